@@ -28,7 +28,7 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 from ...errors import DuplicateColumnError, InvalidOptionError, OptionConflictError
 from ...index.registry import index_for
-from ...operations.planning.adopted_table import changes_to
+from ...operations.planning.adopted_table import AdoptedTable
 from ...operations.planning.columns import key_schema
 from ...options.sources import READING, resolve_options
 from ...storage import open_storage
@@ -94,7 +94,8 @@ def colocate(
     path = table.path if isinstance(table, HasPath) else absolute_for(spark, table)
     storage = open_storage(path, _storage_options(spark, path, table))
     found = with_inferred_key_encoding(open_table(storage))
-    config, _ = changes_to(found.config, TableSettings(bucket_count=buckets), path, lambda: infer_index(found))
+    said = AdoptedTable(TableSettings(bucket_count=buckets), path)
+    config, _ = said.changes_to(found.config, lambda: infer_index(found))
     if config.generates_keys:
         return df
     if index_for(config).needs_lookup:

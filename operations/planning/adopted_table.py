@@ -15,167 +15,146 @@ from ...table.config.property_keys import (
     SIMPLE,
 )
 from ...table.config.table_config import bucket_properties
-from ...table.config.table_settings import TERMS, TableSettings
+from ...table.config.table_settings import TERMS
 from ...table.infer_index import InferredIndex, is_unnoted, mixed, with_inferred
 from ...table.keys.time_partitions import TimeOptions
-from .table_terms import (
-    DELETE_FIELD,
-    DELETE_MARKER,
-    NO_UPDATE_MODE,
-    PAYLOAD_CLASS,
-    UNAVAILABLE,
-    check_hash_fields,
-    check_no_buckets,
-    check_no_index,
-    marker_asked,
-    shown,
-)
+from .table_terms import DELETE_FIELD, DELETE_MARKER, NO_UPDATE_MODE, PAYLOAD_CLASS, UNAVAILABLE, TableTerms, shown
 
 
 def _as_without_rows() -> InferredIndex:
     return InferredIndex(SIMPLE)
 
 
-def changes_to(
-    config: TableConfig,
-    asked: TableSettings,
-    path: str,
-    look: Callable[[], InferredIndex] = _as_without_rows,
-    *,
-    rewrites: bool = False,
-) -> tuple[TableConfig, dict[str, str]]:
-    """Return an existing table's properties with what this write teaches it, and those additions alone.
+class AdoptedTable(TableTerms):
+    """What a write says of a table that is there."""
 
-    Apache Hudi stores neither the index nor the number of buckets; the first write that names them does. An index that
-    nobody named, and that the names of file groups tell, is in the properties returned and no addition: whoever else
-    writes the table may choose another one with the next overwriting.
+    def changes_to(
+        self, config: TableConfig, look: Callable[[], InferredIndex] = _as_without_rows, *, rewrites: bool = False
+    ) -> tuple[TableConfig, dict[str, str]]:
+        """Return an existing table's properties with what this write teaches it, and those additions alone.
 
-    Args:
-        config: The table's properties.
-        asked: What the write says of the table.
-        path: The table's, for messages.
-        look: Returns what the file groups tell, asked only where nobody wrote the index down.
-        rewrites: Whether the write leaves none of those file groups.
+        Apache Hudi stores neither the index nor the number of buckets; the first write that names them does. An index
+        that is named nowhere, and that the names of file groups tell, is in the properties returned and no addition:
+        another writer may choose another one with the next overwriting.
 
-    Raises:
-        OptionConflictError: An option disagrees with the table.
-        MissingOptionError: The table does not say how many buckets it has, nor does the write.
-        UnsupportedTableError: Nobody says which index the table has, and its file groups contradict each other.
-    """
-    _check_agrees(config, asked, path)
-    marker = marker_asked(asked, config.delete_marker, path)
-    if marker is not None and config.delete_marker is None:
-        # For this write alone, as Apache Hudi takes it.
-        config = config.with_delete_marker(marker)
-    named = asked.index_type or (BUCKET if asked.bucket_count is not None or asked.hash_fields else None)
-    if is_unnoted(config) and named != BUCKET:
-        told = look()
-        taught = {} if named is None else _taught_lookup(named, asked, told, path, rewrites=rewrites)
-        config = config if named else _as_told(config, told, path)
-    else:
-        taught = _taught_buckets(config, asked, path)
-    additions = {**taught, **_taught_times(config, asked, path)}
-    return (TableConfig({**config.properties, **additions}) if additions else config), additions
+        Args:
+            config: The table's properties.
+            look: Returns what the file groups tell, asked only where nobody wrote the index down.
+            rewrites: Whether the write leaves none of those file groups.
 
-
-def _check_agrees(config: TableConfig, asked: TableSettings, path: str) -> None:
-    conflicts = []
-    for name, term in TERMS.items():
-        said = getattr(asked, name)
-        if said is None or not term.compared:
-            continue
-        kept = getattr(config, name)
-        if said != kept and (term.noted or kept is not None):
-            conflicts.append(f"{term.option} is {shown(said)} here and {shown(kept)} in the table")
-    marker = marker_asked(asked, config.delete_marker, path)
-    if marker is not None and config.delete_marker not in {None, marker}:
-        conflicts.append(
-            f"{DELETE_FIELD} and {DELETE_MARKER} are {marker} here and {config.delete_marker} in the table"
+        Raises:
+            OptionConflictError: An option disagrees with the table.
+            MissingOptionError: The table does not say how many buckets it has, nor does the write.
+            UnsupportedTableError: Nobody says which index the table has, and its file groups contradict each other.
+        """
+        self._check_agrees(config)
+        marker = self.marker(config.delete_marker)
+        if marker is not None and config.delete_marker is None:
+            # For this write alone, as Apache Hudi takes it.
+            config = config.with_delete_marker(marker)
+        named = self.asked.index_type or (
+            BUCKET if self.asked.bucket_count is not None or self.asked.hash_fields else None
         )
-    brought = asked.payload.delete_marker if asked.payload else None
-    if brought and marker is None:
-        conflicts.append(
-            f"{PAYLOAD_CLASS} means here that rows with {brought} are deletes, and the table was made without it "
-            f"({DELETE_FIELD} and {DELETE_MARKER} say so for one write)"
+        if is_unnoted(config) and named != BUCKET:
+            told = look()
+            taught = {} if named is None else self._taught_lookup(named, told, rewrites=rewrites)
+            config = config if named else self._as_told(config, told)
+        else:
+            taught = self._taught_buckets(config)
+        additions = {**taught, **self._taught_times(config)}
+        return (TableConfig({**config.properties, **additions}) if additions else config), additions
+
+    def _check_agrees(self, config: TableConfig) -> None:
+        conflicts = []
+        for name, term in TERMS.items():
+            said = getattr(self.asked, name)
+            if said is None or not term.compared:
+                continue
+            kept = getattr(config, name)
+            if said != kept and (term.noted or kept is not None):
+                conflicts.append(f"{term.option} is {shown(said)} here and {shown(kept)} in the table")
+        marker = self.marker(config.delete_marker)
+        if marker is not None and config.delete_marker not in {None, marker}:
+            conflicts.append(
+                f"{DELETE_FIELD} and {DELETE_MARKER} are {marker} here and {config.delete_marker} in the table"
+            )
+        brought = self.asked.payload.delete_marker if self.asked.payload else None
+        if brought and marker is None:
+            conflicts.append(
+                f"{PAYLOAD_CLASS} means here that rows with {brought} are deletes, and the table was made without it "
+                f"({DELETE_FIELD} and {DELETE_MARKER} say so for one write)"
+            )
+        conflicts += self._differing_updates(config)
+        known = config.time_options
+        has_times = bool(self.asked.time_options) and PartitionType.TIMESTAMP in config.partition_types
+        for key, said in self.asked.time_options.items():
+            if not has_times:
+                conflicts.append(f"{key} is given, and no partition of the table is made of times")
+            elif known.get(key, said) != said:
+                conflicts.append(f"{key} is {shown(said)} here and {shown(known[key])} in the table")
+        if conflicts:
+            raise OptionConflictError(
+                f"Options disagree with the table {self.path}: {'; '.join(conflicts)}.",
+                "Leave these options out: after creation a write needs none.",
+            )
+
+    def _differing_updates(self, config: TableConfig) -> list[str]:
+        """Return in what an existing table leaves columns to older rows otherwise than the write says."""
+        kept = config.partial_update_mode or NO_UPDATE_MODE
+        differing = []
+        if self.asked.partial_update_mode is not None and self.asked.partial_update_mode != kept:
+            differing.append(f"{PARTIAL_UPDATE_MODE} is {self.asked.partial_update_mode} here and {kept} in the table")
+        if self.asked.unavailable is not None and self.asked.unavailable != config.unavailable_value:
+            differing.append(
+                f"{UNAVAILABLE} is {shown(self.asked.unavailable)} here and {shown(config.unavailable_value)} in "
+                "the table"
+            )
+        return differing
+
+    def _taught_times(self, config: TableConfig) -> dict[str, str]:
+        """Return what the write says of the times in partition paths and the table does not."""
+        if PartitionType.TIMESTAMP not in config.partition_types:
+            return {}
+        known = config.time_options
+        TimeOptions({**known, **self.asked.time_options}, self.path).partitions()
+        return {option: text for option, text in self.asked.time_options.items() if option not in known}
+
+    def _taught_buckets(self, config: TableConfig) -> dict[str, str]:
+        if config.generates_keys:
+            self.check_no_index()
+            return {}
+        if config.index_type not in {None, BUCKET}:
+            self.check_no_buckets(str(config.index_type))
+            return {}
+        if config.bucket_count is not None:
+            return {}
+        if self.asked.bucket_count is None:
+            raise self._uncounted()
+        hash_fields = self.asked.hash_fields or config.record_key_fields
+        self.check_hash_fields(hash_fields, config.record_key_fields)
+        return bucket_properties(self.asked.bucket_count, config.record_key_fields, hash_fields)
+
+    def _taught_lookup(self, named: str, told: InferredIndex, *, rewrites: bool) -> dict[str, str]:
+        """Return what a write teaches that names another index than buckets, if the table's file groups bear it."""
+        self.check_no_buckets(named)
+        if told.kind == BUCKET and not rewrites:
+            raise OptionConflictError(
+                f"{INDEX_TYPE} is {named} here, and the file groups of the table {self.path} are buckets, whose "
+                "writers find no row elsewhere and bear no other file groups.",
+                f"Leave the option out and give {BUCKET_COUNT}, or rewrite the table with mode overwrite.",
+            )
+        return {INDEX_TYPE: named}
+
+    def _as_told(self, config: TableConfig, told: InferredIndex) -> TableConfig:
+        """Return a table's properties with the index that its file groups tell."""
+        if told.kind is None:
+            raise mixed(told, self.path)
+        if told.kind == BUCKET:
+            raise self._uncounted()
+        return with_inferred(config, told)
+
+    def _uncounted(self) -> MissingOptionError:
+        return MissingOptionError(
+            f"The table {self.path} was made without a note of its number of buckets, because Apache Hudi keeps none.",
+            f"Give {BUCKET_COUNT} the number that its writers use, once; pyhudi remembers it in the table.",
         )
-    conflicts += _differing_updates(config, asked)
-    known = config.time_options
-    has_times = bool(asked.time_options) and PartitionType.TIMESTAMP in config.partition_types
-    for key, said in asked.time_options.items():
-        if not has_times:
-            conflicts.append(f"{key} is given, and no partition of the table is made of times")
-        elif known.get(key, said) != said:
-            conflicts.append(f"{key} is {shown(said)} here and {shown(known[key])} in the table")
-    if conflicts:
-        raise OptionConflictError(
-            f"Options disagree with the table {path}: {'; '.join(conflicts)}.",
-            "Leave these options out: after creation a write needs none.",
-        )
-
-
-def _differing_updates(config: TableConfig, asked: TableSettings) -> list[str]:
-    """Return in what an existing table leaves columns to older rows otherwise than the write says."""
-    kept = config.partial_update_mode or NO_UPDATE_MODE
-    differing = []
-    if asked.partial_update_mode is not None and asked.partial_update_mode != kept:
-        differing.append(f"{PARTIAL_UPDATE_MODE} is {asked.partial_update_mode} here and {kept} in the table")
-    if asked.unavailable is not None and asked.unavailable != config.unavailable_value:
-        differing.append(
-            f"{UNAVAILABLE} is {shown(asked.unavailable)} here and {shown(config.unavailable_value)} in the table"
-        )
-    return differing
-
-
-def _taught_times(config: TableConfig, asked: TableSettings, path: str) -> dict[str, str]:
-    """Return what the write says of the times in partition paths and the table does not."""
-    if PartitionType.TIMESTAMP not in config.partition_types:
-        return {}
-    known = config.time_options
-    TimeOptions({**known, **asked.time_options}, path).partitions()
-    return {option: text for option, text in asked.time_options.items() if option not in known}
-
-
-def _taught_buckets(config: TableConfig, asked: TableSettings, path: str) -> dict[str, str]:
-    if config.generates_keys:
-        check_no_index(asked, path)
-        return {}
-    if config.index_type not in {None, BUCKET}:
-        check_no_buckets(asked, str(config.index_type), path)
-        return {}
-    if config.bucket_count is not None:
-        return {}
-    if asked.bucket_count is None:
-        raise _uncounted(path)
-    hash_fields = asked.hash_fields or config.record_key_fields
-    check_hash_fields(hash_fields, config.record_key_fields, path)
-    return bucket_properties(asked.bucket_count, config.record_key_fields, hash_fields)
-
-
-def _taught_lookup(
-    named: str, asked: TableSettings, told: InferredIndex, path: str, *, rewrites: bool
-) -> dict[str, str]:
-    """Return what a write teaches that names another index than buckets, if the table's file groups bear it."""
-    check_no_buckets(asked, named, path)
-    if told.kind == BUCKET and not rewrites:
-        raise OptionConflictError(
-            f"{INDEX_TYPE} is {named} here, and the file groups of the table {path} are buckets, whose writers find no "
-            "row elsewhere and bear no other file groups.",
-            f"Leave the option out and give {BUCKET_COUNT}, or rewrite the table with mode overwrite.",
-        )
-    return {INDEX_TYPE: named}
-
-
-def _as_told(config: TableConfig, told: InferredIndex, path: str) -> TableConfig:
-    """Return a table's properties with the index that its file groups tell."""
-    if told.kind is None:
-        raise mixed(told, path)
-    if told.kind == BUCKET:
-        raise _uncounted(path)
-    return with_inferred(config, told)
-
-
-def _uncounted(path: str) -> MissingOptionError:
-    return MissingOptionError(
-        f"The table {path} was made without a note of its number of buckets, because Apache Hudi keeps none.",
-        f"Give {BUCKET_COUNT} the number that its writers use, once; pyhudi remembers it in the table.",
-    )

@@ -22,240 +22,234 @@ from ...table.config.property_keys import (
     TIME_ZONES,
     VERSIONS,
 )
-from ...table.config.table_settings import TERMS, TableSettings
+from ...table.config.table_settings import TERMS
 from ...table.keys.time_partitions import TimeOptions
-from .table_terms import (
-    NO_UPDATE_MODE,
-    PAYLOAD_CLASS,
-    UNAVAILABLE,
-    check_hash_fields,
-    check_no_buckets,
-    check_no_index,
-    marker_asked,
-    shown,
-)
+from .table_terms import NO_UPDATE_MODE, PAYLOAD_CLASS, UNAVAILABLE, TableTerms, shown
 
 DEFAULT_BUCKETS = 8
 _VERSION = TERMS["version"].option
 
 
-def new_config(asked: TableSettings, path: str, *, generates_keys: bool = False) -> TableConfig:
-    """Return the properties of a table that is about to be created.
+class NewTable(TableTerms):
+    """What a write says of a table that is about to be made."""
 
-    Args:
-        asked: What the caller says of it.
-        path: Where it will be.
-        generates_keys: Whether it may do without a record key.
+    def config(self, *, generates_keys: bool = False) -> TableConfig:
+        """Return the properties of a table that is about to be created.
 
-    Raises:
-        MissingOptionError: No record key was named.
-        UnsupportedOptionError: A kind of table that pyhudi does not create yet.
-        OptionConflictError: Two of the options contradict each other.
-    """
-    record_key = asked.record_key_fields or ()
-    if not record_key and not generates_keys:
-        raise MissingOptionError(
-            f"There is no table at {path} yet, and hoodie.datasource.write.recordkey.field, the one option that a new "
-            "table needs, is not given.",
-            'Add .option("hoodie.datasource.write.recordkey.field", "<column>"); or '
-            '.option("hoodie.datasource.write.operation", "insert") for a table that generates its keys and takes no '
-            "upserts; or correct the path.",
-        )
-    _check_creatable(asked, path)
-    index_type = _index_type(asked, path)
-    _check_named_once(asked, path)
-    generator = _generator(asked, path)
-    ordering = _ordering_fields(asked, path)
-    merge_mode = _merge_mode(asked, ordering, path)
-    check_hash_fields(asked.hash_fields, record_key, path)
-    _check_merging(asked, asked.or_default("version"), path)
-    brought = asked.payload.delete_marker if asked.payload else None
-    marker = marker_asked(asked, None, path) or brought
-    return TableConfig.new(
-        replace(
-            asked,
-            name=asked.name or path.rstrip("/").rpartition("/")[2],
-            partition_types=asked.partition_types if generator is KeyGeneratorType.CUSTOM else None,
-            ordering_fields=ordering,
-            merge_mode=merge_mode,
-            delete_field=marker.field if marker else None,
-            delete_marker=marker.value if marker else None,
-            partial_update_mode=_partial_update_mode(asked, path),
-            key_generator=generator,
-            index_type=index_type,
-            bucket_count=(asked.bucket_count or DEFAULT_BUCKETS) if index_type == BUCKET else None,
-            time_options=_time_options(asked, generator, path),
-        )
-    )
+        Args:
+            generates_keys: Whether it may do without a record key.
 
-
-def _index_type(asked: TableSettings, path: str) -> str | None:
-    """Return the index of a new table, having checked that what is said of buckets goes with it."""
-    if not asked.record_key_fields:
-        check_no_index(asked, path)
-        # Apache Hudi's own default, which finds keys in files, goes with generated ones.
-        return None
-    index_type = asked.index_type or BUCKET
-    if index_type != BUCKET:
-        check_no_buckets(asked, index_type, path)
-    return index_type
-
-
-def _check_creatable(asked: TableSettings, path: str) -> None:
-    if asked.version not in {None, *VERSIONS}:
-        raise UnsupportedOptionError(
-            f"The new table {path} was asked for with {_VERSION}={asked.version}, which pyhudi does not do yet.",
-            f"Use {' or '.join(map(str, VERSIONS))}, or create the table with Apache Hudi.",
-        )
-    if asked.index_type is not None and not is_offered(asked.index_type):
-        raise UnsupportedOptionError(
-            f"The new table {path} was asked for with {INDEX_TYPE}={asked.index_type}, which pyhudi does not do yet.",
-            f"Use one of {', '.join((BUCKET, *LOOKUP_INDEXES))}, or create the table with Apache Hudi.",
-        )
-    if asked.table_type not in {None, COPY_ON_WRITE, MERGE_ON_READ}:
-        raise UnsupportedOptionError(
-            f"The new table {path} was asked for with hoodie.datasource.write.table.type={asked.table_type}.",
-            f"Use {COPY_ON_WRITE} or {MERGE_ON_READ}.",
-        )
-    if asked.timezone not in {None, "UTC", "LOCAL"}:
-        raise UnsupportedOptionError(
-            f"The new table {path} was asked for with hoodie.table.timeline.timezone={asked.timezone}.",
-            "Use UTC or LOCAL, the two that Apache Hudi knows.",
-        )
-    if asked.merge_mode not in {None, "EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"}:
-        raise UnsupportedOptionError(
-            f"The new table {path} was asked for with hoodie.write.record.merge.mode={asked.merge_mode}.",
-            "Use EVENT_TIME_ORDERING or COMMIT_TIME_ORDERING.",
+        Raises:
+            MissingOptionError: No record key was named.
+            UnsupportedOptionError: A kind of table that pyhudi does not create yet.
+            OptionConflictError: Two of the options contradict each other.
+        """
+        record_key = self.asked.record_key_fields or ()
+        if not record_key and not generates_keys:
+            raise MissingOptionError(
+                f"There is no table at {self.path} yet, and hoodie.datasource.write.recordkey.field, the one "
+                "option that a new table needs, is not given.",
+                'Add .option("hoodie.datasource.write.recordkey.field", "<column>"); or '
+                '.option("hoodie.datasource.write.operation", "insert") for a table that generates its keys and takes '
+                "no upserts; or correct the path.",
+            )
+        self._check_creatable()
+        index_type = self._index_type()
+        self._check_named_once()
+        generator = self._generator()
+        ordering = self._ordering_fields()
+        merge_mode = self._merge_mode(ordering)
+        self.check_hash_fields(self.asked.hash_fields, record_key)
+        self._check_merging(self.asked.or_default("version"))
+        brought = self.asked.payload.delete_marker if self.asked.payload else None
+        marker = self.marker(None) or brought
+        return TableConfig.new(
+            replace(
+                self.asked,
+                name=self.asked.name or self.path.rstrip("/").rpartition("/")[2],
+                partition_types=self.asked.partition_types if generator is KeyGeneratorType.CUSTOM else None,
+                ordering_fields=ordering,
+                merge_mode=merge_mode,
+                delete_field=marker.field if marker else None,
+                delete_marker=marker.value if marker else None,
+                partial_update_mode=self._partial_update_mode(),
+                key_generator=generator,
+                index_type=index_type,
+                bucket_count=(self.asked.bucket_count or DEFAULT_BUCKETS) if index_type == BUCKET else None,
+                time_options=self._time_options(generator),
+            )
         )
 
+    def _index_type(self) -> str | None:
+        """Return the index of a new table, having checked that what is said of buckets goes with it."""
+        if not self.asked.record_key_fields:
+            self.check_no_index()
+            # Apache Hudi's own default, which finds keys in files, goes with generated ones.
+            return None
+        index_type = self.asked.index_type or BUCKET
+        if index_type != BUCKET:
+            self.check_no_buckets(index_type)
+        return index_type
 
-def _check_merging(asked: TableSettings, version: int, path: str) -> None:
-    """Refuse rules of merging that tables of the version cannot say, so that others would merge otherwise."""
-    ordering, most = asked.ordering_fields or (), merge_properties(version).most_ordering_fields
-    if most is not None and len(ordering) > most:
-        raise OptionConflictError(
-            f"The new table {path} is to be ordered by {shown(ordering)}, and tables of version {version} have one "
-            "ordering field.",
-            f"Name one with hoodie.table.ordering.fields, or use {_VERSION}={NEWEST_VERSION}.",
-        )
-    rules = merge_properties(version)
-    mode = _partial_update_mode(asked, path)
-    if mode is not None and not rules.keeps_partial_updates:
-        raise OptionConflictError(
-            f"The new table {path} was asked for with {PARTIAL_UPDATE_MODE}={mode}, which tables "
-            f"of version {version} cannot say.",
-            f"Use {_VERSION}={NEWEST_VERSION}, or leave the option out.",
-        )
-    if asked.payload and asked.payload.delete_marker and not rules.keeps_markers:
-        raise OptionConflictError(
-            f"The new table {path} was asked for with {PAYLOAD_CLASS}={asked.payload.name}, which in tables of version "
-            f"{version} merges by code of its own.",
-            f"Use {_VERSION}={NEWEST_VERSION}, or leave the class out and say in every write which rows are deletes, "
-            "by hoodie.payload.delete.field and hoodie.payload.delete.marker.",
-        )
-
-
-def _ordering_fields(asked: TableSettings, path: str) -> tuple[str, ...]:
-    """Return what orders the rows of a new table; some payload classes order by a column of their own."""
-    own = asked.payload.ordering_fields if asked.payload else ()
-    if own and asked.ordering_fields not in {None, own}:
-        raise OptionConflictError(
-            f"{PAYLOAD_CLASS} orders the rows of the new table {path} by {shown(own)}, and they were asked to be "
-            f"ordered by {shown(asked.ordering_fields)}.",
-            "Leave one of the two out.",
-        )
-    return own or asked.ordering_fields or ()
-
-
-def _merge_mode(asked: TableSettings, ordering: tuple[str, ...], path: str) -> str:
-    """Return who wins among the rows of a new table with these ordering fields."""
-    mode = asked.merge_mode or ("EVENT_TIME_ORDERING" if ordering else "COMMIT_TIME_ORDERING")
-    if mode == "EVENT_TIME_ORDERING" and not ordering:
-        raise OptionConflictError(
-            f"hoodie.write.record.merge.mode=EVENT_TIME_ORDERING needs an ordering field, and none is given for the "
-            f"new table {path}.",
-            "Name one with hoodie.table.ordering.fields, or use COMMIT_TIME_ORDERING.",
-        )
-    return mode
-
-
-def _partial_update_mode(asked: TableSettings, path: str) -> str | None:
-    """Return by which mode rows of a new table leave columns to older ones, None for none."""
-    mode = asked.partial_update_mode or (asked.payload.partial_update_mode if asked.payload else None)
-    mode = None if mode == NO_UPDATE_MODE else mode
-    if mode not in {None, IGNORE_DEFAULTS, FILL_UNAVAILABLE}:
-        raise UnsupportedOptionError(
-            f"The new table {path} was asked for with {PARTIAL_UPDATE_MODE}={mode}, which pyhudi does not do.",
-            f"Use {IGNORE_DEFAULTS} or {FILL_UNAVAILABLE}.",
-        )
-    if asked.unavailable and mode != FILL_UNAVAILABLE:
-        raise OptionConflictError(
-            f"{UNAVAILABLE} says what stands for no value in rows of the new table {path}, and without "
-            f"{PARTIAL_UPDATE_MODE}={FILL_UNAVAILABLE} nothing does.",
-            "Give both or neither.",
-        )
-    if mode is not None and not asked.record_key_fields:
-        raise OptionConflictError(
-            f"{PARTIAL_UPDATE_MODE} is {mode}, and the new table {path} has no record key, so that no row is updated.",
-            "Leave the option out, or name a record key with hoodie.datasource.write.recordkey.field.",
-        )
-    return mode
-
-
-def _check_named_once(asked: TableSettings, path: str) -> None:
-    """Refuse fields that are named twice: the key would hold a value twice, and no reader knows two like columns."""
-    for fields, key in (
-        (asked.record_key_fields, "hoodie.datasource.write.recordkey.field"),
-        (asked.partition_fields, "hoodie.datasource.write.partitionpath.field"),
-    ):
-        if fields and len(set(fields)) < len(fields):
-            raise OptionConflictError(
-                f"{key} of the new table {path} names a column twice: {shown(fields)}.", "Name each column once."
+    def _check_creatable(self) -> None:
+        if self.asked.version not in {None, *VERSIONS}:
+            raise UnsupportedOptionError(
+                f"The new table {self.path} was asked for with {_VERSION}={self.asked.version}, which pyhudi "
+                "does not do yet.",
+                f"Use {' or '.join(map(str, VERSIONS))}, or create the table with Apache Hudi.",
+            )
+        if self.asked.index_type is not None and not is_offered(self.asked.index_type):
+            raise UnsupportedOptionError(
+                f"The new table {self.path} was asked for with {INDEX_TYPE}={self.asked.index_type}, which "
+                "pyhudi does not do yet.",
+                f"Use one of {', '.join((BUCKET, *LOOKUP_INDEXES))}, or create the table with Apache Hudi.",
+            )
+        if self.asked.table_type not in {None, COPY_ON_WRITE, MERGE_ON_READ}:
+            raise UnsupportedOptionError(
+                f"The new table {self.path} was asked for with "
+                f"hoodie.datasource.write.table.type={self.asked.table_type}.",
+                f"Use {COPY_ON_WRITE} or {MERGE_ON_READ}.",
+            )
+        if self.asked.timezone not in {None, "UTC", "LOCAL"}:
+            raise UnsupportedOptionError(
+                f"The new table {self.path} was asked for with hoodie.table.timeline.timezone={self.asked.timezone}.",
+                "Use UTC or LOCAL, the two that Apache Hudi knows.",
+            )
+        if self.asked.merge_mode not in {None, "EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"}:
+            raise UnsupportedOptionError(
+                f"The new table {self.path} was asked for with hoodie.write.record.merge.mode={self.asked.merge_mode}.",
+                "Use EVENT_TIME_ORDERING or COMMIT_TIME_ORDERING.",
             )
 
-
-def _generator(asked: TableSettings, path: str) -> KeyGeneratorType:
-    """Return the key generator of a new table, having checked that it fits the columns."""
-    record_key, partition = asked.record_key_fields or (), asked.partition_fields or ()
-    typed = asked.partition_types is not None
-    generator = asked.key_generator or choose_key_generator(record_key, partition, is_typed=typed)
-    fits = {
-        KeyGeneratorType.SIMPLE: len(record_key) <= 1 and len(partition) == 1,
-        KeyGeneratorType.COMPLEX: True,
-        KeyGeneratorType.NON_PARTITION: not partition,
-        KeyGeneratorType.TIMESTAMP: len(record_key) <= 1 and len(partition) == 1,
-        KeyGeneratorType.CUSTOM: typed or not partition,
-    }[generator]
-    if fits and (generator is KeyGeneratorType.CUSTOM or not typed):
-        return generator
-    cure = "Leave it out: it follows from the columns."
-    if generator is KeyGeneratorType.CUSTOM:
-        cure = "Write each partition column as <column>:SIMPLE or <column>:TIMESTAMP."
-    elif generator is KeyGeneratorType.TIMESTAMP:
-        cure = "Name one partition column without a type, or use CUSTOM with <column>:SIMPLE and <column>:TIMESTAMP."
-    raise OptionConflictError(
-        f"The key generator {generator.value} (hoodie.datasource.write.keygenerator.type) does not fit the new table "
-        f"{path} with the record key "
-        f"{shown(record_key)} and the partition columns {shown(typed_fields(partition, asked.partition_types))}.",
-        cure,
-    )
-
-
-def _time_options(asked: TableSettings, generator: KeyGeneratorType, path: str) -> dict[str, str]:
-    """Return what a new table notes of the times in its partition paths.
-
-    A zone that nobody named is noted as UTC: Apache Hudi would take that of the machine it runs on.
-    """
-    of_times = generator is KeyGeneratorType.TIMESTAMP or PartitionType.TIMESTAMP in (asked.partition_types or ())
-    if not of_times:
-        if asked.time_options:
+    def _check_merging(self, version: int) -> None:
+        """Refuse rules of merging that tables of the version cannot say, so that others would merge otherwise."""
+        ordering, most = self.asked.ordering_fields or (), merge_properties(version).most_ordering_fields
+        if most is not None and len(ordering) > most:
             raise OptionConflictError(
-                f"{next(iter(asked.time_options))} says how the new table {path} makes partition paths of times, and "
-                f"its key generator {generator.value} makes none.",
-                "Leave the option out, or use hoodie.datasource.write.keygenerator.type=TIMESTAMP.",
+                f"The new table {self.path} is to be ordered by {shown(ordering)}, and tables of version "
+                f"{version} have one ordering field.",
+                f"Name one with hoodie.table.ordering.fields, or use {_VERSION}={NEWEST_VERSION}.",
             )
-        return {}
-    given = dict(asked.time_options)
-    given |= {option: "UTC" for option in TimeOptions(given, path).missing() if option in TIME_ZONES}
-    TimeOptions(given, path).partitions()
-    return given
+        rules = merge_properties(version)
+        mode = self._partial_update_mode()
+        if mode is not None and not rules.keeps_partial_updates:
+            raise OptionConflictError(
+                f"The new table {self.path} was asked for with {PARTIAL_UPDATE_MODE}={mode}, which tables "
+                f"of version {version} cannot say.",
+                f"Use {_VERSION}={NEWEST_VERSION}, or leave the option out.",
+            )
+        if self.asked.payload and self.asked.payload.delete_marker and not rules.keeps_markers:
+            raise OptionConflictError(
+                f"The new table {self.path} was asked for with {PAYLOAD_CLASS}={self.asked.payload.name}, which "
+                f"in tables of version {version} merges by code of its own.",
+                f"Use {_VERSION}={NEWEST_VERSION}, or leave the class out and say in every write which rows are "
+                "deletes, by hoodie.payload.delete.field and hoodie.payload.delete.marker.",
+            )
+
+    def _ordering_fields(self) -> tuple[str, ...]:
+        """Return what orders the rows of a new table; some payload classes order by a column of their own."""
+        own = self.asked.payload.ordering_fields if self.asked.payload else ()
+        if own and self.asked.ordering_fields not in {None, own}:
+            raise OptionConflictError(
+                f"{PAYLOAD_CLASS} orders the rows of the new table {self.path} by {shown(own)}, and they were "
+                f"asked to be ordered by {shown(self.asked.ordering_fields)}.",
+                "Leave one of the two out.",
+            )
+        return own or self.asked.ordering_fields or ()
+
+    def _merge_mode(self, ordering: tuple[str, ...]) -> str:
+        """Return who wins among the rows of a new table with these ordering fields."""
+        mode = self.asked.merge_mode or ("EVENT_TIME_ORDERING" if ordering else "COMMIT_TIME_ORDERING")
+        if mode == "EVENT_TIME_ORDERING" and not ordering:
+            raise OptionConflictError(
+                "hoodie.write.record.merge.mode=EVENT_TIME_ORDERING needs an ordering field, and none is given "
+                f"for the new table {self.path}.",
+                "Name one with hoodie.table.ordering.fields, or use COMMIT_TIME_ORDERING.",
+            )
+        return mode
+
+    def _partial_update_mode(self) -> str | None:
+        """Return by which mode rows of a new table leave columns to older ones, None for none."""
+        mode = self.asked.partial_update_mode or (
+            self.asked.payload.partial_update_mode if self.asked.payload else None
+        )
+        mode = None if mode == NO_UPDATE_MODE else mode
+        if mode not in {None, IGNORE_DEFAULTS, FILL_UNAVAILABLE}:
+            raise UnsupportedOptionError(
+                f"The new table {self.path} was asked for with {PARTIAL_UPDATE_MODE}={mode}, which pyhudi does not do.",
+                f"Use {IGNORE_DEFAULTS} or {FILL_UNAVAILABLE}.",
+            )
+        if self.asked.unavailable and mode != FILL_UNAVAILABLE:
+            raise OptionConflictError(
+                f"{UNAVAILABLE} says what stands for no value in rows of the new table {self.path}, and without "
+                f"{PARTIAL_UPDATE_MODE}={FILL_UNAVAILABLE} nothing does.",
+                "Give both or neither.",
+            )
+        if mode is not None and not self.asked.record_key_fields:
+            raise OptionConflictError(
+                f"{PARTIAL_UPDATE_MODE} is {mode}, and the new table {self.path} has no record key, so that no "
+                "row is updated.",
+                "Leave the option out, or name a record key with hoodie.datasource.write.recordkey.field.",
+            )
+        return mode
+
+    def _check_named_once(self) -> None:
+        """Refuse fields that are named twice: a key would hold a value twice, and no reader knows two like columns."""
+        for fields, key in (
+            (self.asked.record_key_fields, "hoodie.datasource.write.recordkey.field"),
+            (self.asked.partition_fields, "hoodie.datasource.write.partitionpath.field"),
+        ):
+            if fields and len(set(fields)) < len(fields):
+                raise OptionConflictError(
+                    f"{key} of the new table {self.path} names a column twice: {shown(fields)}.",
+                    "Name each column once.",
+                )
+
+    def _generator(self) -> KeyGeneratorType:
+        """Return the key generator of a new table, having checked that it fits the columns."""
+        record_key, partition = self.asked.record_key_fields or (), self.asked.partition_fields or ()
+        typed = self.asked.partition_types is not None
+        generator = self.asked.key_generator or choose_key_generator(record_key, partition, is_typed=typed)
+        fits = {
+            KeyGeneratorType.SIMPLE: len(record_key) <= 1 and len(partition) == 1,
+            KeyGeneratorType.COMPLEX: True,
+            KeyGeneratorType.NON_PARTITION: not partition,
+            KeyGeneratorType.TIMESTAMP: len(record_key) <= 1 and len(partition) == 1,
+            KeyGeneratorType.CUSTOM: typed or not partition,
+        }[generator]
+        if fits and (generator is KeyGeneratorType.CUSTOM or not typed):
+            return generator
+        cure = "Leave it out: it follows from the columns."
+        if generator is KeyGeneratorType.CUSTOM:
+            cure = "Write each partition column as <column>:SIMPLE or <column>:TIMESTAMP."
+        elif generator is KeyGeneratorType.TIMESTAMP:
+            cure = (
+                "Name one partition column without a type, or use CUSTOM with <column>:SIMPLE and <column>:TIMESTAMP."
+            )
+        raise OptionConflictError(
+            f"The key generator {generator.value} (hoodie.datasource.write.keygenerator.type) does not fit the "
+            f"new table {self.path} with the record key {shown(record_key)} and the partition columns "
+            f"{shown(typed_fields(partition, self.asked.partition_types))}.",
+            cure,
+        )
+
+    def _time_options(self, generator: KeyGeneratorType) -> dict[str, str]:
+        """Return what a new table notes of the times in its partition paths.
+
+        A zone that nobody named is noted as UTC: Apache Hudi would take that of the machine it runs on.
+        """
+        of_times = generator is KeyGeneratorType.TIMESTAMP or PartitionType.TIMESTAMP in (
+            self.asked.partition_types or ()
+        )
+        if not of_times:
+            if self.asked.time_options:
+                raise OptionConflictError(
+                    f"{next(iter(self.asked.time_options))} says how the new table {self.path} makes partition "
+                    f"paths of times, and its key generator {generator.value} makes none.",
+                    "Leave the option out, or use hoodie.datasource.write.keygenerator.type=TIMESTAMP.",
+                )
+            return {}
+        given = dict(self.asked.time_options)
+        given |= {option: "UTC" for option in TimeOptions(given, self.path).missing() if option in TIME_ZONES}
+        TimeOptions(given, self.path).partitions()
+        return given

@@ -14,8 +14,8 @@ from ...table.config.property_keys import BUCKET, INDEX_TYPE
 from ...table.infer_index import infer_index, is_unnoted
 from ...table.infer_key_encoding import with_inferred_key_encoding
 from ...table.table import Table
-from .adopted_table import changes_to
-from .new_table import new_config
+from .adopted_table import AdoptedTable
+from .new_table import NewTable
 from .operation import DELETE, DELETE_PARTITION, OVERWRITE_TABLE, Operation, choose_operation, makes_keyless
 from .request import WriteRequest
 
@@ -68,17 +68,15 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
             raise
         found = None
     if found is None:
-        new = new_config(request.table, storage.path, generates_keys=keyless)
+        new = NewTable(request.table, storage.path).config(generates_keys=keyless)
         return Target(Table(storage, new), False, {}, operation)
     operation = choose_operation(request, generates_keys=found.generates_keys)
     check_supported(found, storage.path, writing=True)
     if is_unnoted(found):
         refuse_recorded_buckets(storage)
     spelt = with_inferred_key_encoding(Table(storage, found)).config
-    config, changes = changes_to(
+    config, changes = AdoptedTable(request.table, storage.path).changes_to(
         spelt,
-        request.table,
-        storage.path,
         lambda: infer_index(Table(storage, found)),
         rewrites=operation.name == OVERWRITE_TABLE,
     )

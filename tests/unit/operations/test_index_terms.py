@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 from pyhudi.errors import OptionConflictError, UnsupportedOptionError
-from pyhudi.operations.planning.adopted_table import changes_to
-from pyhudi.operations.planning.new_table import new_config
+from pyhudi.operations.planning.adopted_table import AdoptedTable
+from pyhudi.operations.planning.new_table import NewTable
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.table.config.property_keys import (
     BUCKET_COUNT,
@@ -29,12 +29,12 @@ def noted(config: TableConfig) -> dict[str, str]:
 
 @pytest.mark.parametrize("index", LOOKUP_INDEXES)
 def test_a_new_table_notes_an_index_that_looks_up_and_no_buckets(index: str) -> None:
-    assert noted(new_config(replace(KEYED, index_type=index), "/t")) == {INDEX_TYPE: index}
+    assert noted(NewTable(replace(KEYED, index_type=index), "/t").config()) == {INDEX_TYPE: index}
 
 
 @pytest.mark.parametrize("index", [None, "BUCKET"])
 def test_buckets_are_the_default(index: str | None) -> None:
-    assert noted(new_config(replace(KEYED, index_type=index), "/t")) == {
+    assert noted(NewTable(replace(KEYED, index_type=index), "/t").config()) == {
         INDEX_TYPE: "BUCKET",
         BUCKET_COUNT: "8",
         BUCKET_HASH_FIELDS: "id",
@@ -44,27 +44,27 @@ def test_buckets_are_the_default(index: str | None) -> None:
 
 def test_an_index_that_nobody_has_makes_no_table() -> None:
     with pytest.raises(UnsupportedOptionError, match=r"/t was asked for with hoodie\.index\.type=HBASE") as raised:
-        new_config(replace(KEYED, index_type="HBASE"), "/t")
+        NewTable(replace(KEYED, index_type="HBASE"), "/t").config()
     assert "BUCKET, SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM" in raised.value.todo
 
 
 @pytest.mark.parametrize("asked", ["BUCKET", "SIMPLE"])
 def test_a_table_keeps_its_index(asked: str) -> None:
-    kept = new_config(replace(KEYED, index_type="BLOOM"), "/t")
+    kept = NewTable(replace(KEYED, index_type="BLOOM"), "/t").config()
 
     with pytest.raises(OptionConflictError, match=rf"hoodie\.index\.type is '{asked}' here and 'BLOOM' in the table"):
-        changes_to(kept, TableSettings(index_type=asked), "/t")
-    assert changes_to(kept, TableSettings(index_type="BLOOM"), "/t") == (kept, {})
-    assert changes_to(kept, TableSettings(), "/t") == (kept, {})
+        AdoptedTable(TableSettings(index_type=asked), "/t").changes_to(kept)
+    assert AdoptedTable(TableSettings(index_type="BLOOM"), "/t").changes_to(kept) == (kept, {})
+    assert AdoptedTable(TableSettings(), "/t").changes_to(kept) == (kept, {})
 
 
 def test_a_table_whose_buckets_alone_are_noted_has_no_other_index() -> None:
-    whole = new_config(KEYED, "/t")
+    whole = NewTable(KEYED, "/t").config()
     kept = TableConfig({key: value for key, value in whole.properties.items() if key != INDEX_TYPE})
 
     with pytest.raises(OptionConflictError, match=r"hoodie\.index\.type is 'SIMPLE' here and 'BUCKET' in the table"):
-        changes_to(kept, TableSettings(index_type="SIMPLE"), "/t")
-    assert changes_to(kept, TableSettings(index_type="BUCKET"), "/t") == (kept, {})
+        AdoptedTable(TableSettings(index_type="SIMPLE"), "/t").changes_to(kept)
+    assert AdoptedTable(TableSettings(index_type="BUCKET"), "/t").changes_to(kept) == (kept, {})
 
 
 @pytest.mark.parametrize(
@@ -75,10 +75,10 @@ def test_a_table_whose_buckets_alone_are_noted_has_no_other_index() -> None:
     ],
 )
 def test_buckets_are_not_taught_to_a_table_with_another_index(said: TableSettings, words: str) -> None:
-    kept = new_config(replace(KEYED, index_type="SIMPLE"), "/t")
+    kept = NewTable(replace(KEYED, index_type="SIMPLE"), "/t").config()
 
     with pytest.raises(OptionConflictError) as raised:
-        changes_to(kept, said, "/t")
+        AdoptedTable(said, "/t").changes_to(kept)
 
     assert words in raised.value.what
     assert "the table /t has hoodie.index.type=SIMPLE" in raised.value.what

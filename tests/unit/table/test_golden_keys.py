@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi.errors import PartitionValueError, PyHudiError
-from pyhudi.operations.planning.new_table import new_config
+from pyhudi.operations.planning.new_table import NewTable
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.table.config.key_types import KeyGeneratorType, PartitionType, split_partition_field
 from pyhudi.table.keys.generator import KeyGenerator
@@ -50,7 +50,7 @@ def generator(case: dict[str, Any]) -> KeyGenerator:
         url_encode=flags[1],
         time_options=options if of_times else {},
     )
-    return KeyGenerator(new_config(settings, "t"))
+    return KeyGenerator(NewTable(settings, "t").config())
 
 
 def column(kind: str, values: list[Any]) -> pa.Array:
