@@ -6,7 +6,7 @@ group and the file groups that were taken away. Decision 62 lists what makes a m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from ..storage.base import join
@@ -151,7 +151,7 @@ def _whole(history: Timeline, end: str, is_lost: Callable[[str], bool]) -> Itera
                 groups.setdefault((partition, file_id), _Newest()).append(name, instant)
         for partition, ids in body.replaced.items():
             replaced.update((partition, one) for one in ids)
-        lacking = {one for one in touched if groups[one].lacks(one[0], is_lost)}
+        lacking = {one for one in touched if any(map(is_lost, groups[one].paths(one[0])))}
         broken = (broken - touched | lacking) - replaced
         if not broken:
             yield instant
@@ -175,9 +175,6 @@ class _Newest:
         if instant.visible_since >= time_in(self.base):
             self.logs[name] = instant.visible_since
 
-    def lacks(self, partition: str, is_lost: Callable[[str], bool]) -> bool:
-        """Return whether one of the files is not there."""
-        return any(is_lost(join(partition, name)) for name in self._names())
-
-    def _names(self) -> Iterable[str]:
-        return [*([self.base] if self.base else []), *self.logs]
+    def paths(self, partition: str) -> list[str]:
+        """Return where the files are, given the file group's partition."""
+        return [join(partition, name) for name in (self.base, *self.logs) if name]

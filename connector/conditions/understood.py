@@ -29,6 +29,8 @@ from .values import Given, WantedValues
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from ...reader.snapshot import Snapshot
+
 Where: TypeAlias = str | Column | Given
 
 # A number with a point is a decimal in SQL and a double in Python; the first reading is Python's.
@@ -67,19 +69,19 @@ class Asked:
         return pa.schema([*wanted, *(field for field in schema if field.name not in wanted.names)])
 
 
-def understand(spark: SparkSession, where: Where, schema: pa.Schema, path: str) -> Asked:
+def understand(spark: SparkSession, where: Where, snapshot: Snapshot) -> Asked:
     """Return what is asked for.
 
     Args:
         spark: The session.
         where: The condition as SQL text or as a column; or values by the names of columns, at least one.
-        schema: The table's columns.
-        path: The table's, for messages.
+        snapshot: The table.
 
     Raises:
         MissingColumnError: The table lacks a column of which values are given.
         InvalidOptionError: Spark cannot make out the condition, or a value is none of its column.
     """
+    schema, path = snapshot.schema, snapshot.storage.path
     if isinstance(where, Mapping):
         wanted = WantedValues.of(where, schema, path)
         return Asked(wanted.condition(), wanted.predicates(), frozenset(wanted.values))

@@ -102,7 +102,7 @@ class TableQueries(TableBase):
         wanted = whole if columns is None else select(snapshot.schema, _listed(columns, snapshot.schema), self._path)
         if where is None or (isinstance(where, Mapping) and not where):
             return self._shown(resolved, snapshot, wanted)
-        asked = understand(self._spark, where, snapshot.schema, self._path)
+        asked = understand(self._spark, where, snapshot)
         read = asked.read_with(self._spark, wanted, snapshot.schema)
         frame = self._shown(resolved, snapshot, read, asked.predicates, {WHERE: spell_predicates(asked.predicates)})
         return frame.where(asked.condition).select(*map(named, wanted.names))

@@ -95,7 +95,7 @@ def test_what_is_understood_leaves_out_files(
     asked = where if isinstance(where, str) else where()
     snapshot = open_snapshot(made)
 
-    found = understand(spark, asked, snapshot.schema, made)
+    found = understand(spark, asked, snapshot)
 
     assert len(snapshot.slices_of_keys(found.predicates)) == files, found.predicates
 
