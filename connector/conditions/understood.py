@@ -7,6 +7,7 @@ concluded, and the rows are those that Spark chooses.
 from __future__ import annotations
 
 import datetime
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -20,7 +21,6 @@ from pyspark.sql import functions as sf
 from ...errors import InvalidOptionError
 from ...reader.predicates import Predicate
 from ..source.spark_types import to_spark
-from .conjuncts import conjuncts
 from .literals import Moment
 from .shown import ShownText
 from .tree import Between, Node
@@ -38,6 +38,11 @@ _READINGS = 2
 # By how much the zones of two sessions can differ, and more.
 _ZONES = datetime.timedelta(days=2)
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+_PIECE = re.compile(
+    r"""(?P<quoted>'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`)"""
+    r"""|(?P<word>\w+)|(?P<open>[(\[])|(?P<close>[)\]])|(?P<odd>--|/\*|['"`\\])|(?P<rest>\s+|.)""",
+    re.DOTALL,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +180,35 @@ class Judge:
                     found.append(node)
                     break
         return found
+
+
+def conjuncts(text: str) -> list[str]:
+    """Return the texts that a condition is the conjunction of; itself alone where it is none, or too strange.
+
+    They are cut at each ``AND`` that stands outside of everything. Spark is asked afterwards whether the parts mean
+    what the whole did, so that a text which is cut in the wrong place costs files that are read and no rows.
+    """
+    ends = [0]
+    depth = cases = betweens = 0
+    for match in _PIECE.finditer(text):
+        word = match["word"].upper() if match["word"] else ""
+        if match["odd"] or (word == "R" and text[match.end() : match.end() + 1] in {"'", '"'}):
+            return [text]
+        depth += bool(match["open"]) - bool(match["close"])
+        cases += (word == "CASE") - (word == "END" and cases > 0)
+        if depth or cases:
+            continue
+        if word == "OR":
+            return [text]
+        betweens += word == "BETWEEN"
+        if word == "AND":
+            if betweens:
+                betweens -= 1
+            else:
+                ends += [match.start(), match.end()]
+    ends.append(len(text))
+    parts = [text[start:end].strip() for start, end in zip(ends[::2], ends[1::2], strict=True)]
+    return parts if all(parts) else [text]
 
 
 def _mentioned(texts: Sequence[str] | None, schema: pa.Schema) -> frozenset[str]:
