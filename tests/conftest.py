@@ -17,8 +17,12 @@ from support.s3 import S3Server, new_url
 
 # The tests' many small queries never repay Java's second compiler, nor a collector with threads of its own. Each Java
 # that a test starts, in whatever way, finds this. Without that compiler Java keeps a fifth of the room for code, which
-# a suite outgrows: from then on it looks for code to throw away, and compiles it anew.
-os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m")
+# a suite outgrows: from then on it looks for code to throw away, and compiles it anew. And it collects all garbage
+# whenever it has loaded some more classes, four times until Spark has carried out its first statements.
+os.environ.setdefault(
+    "JDK_JAVA_OPTIONS",
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -XX:MetaspaceSize=256m",
+)
 
 # A busy machine takes its time over any example, and no test asserts one.
 settings.register_profile("pyhudi", deadline=None)
