@@ -12,6 +12,8 @@ HUDI_PYSPARK := 3.5
 SF ?= 1
 ROWS ?= 20000000
 PYTEST_ARGS ?=
+# A process for each core, each of which takes whole modules; what comes after it in PYTEST_ARGS counts, as -n 0.
+PARALLEL := -n auto --dist loadfile
 
 BIN := $(VENV)/bin
 # Spark's workers take python3 from the PATH unless they are told otherwise.
@@ -38,10 +40,10 @@ demo: $(VENV)/.demo $(VENV)/.linked ## Write and read back the flights of 2013, 
 test: test-core test-spark ## Run the tests, less the slow ones and those that need Apache Hudi
 
 test-core: install ## Of these, run those that need no Spark, in a process that cannot import it
-	$(BIN)/python -m pytest --spark=no -m "not slow and not interop" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) --spark=no -m "not slow and not interop" $(PYTEST_ARGS)
 
 test-spark: install ## Of these, run the others
-	$(BIN)/python -m pytest --spark=only -m "not slow and not interop" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) --spark=only -m "not slow and not interop" $(PYTEST_ARGS)
 
 check: install ## Lint, formatting, types, the rules between the layers, the wheel's content
 	$(BIN)/ruff check .

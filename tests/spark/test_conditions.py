@@ -87,7 +87,7 @@ def col(name: str) -> Column:
         (lambda: sf.lit("2025-01-01").cast("date") <= col("day"), 12),
         (lambda: col("day") >= sf.lit("2025-01-01"), 0),
     ],
-    ids=str,
+    ids=lambda one: getattr(one, "__name__", str(one)),
 )
 def test_what_is_understood_leaves_out_files(
     spark: SparkSession, made: str, where: str | Callable[[], Column], files: int
@@ -128,7 +128,9 @@ def test_the_rows_are_those_of_a_filter(
     assert table.to_df(["_hoodie_record_key"], meta=False).columns == ["_hoodie_record_key"]
 
 
-@pytest.mark.parametrize("where", ["other = 1", "id +", "n", "", sf.expr], ids=str)
+@pytest.mark.parametrize(
+    "where", ["other = 1", "id +", "n", "", sf.expr], ids=["other", "cut off", "n", "none", "expr"]
+)
 def test_a_condition_that_spark_refuses_is_named(spark: SparkSession, made: str, where: Any) -> None:
     asked = where if isinstance(where, str) else sf.col("nobody") == 7
     with pytest.raises(InvalidOptionError, match="cannot be asked of the table") as raised:
