@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -10,17 +11,21 @@ from pathlib import Path
 
 import pytest
 from support.environments import variables_without
+from support.sessions import INTERPRETED, WARM
 
 pytestmark = pytest.mark.slow
 
 PAGE = Path(__file__).parents[2] / "docs" / "indexes.md"
+# Spark's own number of partitions, 200, has two hundred tasks ask the index for a hundred rows.
+OPTIONS = {**INTERPRETED, "spark.sql.shuffle.partitions": "3"}
 JOB = """
 import json, os, sys
 from pyhudi import HudiTable
 from pyspark.sql import SparkSession
 
-spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
-path, database = sys.argv[1:]
+path, database, options = sys.argv[1:]
+builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+spark = builder.config(map=json.loads(options)).getOrCreate()
 own = {"hoodie.pyhudi.index.path": database}
 rows = spark.range(100).selectExpr("cast(id as string) id", "cast(id % 3 as string) p", "0 n").repartition(4)
 table = HudiTable.create(spark, path, rows, record_key="id", partition_by="p", index="sqlite", options=own)
@@ -84,14 +89,15 @@ def test_an_installed_index_is_found_by_every_process_of_spark(tmp_path: Path) -
     (tmp_path / "job.py").write_text(JOB, encoding="utf-8")
 
     done = subprocess.run(
-        [sys.executable, str(tmp_path / "job.py"), str(tmp_path / "t"), str(tmp_path / "keys.db")],
+        [sys.executable, tmp_path / "job.py", tmp_path / "t", tmp_path / "keys.db", json.dumps(OPTIONS)],
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=900,
         env={
             **variables_without("PYTHON", "PYSPARK_", "SPARK_"),
-            "PYTHONPATH": str(installed),
+            # Its processes are warm, but for the index, which is none of what they take along.
+            "PYTHONPATH": os.pathsep.join([str(installed), str(WARM)]),
             "PYSPARK_PYTHON": sys.executable,
             "SPARK_LOCAL_IP": "127.0.0.1",
         },
