@@ -14,10 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import ClassVar, Generic, Protocol, TypeVar
 
-import pyarrow as pa
-
 from ...errors import CommitConflictError, ConcurrentWriteError, PyHudiError, UnsupportedTableError
-from ...table.files.output import Output
 from ...table.infer_index import with_inferred_index
 from ...table.infer_key_encoding import with_inferred_key_encoding
 from ...table.latest_schema import latest_schema
@@ -29,7 +26,8 @@ from ...timeline.writers.failures import NEVER, Failed
 from ..progress import LoggedProgress, Steps, polling
 from ..result import ServiceResult
 from ..rollback.pending import broken_off
-from ..transaction.concurrency import COMPACTION, InstantKind, kind_of
+from ..transaction.concurrency import InstantKind
+from ..transaction.file_work import FileWork
 from ..transaction.outcome import Outcome
 from ..transaction.transaction import Transaction
 from .execution import check_claim, claim, clear, close, kept, naming_who_took_over, take_back
@@ -94,7 +92,7 @@ class Worker(Protocol[Unit, Done]):
             StorageError: The store failed.
         """
 
-    def writing(self, output: Output) -> Worker[Unit, Done]:
+    def within(self, memory: int) -> Worker[Unit, Done]:
         """Return the same with other bounds of memory."""
 
     def outcome(self, done: Sequence[Done]) -> Outcome:
@@ -105,6 +103,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
     """One call of a service whose plans are tuples of units.
 
     Attributes:
+        kind: What its instants are to others.
         name: What sentences call it.
         call: The method of `HudiTable` that carries plans out, and the job.
         does: What carrying a plan out does, with a place for the bytes that it reads.
@@ -119,6 +118,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         waiting: What kept the last plan from being made, in words; empty where nothing did. `plan` sets it.
     """
 
+    kind: ClassVar[InstantKind]
     name: ClassVar[str]
     call: ClassVar[str]
     does: ClassVar[str]
@@ -137,11 +137,6 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         self._refused: ConcurrentWriteError | None = None
         self._met: set[str] = set()
         self._failed: Mapping[str, Failed] | None = None
-
-    @property
-    def kind(self) -> InstantKind:
-        """What the service's instants are to others."""
-        return kind_of(self.action) or COMPACTION
 
     @abstractmethod
     def plan(self, timeline: Timeline) -> tuple[Unit, ...] | None:
@@ -171,16 +166,13 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         return ""
 
     @abstractmethod
-    def worker(
-        self, work: Transaction, timeline: Timeline, plan: tuple[Unit, ...], schema: pa.Schema
-    ) -> Worker[Unit, Done]:
-        """Return what executes the units of a plan.
+    def worker(self, files: FileWork, timeline: Timeline, plan: tuple[Unit, ...]) -> Worker[Unit, Done]:
+        """Return what executes the units of a plan whose instant this process has claimed.
 
         Args:
-            work: The plan's instant, claimed by this process.
-            timeline: As it was then.
+            files: The data files of the instant.
+            timeline: As it was when the plan was claimed.
             plan: The units.
-            schema: The table's data columns.
         """
 
     @abstractmethod
@@ -399,7 +391,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
                 f"Nothing tells the columns of the table {work.path}.",
                 f"Carry the {self.name} out with Apache Hudi.",
             )
-        return self.worker(work, timeline, plan, schema)
+        return self.worker(FileWork(work, schema, self.means.output, self.means.logs), timeline, plan)
 
     def _executed(self, worker: Worker[Unit, Done], plan: tuple[Unit, ...]) -> list[Done]:
         """Return what became of the units, the largest first, executed here where an engine has no tasks for them.
@@ -429,7 +421,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
                     work.instant_time,
                     error,
                 )
-                return here(worker.writing(own.output).execute, units, lambda one: steps.add(one.size))
+                return here(worker.within(own.output.memory).execute, units, lambda one: steps.add(one.size))
 
     def _look(self, steps: Steps, work: Transaction, units: Sequence[Unit]) -> None:
         """Count the units whose tasks have finished their files: markers name these right before they are published."""

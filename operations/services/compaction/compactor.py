@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ....index.bloom import filters_for
 from ....index.registry import noted_index_for
 from ....storage.parallel import for_each
 from ....table.files.base_file import BaseFileReader
-from ....table.files.bloom_filter import BloomSettings
 from ....table.files.file_group import FileSlice
 from ....table.keys.generator import KeyGenerator
 from ....table.schema.columns import FILE_NAME, RECORD_KEY, with_meta
@@ -23,7 +21,8 @@ from ....timeline.timeline import Timeline
 from ....timeline.writers.markers import MarkerType
 from ....writer.data_files import write_base_file
 from ....writer.foreign import ForeignRows
-from ...transaction.transaction import Transaction
+from ...transaction import concurrency
+from ...transaction.file_work import FileWork
 from ...write_ids import WRITE_ID
 from ..settings import CompactionSettings
 from .choice import choose_partitions, choose_slices
@@ -42,6 +41,7 @@ class Compaction(SliceService[CompactionSettings]):
     """
 
     action = COMPACTION
+    kind = concurrency.COMPACTION
     name = "compaction"
     call = "compact"
     does = "merges {:,} bytes of base and log files"
@@ -73,13 +73,13 @@ class Compaction(SliceService[CompactionSettings]):
         check_complete(timeline, instant, plan, listings)
         return plan
 
-    def worker(self, work: Transaction, timeline: Timeline, plan: Plan, schema: pa.Schema) -> Compactor:
+    def worker(self, files: FileWork, timeline: Timeline, plan: Plan) -> Compactor:
         """Return what merges slices."""
-        output = self.means.output
+        output, config = files.output, files.transaction.config
         # Where no property says the index, Apache Hudi's files have filters (see planning/plan.py).
-        if output.bloom_filter is None and work.config.index_type != self.table.config.index_type:
-            output = replace(output, bloom_filter=True)
-        return Compactor(work, schema, output, ours=_ours(timeline, plan), bloom=filters_for(work.config, output))
+        if output.bloom_filter is None and config.index_type != self.table.config.index_type:
+            files = replace(files, output=replace(output, bloom_filter=True))
+        return Compactor(files, ours=_ours(timeline, plan))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +88,9 @@ class Compactor(SliceWorker):
 
     Attributes:
         ours: Requested times of the delta commits that are known to be pyhudi's.
-        bloom: What kind of bloom filter base files get; None for none.
     """
 
     ours: frozenset[str]
-    bloom: BloomSettings | None = None
     operation = "COMPACT"
 
     def execute(self, unit: FileSlice) -> SliceResult:
@@ -105,12 +103,12 @@ class Compactor(SliceWorker):
         """
         began = time.monotonic()
         with self.opened(unit) as (merged, files):
-            kept = pa.schema([one for one in with_meta(self.schema) if one.name != FILE_NAME])
+            kept = pa.schema([one for one in with_meta(self.files.schema) if one.name != FILE_NAME])
             foreign = self._foreign(unit)
             rows = merged.batches(kept, dictionaries=frozenset() if foreign else self._passed_through(kept))
             if foreign is not None:
                 rows = foreign.checked(rows, unit)
-            form = self.form(bloom=self.bloom, stamped=foreign is None or foreign.index is not None)
+            form = replace(self.files.form(), stamped=foreign is None or foreign.index is not None)
             kind = MarkerType.CREATE if unit.base is None else MarkerType.MERGE
             made = write_base_file(files, unit.group, form, rows, kind)
         return self.result(unit, merged, began, path=made.path, size=made.size, rows=made.rows)
@@ -142,7 +140,7 @@ class Compactor(SliceWorker):
                 if base.stamped:
                     return None
         config = self.work.config
-        keys = None if config.generates_keys else KeyGenerator(config, self.schema)
+        keys = None if config.generates_keys else KeyGenerator(config, self.files.schema)
         return ForeignRows(noted_index_for(config), keys)
 
     def _passed_through(self, columns: pa.Schema) -> frozenset[str]:

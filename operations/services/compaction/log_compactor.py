@@ -13,13 +13,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from ....errors import CommitConflictError
 from ....storage.base import Storage
 from ....storage.parallel import for_each
 from ....table.files.file_group import FileSlice
-from ....table.files.logs.block_format import safe_format
 from ....table.files.logs.log_blocks import BlockType, LogBlock
 from ....table.files.logs.log_scan import effective_blocks
 from ....table.files.logs.whole_log import read_log
@@ -30,8 +27,10 @@ from ....timeline.held import LOG_COMPACTION, log_compactions
 from ....timeline.instants import Instant
 from ....timeline.timeline import Timeline
 from ....timeline.writers.announcements import announced
-from ....writer.data_files import LogFormat, write_log_file
+from ....writer.data_files import write_log_file
+from ...transaction import concurrency
 from ...transaction.concurrency import WRITE, Shared
+from ...transaction.file_work import FileWork
 from ...transaction.transaction import Transaction
 from ..settings import LogCompactionSettings
 from .plan import BARE_NAMES, Plan, held_by_plans, named_slices, operations_of
@@ -50,6 +49,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
     """Log files joined into fewer."""
 
     action = LOG_COMPACTION
+    kind = concurrency.LOG_COMPACTION
     name = "log compaction"
     call = "log_compact"
     does = "merges {:,} bytes of log files"
@@ -116,11 +116,9 @@ class LogCompaction(SliceService[LogCompactionSettings]):
                 kept.append(replace(piece, base=None))
         return tuple(kept)
 
-    def worker(self, work: Transaction, timeline: Timeline, plan: Plan, schema: pa.Schema) -> LogCompactor:
+    def worker(self, files: FileWork, timeline: Timeline, plan: Plan) -> LogCompactor:
         """Return what joins log files."""
-        logs = self.means.logs
-        log_format = LogFormat(safe_format(logs.data_format, work.config, schema), logs.block_bytes)
-        return LogCompactor(work, schema, self.means.output, log_format)
+        return LogCompactor(files)
 
     def refuse_stale(self, work: Transaction, timeline: Timeline, plan: Plan) -> None:
         """Raise where what was joined is not all that comes before the new log files."""
@@ -162,13 +160,8 @@ class LogCompaction(SliceService[LogCompactionSettings]):
 
 @dataclass(frozen=True, slots=True)
 class LogCompactor(SliceWorker):
-    """Joins the log files of slices.
+    """Joins the log files of slices."""
 
-    Attributes:
-        log_format: How the joined files look.
-    """
-
-    log_format: LogFormat
     operation = "LOG_COMPACT"
 
     def execute(self, unit: FileSlice) -> SliceResult:
@@ -188,8 +181,8 @@ class LogCompactor(SliceWorker):
                     f"the log files of the file group {unit.file_id} of partition {unit.partition_path!r} stay: {why}"
                 )
                 return self.result(unit, logs, began, skipped=skipped)
-            replaces = tuple(dict.fromkeys(one.instant_time for one in blocks))
-            made = write_log_file(files, unit.group, self.form(), self.log_format, logs.entries(), replaces)
+            form, replaces = self.files.form(), tuple(dict.fromkeys(one.instant_time for one in blocks))
+            made = write_log_file(files, unit.group, form, self.files.log_format(), logs.entries(), replaces)
         return self.result(unit, logs, began, path=made.path, size=made.size, rows=made.rows, deletes=made.deletes)
 
     def stat(self, one: SliceResult) -> WriteStat:

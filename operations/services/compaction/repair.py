@@ -32,7 +32,7 @@ from ....timeline.metadata.codec import REPAIR
 from ....timeline.timeline import Timeline
 from ...result import RepairedLog, ServiceResult
 from ...transaction.concurrency import COMPACTION
-from ...transaction.transaction import Transaction
+from ...transaction.file_work import FileWork
 from ..execution import take_back
 from ..means import Means
 from ..settings import CompactionSettings
@@ -147,10 +147,10 @@ class Repair(Compaction):
             for piece in super().read_plan(timeline, instant)
         )
 
-    def worker(self, work: Transaction, timeline: Timeline, plan: Plan, schema: pa.Schema) -> Compactor:
+    def worker(self, files: FileWork, timeline: Timeline, plan: Plan) -> Compactor:
         """Return what merges slices, and notes in the completed instant what was given up."""
         notes = {REPAIR: json.dumps([asdict(file.report) for file in self._examined.values()])}
-        return replace(super().worker(work, timeline, plan, schema), notes=notes)
+        return replace(super().worker(files, timeline, plan), notes=notes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,16 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-import pyarrow as pa
-
 from ....errors import CommitConflictError
 from ....storage import open_storage
 from ....storage.base import split
 from ....table.arrow.spill import local_spills
-from ....table.files.bloom_filter import BloomSettings
 from ....table.files.file_group import FileSlice
 from ....table.files.names import FileGroupId, parse_data_name
-from ....table.files.output import Output
 from ....table.schema.columns import avro_schema
 from ....table.slices.merged_slice import LogCounts, MergedSlice
 from ....table.table import Table
@@ -28,7 +24,7 @@ from ....timeline.instants import Instant, State
 from ....timeline.timeline import Timeline
 from ....timeline.writers import heartbeat
 from ....version import VERSION
-from ....writer.data_files import DataFiles, FileFormat
+from ....writer.data_files import DataFiles
 from ...result import ServiceResult
 from ...transaction.concurrency import (
     RESTORE,
@@ -108,21 +104,22 @@ class SliceWorker:
     """Merges what is in the log files of slices; it travels with every task where an engine carries a plan out.
 
     Attributes:
-        work: The plan's instant, claimed by this process.
-        schema: The table's data columns.
-        output: How files look, and how many Arrow bytes of log entries may be merged at once.
+        files: The data files of the plan's instant, which this process has claimed.
         notes: Further entries of the completed instant's extraMetadata.
     """
 
-    work: Transaction
-    schema: pa.Schema
-    output: Output
+    files: FileWork
     notes: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     operation: ClassVar[str]
 
-    def writing(self: Self, output: Output) -> Self:
+    @property
+    def work(self) -> Transaction:
+        """The plan's instant."""
+        return self.files.transaction
+
+    def within(self: Self, memory: int) -> Self:
         """Return the same with other bounds of memory."""
-        return replace(self, output=output)
+        return replace(self, files=replace(self.files, output=replace(self.files.output, memory=memory)))
 
     def outcome(self, done: Sequence[SliceResult]) -> Outcome:
         """Return what was done, as Apache Hudi writes it."""
@@ -136,7 +133,7 @@ class SliceWorker:
             partition_to_write_stats=stats,
             compacted=True,
             extra_metadata={
-                "schema": avro_schema(self.schema, self.work.config.name),
+                "schema": avro_schema(self.files.schema, self.work.config.name),
                 formats.KEY: str(formats.COMMIT_KEYS),
                 MADE_BY: VERSION,
                 **self.notes,
@@ -159,17 +156,9 @@ class SliceWorker:
         ):
             spills = local_spills(open_storage(folder, durable=False))
             # A plan names complete log files alone, whose blocks all count.
-            reader = self._files.slices(_every, spills)
-            yield reader.merged(piece), self._files.files(new_token(work), fence)
+            reader = self.files.slices(_every, spills)
+            yield reader.merged(piece), self.files.files(new_token(work), fence)
             fence.finish()
-
-    @property
-    def _files(self) -> FileWork:
-        return FileWork(self.work, self.schema, self.output)
-
-    def form(self, *, bloom: BloomSettings | None = None, stamped: bool = True) -> FileFormat:
-        """Return how the new file looks."""
-        return replace(self._files.form(), bloom=bloom, stamped=stamped)
 
     def result(self, piece: FileSlice, merged: MergedSlice, began: float, **made: Any) -> SliceResult:
         """Return what became of a slice, given the fields that tell of the new file."""
