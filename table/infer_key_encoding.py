@@ -16,7 +16,7 @@ from ..errors import UnsupportedTableError
 from .config import property_keys as key
 from .files.lost import open_view
 from .keys.values import RECORD_KEY as ROLE
-from .keys.values import format_values
+from .keys.values import KeyColumn
 from .latest_schema import latest_schema
 from .schema.columns import RECORD_KEY
 from .schema.fields import find_field, root_of, values_of
@@ -68,6 +68,6 @@ def _spellings(rows: pa.RecordBatch, field: str) -> set[bool]:
     A value may begin as a name does, so that the rows' own values decide.
     """
     stored = rows.column(RECORD_KEY)
-    bare = pc.fill_null(pc.equal(stored, format_values(values_of(rows, field), field, ROLE)), False)
+    bare = pc.fill_null(pc.equal(stored, KeyColumn(field, ROLE).texts(values_of(rows, field))), False)
     named = pc.and_not(pc.fill_null(pc.starts_with(stored, f"{field}:"), False), bare)
     return set(pc.unique(named.filter(stored.is_valid())).to_pylist())  # O(2)

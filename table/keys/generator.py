@@ -22,7 +22,7 @@ from ..schema.conform import conform_array
 from ..schema.fields import find_field, values_of
 from .partition_paths import check_safe, format_segment, parse_partition_path
 from .time_partitions import TimeOptions, TimePartitions
-from .values import PARTITION, RECORD_KEY, check_kept_key_type, check_key_type, check_text, format_values
+from .values import PARTITION, RECORD_KEY, KeyColumn
 
 NULL_KEY = "__null__"
 EMPTY_KEY = "__empty__"
@@ -72,10 +72,11 @@ class KeyGenerator:
         """
         for role, fields in ((RECORD_KEY, self._fields), (PARTITION, self._partitions)):
             for field in fields:
-                self._check_column(schema, field, role)
-                kept = self._kept(field)
+                column = KeyColumn(field, role)
+                self._check_column(schema, column)
+                kept = self._kept(column)
                 if role == RECORD_KEY and kept is not None:
-                    check_kept_key_type(kept.type, field)
+                    column.check_kept_type(kept.type)
 
     def record_keys(self, batch: pa.RecordBatch) -> pa.StringArray:
         """Return the record key of every row, as `composed` does."""
@@ -103,7 +104,8 @@ class KeyGenerator:
                 f"Table {self._config.name!r} has no record key fields, so that its rows have no keys of their own.",
                 "Insert rows, or delete rows as they were read from the table, with their meta columns.",
             )
-        texts = [format_values(self._column(batch, field, RECORD_KEY), field, RECORD_KEY) for field in self._fields]
+        columns = [KeyColumn(field, RECORD_KEY) for field in self._fields]
+        texts = [column.texts(self._values(batch, column)) for column in columns]
         blank = _is_blank(texts[0])
         for text in texts[1:]:
             blank = pc.and_(blank, _is_blank(text))
@@ -132,7 +134,8 @@ class KeyGenerator:
         codes: Codes = np.zeros(batch.num_rows, dtype=np.int64)
         paths = [""]
         for position, field in enumerate(self._partitions):
-            inner, segments = self._segments(self._column(batch, field, PARTITION), field)
+            column = KeyColumn(field, PARTITION)
+            inner, segments = self._segments(self._values(batch, column), column)
             if position == 0:
                 codes, paths = inner, segments
                 continue
@@ -141,16 +144,17 @@ class KeyGenerator:
             paths = [f"{paths[pair // len(segments)]}/{segments[pair % len(segments)]}" for pair in pairs.tolist()]
         return _dictionary(codes, paths)
 
-    def _segments(self, column: pa.Array, field: str) -> tuple[Codes, list[str]]:
+    def _segments(self, values: pa.Array, column: KeyColumn) -> tuple[Codes, list[str]]:
         """Return the parts of the path that a column makes, and which of them each row has."""
+        field = column.field
         if self._partitions[field] is PartitionType.TIMESTAMP:
-            check_text(column, field, PARTITION)
-            encoded = self._times.paths(column, field)
+            column.check_text(values)
+            encoded = self._times.paths(values, field)
             texts = encoded.dictionary.to_pylist()  # O(distinct paths)
         else:
-            encoded = column.dictionary_encode(null_encoding="encode")
-            check_text(encoded.dictionary, field, PARTITION)
-            texts = format_values(encoded.dictionary, field, PARTITION).to_pylist()  # O(distinct values)
+            encoded = values.dictionary_encode(null_encoding="encode")
+            column.check_text(encoded.dictionary)
+            texts = column.texts(encoded.dictionary).to_pylist()  # O(distinct values)
         for text in texts:
             check_safe(text, field, self._config)
         codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
@@ -163,32 +167,33 @@ class KeyGenerator:
             self._made_times = TimeOptions(self._config.time_options, self._config.name).partitions()
         return self._made_times
 
-    def _column(self, batch: pa.RecordBatch, field: str, role: str) -> pa.Array:
-        self._check_column(batch.schema, field, role)
-        column = values_of(batch, field)
-        known = self._kept(field)
+    def _values(self, batch: pa.RecordBatch, column: KeyColumn) -> pa.Array:
+        self._check_column(batch.schema, column)
+        values = values_of(batch, column.field)
+        known = self._kept(column)
         if known is None:
-            return plain(column)
+            return plain(values)
         # Nulls are judged by the key's own rules; an error shows the dotted name.
-        return conform_array(column, pa.field(field, known.type), by_value=True)
+        return conform_array(values, pa.field(column.field, known.type), by_value=True)
 
-    def _kept(self, field: str) -> pa.Field | None:
-        return None if self._schema is None else find_field(self._schema, field)
+    def _kept(self, column: KeyColumn) -> pa.Field | None:
+        return None if self._schema is None else find_field(self._schema, column.field)
 
-    def _check_column(self, schema: pa.Schema, field: str, role: str) -> None:
-        found = find_field(schema, field)
+    def _check_column(self, schema: pa.Schema, column: KeyColumn) -> None:
+        found = find_field(schema, column.field)
         if found is None:
             raise MissingColumnError(
-                f"The {role} column {field!r} is not among the columns {', '.join(map(repr, schema.names))}.",
+                f"The {column.role} column {column.field!r} is not among the columns "
+                f"{', '.join(map(repr, schema.names))}.",
                 "Add the column, or correct the case of its name.",
             )
-        kind, kept = found.type, self._kept(field)
+        kind, kept = found.type, self._kept(column)
         if kept is not None and fits_by_value(kind.value_type if pa.types.is_dictionary(kind) else kind, kept.type):
             kind = kept.type
-        if role == PARTITION and self._partitions[field] is PartitionType.TIMESTAMP:
-            self._times.check_type(kind, field)
+        if column.role == PARTITION and self._partitions[column.field] is PartitionType.TIMESTAMP:
+            self._times.check_type(kind, column.field)
         else:
-            check_key_type(kind, field, role)
+            column.check_type(kind)
 
     def _null_key(self, batch: pa.RecordBatch, blank: pa.BooleanArray) -> NullKeyError:
         row, count = pc.index(blank, True).as_py(), pc.sum(blank).as_py()  # O(1)
