@@ -14,7 +14,7 @@ from ...operations.planning.operation import INSERT
 from ...operations.planning.plan import WritePlan, plan_write
 from ...operations.planning.request import WriteRequest
 from ...operations.planning.target import find_target
-from ...operations.write.announcement import announce
+from ...operations.write.after_commit import announce
 from ...options.names import OPTIONS
 from ...options.sources import WRITING, find_config, resolve_options
 from ...storage import open_storage

@@ -4,40 +4,28 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import asdict
-from functools import partial
 
 from ...errors import DuplicateKeyError, PlacementError
 from ...index.registry import index_for
-from ...storage.parallel import for_each
 from ...table.files.marked_files import marked_files
-from ...table.files.names import FileGroupId
-from ...table.files.partitions import metafile_of, write_partition_metafile
 from ...table.merging.merger import Meeting
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
 from ...timeline.writers import heartbeat, owner
-from ...writer.group_writer import GroupOutcome
-from ...writer.log_handle import LogOutcome
-from ..indexing.telling import tell
 from ..locating.adoption import check_lesson, check_spelling_of_others
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
-from ..planning.settle_table import settle_table
-from ..result import CommitResult, find_write, result_from, result_of, with_services
+from ..result import CommitResult, find_write, result_from, result_of
 from ..transaction.begin import same_millisecond
-from ..transaction.complete import complete_write
-from ..transaction.conflicts import Changes, check_ownership
-from ..transaction.left_overs import forget
-from ..transaction.new_keys import NewKeys
-from ..transaction.outcome import Properties
+from ..transaction.conflicts import check_ownership
 from ..transaction.since import seen_by
 from .abort import abort_write
-from .announcement import announce, announce_changes
+from .after_commit import follow_up
 from .begin import begin
 from .commit_metadata import build_metadata, sum_seconds
-from .inline import means_of, run_inline
+from .completion import Completion
 from .merge_spills import merge_spills
 from .phases import Phases
 from .replacement import Replacement
@@ -72,17 +60,7 @@ def commit_write(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult
     if not result.instant:
         abort_write(plan)
         return result
-    _tidy(plan)
-    tell(plan.table, plan.settings.lookup, plan.instant_time)
-    if plan.creates_table:
-        announce(plan.config, plan.path)
-    announce_changes(plan.schema_changes, plan.path, plan.instant_time)
-    settings = plan.settings
-    # This process may be all that there is: what is much to merge waits for somebody with a cluster.
-    bound, application = settings.commit_merge_max_bytes, work.owner.application
-    means = means_of(settings, most_bytes=bound, application=application)
-    services = run_inline(work.storage, timeline, settings.upkeep, means, metadata_enable=settings.metadata_enable)
-    result = with_services(result, services)
+    result = follow_up(plan, result, timeline)
     logger.info("%s", json.dumps({"event": "commit", **asdict(result)}))
     return result
 
@@ -152,19 +130,16 @@ def _carry_out(plan: WritePlan, results: Sequence[TaskResult]) -> tuple[CommitRe
         replacement = Replacement(plan, touched)
         replaced = _replaced(plan, replacement)
         _reconcile(plan, outcomes)
-    written = sorted({outcome.group.partition_path for outcome in outcomes if outcome.path is not None})
-    changed = _changes(plan, outcomes, replaced, replacement, _new_keys(plan, outcomes, touched))
+    completion = Completion(plan, outcomes, touched, replacement, replaced)
     with phases.phase("flush"):
         # Nothing may say that the write is done before the disk keeps what it names.
-        plan.storage.flush([*written, *([plan.config.timeline_folder] if plan.creates_table else [])])
+        plan.storage.flush([*completion.written, *([plan.config.timeline_folder] if plan.creates_table else [])])
     seconds = {**sum_seconds(result.seconds for result in results), **phases.seconds}
     metadata = build_metadata(plan, outcomes, replaced, seconds, merged)
-    if not written and not any(replaced.values()) and not plan.settings.allow_empty_commit:
+    if completion.is_empty and not plan.settings.allow_empty_commit:
         return result_from(plan.path, "", metadata), timeline
     with phases.phase("complete"):
-        body = plan.table.instants.codec.encode(metadata)
-        added = [outcome.path for outcome in outcomes if outcome.path is not None]
-        complete_write(plan.transaction, changed, body, added, partial(_settle, plan, written))
+        completion.complete(plan.table.instants.codec.encode(metadata))
     return result_from(plan.path, plan.instant_time, metadata), timeline
 
 
@@ -174,57 +149,6 @@ def _replaced(plan: WritePlan, replacement: Replacement) -> dict[str, list[str]]
         return {}
     # The merge may have taken hours, in which instants were archived whose bodies tell of file groups.
     return replacement.groups(seen_by(plan.transaction, plan.table.timeline()))
-
-
-def _changes(
-    plan: WritePlan,
-    outcomes: Sequence[Outcome],
-    replaced: Mapping[str, Sequence[str]],
-    replacement: Replacement,
-    new_keys: NewKeys | None,
-) -> Changes:
-    """Return the changes of finished file groups and of those that are replaced."""
-    passed = {FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
-    groups = passed.union(outcome.group for outcome in outcomes)
-    rewritten = {one.group for one in outcomes if isinstance(one, GroupOutcome) and one.piece is not None}
-    seen = [outcome.piece for outcome in outcomes if outcome.piece is not None]
-    bases = {file.instant_time for piece in seen for file in piece.data_files}
-    return Changes(
-        file_groups=frozenset(groups),
-        replaced=frozenset(passed),
-        rewritten=frozenset(rewritten),
-        bases=frozenset(bases),
-        rival_key=index_for(plan.config).rival_key,
-        covers=replacement.covers,
-        columns=plan.schema,
-        new_keys=new_keys,
-    )
-
-
-def _new_keys(plan: WritePlan, outcomes: Sequence[Outcome], touched: Collection[str]) -> NewKeys | None:
-    """Return where the write put keys that it had looked for; None where it adds rows whoever has their keys."""
-    if not plan.looks_up or plan.rules.meeting is Meeting.ADD:
-        return None
-    files = {one.path: one.rows for one in outcomes if one.path is not None and one.counts.inserts}
-    logs: dict[FileGroupId, dict[str, int]] = {}
-    for one in outcomes:
-        if isinstance(one, LogOutcome) and one.rows:
-            logs.setdefault(one.group, {})[one.path] = one.rows
-    return NewKeys(files, plan.lookup.is_global, logs, frozenset(touched))
-
-
-def _settle(plan: WritePlan, written: Sequence[str]) -> Properties:
-    """Return what the commit does to the table's properties, and see that readers find the partitions it wrote to."""
-    properties = settle_table(plan)
-    _keep_partitions(plan, written)
-    return properties
-
-
-def _keep_partitions(plan: WritePlan, written: Sequence[str]) -> None:
-    """Make metafiles again that another writer, which had made them, took back when it gave up."""
-    there = for_each(plan.storage, plan.storage.exists, [metafile_of(partition) for partition in written])
-    for partition in (one for one, found in zip(written, there, strict=True) if not found):
-        write_partition_metafile(plan.storage, partition, plan.instant_time)
 
 
 def _check_placement(plan: WritePlan, results: Sequence[TaskResult]) -> None:
@@ -268,13 +192,3 @@ def _reconcile(plan: WritePlan, outcomes: Sequence[Outcome]) -> None:
     """Delete what markers name and no finished task reported: files of attempts that failed or ran twice."""
     kept = {outcome.path for outcome in outcomes if outcome.path is not None}
     plan.storage.delete(*(path for path in marked_files(plan.storage, plan.instant_time) if path not in kept))
-
-
-def _tidy(plan: WritePlan) -> None:
-    """Remove what the write kept for its own use; the instant is complete, so that nothing here may fail it."""
-    try:
-        forget(plan.storage, plan.instant_time)
-    except Exception:
-        logger.warning(
-            "table %s: left-overs of %s stay until the next write", plan.path, plan.instant_time, exc_info=True
-        )

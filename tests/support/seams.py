@@ -216,17 +216,17 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "look whether a write was given up after a task's last file": "operations.transaction.fence:Fence.finish",
     "look for the seal after a file": "operations.transaction.fence:Fence.after_publish",
     # --- commit of a write
-    "write the metafile of a partition from a commit": "operations.write.commit:write_partition_metafile",
+    "write the metafile of a partition from a commit": "operations.write.completion:write_partition_metafile",
     "remove files that no task reported": "operations.write.commit:_reconcile",
     "check the counts of removed rows": "operations.write.commit:_check_counted",
-    "changes of a commit": "operations.write.commit:_changes",
-    "new keys of a commit": "operations.write.commit:_new_keys",
-    "make new keys": "operations.write.commit:NewKeys",
-    "forget the work of a commit": "operations.write.commit:forget",
+    "changes of a commit": "operations.write.completion:_changes",
+    "new keys of a commit": "operations.write.completion:_new_keys",
+    "make new keys": "operations.write.completion:NewKeys",
+    "forget the work of a commit": "operations.write.after_commit:forget",
     "counts in commit metadata": "operations.write.commit_metadata:asdict",
     # --- conflicts
     "verdict of a meeting": "operations.transaction.concurrency:ConcurrencyRules.verdict",
-    "check conflicts": "operations.transaction.complete:check_conflicts",
+    "check conflicts": "operations.write.completion:check_conflicts",
     "check ownership of an instant": (
         "operations.write.commit:check_ownership",
         "operations.transaction.conflicts:check_ownership",

@@ -9,7 +9,7 @@ from pyhudi.errors import InvalidOptionError
 from pyhudi.operations.inspect.detail import DETAIL_SCHEMA, detail
 from pyhudi.operations.inspect.history import history
 from pyhudi.operations.planning.request import TableSettings
-from pyhudi.operations.write.announcement import describe
+from pyhudi.operations.write.after_commit import describe
 from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig
 from support import drive

@@ -1,0 +1,131 @@
+"""The point of no return of a write: it completes if no other instant changed the same meanwhile, and none undid it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+
+from ...index.registry import index_for
+from ...storage.parallel import for_each
+from ...table.files.names import FileGroupId
+from ...table.files.partitions import metafile_of, write_partition_metafile
+from ...table.merging.merger import Meeting
+from ...timeline.instants import State
+from ...timeline.timeline import Timeline
+from ...writer.group_writer import GroupOutcome
+from ...writer.log_handle import LogOutcome
+from ..planning.plan import WritePlan
+from ..planning.settle_table import settle_table
+from ..transaction.commit_path import complete
+from ..transaction.conflicts import Changes, check_conflicts
+from ..transaction.new_keys import NewKeys
+from ..transaction.outcome import Outcome as InstantOutcome
+from .replacement import Replacement
+from .writers import Outcome
+
+
+@dataclass(frozen=True)
+class Completion:
+    """What a finished write makes part of its table.
+
+    Attributes:
+        plan: The write, whose instant is inflight and sealed.
+        outcomes: Every file group that it met.
+        touched: The partitions that its rows belong to.
+        replacement: What it takes away as a whole.
+        replaced: Of that, the file ids by partition path.
+    """
+
+    plan: WritePlan
+    outcomes: Sequence[Outcome]
+    touched: Collection[str]
+    replacement: Replacement
+    replaced: Mapping[str, Sequence[str]]
+
+    @cached_property
+    def written(self) -> list[str]:
+        """The partitions that have new files."""
+        return sorted({one.group.partition_path for one in self.outcomes if one.path is not None})
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the table has the same files afterwards."""
+        return not self.written and not any(self.replaced.values())
+
+    def complete(self, body: bytes) -> None:
+        """Complete the write, with what its completed file is to hold.
+
+        Raises:
+            CommitConflictError: Another instant changed the same since the write was planned, or undid it.
+            OptionConflictError: Another writer made the table meanwhile, or taught it something else.
+            ConcurrentWriteError: Others decided first all the time.
+        """
+        work = self.plan.transaction
+        # The body is written twice: in the decision, and then, whatever else needs space meanwhile, under its name.
+        work.reserve.hold(len(body))
+        complete(work.table, work.inflight, partial(self._outcome, body), relief=work.reserve.release)
+
+    def _outcome(self, body: bytes, timeline: Timeline) -> InstantOutcome | None:
+        """Return what becomes of the instant, having put in order what it relies on; None where it is completed.
+
+        Another process may have completed it for a writer who slept, and archived it.
+        """
+        work = self.plan.transaction
+        own = timeline.find(work.instant_time)
+        if work.table.archive.holds(work.instant_time) if own is None else own.state == State.COMPLETED:
+            return None
+        check_conflicts(work, timeline, self._changed)
+        properties = settle_table(self.plan)
+        _keep_partitions(self.plan, self.written)
+        added = [one.path for one in self.outcomes if one.path is not None]
+        return InstantOutcome(body, added, replaced=self._changed.replaced, properties=properties)
+
+    @cached_property
+    def _changed(self) -> Changes:
+        new_keys = _new_keys(self.plan, self.outcomes, self.touched)
+        return _changes(self.plan, self.outcomes, self.replaced, self.replacement, new_keys)
+
+
+def _changes(
+    plan: WritePlan,
+    outcomes: Sequence[Outcome],
+    replaced: Mapping[str, Sequence[str]],
+    replacement: Replacement,
+    new_keys: NewKeys | None,
+) -> Changes:
+    """Return the changes of finished file groups and of those that are replaced."""
+    passed = {FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
+    groups = passed.union(outcome.group for outcome in outcomes)
+    rewritten = {one.group for one in outcomes if isinstance(one, GroupOutcome) and one.piece is not None}
+    seen = [outcome.piece for outcome in outcomes if outcome.piece is not None]
+    bases = {file.instant_time for piece in seen for file in piece.data_files}
+    return Changes(
+        file_groups=frozenset(groups),
+        replaced=frozenset(passed),
+        rewritten=frozenset(rewritten),
+        bases=frozenset(bases),
+        rival_key=index_for(plan.config).rival_key,
+        covers=replacement.covers,
+        columns=plan.schema,
+        new_keys=new_keys,
+    )
+
+
+def _new_keys(plan: WritePlan, outcomes: Sequence[Outcome], touched: Collection[str]) -> NewKeys | None:
+    """Return where the write put keys that it had looked for; None where it adds rows whoever has their keys."""
+    if not plan.looks_up or plan.rules.meeting is Meeting.ADD:
+        return None
+    files = {one.path: one.rows for one in outcomes if one.path is not None and one.counts.inserts}
+    logs: dict[FileGroupId, dict[str, int]] = {}
+    for one in outcomes:
+        if isinstance(one, LogOutcome) and one.rows:
+            logs.setdefault(one.group, {})[one.path] = one.rows
+    return NewKeys(files, plan.lookup.is_global, logs, frozenset(touched))
+
+
+def _keep_partitions(plan: WritePlan, written: Sequence[str]) -> None:
+    """Make metafiles again that another writer, which had made them, took back when it gave up."""
+    there = for_each(plan.storage, plan.storage.exists, [metafile_of(partition) for partition in written])
+    for partition in (one for one, found in zip(written, there, strict=True) if not found):
+        write_partition_metafile(plan.storage, partition, plan.instant_time)
