@@ -127,6 +127,7 @@ def say(job: Job, answer: str) -> None:
 def main(job: Job) -> None:
     """Write once, or until told that it is enough."""
     from pyspark.sql import SparkSession
+    from support.sessions import INTERPRETED
 
     spark = (
         SparkSession.builder.master(job.master)
@@ -136,6 +137,7 @@ def main(job: Job) -> None:
         .config("spark.executor.memory", "700m")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.execution.arrow.maxRecordsPerBatch", "500")
+        .config(map=INTERPRETED)
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")

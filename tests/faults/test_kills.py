@@ -27,6 +27,7 @@ from support.rules.checks import assert_whole
 
 pytestmark = pytest.mark.slow
 
+TESTS = Path(__file__).parents[1]
 COLUMNS = ("id", "p", "ts", "value")
 # What a straggler leaves is swept after a second instead of two minutes.
 BRIEF = {"hoodie.client.heartbeat.interval_in_ms": "1000", "hoodie.client.heartbeat.tolerable.misses": "1"}
@@ -48,7 +49,12 @@ def started(job: Job) -> Iterator[subprocess.Popen[str]]:
             stdout=stream,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
-            env={**os.environ, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+            env={
+                **os.environ,
+                "PYSPARK_PYTHON": sys.executable,
+                "SPARK_LOCAL_IP": "127.0.0.1",
+                "PYTHONPATH": os.pathsep.join([str(TESTS / "support" / "warm"), str(TESTS)]),
+            },
             cwd=job.flags,
             text=True,
         )

@@ -3,8 +3,8 @@
 Python imports this module as it starts, where its folder is on the path: `support.sessions` puts it on that of Spark's
 processes. Spark has one of them for each look-up of a source, each plan, each task and each commit, and each imports
 the same packages: more work than all that most tests ask of it. What they import by themselves is asked by
-tests/unit/test_imports.py, and the tests that start a Spark of their own leave its processes alone, but for the one of
-a cluster, which starts many.
+tests/unit/test_imports.py, and of the tests that start a Spark of their own those leave its processes alone whose Spark
+starts few of them: test_logs.py, test_jobs.py and test_shipped.py.
 """
 
 import importlib
