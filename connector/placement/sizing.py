@@ -41,34 +41,29 @@ def suggest_buckets(
         InvalidOptionError: An argument makes no sense.
         UnsupportedTypeError: A column has a type that a Hudi table cannot hold.
     """
-    if isinstance(rows, int):
-        if partition_by:
-            raise InvalidOptionError(
-                "Buckets were asked for a number of bytes and partition columns, which cannot be counted in a number.",
-                "Give partitions instead of partition_by.",
-            )
-        return sizing.suggest_buckets(rows, partitions=partitions, growth=growth, table_type=table_type)
     columns = [partition_by] if isinstance(partition_by, str) else list(partition_by)
-    return _for_bytes(rows, parquet_bytes(rows), columns, partitions, growth, table_type)
+    if not isinstance(rows, int):
+        frame, rows = rows, parquet_bytes(rows)
+        partitions = _partitions(frame, columns) if partition_by else partitions
+    elif partition_by:
+        raise InvalidOptionError(
+            "Buckets were asked for a number of bytes and partition columns, which cannot be counted in a number.",
+            "Give partitions instead of partition_by.",
+        )
+    return sizing.suggest_buckets(rows, partitions=partitions, growth=growth, table_type=table_type)
 
 
 def measured_buckets(rows: DataFrame, partition_by: Sequence[str], table_type: str) -> int | None:
     """Return how many buckets suit rows, None where there are none."""
     size = parquet_bytes(rows)
-    return _for_bytes(rows, size, partition_by, table_type=table_type) if size else None
+    if not size:
+        return None
+    partitions = _partitions(rows, partition_by) if partition_by else 1
+    return sizing.suggest_buckets(size, partitions=partitions, table_type=table_type)
 
 
-def _for_bytes(
-    rows: DataFrame,
-    size: int,
-    partition_by: Sequence[str],
-    partitions: int = 1,
-    growth: float = 1.0,
-    table_type: str = COPY_ON_WRITE,
-) -> int:
-    if partition_by:
-        partitions = max(1, rows.select(*partition_by).distinct().count())
-    return sizing.suggest_buckets(size, partitions=partitions, growth=growth, table_type=table_type)
+def _partitions(rows: DataFrame, columns: Sequence[str]) -> int:
+    return max(1, rows.select(*columns).distinct().count())
 
 
 def parquet_bytes(df: DataFrame) -> int:
