@@ -9,7 +9,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.inline import means_of
 from pyhudi.operations.write.task import TaskResult, run_task
-from pyhudi.reader.scan import RowReader
+from pyhudi.reader import scan as reading
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.files.names import WriteToken
@@ -41,6 +41,13 @@ OFF = Upkeep(CleanSettings(automatic=False), ArchiveSettings(automatic=False), C
 PATIENT, IMPATIENT = Patience(), Patience(heartbeat_misses=-1, foreign_age_s=-1.0)
 # The status of a process that its test has die.
 DIED = 9
+
+
+def _read(storage: Any, split: Any, schema: pa.Schema) -> Iterable[pa.RecordBatch]:
+    if hasattr(reading, "RowReader"):
+        return reading.RowReader(storage, schema, schema).read(split)
+    # The older release has a function for it.
+    return reading.scan(storage, split, schema, (), schema)
 
 
 class Job:
@@ -110,7 +117,7 @@ class Job:
         batches = [
             batch
             for split in snapshot.plan(snapshot.schema, (), 1 << 27)
-            for batch in RowReader(snapshot.storage, snapshot.schema, snapshot.schema).read(split)
+            for batch in _read(snapshot.storage, split, snapshot.schema)
         ]
         rows = pa.Table.from_batches(batches, snapshot.schema).select(SCHEMA.names).to_pylist()
         return sorted([row[name] for name in SCHEMA.names] for row in rows)
