@@ -315,7 +315,7 @@ def test_every_wrong_word_is_named(spark: SparkSession, table: HudiTable) -> Non
     with pytest.raises(MissingColumnError, match="update names a column"):
         table.update({"n": "m + 1"})
     for swapped in (lambda: table.update("id = 1", {"n": 0}), lambda: table.update({"n": 0}, condition="id = 1")):
-        with pytest.raises(InvalidOptionError, match=r"the new values come first.*update\(set, where\)"):
+        with pytest.raises(InvalidOptionError, match=r"takes the new values: they come first.*update\(set, where\)"):
             swapped()
     with pytest.raises(MissingColumnError, match="no column 'm'"):
         table.update({"n": 0}, {"m": 1})
