@@ -376,7 +376,7 @@ def ownership_is_not_looked_at(patch: Patch) -> None:
 
 
 def rollbacks_are_not_looked_at(patch: Patch) -> None:
-    patch_seam(patch, "whether others roll an instant back", lambda *_: False)
+    patch_seam(patch, "rollbacks of an instant by others", lambda *_: [])
 
 
 # --- columns

@@ -237,7 +237,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "find a key that another commit added": "operations.transaction.conflicts:find_twin",
     "newest columns of the timeline": "operations.transaction.conflicts:newest_schema",
     "hash new keys": "operations.transaction.new_keys:hash64",
-    "whether others roll an instant back": "operations.transaction.since:Since.rollbacks_of",
+    "rollbacks of an instant by others": "operations.transaction.since:Since.rollbacks_of",
     # --- decisions
     "carry out a decision": "operations.transaction.decide:carry_out",
     "decisions that stay": "operations.transaction.decide:KEPT",
