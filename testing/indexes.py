@@ -143,9 +143,14 @@ class IndexContract(_Base):
             self.check_tags(table, index, model)
 
     def check_tags(self, table: DrivenTable, index: LookupIndex, model: Model) -> None:
-        """Ask for every key of the table, each twice, and for others in between; and hold it against the rows.
+        """Ask for every key of the table, each twice, and for absent keys in between, and compare the answers with the rows.
 
         Where a log file deletes a key that its base file holds, the key may be found besides.
+
+        Args:
+            table: The table.
+            index: Its index.
+            model: What the table should hold.
         """
         rows = table.read()
         keys, paths = rows.column(KEY).to_pylist(), rows.column(PARTITION).to_pylist()
@@ -177,7 +182,13 @@ class IndexContract(_Base):
         self.assertEqual(len(index.tag(keyed([]), table.view(), table.storage).codes), 0)
 
     def check_counts(self, table: DrivenTable, result: CommitResult, **counts: int) -> None:
-        """Hold what a write says that it did against what it should have done, unless it appended without a look."""
+        """Compare what a write says that it did with what it should have done, unless it appended without a look.
+
+        Args:
+            table: The table.
+            result: What the write returned.
+            counts: The expected values, by the names of `CommitResult`.
+        """
         if self.index_of(table).needs_lookup or table.terms.table_type == "COPY_ON_WRITE":
             self.assertEqual({name: getattr(result, name) for name in counts}, counts, table.path)
 

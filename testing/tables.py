@@ -87,7 +87,13 @@ class DrivenTable:
         return planned
 
     def task(self, planned: WritePlan, rows: pa.Table, number: int) -> TaskResult:
-        """Run one task of a write over its rows, some at a time."""
+        """Run one task of a write over its rows, some at a time.
+
+        Args:
+            planned: The write.
+            rows: The task's rows.
+            number: The task's place among the tasks of the write.
+        """
         return LocalRun(planned).task(rows.to_batches(max_chunksize=_ROWS_OF_A_BATCH), number)
 
     def commit(self, planned: WritePlan, parts: Sequence[pa.Table]) -> CommitResult:

@@ -55,10 +55,10 @@ class Opaque:
 
     make: Callable[[], Column]
 
-    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:  # noqa: D102
+    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
         return ()
 
-    def moments(self) -> Iterator[Moment]:  # noqa: D102
+    def moments(self) -> Iterator[Moment]:
         yield from ()
 
 
@@ -70,17 +70,17 @@ class Connected:
     left: Node
     right: Node
 
-    def make(self) -> Column:  # noqa: D102
+    def make(self) -> Column:
         left, right = self.left.make(), self.right.make()
         return left & right if self.is_and else left | right
 
-    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:  # noqa: D102
+    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
         both = [one.kept(positive, valued) for one in (self.left, self.right)]
         if self.is_and == positive:
             return (*both[0], *both[1])
         return (AnyOf((both[0], both[1])),) if all(both) else ()
 
-    def moments(self) -> Iterator[Moment]:  # noqa: D102
+    def moments(self) -> Iterator[Moment]:
         yield from (*self.left.moments(), *self.right.moments())
 
 
@@ -90,13 +90,13 @@ class Not:
 
     child: Node
 
-    def make(self) -> Column:  # noqa: D102
+    def make(self) -> Column:
         return ~self.child.make()
 
-    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:  # noqa: D102
+    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
         return self.child.kept(not positive, valued)
 
-    def moments(self) -> Iterator[Moment]:  # noqa: D102
+    def moments(self) -> Iterator[Moment]:
         return self.child.moments()
 
 
@@ -109,12 +109,12 @@ class Comparison:
     literal: Literal
     turned: bool = False
 
-    def make(self) -> Column:  # noqa: D102
+    def make(self) -> Column:
         column, literal = _widened(self.column, self.literal), self.literal.make()
         left, right = (literal, column) if self.turned else (column, literal)
         return OPERATORS[self.op](left, right)
 
-    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:  # noqa: D102
+    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
         value = valued(self.literal.value)
         if self.op == "<=>":
             found = (IsNull(self.column),) if value is None else _compared(self.column, "=", value)
@@ -122,7 +122,7 @@ class Comparison:
         op = _TURNED[self.op] if self.turned else self.op
         return _compared(self.column, op if positive else _NEGATED[op], value)
 
-    def moments(self) -> Iterator[Moment]:  # noqa: D102
+    def moments(self) -> Iterator[Moment]:
         if isinstance(self.literal.value, Moment):
             yield self.literal.value
 
@@ -144,7 +144,7 @@ class Among:
     column: str
     literals: tuple[Literal, ...]
 
-    def make(self) -> Column:  # noqa: D102
+    def make(self) -> Column:
         first = self.literals[0]
         if all(one.own == one.column == one.compared for one in self.literals):
             return named(self.column).isin(*(one.bare() for one in self.literals))
@@ -152,13 +152,13 @@ class Among:
         casts = (one.bare().cast(first.compared) for one in self.literals)
         return named(self.column).cast(first.compared).isin(*casts)
 
-    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:  # noqa: D102
+    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
         values = tuple(valued(one.value) for one in self.literals)
         if any(isinstance(one, Between) for one in values):
             return ()
         return (OneOf(self.column, values) if positive else NoneOf(self.column, values),)
 
-    def moments(self) -> Iterator[Moment]:  # noqa: D102
+    def moments(self) -> Iterator[Moment]:
         yield from (one.value for one in self.literals if isinstance(one.value, Moment))
 
 
@@ -169,14 +169,14 @@ class Nullness:
     column: str
     is_null: bool
 
-    def make(self) -> Column:  # noqa: D102
+    def make(self) -> Column:
         column = named(self.column)
         return column.isNull() if self.is_null else column.isNotNull()
 
-    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:  # noqa: D102
+    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
         return (IsNull(self.column) if self.is_null == positive else IsNotNull(self.column),)
 
-    def moments(self) -> Iterator[Moment]:  # noqa: D102
+    def moments(self) -> Iterator[Moment]:
         yield from ()
 
 
@@ -188,10 +188,10 @@ class Beginning:
     prefix: str
     make: Callable[[], Column]
 
-    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:  # noqa: D102
+    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
         return (StartsWith(self.column, self.prefix),) if positive and self.prefix else ()
 
-    def moments(self) -> Iterator[Moment]:  # noqa: D102
+    def moments(self) -> Iterator[Moment]:
         yield from ()
 
 
@@ -201,13 +201,13 @@ class Flag:
 
     column: str
 
-    def make(self) -> Column:  # noqa: D102
+    def make(self) -> Column:
         return named(self.column)
 
-    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:  # noqa: D102
+    def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
         return (Compare(self.column, "=", positive),)
 
-    def moments(self) -> Iterator[Moment]:  # noqa: D102
+    def moments(self) -> Iterator[Moment]:
         yield from ()
 
 

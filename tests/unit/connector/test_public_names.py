@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import inspect
 import subprocess
 import sys
+from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
 
 import pyhudi
 import pytest
 from pyhudi.version import VERSION
+from support.public_api import MODULES
 
 pytestmark = pytest.mark.oldest
 
@@ -63,3 +68,36 @@ def test_spark_finds_the_data_source_without_importing_what_a_look_up_does_not_n
     inevitable = imported_by("pyspark.sql.datasource") if module == "pyspark_pyhudi" else set()
 
     assert imported_by(module) & unwanted <= inevitable
+
+
+def test_public_functions_and_classes_document_each_argument() -> None:
+    undocumented = [line for name in MODULES for line in _undocumented(import_module(name))]
+    assert undocumented == []
+
+
+def _undocumented(module: ModuleType) -> Iterator[str]:
+    own = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+    for name in getattr(module, "__all__", [one for one in own if not one.startswith("_")]):
+        value = getattr(module, name)
+        if inspect.isclass(value):
+            members = [one for one in dir(value) if not one.startswith("_")]
+            found = {f"{name}.{one}": getattr(value, one) for one in members}
+            yield from (line for path, one in found.items() for line in _lacks(path, one))
+            if not inspect.getdoc(value):
+                yield f"{name}: no docstring"
+        else:
+            yield from _lacks(name, value)
+
+
+def _lacks(path: str, value: object) -> Iterator[str]:
+    """Yield what a function's docstring lacks: a sentence, or an argument where it lists arguments or has several."""
+    if not inspect.isroutine(value) or not str(getattr(value, "__module__", "")).startswith("pyhudi"):
+        return
+    text, names = inspect.getdoc(value), [*inspect.signature(value).parameters]
+    if not text:
+        yield f"{path}: no docstring"
+        return
+    wanted = [name for name in names if name not in {"self", "cls", "args", "kwargs"}]
+    listed = "Args:" in text
+    if listed or len(wanted) > 2:
+        yield from (f"{path}: {name} is not documented" for name in wanted if f"\n    {name}:" not in text)
