@@ -143,7 +143,7 @@ class IndexContract(_Base):
             self.check_tags(table, index, model)
 
     def check_tags(self, table: DrivenTable, index: LookupIndex, model: Model) -> None:
-        """Ask for every key of the table, each twice, and for absent keys in between, and compare the answers with the rows.
+        """Ask for every key of the table, each twice, and for absent keys, and compare the answers with the rows.
 
         Where a log file deletes a key that its base file holds, the key may be found besides.
 
