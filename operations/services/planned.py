@@ -32,8 +32,8 @@ from ..transaction.outcome import Outcome
 from ..transaction.transaction import Transaction
 from .execution import check_claim, claim, clear, close, kept, naming_who_took_over, take_back
 from .means import Means, here
+from .preconditions import finish_rollbacks_first, refuse_restoring
 from .service import NoTasksError, TableService
-from .standing import finish_rollbacks_first, refuse_restoring
 
 logger = logging.getLogger("pyhudi")
 

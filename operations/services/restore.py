@@ -44,7 +44,7 @@ from ..transaction.concurrency import (
 from ..transaction.left_overs import forget
 from ..transaction.opened_partitions import forget_partitions
 from ..transaction.outcome import Outcome
-from .standing import (
+from .preconditions import (
     archiving,
     completed_write,
     dead_writes,

@@ -23,7 +23,7 @@ from ..transaction.commit_path import begin, time_after
 from ..transaction.concurrency import ROLLBACK, WRITE, Asked, Meeting, Shared, Verdict, judge, kind_of, known_of
 from ..transaction.left_overs import files_of
 from .execution import take_back
-from .standing import (
+from .preconditions import (
     completed_write,
     dead_writes,
     finish_rollbacks_first,

@@ -18,7 +18,7 @@ from ..result import ServiceResult
 from ..transaction.commit_path import abandon, complete, exclusive
 from ..transaction.concurrency import SAVEPOINT
 from ..transaction.outcome import Outcome
-from .standing import completed_write, refuse_restoring, slices_at
+from .preconditions import completed_write, refuse_restoring, slices_at
 
 _ACTION = "savepoint"
 

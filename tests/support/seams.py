@@ -269,8 +269,8 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "savepoint of a moment": "operations.services.savepoint:savepoint",
     "delete a savepoint": "operations.services.savepoint:delete_savepoint",
     "slices that a savepoint names": "operations.services.savepoint:slices_at",
-    "instants that a service sees announced": "operations.services.standing:announced",
-    "check that a service supports the table": "operations.services.standing:check_supported",
+    "instants that a service sees announced": "operations.services.preconditions:announced",
+    "check that a service supports the table": "operations.services.preconditions:check_supported",
     # --- archiving
     "archive instants": "operations.services.archive:archive",
     "append to the archive": "operations.services.archive:append",

@@ -14,8 +14,8 @@ from ....timeline.timeline import Timeline
 from ....timeline.writers.patience import Patience
 from ...result import ServiceResult
 from ..means import Means
+from ..preconditions import open_for_service
 from ..settings import CompactionSettings, LogCompactionSettings
-from ..standing import open_for_service
 from .compactor import Compaction
 from .log_compactor import LogCompaction
 

@@ -35,8 +35,8 @@ from ...transaction.concurrency import COMPACTION
 from ...transaction.file_work import FileWork
 from ..execution import take_back
 from ..means import Means
+from ..preconditions import finish_rollbacks_first, refuse_restoring
 from ..settings import CompactionSettings
-from ..standing import finish_rollbacks_first, refuse_restoring
 from .compact import open_merge_on_read
 from .compactor import Compaction, Compactor
 from .plan import Plan
