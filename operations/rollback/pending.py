@@ -9,9 +9,9 @@ from ...errors import ConcurrentWriteError, CorruptInstantError, UnsupportedTabl
 from ...storage.base import Storage
 from ...table.files.names import FileGroupId
 from ...table.table import Table
-from ...timeline.going import pending_restore, pending_rollbacks
 from ...timeline.held import says_what_it_holds
 from ...timeline.instants import Instant
+from ...timeline.pending_undo import pending_restore, pending_rollbacks
 from ...timeline.timeline import Timeline
 from ...timeline.writers import owner
 from ...timeline.writers.owner import Liveness, Suspect

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from ...errors import CorruptInstantError
 from ...storage.base import Storage, split
 from ...table.table import Table
-from ...timeline.going import pending_rollbacks
 from ...timeline.held import COMPACTING
 from ...timeline.instants import Instant, State
+from ...timeline.pending_undo import pending_rollbacks
 from ...timeline.timeline import Timeline
 from ...timeline.writers import owner
 from ...timeline.writers.patience import Patience

@@ -24,8 +24,8 @@ from ...storage.base import Storage
 from ...table.files.file_group import BaseFile, DataFile, data_file
 from ...table.files.names import WriteToken
 from ...table.table import Table
-from ...timeline.going import pending_rollbacks
 from ...timeline.instants import Instant, State
+from ...timeline.pending_undo import pending_rollbacks
 from ...timeline.timeline import Timeline
 from ...timeline.writers import heartbeat, owner
 from ...timeline.writers.owner import Liveness, Owner

@@ -12,8 +12,8 @@ from ...table.files.cleaned import names_cleaned
 from ...table.files.file_group import FileSlice
 from ...table.seen_table import SeenTable
 from ...table.table import Table, open_table
-from ...timeline.going import pending_restore, pending_rollbacks
 from ...timeline.instants import Instant, State
+from ...timeline.pending_undo import pending_restore, pending_rollbacks
 from ...timeline.timeline import Timeline
 from ...timeline.writers.announcements import announced
 from ...timeline.writers.patience import Patience

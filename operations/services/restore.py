@@ -16,9 +16,9 @@ from ...storage.base import Storage, split
 from ...table.files.names import parse_data_name
 from ...table.files.partitions import walk_partitions
 from ...table.table import Table
-from ...timeline.going import pending_restore
 from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import InstantInfo, RestoreMetadata, RestorePlan, RollbackMetadata
+from ...timeline.pending_undo import pending_restore
 from ...timeline.timeline import Timeline
 from ...timeline.writers.announcements import announced
 from ...timeline.writers.patience import Patience

@@ -10,10 +10,10 @@ from ...errors import UndoError
 from ...storage.base import Storage
 from ...table.files.file_group import log_file
 from ...table.table import Table
-from ...timeline.going import pending_rollbacks
 from ...timeline.held import COMPACTING
 from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import CommitMetadata, RollbackPlan
+from ...timeline.pending_undo import pending_rollbacks
 from ...timeline.timeline import Timeline
 from ...timeline.writers.patience import Patience
 from ..result import ServiceResult

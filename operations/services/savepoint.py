@@ -10,9 +10,9 @@ from ...errors import PyHudiError, StorageError, UndoError
 from ...storage.base import Storage, split
 from ...table.config import check_supported
 from ...table.table import Table, open_table
-from ...timeline.going import pending_rollbacks
 from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import SavepointMetadata, SavepointPartition
+from ...timeline.pending_undo import pending_rollbacks
 from ...timeline.timeline import Timeline
 from ..result import ServiceResult
 from ..transaction.commit_path import abandon, complete, exclusive

@@ -10,9 +10,9 @@ from ...storage.bounds import MOST_OF_A_NOTE
 from ...table.config import TableConfig, create_config, update_config
 from ...table.files.names import parse_data_name
 from ...table.files.partitions import metafile_of, parse_partition_metafile, write_partition_metafile
-from ...timeline.going import on_the_way_out
 from ...timeline.held import COMPACTING
 from ...timeline.instants import State
+from ...timeline.pending_undo import on_the_way_out
 from ...timeline.timeline import Timeline
 from ...timeline.writers import owner
 from ...timeline.writers.decisions import Decision, Kind

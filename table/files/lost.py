@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from ...errors import MissingFileError, StorageError
 from ...storage.base import Storage, split
-from ...timeline.going import on_the_way_out
 from ...timeline.instants import State
+from ...timeline.pending_undo import on_the_way_out
 from ...timeline.timeline import Timeline
 from .file_group import DataFile, FileSlice
 from .view import FileView

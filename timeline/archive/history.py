@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from threading import Lock
 
 from ...errors import StorageError
-from ..going import on_the_way_out
 from ..instant_files import InstantFiles
 from ..instants import Instant, State
+from ..pending_undo import on_the_way_out
 from ..timeline import Timeline, newest_states
 from .lsm import Archive
 
