@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from ..index.base import GroupKeys
 from ..index.outside import News
-from ..operations.indexing.news import find_news
-from ..operations.indexing.telling import tell
+from ..operations.indexing.changes import find_news
+from ..operations.indexing.notify import tell
 from ..operations.services.restore import restore
 from ..operations.services.rollback import rollback
 from ..operations.services.settings import ArchiveSettings, CleanSettings, Upkeep

@@ -21,7 +21,7 @@ from pyspark.sql import functions as sf
 from ...errors import PlacementError
 from ...index.base import LookupFigures
 from ...index.lookup import TableLookup
-from ...operations.indexing.telling import catch_up
+from ...operations.indexing.notify import catch_up
 from ...operations.locating.group_jobs import shares_of
 from ...operations.locating.tagger import Tagger
 from ...operations.planning.operation import DELETE_PARTITION

@@ -18,7 +18,7 @@ from ...table.files.file_group import BaseFile, FileSlice
 from ...table.files.key_footers import KeyRange, key_ranges
 from ...table.files.names import FileGroupId
 from ...table.seen_table import SeenTable
-from ..indexing.asking import ask
+from ..indexing.query import ask
 from ..services.service import Executor
 
 # The keys that are looked for in each of some slices.

@@ -24,7 +24,7 @@ from ...table.seen_table import SeenTable
 from ...writer.buffer import MERGE_RESERVE
 from ...writer.moved_rows import Look, OldRows, Settled, settle
 from ...writer.slice_reader import SliceReader
-from ..indexing.asking import ask
+from ..indexing.query import ask
 from ..planning.row_plan import RowPlan
 from .group_jobs import Pieces, unknown_group
 

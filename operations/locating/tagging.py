@@ -31,7 +31,7 @@ from ...writer.moved_rows import living, tombstones
 from ...writer.passes import Held, Portion, passes
 from ...writer.routes import Route
 from ...writer.rows import cut
-from ..indexing.telling import catch_up
+from ..indexing.notify import catch_up
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
 from .adoption import check_lesson, check_spelling_of_others

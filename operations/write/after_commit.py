@@ -7,7 +7,7 @@ import logging
 from ...table.config import TableConfig
 from ...table.config.property_keys import BUCKET, COMMIT_TIME_ORDERING, GLOBAL_INDEXES
 from ...timeline.timeline import Timeline
-from ..indexing.telling import tell
+from ..indexing.notify import tell
 from ..planning.new_table import DEFAULT_BUCKETS
 from ..planning.plan import WritePlan
 from ..result import CommitResult, with_services

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from pyhudi.operations.indexing.news import find_news
+from pyhudi.operations.indexing.changes import find_news
 from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, Upkeep
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config

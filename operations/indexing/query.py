@@ -11,7 +11,7 @@ from ...index.base import NOT_FOUND, KeyedRows, LookupIndex, Tags
 from ...table.config.property_keys import LOOKUP_INDEXES
 from ...table.files.lost import open_view
 from ...table.seen_table import SeenTable
-from .telling import asking
+from .notify import asking
 
 
 def ask(index: LookupIndex, rows: KeyedRows, seen: SeenTable) -> Tags:

@@ -13,7 +13,7 @@ from ...index.outside import OutsideIndex
 from ...index.registry import index_for
 from ...index.settings import LookupSettings
 from ...table.table import Table
-from .news import find_news
+from .changes import find_news
 
 R = TypeVar("R")
 
