@@ -24,7 +24,7 @@ from ..table.files.names import FileGroupId
 from .base import ComputedIndex, Index, LookupIndex, Positions
 from .bloom import BloomIndex
 from .bucket import BucketIndex
-from .everywhere import GlobalBloomIndex, GlobalSimpleIndex
+from .global_index import GlobalBloomIndex, GlobalSimpleIndex
 from .settings import LookupSettings
 from .simple import SimpleIndex
 
