@@ -22,7 +22,7 @@ from ..table.schema.fields import root_of
 from ..table.table import open_table
 from ..timeline.watermark import spell_moment
 from ..writer.routes import LOCATION
-from .conditions.understood import Where
+from .conditions.condition import Where
 from .merge.builder import MergeBuilder, Work, update
 from .merge.matching import On
 from .merge.target import MergeTarget

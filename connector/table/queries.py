@@ -26,8 +26,8 @@ from ...reader.snapshot import Snapshot, open_snapshot
 from ...table.files.file_group import FileSlice
 from ...table.schema.columns import without_meta
 from ...timeline.plain_text import spell
+from ..conditions.condition import Where, parse_condition
 from ..conditions.tree import named
-from ..conditions.understood import Where, understand
 from ..source.carried_options import spell_predicates
 from ..source.datasource import PyHudiDataSource
 from ..source.direct_tasks import by_tasks, takes_tasks
@@ -102,7 +102,7 @@ class TableQueries(TableBase):
         wanted = whole if columns is None else select(snapshot.schema, _listed(columns, snapshot.schema), self._path)
         if where is None or (isinstance(where, Mapping) and not where):
             return self._shown(resolved, snapshot, wanted)
-        asked = understand(self._spark, where, snapshot)
+        asked = parse_condition(self._spark, where, snapshot)
         read = asked.read_with(self._spark, wanted, snapshot.schema)
         frame = self._shown(resolved, snapshot, read, asked.predicates, {WHERE: spell_predicates(asked.predicates)})
         return frame.where(asked.condition).select(*map(named, wanted.names))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from pyhudi import HudiTable
-from pyhudi.connector.conditions.understood import understand
+from pyhudi.connector.conditions.condition import parse_condition
 from pyhudi.connector.source.file_lists import IGNORED, read_list
 from pyhudi.errors import InvalidOptionError
 from pyhudi.reader.snapshot import open_snapshot
@@ -95,7 +95,7 @@ def test_what_is_understood_leaves_out_files(
     asked = where if isinstance(where, str) else where()
     snapshot = open_snapshot(made)
 
-    found = understand(spark, asked, snapshot)
+    found = parse_condition(spark, asked, snapshot)
 
     assert len(snapshot.slices_of_keys(found.predicates)) == files, found.predicates
 

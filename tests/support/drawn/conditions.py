@@ -14,7 +14,7 @@ import pyarrow as pa
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyhudi import HudiTable
-from pyhudi.connector.conditions.understood import understand
+from pyhudi.connector.conditions.condition import parse_condition
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.reader.snapshot import open_snapshot
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -115,7 +115,7 @@ def check_random_conditions(spark: SparkSession, path: str, examples: int, each:
             wanted = [(number, row["id"]) for number in range(compared) for row in rows if row[number + 1]]
             assert sorted(map(tuple, reduce(DataFrame.union, some).collect())) == sorted(wanted), asked_for[:compared]
         for number, (one, as_text) in enumerate(drawn):
-            asked = understand(spark, asked_for[number], snapshot)
+            asked = parse_condition(spark, asked_for[number], snapshot)
             shown = snapshot.slices_of_keys(asked.predicates)
             needed = {row["file"] for row in rows if row[number + 1]}
             left = {Path(file.base_file.path).name for file in shown}

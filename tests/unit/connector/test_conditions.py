@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyhudi.connector.conditions.condition import conjuncts
 from pyhudi.connector.conditions.literals import Moment, readings
-from pyhudi.connector.conditions.understood import conjuncts
 from pyhudi.connector.source.carried_options import parse_predicates, spell_predicates
 from pyhudi.errors import InvalidOptionError
 from pyhudi.reader.predicates import AnyOf, Compare, IsNotNull, IsNull, NoneOf, OneOf, Predicate, StartsWith

@@ -22,7 +22,7 @@ from ...errors import InvalidOptionError
 from ...reader.predicates import Predicate
 from ..source.spark_types import to_spark
 from .literals import Moment
-from .shown import ShownText
+from .spark_text import ShownText
 from .tree import Between, Node
 from .values import Given, WantedValues
 
@@ -74,7 +74,7 @@ class Asked:
         return pa.schema([*wanted, *(field for field in schema if field.name not in wanted.names)])
 
 
-def understand(spark: SparkSession, where: Where, snapshot: Snapshot) -> Asked:
+def parse_condition(spark: SparkSession, where: Where, snapshot: Snapshot) -> Asked:
     """Return what is asked for.
 
     Args:
