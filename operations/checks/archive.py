@@ -16,8 +16,7 @@ from ...timeline.archive.manifest import (
     manifest_number,
 )
 from ...timeline.instants import Instant
-from .finding import Findings, Sickness
-from .sicknesses import (
+from .check_catalogue import (
     ARCHIVE_BROKEN_OFF,
     ARCHIVE_FILE_CORRUPT,
     ARCHIVE_FILE_LOST,
@@ -25,6 +24,7 @@ from .sicknesses import (
     LINK,
     STRANGE_FILE,
 )
+from .finding import Check, Findings
 
 
 def check_archive(folder: str, findings: Findings) -> tuple[Instant, ...]:
@@ -108,5 +108,5 @@ class _ArchiveCheck:
             elif info.size != one.size:
                 self._report(ARCHIVE_FILE_LOST, path, f"has {info.size} bytes; {manifest} says {one.size}")
 
-    def _report(self, sickness: Sickness, path: str, what: str) -> None:
-        self.findings.add(sickness, f"{path} {what}.", file=path)
+    def _report(self, check: Check, path: str, what: str) -> None:
+        self.findings.add(check, f"{path} {what}.", file=path)

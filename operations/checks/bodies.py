@@ -15,8 +15,7 @@ from ...table.files.written import logs_in
 from ...timeline.instants import WRITE_ACTIONS, Instant, State
 from ...timeline.metadata.codec import PYHUDI_KEYS, REPAIR, CommitFiles, Stat
 from ...timeline.timeline import Timeline
-from .finding import Findings, Sickness
-from .sicknesses import (
+from .check_catalogue import (
     EMPTY_CLEAN,
     EMPTY_INSTANT,
     NO_SCHEMA,
@@ -27,6 +26,7 @@ from .sicknesses import (
     TORN_INSTANT,
     UNKNOWN_OPERATION,
 )
+from .finding import Check, Findings
 from .subject import NamedFile, Said, Subject, called
 
 # ``WriteOperationType``.
@@ -212,9 +212,9 @@ class _Bodies:
         self._check_commit(instant, record)
         return record
 
-    def _report(self, sickness: Sickness, instant: Instant, what: str, file: str = "") -> None:
+    def _report(self, check: Check, instant: Instant, what: str, file: str = "") -> None:
         path = self.timeline.files.path(instant)
-        self.findings.add(sickness, f"{path} {what}.", file=file or path, instant=instant.requested_time)
+        self.findings.add(check, f"{path} {what}.", file=file or path, instant=instant.requested_time)
 
     @cached_property
     def _newest(self) -> Mapping[tuple[str, str], Instant]:

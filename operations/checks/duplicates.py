@@ -21,8 +21,8 @@ from ...table.files.base_file import BaseFileReader
 from ...table.files.file_group import FileSlice
 from ...table.latest_schema import latest_schema
 from ...table.schema.columns import RECORD_KEY
+from .check_catalogue import DUPLICATE_KEY, KEY_ADDED_TWICE
 from .rows import COMMIT_TIME
-from .sicknesses import DUPLICATE_KEY, KEY_ADDED_TWICE
 from .subject import Subject
 
 Hashes = np.ndarray[Any, np.dtype[np.uint64]]
@@ -127,13 +127,13 @@ class _Scope:
             copies = pc.equal(groups.column(f"{_GROUP}_count_distinct"), groups.column(f"{COMMIT_TIME}_count"))
             one_write = pc.equal(pc.list_value_length(times), 1)
             added |= pc.and_(copies, one_write).to_numpy(zero_copy_only=False)
-        for sickness, chosen in ((DUPLICATE_KEY, ~added), (KEY_ADDED_TWICE, added)):
+        for check, chosen in ((DUPLICATE_KEY, ~added), (KEY_ADDED_TWICE, added)):
             some = groups.filter(pa.array(chosen))
             if some.num_rows:
                 first = some.column(RECORD_KEY)[0].as_py()  # one value, to be named
                 copies = some.column(f"{COMMIT_TIME}_count")[0].as_py()  # one value, to be named
                 what = f"{self.where} has {some.num_rows} record keys several times, {first!r} {copies} times."
-                subject.findings.add(sickness, what, file=self.partition)
+                subject.findings.add(check, what, file=self.partition)
 
     def _adds(self, time: str | None) -> bool:
         """Return whether a write adds rows without looking, or may have done so."""

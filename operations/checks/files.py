@@ -14,9 +14,7 @@ from ...table.files.names import parse_data_name
 from ...table.infer_index import mixture
 from ...timeline.instants import State
 from .bodies import hear_archive, read_record
-from .finding import Sickness
-from .folders import instant_of
-from .sicknesses import (
+from .check_catalogue import (
     BUCKET_TWICE,
     CLEANED_LIVE_FILE,
     INDEX_UNCLEAR,
@@ -32,6 +30,8 @@ from .sicknesses import (
     TORN_INSTANT,
     UNNAMED_FILE,
 )
+from .finding import Check
+from .folders import instant_of
 from .subject import Subject
 
 
@@ -125,10 +125,10 @@ def _check_file(subject: Subject, info: FileInfo, rolled_back: Mapping[str, str]
         _tell(subject, ORPHAN, info, f"is of the instant {time}, which is neither on the timeline nor archived")
 
 
-def _tell(subject: Subject, sickness: Sickness, info: FileInfo, what: str) -> None:
+def _tell(subject: Subject, check: Check, info: FileInfo, what: str) -> None:
     """Tell of a file that is still there: what was listed a moment ago may have been rolled back rightly since."""
     if subject.storage.exists(info.path):
-        subject.findings.add(sickness, f"{info.path} {what}.", file=info.path, instant=instant_of(info))
+        subject.findings.add(check, f"{info.path} {what}.", file=info.path, instant=instant_of(info))
 
 
 def _check_lost(subject: Subject) -> None:

@@ -28,7 +28,7 @@ FINDINGS_SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True, slots=True)
-class Sickness:
+class Check:
     """One way in which a table can be wrong.
 
     Attributes:
@@ -50,13 +50,13 @@ class Finding:
     """One thing that is wrong with a table.
 
     Attributes:
-        sickness: Its kind.
+        check: Its kind.
         what: A sentence that names what is concerned.
         file: Relative to the table's root; empty where it is about no single file.
         instant: Requested time; empty where it is about no single instant.
     """
 
-    sickness: Sickness
+    check: Check
     what: str
     file: str = ""
     instant: str = ""
@@ -79,12 +79,12 @@ class Findings:
         """Return whether a file was not touched for so long that no writer seems to be at work on it."""
         return modified is not None and self.storage.now() - modified > self.stale_s
 
-    def add(self, sickness: Sickness, what: str, *, file: str = "", instant: str = "") -> None:
+    def add(self, check: Check, what: str, *, file: str = "", instant: str = "") -> None:
         """Tell of one thing that is wrong."""
-        self._found.append(Finding(sickness, one_line(what), file, instant))
+        self._found.append(Finding(check, one_line(what), file, instant))
 
     @contextmanager
-    def turning(self, sickness: Sickness, *, file: str = "", instant: str = "") -> Iterator[None]:
+    def turning(self, check: Check, *, file: str = "", instant: str = "") -> Iterator[None]:
         """Make a finding of whatever is raised inside, and go on behind it.
 
         What is looked at was written by anybody, and damaged bytes make parsers fail in every way that Python knows.
@@ -92,34 +92,34 @@ class Findings:
         try:
             yield
         except PyHudiError as error:
-            kind = UNREADABLE if isinstance(error, StorageError) else sickness
+            kind = UNREADABLE if isinstance(error, StorageError) else check
             self.add(kind, error.what, file=file, instant=instant)
         except Exception as error:  # noqa: BLE001
             what = f"{file or instant} cannot be used ({type(error).__name__}: {error})."
-            self.add(sickness, what, file=file, instant=instant)
+            self.add(check, what, file=file, instant=instant)
 
     def table(self) -> pa.Table:
         """Return everything that was found, errors first, as `FINDINGS_SCHEMA` says."""
         ordered = sorted(
             set(self._found),
-            key=lambda one: (one.sickness.severity, one.sickness.code, one.file, one.instant, one.what),
+            key=lambda one: (one.check.severity, one.check.code, one.file, one.instant, one.what),
         )
         rows = [
             {
-                "severity": one.sickness.severity,
-                "code": one.sickness.code,
+                "severity": one.check.severity,
+                "code": one.check.code,
                 "table": self.storage.path,
                 "file": one.file or None,
                 "instant": one.instant or None,
                 "what": one.what,
-                "cure": one.sickness.cure,
+                "cure": one.check.cure,
             }
             for one in ordered
         ]
         return pa.Table.from_pylist(rows, FINDINGS_SCHEMA)
 
 
-UNREADABLE = Sickness(
+UNREADABLE = Check(
     "UNREADABLE",
     "The store does not give a file, or gives a link or a folder in its place.",
     "Look at the file, its permissions and its disk.",

@@ -7,7 +7,7 @@ from ...storage.bounds import MOST_OF_A_NOTE
 from ...storage.parallel import for_each
 from ...table.files.names import parse_data_name
 from ...table.files.partitions import METAFILE, metafile_of, parse_partition_metafile
-from .sicknesses import LINK, METAFILE_CORRUPT, NESTED_PARTITION, NO_METAFILE, STRANGE_FILE
+from .check_catalogue import LINK, METAFILE_CORRUPT, NESTED_PARTITION, NO_METAFILE, STRANGE_FILE
 from .subject import Subject
 
 # Of partitions whose metafiles are base files of their own.

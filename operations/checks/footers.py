@@ -17,7 +17,7 @@ from ...table.files.footers import text_bounds
 from ...table.latest_schema import latest_schema
 from ...table.schema.columns import META_COLUMNS, RECORD_KEY, arrow_schema
 from ...table.schema.conform import conform
-from .sicknesses import (
+from .check_catalogue import (
     BLOOM_CORRUPT,
     COLUMNS_MISFIT,
     FOOTER_INVALID,
@@ -25,7 +25,7 @@ from .sicknesses import (
     NOT_CHECKED,
     ROW_COUNT,
 )
-from .sicknesses import (
+from .check_catalogue import (
     META_COLUMNS as META_COLUMNS_WRONG,
 )
 from .subject import Subject

@@ -9,8 +9,7 @@ from ...storage.base import join, split
 from ...timeline.clock import parse_time
 from ...timeline.instant_files import InstantFiles
 from ...timeline.instants import Instant, State
-from .finding import Findings
-from .sicknesses import (
+from .check_catalogue import (
     COMPLETED_TWICE,
     FUTURE_TIME,
     IN_BOTH_PLACES,
@@ -22,6 +21,7 @@ from .sicknesses import (
     STRANGE_FILE,
     STRANGE_TIME,
 )
+from .finding import Findings
 from .subject import Subject, called
 
 # A zone of its own lies up to 26 hours from another.

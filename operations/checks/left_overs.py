@@ -14,7 +14,7 @@ from ...table.files.partitions import metafile_of
 from ...timeline.instants import Instant, State
 from ...timeline.layout import LayoutV2
 from ...timeline.writers import heartbeat, markers, owner
-from .sicknesses import LEFT_OVER, LOCK_LEFT, METADATA_LOST, METADATA_STALE, STALE_CHECKSUM
+from .check_catalogue import LEFT_OVER, LOCK_LEFT, METADATA_LOST, METADATA_STALE, STALE_CHECKSUM
 from .subject import Subject, called
 
 LOCK = ".hoodie/lock"

@@ -17,7 +17,7 @@ from ...timeline.archive.completions import CompletionTimes
 from ...timeline.held import COMPACTING, LOG_COMPACTION
 from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import CompactionOperation
-from .sicknesses import (
+from .check_catalogue import (
     BLOCK_INSTANT,
     FILE_CORRUPT,
     LOG_DAMAGED,
@@ -66,8 +66,8 @@ def _check_blocks(subject: Subject, file: LogFile) -> None:
         if lost:
             subject.tell(LOG_DAMAGED, file, lost)
         for what in () if lost else torn:
-            sickness = TORN_BLOCK if file.stated is None else SKIPPED_BLOCK
-            subject.tell(sickness, file, f"{file.path} is not whole: {what}.")
+            check = TORN_BLOCK if file.stated is None else SKIPPED_BLOCK
+            subject.tell(check, file, f"{file.path} is not whole: {what}.")
 
 
 def _lost(subject: Subject, file: LogFile) -> str:

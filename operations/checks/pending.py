@@ -14,7 +14,7 @@ from ...timeline.writers import decisions, owner
 from ...timeline.writers.decisions import Decision, Kind
 from ...timeline.writers.patience import Patience
 from .bodies import read_record
-from .sicknesses import (
+from .check_catalogue import (
     CLAIMED_TWICE,
     CLEAN_TAKES_LIVE,
     DECISION_OPEN,

@@ -11,8 +11,7 @@ from ...table.format import format_of
 from ...table.keys.generator import KeyGenerator
 from ...table.keys.partition_paths import parse_partition_path
 from ...table.schema.columns import arrow_schema
-from .finding import Findings
-from .sicknesses import (
+from .check_catalogue import (
     NOT_CHECKED,
     PARTITION_FIELDS_MISSING,
     PARTITION_NAME,
@@ -21,6 +20,7 @@ from .sicknesses import (
     PROPERTY_INVALID,
     PROPERTY_MISSING,
 )
+from .finding import Findings
 from .subject import Subject, shown
 
 

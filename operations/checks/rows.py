@@ -24,10 +24,7 @@ from ...table.keys.generator import KeyGenerator
 from ...table.latest_schema import latest_schema
 from ...table.schema.columns import FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY, canonical
 from ...table.table import Table
-from .finding import Sickness
-from .footers import check_bounds
-from .logs import data_blocks
-from .sicknesses import (
+from .check_catalogue import (
     BLOOM_MISS,
     COMMIT_TIME_COLUMN,
     FILE_NAME_COLUMN,
@@ -36,6 +33,9 @@ from .sicknesses import (
     PARTITION_COLUMN,
     WRONG_BUCKET,
 )
+from .finding import Check
+from .footers import check_bounds
+from .logs import data_blocks
 from .subject import Subject
 
 COMMIT_TIME = "_hoodie_commit_time"
@@ -87,8 +87,8 @@ class _Rows:
     file: DataFile
     own_name: str
     keys: KeyGenerator | None
-    wrong: dict[Sickness, int] = field(default_factory=dict)
-    first: dict[Sickness, str] = field(default_factory=dict)
+    wrong: dict[Check, int] = field(default_factory=dict)
+    first: dict[Check, str] = field(default_factory=dict)
 
     def check_base(self, file: BaseFile) -> None:
         """Look at the rows of a base file, and at what its footer says of their keys."""
@@ -124,19 +124,19 @@ class _Rows:
                     self._check(rows, whole=not block.is_partial)
         self._report()
 
-    def _count(self, sickness: Sickness, wrong: Mask, found: pa.Array, wanted: str) -> None:
+    def _count(self, check: Check, wrong: Mask, found: pa.Array, wanted: str) -> None:
         """Count the rows that are wrong in one way."""
         positions = np.flatnonzero(wrong)
         if len(positions):
             value = found[int(positions[0])].as_py()  # one value, to be named
-            self.wrong[sickness] = self.wrong.get(sickness, 0) + len(positions)
-            self.first.setdefault(sickness, f"{value!r} {wanted}")
+            self.wrong[check] = self.wrong.get(check, 0) + len(positions)
+            self.first.setdefault(check, f"{value!r} {wanted}")
 
     def _report(self) -> None:
         """Report everything that is wrong with them, once a sickness."""
-        for sickness, count in self.wrong.items():
-            what = f"{self.file.path} has {count} rows that are wrong; of the first {self.first[sickness]}."
-            self.subject.tell(sickness, self.file, what)
+        for check, count in self.wrong.items():
+            what = f"{self.file.path} has {count} rows that are wrong; of the first {self.first[check]}."
+            self.subject.tell(check, self.file, what)
 
     def _check(self, rows: pa.RecordBatch, *, whole: bool = True) -> None:
         """Look at some rows; those that are not whole lack columns that did not change."""
@@ -158,13 +158,13 @@ class _Rows:
             self._count(WRONG_BUCKET, misplaced, stored, f"does not belong to {index.rival_key(group)}")
 
     def _check_meta(self, rows: pa.RecordBatch) -> None:
-        for column, sickness, right in (
+        for column, check, right in (
             (FILE_NAME, FILE_NAME_COLUMN, self.own_name),
             (PARTITION_PATH, PARTITION_COLUMN, self.slice.partition_path),
         ):
             values = plain(rows.column(column))
             wrong = ~mask(pc.equal(values, right))
-            self._count(sickness, wrong, values, f"stands in {column}, and {right!r} is right")
+            self._count(check, wrong, values, f"stands in {column}, and {right!r} is right")
         times = plain(rows.column(COMMIT_TIME))
         known = pc.unique(times).to_pylist()  # O(instants)
         strange = [time for time in known if not self._may_have_written(time)]

@@ -21,8 +21,8 @@ from ...table.infer_index import InferredIndex, index_of_view, is_unnoted, with_
 from ...table.table import Table
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
-from .finding import Findings, Sickness
-from .sicknesses import FILE_CORRUPT, NOT_CHECKED
+from .check_catalogue import FILE_CORRUPT, NOT_CHECKED
+from .finding import Check, Findings
 
 META_FOLDER = ".hoodie"
 
@@ -143,16 +143,16 @@ class Subject:
         """Return whether there is a file, which may have come since the folders were listed."""
         return path in self._listed or self.storage.exists(path)
 
-    def tell(self, sickness: Sickness, about: Instant | DataFile, what: str) -> None:
+    def tell(self, check: Check, about: Instant | DataFile, what: str) -> None:
         """Tell of one thing that is wrong with an instant or a data file."""
         file, time = self._named(about)
-        self.findings.add(sickness, what, file=file, instant=time)
+        self.findings.add(check, what, file=file, instant=time)
 
     @contextmanager
-    def turning(self, sickness: Sickness, about: Instant | DataFile) -> Iterator[None]:
+    def turning(self, check: Check, about: Instant | DataFile) -> Iterator[None]:
         """Make a finding of whatever is raised about an instant or a data file, and go on behind it."""
         file, time = self._named(about)
-        with self.findings.turning(sickness, file=file, instant=time):
+        with self.findings.turning(check, file=file, instant=time):
             yield
 
     def _named(self, about: Instant | DataFile) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from ...table.table import Table
 from ...timeline.timeline import Timeline, newest_states
 from ..checks.archive import check_archive
 from ..checks.bodies import hear
+from ..checks.check_catalogue import NOT_CHECKED
 from ..checks.duplicates import check_duplicates
 from ..checks.files import check_files
 from ..checks.finding import FINDINGS_SCHEMA, Findings
@@ -22,7 +23,6 @@ from ..checks.logs import check_logs
 from ..checks.pending import check_pending
 from ..checks.properties import check_properties, is_known, load
 from ..checks.rows import check_rows
-from ..checks.sicknesses import NOT_CHECKED
 from ..checks.subject import Subject, walk
 
 # What a writer may be at work on is not told of before it is so old.

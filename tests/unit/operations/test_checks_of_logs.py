@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from pyhudi.operations.checks.sicknesses import ALL
+from pyhudi.operations.checks.check_catalogue import ALL
 from support.made.logged import Logged
 from support.places import files_below
 from support.rules.health import codes, findings

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyhudi.errors import NotATableError, StorageError, TableNotFoundError
 from pyhudi.operations.checks import bodies
-from pyhudi.operations.checks.sicknesses import ALL
+from pyhudi.operations.checks.check_catalogue import ALL
 from pyhudi.operations.inspect.validate import FINDINGS_SCHEMA, validate
 from pyhudi.storage import open_storage
 from support.bad_inputs.case import GOOD, KEYED

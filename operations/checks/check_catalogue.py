@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from .finding import ERROR, UNREADABLE, WARNING, Sickness
+from .finding import ERROR, UNREADABLE, WARNING, Check
 
-_error = partial(Sickness, severity=ERROR)
-_warning = partial(Sickness, severity=WARNING)
+_error = partial(Check, severity=ERROR)
+_warning = partial(Check, severity=WARNING)
 
 _RESTORE = "Restore the file from a backup."
 _ROLL_BACK = "Restore the file from a backup, or roll the instant back."
@@ -423,7 +423,7 @@ DECISION_OPEN = _warning(
     "Write to the table; whoever decides next carries it out.",
 )
 
-ALL = tuple(sorted((one for one in globals().values() if isinstance(one, Sickness)), key=lambda one: one.code))
+ALL = tuple(sorted((one for one in globals().values() if isinstance(one, Check)), key=lambda one: one.code))
 """Every sickness, `UNREADABLE` among them."""
 
 __all__ = ["ALL", "UNREADABLE"]
