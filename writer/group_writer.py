@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupJob:
+class FileGroupWrite:
     """One file group to be written.
 
     Attributes:
@@ -101,7 +101,7 @@ class GroupWriter:
     slices: SliceReader
     laying: Laying | None = None
 
-    def write(self, job: GroupJob, rows: GroupRows, sequence: str) -> GroupOutcome:
+    def write(self, job: FileGroupWrite, rows: GroupRows, sequence: str) -> GroupOutcome:
         """Merge, write and publish one file group.
 
         Args:
@@ -138,7 +138,7 @@ class GroupWriter:
         columns = self.file_format.sort_columns
         return RowSorter(columns, self.slices.memory, self.slices.open_spill) if columns else None
 
-    def _encounter(self, job: GroupJob) -> Encounter:
+    def _encounter(self, job: FileGroupWrite) -> Encounter:
         laying = self.laying
         return Encounter(
             self.spec,
@@ -150,7 +150,7 @@ class GroupWriter:
             lay=None if laying is None or self.rules.meeting is not Meeting.MERGE else laying.over,
         )
 
-    def _output(self, job: GroupJob, sequence: str, base: BaseFileReader | None) -> BaseOutput:
+    def _output(self, job: FileGroupWrite, sequence: str, base: BaseFileReader | None) -> BaseOutput:
         return BaseOutput(
             self.files,
             job.group,
@@ -168,7 +168,7 @@ class GroupWriter:
             looked_into |= {*self.laying.columns}
         return BaseFileReader(self.files.storage, previous.path, plain=looked_into)
 
-    def _base(self, job: GroupJob, file: BaseFileReader | None) -> Iterator[pa.RecordBatch]:
+    def _base(self, job: FileGroupWrite, file: BaseFileReader | None) -> Iterator[pa.RecordBatch]:
         """Yield the rows that the group holds: those of its base file, which is open, or merged with its log files."""
         if job.piece is None:
             return

@@ -16,7 +16,7 @@ from ..timeline.writers.markers import MarkerType
 from .arrivals import Arrivals
 from .buffer import GroupRows
 from .data_files import BaseOutput, FileFormat
-from .group_writer import GroupJob, GroupOutcome, GroupWriter
+from .group_writer import FileGroupWrite, GroupOutcome, GroupWriter
 
 # How many times a file is asked whether it is full: it ends so many parts of its size too early, at most.
 _STEPS = 32
@@ -34,7 +34,7 @@ class RollingWriter:
     bases: GroupWriter
     largest: int
 
-    def write(self, job: GroupJob, rows: GroupRows, sequence: str) -> tuple[GroupOutcome, ...]:
+    def write(self, job: FileGroupWrite, rows: GroupRows, sequence: str) -> tuple[GroupOutcome, ...]:
         """Write and publish the base files of new file groups, in the order of the rows or of the sort columns.
 
         Args:
@@ -84,7 +84,7 @@ class RollingWriter:
 class _Files:
     """The files of one job, of which the last is open."""
 
-    def __init__(self, writer: RollingWriter, job: GroupJob, arrivals: Arrivals) -> None:
+    def __init__(self, writer: RollingWriter, job: FileGroupWrite, arrivals: Arrivals) -> None:
         self._writer = writer
         self._job = job
         self._arrivals = arrivals

@@ -22,7 +22,7 @@ from ...errors import PlacementError
 from ...index.base import LookupFigures
 from ...index.lookup import TableLookup
 from ...operations.indexing.notify import catch_up
-from ...operations.locating.group_jobs import shares_of
+from ...operations.locating.file_group_writes import shares_of
 from ...operations.locating.tagger import Tagger
 from ...operations.planning.operation import DELETE_PARTITION
 from ...operations.planning.plan import seen_moment

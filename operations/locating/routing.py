@@ -27,12 +27,12 @@ from ...table.schema.columns import FILE_GROUP, NEW_GROUP
 from ...table.seen_table import SeenTable
 from ...timeline.held import clustered_groups
 from ...timeline.instants import Instant
-from ...writer.group_writer import GroupJob
+from ...writer.group_writer import FileGroupWrite
 from ...writer.routes import BinRouter, KeyRouter, LocationRouter, OwnRouter, PlacedRouter, Route, Router
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
 from .adoption import check_lesson, misfit
-from .group_jobs import refuse_clustered
+from .file_group_writes import refuse_clustered
 
 # The numbers of file groups that are there, their places in the partition, stay below; those of new ones begin here.
 _FIRST_NEW = 1 << 32
@@ -81,7 +81,7 @@ class FileGroups(Routing):
     def __init__(self, plan: WritePlan, see: Callable[[], SeenTable]) -> None:
         super().__init__(plan, see)
         self._slices: dict[str, tuple[FileSlice, ...]] = {}
-        self._jobs: dict[Route, GroupJob] = {}
+        self._jobs: dict[Route, FileGroupWrite] = {}
         # Of a table, or of partitions, that the write replaces nothing is looked for.
         self._looks = not self.opens and plan.operation not in REPLACING
         self.known_partitions: set[str] = set()
@@ -102,7 +102,7 @@ class FileGroups(Routing):
     def _clustered(self) -> Mapping[tuple[str, str], Instant]:
         return clustered_groups(self.seen.timeline)
 
-    def job(self, route: Route) -> GroupJob:
+    def job(self, route: Route) -> FileGroupWrite:
         """Return what is to be written for the rows of one route.
 
         Raises:
@@ -116,7 +116,7 @@ class FileGroups(Routing):
         return self._jobs[route]
 
     @abstractmethod
-    def _find(self, route: Route) -> GroupJob:
+    def _find(self, route: Route) -> FileGroupWrite:
         """Return what is to be written for the rows of one route."""
 
     def _pieces(self, partition_path: str) -> tuple[FileSlice, ...]:
@@ -151,12 +151,12 @@ class Bucketed(FileGroups):
         """Return what hashes keys."""
         return KeyRouter(self._keys, self._index)
 
-    def _find(self, route: Route) -> GroupJob:
+    def _find(self, route: Route) -> FileGroupWrite:
         path, number = route
         known = self._known(path).get(number)
         if known is not None:
-            return GroupJob(known.group, known)
-        return GroupJob(self._index.place(self._plan.instant_time, path, number), None)
+            return FileGroupWrite(known.group, known)
+        return FileGroupWrite(self._index.place(self._plan.instant_time, path, number), None)
 
     def _known(self, partition_path: str) -> dict[int, FileSlice]:
         if partition_path not in self._numbered:
@@ -183,8 +183,8 @@ class Generated(FileGroups):
             self._keys, partition, GeneratedKeys(self._plan.instant_time, partition) if generates else None
         )
 
-    def _find(self, route: Route) -> GroupJob:
-        return GroupJob(self._new(*route), None, rolls=True)
+    def _find(self, route: Route) -> FileGroupWrite:
+        return FileGroupWrite(self._new(*route), None, rolls=True)
 
 
 class Located(FileGroups):
@@ -249,12 +249,12 @@ class Located(FileGroups):
             )
         return place
 
-    def _find(self, route: Route) -> GroupJob:
+    def _find(self, route: Route) -> FileGroupWrite:
         path, number = route
         if number >= _FIRST_NEW:
-            return GroupJob(self._new(path, number - _FIRST_NEW), None)
+            return FileGroupWrite(self._new(path, number - _FIRST_NEW), None)
         piece = self._pieces(path)[number]
-        return GroupJob(piece.group, piece, rewrites=self._rewritten.get(route, False))
+        return FileGroupWrite(piece.group, piece, rewrites=self._rewritten.get(route, False))
 
     def _known(self, partition_path: str) -> dict[str, int]:
         """Return the place of each file group that a partition has, by its id."""

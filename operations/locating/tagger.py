@@ -26,7 +26,7 @@ from ...writer.moved_rows import Look, OldRows, Settled, settle
 from ...writer.slice_reader import SliceReader
 from ..indexing.query import ask
 from ..planning.row_plan import RowPlan
-from .group_jobs import Pieces, unknown_group
+from .file_group_writes import Pieces, unknown_group
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from ...table.merging.merger import Meeting, MergeCounts, check_known
 from ...table.schema.columns import RECORD_KEY
 from ...table.seen_table import SeenTable
 from ...writer.buffer import Gathered, GroupRows
-from ...writer.group_writer import GroupJob
+from ...writer.group_writer import FileGroupWrite
 from ...writer.moved_rows import living, tombstones
 from ...writer.passes import Held, Portion, passes
 from ...writer.routes import Route
@@ -35,7 +35,7 @@ from ..indexing.notify import catch_up
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
 from .adoption import check_lesson, check_spelling_of_others
-from .group_jobs import SHARE, SortedRows, jobs_of, open_buffers
+from .file_group_writes import SHARE, SortedRows, jobs_of, open_buffers
 from .tagger import Tagger
 
 # So much text has room in one array.
@@ -54,7 +54,7 @@ class Tagged:
         known_partitions: The partitions that have their metafile already.
     """
 
-    jobs: tuple[tuple[GroupJob, GroupRows], ...]
+    jobs: tuple[tuple[FileGroupWrite, GroupRows], ...]
     nowhere: MergeCounts
     figures: LookupFigures | None
     known_partitions: set[str]

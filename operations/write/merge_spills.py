@@ -24,7 +24,7 @@ from ...table.files.names import WriteToken
 from ...table.merging.merger import MergeCounts
 from ...table.seen_table import SeenTable
 from ...writer.buffer import GroupRows
-from ...writer.group_writer import GroupJob
+from ...writer.group_writer import FileGroupWrite
 from ...writer.routes import Route
 from ..locating.routing import FileGroups, routing_of
 from ..locating.tagging import tag_rows
@@ -119,7 +119,7 @@ class _Merge:
         return Merged(outcomes, tagged.nowhere, tagged.figures)
 
     def _write(
-        self, jobs: Sequence[tuple[GroupJob, GroupRows]], known_partitions: set[str], size: int
+        self, jobs: Sequence[tuple[FileGroupWrite, GroupRows]], known_partitions: set[str], size: int
     ) -> tuple[Outcome, ...]:
         """Write file groups, each in a thread.
 
@@ -174,9 +174,9 @@ def _is_much(plan: WritePlan, size: int) -> bool:
 def _within_bound(
     plan: WritePlan,
     spills: Sequence[SpillFile],
-    jobs: Mapping[Route, GroupJob],
+    jobs: Mapping[Route, FileGroupWrite],
     rows: Mapping[Route, GroupRows],
-) -> tuple[list[GroupJob], int]:
+) -> tuple[list[FileGroupWrite], int]:
     """Return the jobs, and how many bytes are to be merged.
 
     A merge-on-read table merges when it is read or compacted: there new file groups that are too much for the commit

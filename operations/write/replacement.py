@@ -11,7 +11,7 @@ from ...table.files.view import FileView
 from ...table.files.written import read_written
 from ...table.seen_table import SeenTable
 from ...timeline.held import clustered_groups
-from ..locating.group_jobs import refuse_clustered
+from ..locating.file_group_writes import refuse_clustered
 from ..planning.operation import OVERWRITE_TABLE, REPLACING
 from ..planning.plan import WritePlan
 from ..transaction.concurrency import Shared

@@ -16,7 +16,7 @@ from ...timeline.writers.markers import MarkerType
 from ...writer.buffer import MERGE_RESERVE, GroupRows
 from ...writer.data_files import DataFiles, FileFormat
 from ...writer.foreign import ForeignRows
-from ...writer.group_writer import GroupJob, GroupOutcome, GroupWriter
+from ...writer.group_writer import FileGroupWrite, GroupOutcome, GroupWriter
 from ...writer.known_keys import KnownKeys, WholeRows
 from ...writer.log_handle import LogHandle, LogOutcome, LogWriter, Versions
 from ...writer.rolling_writer import RollingWriter
@@ -47,23 +47,23 @@ class Writers:
     logs: LogWriter | None
     rolling: RollingWriter
 
-    def appends(self, job: GroupJob) -> bool:
+    def appends(self, job: FileGroupWrite) -> bool:
         """Return whether the rows of a job go to log files."""
         return self.logs is not None and not job.rewrites and (job.piece is not None or job.logs_only)
 
-    def first_file(self, job: GroupJob) -> tuple[str, MarkerType]:
+    def first_file(self, job: FileGroupWrite) -> tuple[str, MarkerType]:
         """Return the path of the first file that a job makes, if it makes any, and what the write does to it."""
         if self.logs is not None and self.appends(job):
             return self.logs.path_of(job.group), MarkerType.CREATE
         return self.bases.files.base_path(job.group), job.marker
 
-    def open(self, job: GroupJob, sequence: str) -> LogHandle:
+    def open(self, job: FileGroupWrite, sequence: str) -> LogHandle:
         """Open the log files of a file group whose job asks for them."""
         if self.logs is None:
             raise ValueError(f"the write of {job.group} appends nothing")
         return LogHandle(self.logs, job.group, job.piece, sequence)
 
-    def write(self, job: GroupJob, rows: GroupRows, sequence: str) -> tuple[Outcome, ...]:
+    def write(self, job: FileGroupWrite, rows: GroupRows, sequence: str) -> tuple[Outcome, ...]:
         """Write one file group.
 
         Raises:

@@ -24,7 +24,7 @@ from pyhudi.table.merging.winners import Ordering
 from pyhudi.table.schema.columns import RECORD_KEY
 from pyhudi.table.schema.evolution import Evolution
 from pyhudi.writer.buffer import GroupRows
-from pyhudi.writer.group_writer import GroupJob, GroupWriter
+from pyhudi.writer.group_writer import FileGroupWrite, GroupWriter
 from support.drawn.evolving import check_evolutions
 from support.drawn.histories import (
     ROOMY,
@@ -172,7 +172,7 @@ def delete_markers_are_ignored(patch: Patch) -> None:
 def the_base_is_ignored(patch: Patch) -> None:
     original = read_seam("write a file group")
 
-    def write(self: GroupWriter, job: GroupJob, rows: GroupRows, sequence: str) -> Any:
+    def write(self: GroupWriter, job: FileGroupWrite, rows: GroupRows, sequence: str) -> Any:
         return original(self, replace(job, piece=None), rows, sequence)
 
     patch_seam(patch, "write a file group", write)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyhudi.errors import CommitConflictError, ConcurrentWriteError, PlacementError
-from pyhudi.writer.group_writer import GroupJob
+from pyhudi.writer.group_writer import FileGroupWrite
 from support.drawn.lookups import (
     check_copies_of_others,
     check_deleted_copies,
@@ -81,7 +81,7 @@ def copies_are_left(patch: Patch) -> None:
 
 
 def new_keys_are_appended(patch: Patch) -> None:
-    patch_seam(patch, "job of a file group", lambda group, piece, **_: GroupJob(group, piece))
+    patch_seam(patch, "job of a file group", lambda group, piece, **_: FileGroupWrite(group, piece))
 
 
 def held_groups_are_joined(patch: Patch) -> None:

@@ -175,8 +175,8 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "share of each key": "index.small_files:Shares.take",
     # --- where rows go
     "known file groups of a partition": "operations.locating.routing:Bucketed._known",
-    "file groups that plans hold": "operations.locating.group_jobs:held_groups",
-    "job of a file group": "operations.locating.group_jobs:GroupJob",
+    "file groups that plans hold": "operations.locating.file_group_writes:held_groups",
+    "job of a file group": "operations.locating.file_group_writes:FileGroupWrite",
     "tag rows by a lookup": "operations.locating.tagging:_Lookup._tag",
     "settle moved rows": "operations.locating.tagger:settle",
     "keep rows of one key in one task": "operations.locating.global_index:whole_runs",

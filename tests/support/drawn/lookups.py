@@ -11,7 +11,7 @@ import pytest
 from pyhudi.errors import CommitConflictError
 from pyhudi.index.base import NOT_FOUND, KeyedRows
 from pyhudi.index.settings import FileSizes, LookupSettings
-from pyhudi.operations.locating.group_jobs import shares_of
+from pyhudi.operations.locating.file_group_writes import shares_of
 from pyhudi.operations.planning.operation import DELETE, REPLACING
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyhudi.operations.locating.file_group_writes import shares_of
 from pyhudi.operations.locating.global_index import FoldTask, PairStateTask, SettleTask
-from pyhudi.operations.locating.group_jobs import shares_of
 from pyhudi.operations.locating.spread_lookup import AskTask
 from pyhudi.operations.locating.tagger import Tagger
 from pyhudi.operations.planning.operation import DELETE, REPLACING

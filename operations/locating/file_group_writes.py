@@ -26,7 +26,7 @@ from ...timeline.held import clustered_groups, held_groups, pending_compactions
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from ...writer.buffer import Gathered, GroupRows, RowBuffers
-from ...writer.group_writer import GroupJob
+from ...writer.group_writer import FileGroupWrite
 from ...writer.routes import Route
 from ...writer.rows import cut
 from ..planning.plan import WritePlan
@@ -113,7 +113,7 @@ def refuse_clustered(
 
 def jobs_of(
     plan: WritePlan, local: Storage, view: FileView | None, timeline: Timeline, rows: SortedRows
-) -> list[tuple[GroupJob, GroupRows]]:
+) -> list[tuple[FileGroupWrite, GroupRows]]:
     """Return the file groups that are written, found and new rows of one together."""
     waiting: dict[FileGroupId, GroupRows] = dict(rows.found)
     joined: set[FileGroupId] = set()
@@ -129,7 +129,7 @@ def jobs_of(
         refuse_clustered(plan, clustered, group)
         if piece is None and group in rows.found:
             raise unknown_group(plan, group)
-        jobs.append((GroupJob(group, piece, rewrites=piece is not None and group in joined), waiting[group]))
+        jobs.append((FileGroupWrite(group, piece, rewrites=piece is not None and group in joined), waiting[group]))
     return jobs
 
 
