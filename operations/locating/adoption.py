@@ -34,7 +34,7 @@ _FILES_LOOKED_INTO = 8
 _ROWS_LOOKED_AT = 1000
 
 
-def check_lesson(plan: WritePlan, seen: SeenTable) -> None:
+def check_new_properties(plan: WritePlan, seen: SeenTable) -> None:
     """Look into some files, wherever they are, for rows that contradict what the write teaches the table.
 
     A write that replaces the whole table leaves none that could.

@@ -31,7 +31,7 @@ from ...writer.group_writer import FileGroupWrite
 from ...writer.routes import BinRouter, KeyRouter, LocationRouter, OwnRouter, PlacedRouter, Route, Router
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
-from .adoption import check_lesson, misfit
+from .adoption import check_new_properties, misfit
 from .file_group_writes import refuse_clustered
 
 # The numbers of file groups that are there, their places in the partition, stay below; those of new ones begin here.
@@ -95,7 +95,7 @@ class FileGroups(Routing):
     def seen(self) -> SeenTable:
         """The table as of the write's watermark."""
         seen = self._see()
-        check_lesson(self._plan, seen)
+        check_new_properties(self._plan, seen)
         return seen
 
     @cached_property

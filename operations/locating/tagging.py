@@ -34,7 +34,7 @@ from ...writer.rows import cut
 from ..indexing.notify import catch_up
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
-from .adoption import check_lesson, check_spelling_of_others
+from .adoption import check_new_properties, check_spelling_of_others
 from .file_group_writes import SHARE, SortedRows, jobs_of, open_buffers
 from .tagger import Tagger
 
@@ -73,7 +73,7 @@ def tag_rows(plan: WritePlan, local: Storage, spilled: Mapping[Route, GroupRows]
         KeyNotFoundError: A key to be deleted is not there, and the rules forbid it.
         PyHudiError: The index, the store or a file fails.
     """
-    check_lesson(plan, seen)
+    check_new_properties(plan, seen)
     # Of a table, or of partitions, that the write replaces nothing is looked for.
     view = None if plan.operation in REPLACING else seen.view
     searched = None if view is None or plan.rules.meeting is Meeting.ADD else seen

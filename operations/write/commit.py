@@ -14,7 +14,7 @@ from ...table.merging.merger import Meeting
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
 from ...timeline.writers import heartbeat, owner
-from ..locating.adoption import check_lesson, check_spelling_of_others
+from ..locating.adoption import check_new_properties, check_spelling_of_others
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
 from ..result import CommitResult, find_write, result_from, result_of
@@ -125,7 +125,7 @@ def _carry_out(plan: WritePlan, results: Sequence[TaskResult]) -> tuple[CommitRe
             absent = {one.group.partition_path for one in outcomes if one.counts.inserts or one.counts.not_found}
             check_spelling_of_others(plan, seen.view, absent)
         if not outcomes:
-            check_lesson(plan, seen)
+            check_new_properties(plan, seen)
         touched = {one.group.partition_path for one in outcomes}.union(*(one.partitions for one in results))
         replacement = Replacement(plan, touched)
         replaced = _replaced(plan, replacement)
