@@ -93,16 +93,16 @@ class Table:
         storage: Rooted at the table.
         kind: Of its keys.
         rows: Of each file.
-        pieces: Its slices, by file id.
+        file_slices: Its slices, by file id.
     """
 
     storage: Storage
     kind: str
     rows: int
-    pieces: dict[str, FileSlice] = field(default_factory=dict)
+    file_slices: dict[str, FileSlice] = field(default_factory=dict)
 
     def slices(self, _: str) -> dict[str, FileSlice]:
-        return self.pieces
+        return self.file_slices
 
     def sees(self, _: str) -> bool:
         return True
@@ -110,18 +110,18 @@ class Table:
     @property
     def size(self) -> int:
         """Bytes of all files."""
-        return sum(piece.size for piece in self.pieces.values())
+        return sum(file_slice.size for file_slice in self.file_slices.values())
 
     def first(self, count: int) -> Table:
         """Return the table of the first files alone."""
-        return Table(self.storage, self.kind, self.rows, dict(list(self.pieces.items())[:count]))
+        return Table(self.storage, self.kind, self.rows, dict(list(self.file_slices.items())[:count]))
 
     def grow(self, count: int, settings: BloomSettings) -> None:
         """Add files, as many at once as there are cores."""
-        numbers = range(len(self.pieces), len(self.pieces) + count)
+        numbers = range(len(self.file_slices), len(self.file_slices) + count)
         with ThreadPoolExecutor(cores()) as pool:
-            for piece in pool.map(lambda number: self._file(number, settings), numbers):
-                self.pieces[piece.file_id] = piece
+            for file_slice in pool.map(lambda number: self._file(number, settings), numbers):
+                self.file_slices[file_slice.file_id] = file_slice
 
     def _file(self, number: int, settings: BloomSettings) -> FileSlice:
         group = FileGroupId("p", f"{uuid.UUID(int=number)}-0")
@@ -150,7 +150,7 @@ class Table:
 
     def wanted(self, count: int) -> KeyedRows:
         """Return keys to be looked up: the newest, or of random ones any."""
-        every = len(self.pieces) * self.rows
+        every = len(self.file_slices) * self.rows
         numbers = np.arange(every - count, every)
         if self.kind == RANDOM:
             numbers = np.random.default_rng(1).choice(every, count, replace=False)
@@ -183,7 +183,7 @@ def measure(scale: float = 1.0) -> dict[str, dict[str, float]]:
 
 def _tagging(table: Table) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
-    every = len(table.pieces) * table.rows
+    every = len(table.file_slices) * table.rows
     buckets = BucketIndex(FILES, ("id",))
     for name in (*LOOKUPS, "BUCKET"):
         row = found.setdefault(f"{TAGGING}{name}, {table.kind}", {})
@@ -267,7 +267,7 @@ def _rows(numbers: np.ndarray) -> pa.RecordBatch:
 
 def _scattered(table: Table, count: int) -> KeyedRows:
     """Return keys from all over a table whose keys are in the order of time."""
-    every = len(table.pieces) * table.rows
+    every = len(table.file_slices) * table.rows
     numbers = np.random.default_rng(2).choice(every, min(count, every), replace=False)
     return KeyedRows(keys_of(numbers, table.kind), constant("p", len(numbers)))
 

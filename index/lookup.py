@@ -31,11 +31,11 @@ class Search:
 
     Attributes:
         rows: Positions of n rows among all that are looked up; None for all of them.
-        pieces: The slices, each file group once.
+        file_slices: The slices, each file group once.
     """
 
     rows: Positions | None
-    pieces: Sequence[FileSlice]
+    file_slices: Sequence[FileSlice]
 
 
 Unit = tuple[pa.StringArray, FileSlice]
@@ -68,8 +68,8 @@ class TableLookup(LookupIndex):
         """Yield which rows are looked for in which slices: here those of each partition in the slices of it."""
         parted = dict(by_partition(rows))
         slices = for_each(view.storage, view.slices, parted)
-        for positions, pieces in zip(parted.values(), slices, strict=True):
-            yield Search(positions, tuple(pieces.values()))
+        for positions, file_slices in zip(parted.values(), slices, strict=True):
+            yield Search(positions, tuple(file_slices.values()))
 
     def tag(self, rows: KeyedRows, view: FileView, storage: Storage) -> Tags:
         """Return where each row's key is; each file is opened once.
@@ -113,11 +113,11 @@ class TableLookup(LookupIndex):
         began = time.monotonic()
         found = _Found(len(rows))
         searches = [_KeyedSearch.of(search, rows) for search in self.searches(rows, view)]
-        units = [(search, piece) for search in searches for piece in search.pieces]
-        looks = look([(search.keys, piece) for search, piece in units])
+        units = [(search, file_slice) for search in searches for file_slice in search.file_slices]
+        looks = look([(search.keys, file_slice) for search, file_slice in units])
         hits = {id(search): list[tuple[FileGroupId, Hits]]() for search in searches}
-        for (search, piece), seen in zip(units, looks, strict=True):
-            hits[id(search)].append((piece.group, seen))
+        for (search, file_slice), seen in zip(units, looks, strict=True):
+            hits[id(search)].append((file_slice.group, seen))
         for search in searches:
             found.add(search, hits[id(search)])
         return found.tags(_figures(looks, time.monotonic() - began))
@@ -138,7 +138,7 @@ class _KeyedSearch:
     """A search with its unique keys, and which of them is each row's."""
 
     rows: Positions
-    pieces: Sequence[FileSlice]
+    file_slices: Sequence[FileSlice]
     keys: pa.StringArray
     key_of_row: Positions
 
@@ -147,7 +147,7 @@ class _KeyedSearch:
         positions = np.arange(len(rows)) if search.rows is None else search.rows
         keys = rows.record_keys if search.rows is None else rows.record_keys.take(pa.array(positions))
         unique, key_of_row = unique_in_order(keys)
-        return cls(positions, search.pieces, unique, key_of_row)
+        return cls(positions, search.file_slices, unique, key_of_row)
 
 
 class _Found:

@@ -73,12 +73,12 @@ class GroupSizes:
         found: dict[str, tuple[SmallFile, ...]] = {}
         for path in partitions if sizes.small > 0 else ():
             files = sorted(
-                SmallFile(piece.base.size, piece.file_id)
-                for piece in view.slices(path).values()
-                if piece.base is not None
-                and not piece.logs
-                and (path, piece.file_id) not in held
-                and bucket_by_name(piece.file_id) is None
+                SmallFile(file_slice.base.size, file_slice.file_id)
+                for file_slice in view.slices(path).values()
+                if file_slice.base is not None
+                and not file_slice.logs
+                and (path, file_slice.file_id) not in held
+                and bucket_by_name(file_slice.file_id) is None
             )
             small = tuple(one for one in files if one.size < sizes.small)
             found[path] = small[: max(sizes.most_rewritten, 0)] if appends else small

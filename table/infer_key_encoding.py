@@ -48,8 +48,8 @@ def _look_up(table: Table) -> bool | None:
         return None
     wanted = pa.schema([pa.field(RECORD_KEY, pa.string()), schema.field(root_of(field))])
     met: dict[bool, str] = {}
-    for piece in islice(open_view(timeline).all_slices(), _SLICES_LOOKED_INTO):
-        for file, rows in some_rows(table.storage, piece, wanted):
+    for file_slice in islice(open_view(timeline).all_slices(), _SLICES_LOOKED_INTO):
+        for file, rows in some_rows(table.storage, file_slice, wanted):
             met |= dict.fromkeys(_spellings(rows, field), file.path)
     if len(met) > 1:
         raise UnsupportedTableError(

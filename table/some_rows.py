@@ -14,19 +14,19 @@ from .files.logs.log_contents import BlockContent
 from .files.logs.whole_log import read_log
 
 
-def some_rows(storage: Storage, piece: FileSlice, schema: pa.Schema) -> Iterator[tuple[DataFile, pa.RecordBatch]]:
+def some_rows(storage: Storage, file_slice: FileSlice, schema: pa.Schema) -> Iterator[tuple[DataFile, pa.RecordBatch]]:
     """Yield some rows of a slice's base file and some of its newest log file, each with the file.
 
     Args:
         storage: Rooted at the table.
-        piece: The slice.
+        file_slice: The slice.
         schema: The columns wanted, canonical; meta columns may be among them.
     """
-    if piece.base is not None:
-        with BaseFileReader(storage, piece.base.path) as reader:
+    if file_slice.base is not None:
+        with BaseFileReader(storage, file_slice.base.path) as reader:
             for rows in islice(reader.batches(schema), 1):
-                yield piece.base, rows
-    for log in piece.logs[-1:]:
+                yield file_slice.base, rows
+    for log in file_slice.logs[-1:]:
         # Partial rows hold their key, and not the columns that it was made of.
         blocks = (one for one in read_log(storage, log) if one.is_data and not one.is_partial)
         for block in islice(blocks, 1):

@@ -33,18 +33,18 @@ class ForeignRows:
     index: Index | None
     keys: KeyGenerator | None
 
-    def checked(self, batches: Generator[pa.RecordBatch], piece: FileSlice) -> Generator[pa.RecordBatch]:
+    def checked(self, batches: Generator[pa.RecordBatch], file_slice: FileSlice) -> Generator[pa.RecordBatch]:
         """Yield all columns of the rows of a slice, having refused those of another bucket or spelling.
 
         Raises:
             BucketMisfitError: A key belongs to another bucket.
             UnsupportedTableError: A key is not the one that pyhudi makes of its row.
         """
-        file = piece.data_files[-1]
+        file = file_slice.data_files[-1]
         with closing(batches):
             for rows in batches:
                 if self.index is not None:
-                    check_bucket(self.index, rows.column(RECORD_KEY), piece.group, file)
+                    check_bucket(self.index, rows.column(RECORD_KEY), file_slice.group, file)
                 if self.keys is not None:
                     check_spelling(self.keys, rows, file)
                 yield rows

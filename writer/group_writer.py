@@ -33,7 +33,7 @@ class FileGroupWrite:
 
     Attributes:
         group: Names it.
-        piece: Its newest slice; None where the group is new.
+        file_slice: Its newest slice; None where the group is new.
         logs_only: Whether a new group begins with log files.
         rewrites: Whether the group gets a new base file even where rows of others go to log files: it takes new keys
             in, which an index that reads base files would not find in log files.
@@ -41,7 +41,7 @@ class FileGroupWrite:
     """
 
     group: FileGroupId
-    piece: FileSlice | None
+    file_slice: FileSlice | None
     logs_only: bool = False
     rewrites: bool = False
     rolls: bool = False
@@ -49,12 +49,12 @@ class FileGroupWrite:
     @property
     def previous(self) -> BaseFile | None:
         """Its newest base file; None where it has none."""
-        return None if self.piece is None else self.piece.base
+        return None if self.file_slice is None else self.file_slice.base
 
     @property
     def size(self) -> int:
         """Bytes of the files that a rewrite reads."""
-        return 0 if self.piece is None else sum(file.size for file in self.piece.data_files)
+        return 0 if self.file_slice is None else sum(file.size for file in self.file_slice.data_files)
 
     @property
     def marker(self) -> MarkerType:
@@ -67,7 +67,7 @@ class GroupOutcome:
     """What became of one file group; ``path`` is None where nothing changed and no file was made."""
 
     group: FileGroupId
-    piece: FileSlice | None
+    file_slice: FileSlice | None
     path: str | None = None
     size: int = 0
     rows: int = 0
@@ -76,7 +76,7 @@ class GroupOutcome:
     @property
     def previous(self) -> BaseFile | None:
         """The base file whose rows were merged; None where there was none."""
-        return None if self.piece is None else self.piece.base
+        return None if self.file_slice is None else self.file_slice.base
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class GroupWriter:
             WriteSealedError: The write was committed or given up meanwhile.
         """
         with ExitStack() as stack:
-            alone = job.piece is not None and not job.piece.logs
+            alone = job.file_slice is not None and not job.file_slice.logs
             base = stack.enter_context(self._open(job.previous)) if alone and job.previous is not None else None
             if base is not None:
                 base.refuse_newer()
@@ -129,9 +129,9 @@ class GroupWriter:
                     (output.arrive if met.arrived else output.keep)(met.rows)
             counts = encounter.counts
             if not counts.changed:
-                return GroupOutcome(job.group, job.piece, counts=counts)
+                return GroupOutcome(job.group, job.file_slice, counts=counts)
             output.publish(job.marker)
-        return GroupOutcome(job.group, job.piece, output.path, output.size, output.rows, counts)
+        return GroupOutcome(job.group, job.file_slice, output.path, output.size, output.rows, counts)
 
     def sorter(self) -> RowSorter | None:
         """Return what brings the rows of files into order; None where they stay in theirs."""
@@ -170,11 +170,11 @@ class GroupWriter:
 
     def _base(self, job: FileGroupWrite, file: BaseFileReader | None) -> Iterator[pa.RecordBatch]:
         """Yield the rows that the group holds: those of its base file, which is open, or merged with its log files."""
-        if job.piece is None:
+        if job.file_slice is None:
             return
         kept = pa.schema([one for one in with_meta(self.file_format.schema) if one.name != FILE_NAME])
         if file is not None and file.stamped:
             yield from file.batches(kept)
             return
-        batches = self.slices.merged(job.piece).batches(kept) if file is None else file.batches(kept)
-        yield from self.foreign.checked(batches, job.piece)
+        batches = self.slices.merged(job.file_slice).batches(kept) if file is None else file.batches(kept)
+        yield from self.foreign.checked(batches, job.file_slice)

@@ -30,11 +30,11 @@ class KnownKeys:
 
     slices: SliceReader
 
-    def rows(self, piece: FileSlice | None, live: pa.RecordBatch, where: str) -> Iterator[pa.RecordBatch]:
+    def rows(self, file_slice: FileSlice | None, live: pa.RecordBatch, where: str) -> Iterator[pa.RecordBatch]:
         """Yield the rows as they came, once all of their keys were found.
 
         Args:
-            piece: The slice; None for a new file group.
+            file_slice: The slice; None for a new file group.
             live: The rows, no two of one key.
             where: The file group, for messages.
 
@@ -43,9 +43,9 @@ class KnownKeys:
         """
         keys = live.column(RECORD_KEY)
         known = np.zeros(len(keys), dtype=np.bool_)
-        if piece is not None and len(keys):
+        if file_slice is not None and len(keys):
             probe = KeyProbe.over(keys)
-            with closing(self.slices.read(piece, _KEYS, keys)) as batches:
+            with closing(self.slices.read(file_slice, _KEYS, keys)) as batches:
                 for batch in batches:
                     found = probe.find(batch.column(RECORD_KEY))
                     known[found[found >= 0]] = True
@@ -67,13 +67,13 @@ class WholeRows:
     given: frozenset[str]
     ordering_fields: tuple[str, ...]
 
-    def rows(self, piece: FileSlice | None, live: pa.RecordBatch, where: str) -> Iterator[pa.RecordBatch]:
+    def rows(self, file_slice: FileSlice | None, live: pa.RecordBatch, where: str) -> Iterator[pa.RecordBatch]:
         """Yield rows with all columns of the table; none for a row that is older than the stored row.
 
         Log files meet the first of several stored rows of a key, and so does this.
 
         Args:
-            piece: The slice; None for a new file group.
+            file_slice: The slice; None for a new file group.
             live: The rows, no two of one key.
             where: The file group, for messages.
 
@@ -82,9 +82,9 @@ class WholeRows:
         """
         keys = live.column(RECORD_KEY)
         known = np.zeros(len(keys), dtype=np.bool_)
-        if piece is not None and len(keys):
+        if file_slice is not None and len(keys):
             probe, firsts = KeyProbe.over(keys), Firsts(len(keys))
-            with closing(self.slices.read(piece, pa.schema([_KEY, *self.slices.schema]), keys)) as batches:
+            with closing(self.slices.read(file_slice, pa.schema([_KEY, *self.slices.schema]), keys)) as batches:
                 for batch in batches:
                     found = probe.find(batch.column(RECORD_KEY))
                     stored = np.flatnonzero(found >= 0)

@@ -55,7 +55,7 @@ class LogOutcome:
 
     Attributes:
         group: The file group.
-        piece: Its slice as the writer saw it; None where the log file begins the group.
+        file_slice: Its slice as the writer saw it; None where the log file begins the group.
         path: The log file.
         version: Its number.
         size: Its bytes.
@@ -63,7 +63,7 @@ class LogOutcome:
     """
 
     group: FileGroupId
-    piece: FileSlice | None
+    file_slice: FileSlice | None
     path: str
     version: int
     size: int
@@ -105,12 +105,14 @@ class LogWriter:
         """Return the path of a log file of a group, the first one by default."""
         return self.files.log_path(group, self.versions.first + number)
 
-    def write(self, group: FileGroupId, piece: FileSlice | None, rows: Rows, sequence: str) -> tuple[LogOutcome, ...]:
+    def write(
+        self, group: FileGroupId, file_slice: FileSlice | None, rows: Rows, sequence: str
+    ) -> tuple[LogOutcome, ...]:
         """Append rows to a file group.
 
         Args:
             group: The file group.
-            piece: Its slice as the writer saw it; None for a new group.
+            file_slice: Its slice as the writer saw it; None for a new group.
             rows: The incoming rows; at least one.
             sequence: Middle part of ``_hoodie_commit_seqno``, unique to the group within the instant.
 
@@ -119,7 +121,7 @@ class LogWriter:
             UnsupportedTypeError: An ordering value of a delete has no place in a log file.
             WriteSealedError: The write was committed or given up meanwhile.
         """
-        handle = LogHandle(self, group, piece, sequence)
+        handle = LogHandle(self, group, file_slice, sequence)
         try:
             handle.append(rows)
             return handle.close()
@@ -134,14 +136,14 @@ class LogHandle:
     Args:
         writer: How they are written.
         group: The file group.
-        piece: Its slice as the writer saw it; None for a new group.
+        file_slice: Its slice as the writer saw it; None for a new group.
         sequence: Middle part of ``_hoodie_commit_seqno``.
     """
 
-    def __init__(self, writer: LogWriter, group: FileGroupId, piece: FileSlice | None, sequence: str) -> None:
+    def __init__(self, writer: LogWriter, group: FileGroupId, file_slice: FileSlice | None, sequence: str) -> None:
         self._writer = writer
         self._group = group
-        self._piece = piece
+        self._piece = file_slice
         self._schema = file_schema(writer.file_format.schema)
         self._arrivals = writer.files.arrivals(group, sequence)
         self._open: LogOutput | None = None

@@ -169,10 +169,10 @@ class OldRows:
 
         def look(rows: Positions, codes: Buckets) -> PairState:
             states = _untold(len(rows))
-            pieces = {code: self.piece_of(groups[code]) for code in np.unique(codes).tolist()}
-            for code, piece in pieces.items():
-                states.since[codes == code] = int(piece.base_time)
-            wanted = [(code, piece) for code, piece in pieces.items() if ordering or piece.logs]
+            file_slices = {code: self.piece_of(groups[code]) for code in np.unique(codes).tolist()}
+            for code, file_slice in file_slices.items():
+                states.since[codes == code] = int(file_slice.base_time)
+            wanted = [(code, file_slice) for code, file_slice in file_slices.items() if ordering or file_slice.logs]
             places = [np.flatnonzero(codes == code) for code, _ in wanted]
 
             def one(unit: tuple[FileSlice, Positions]) -> tuple[Mask, Mask]:
@@ -180,18 +180,18 @@ class OldRows:
                 keys = incoming.column(RECORD_KEY).take(some)
                 return self._states(unit[0], keys, [values.take(some) for values in ordering])
 
-            units = list(zip((piece for _, piece in wanted), places, strict=True))
+            units = list(zip((file_slice for _, file_slice in wanted), places, strict=True))
             for (_, pairs), (live, wins) in zip(units, for_each(self.storage, one, units), strict=True):
                 states.live[pairs], states.wins[pairs] = live, wins
             return states
 
         return look
 
-    def _states(self, piece: FileSlice, keys: pa.StringArray, ordering: Sequence[pa.Array]) -> tuple[Mask, Mask]:
+    def _states(self, file_slice: FileSlice, keys: pa.StringArray, ordering: Sequence[pa.Array]) -> tuple[Mask, Mask]:
         """Return whether one slice has rows of the keys of some, and whether they win.
 
         Args:
-            piece: The slice.
+            file_slice: The slice.
             keys: Their keys, which differ where any ordering is given.
             ordering: Their ordering values; none where nothing is to be judged.
         """
@@ -200,7 +200,7 @@ class OldRows:
         unique = keys.dictionary_encode()
         probe = KeyProbe.over(unique.dictionary)
         live, wins = np.zeros(len(unique.dictionary), np.bool_), np.zeros(len(unique.dictionary), np.bool_)
-        for batch in self.read(piece, wanted, unique.dictionary):
+        for batch in self.read(file_slice, wanted, unique.dictionary):
             found = probe.find(batch.column(RECORD_KEY))
             at = np.flatnonzero(found >= 0)
             hits = found[at]

@@ -92,12 +92,12 @@ class _Files:
         self._done: list[GroupOutcome] = []
 
     def add(self, rows: pa.RecordBatch) -> None:
-        for piece in _pieces(rows, max(self._writer.largest // _STEPS, 1)):
-            if self._open is not None and self._open.expected(piece.nbytes) > self._writer.largest:
+        for file_slice in _pieces(rows, max(self._writer.largest // _STEPS, 1)):
+            if self._open is not None and self._open.expected(file_slice.nbytes) > self._writer.largest:
                 self._publish(self._open)
             if self._open is None:
                 self._open = self._begin()
-            self._open.arrive(piece)
+            self._open.arrive(file_slice)
 
     def finish(self, counts: MergeCounts) -> tuple[GroupOutcome, ...]:
         """Publish what is left; what became of rows that no file holds is told with the first file."""

@@ -41,23 +41,23 @@ class SliceReader:
     memory: int
     open_spill: Callable[[], tuple[SpillWriter, Storage]]
 
-    def merged(self, piece: FileSlice) -> MergedSlice:
+    def merged(self, file_slice: FileSlice) -> MergedSlice:
         """Return a slice whose base file and log files are read as one."""
         return MergedSlice(
             self.storage,
             self.config,
-            piece,
+            file_slice,
             self.schema,
             self.sees,
             memory=self.memory,
             open_spill=self.open_spill,
         )
 
-    def read(self, piece: FileSlice, columns: pa.Schema, keys: pa.StringArray) -> Generator[pa.RecordBatch]:
+    def read(self, file_slice: FileSlice, columns: pa.Schema, keys: pa.StringArray) -> Generator[pa.RecordBatch]:
         """Yield the rows of a slice, less those of row groups between whose bounds none of the keys lies.
 
         Args:
-            piece: The slice.
+            file_slice: The slice.
             columns: Which columns.
             keys: Unique record keys.
 
@@ -69,4 +69,4 @@ class SliceReader:
         def row_groups(parquet: pq.ParquetFile) -> list[int]:
             return row_groups_around(parquet, RECORD_KEY, wanted)
 
-        return self.merged(piece).batches(columns, row_groups=row_groups)
+        return self.merged(file_slice).batches(columns, row_groups=row_groups)

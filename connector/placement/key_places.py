@@ -264,17 +264,17 @@ class KeyLookup:
         """Have Spark join keys with those of the slices that may hold some."""
         view, is_global = self.seen.view, self.index.is_global
         if is_global:
-            pieces = view.all_slices()
-            spans = dict.fromkeys((piece.partition_path for piece in pieces), self.met.between)
+            file_slices = view.all_slices()
+            spans = dict.fromkeys((file_slice.partition_path for file_slice in file_slices), self.met.between)
         else:
             slices = for_each(self.seen.storage, view.slices, self.met.counts)
-            pieces, spans = [piece for one in slices for piece in one.values()], self.met.bounds
+            file_slices, spans = [file_slice for one in slices for file_slice in one.values()], self.met.bounds
             # A key that was not among those counted is in none of these partitions, or not between their bounds: it is
             # left out, so that its row is refused.
             pairs = self.met.counted(pairs)
         # So many keys leave no bloom filter without a hit; ranges rule files out where keys are in order of time.
-        candidates = spread.overlapping(pieces, spans)
-        figures = LookupFigures(len(pieces), len(candidates))
+        candidates = spread.overlapping(file_slices, spans)
+        figures = LookupFigures(len(file_slices), len(candidates))
         if not candidates:
             return KeyPlaces(pairs.withColumns({HOME: _null(), GROUP: _null()}), figures)
         between = self.met.between

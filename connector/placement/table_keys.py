@@ -42,7 +42,7 @@ _BYTES_OF_A_TASK = 1 << 30
 
 def table_keys(
     spark: SparkSession,
-    pieces: Sequence[FileSlice],
+    file_slices: Sequence[FileSlice],
     table: SeenTable,
     between: tuple[str, str],
     *,
@@ -52,7 +52,7 @@ def table_keys(
 
     Args:
         spark: The session.
-        pieces: The slices, at least one.
+        file_slices: The slices, at least one.
         table: The same table, for tasks.
         between: The least and the greatest key that matter; others may be left out.
         in_python: Whether this Spark takes whole batches from Python.
@@ -60,9 +60,9 @@ def table_keys(
     Returns:
         None where only Python can read them, and may not.
     """
-    names = [piece.base.name for piece in pieces if piece.base is not None]
+    names = [file_slice.base.name for file_slice in file_slices if file_slice.base is not None]
     # Spark tells of each key the name of its file, and no two files of one table have one, unless somebody copied them.
-    plain = [one for one in pieces if not one.logs] if len(set(names)) == len(names) else []
+    plain = [one for one in file_slices if not one.logs] if len(set(names)) == len(names) else []
     frames = []
     if plain:
         try:
@@ -70,22 +70,24 @@ def table_keys(
         except Exception:
             logger.info("table %s: Spark cannot read its files, so that Python does", table.storage.path, exc_info=True)
             plain = []
-    rest = [one for one in pieces if one.logs or not plain]
+    rest = [one for one in file_slices if one.logs or not plain]
     if rest and not in_python:
         return None
     frames += [_read_in_python(spark, rest, table)] if rest else []
     return reduce(DataFrame.union, frames)
 
 
-def _scanned(spark: SparkSession, storage: Storage, pieces: Sequence[FileSlice], between: tuple[str, str]) -> DataFrame:
+def _scanned(
+    spark: SparkSession, storage: Storage, file_slices: Sequence[FileSlice], between: tuple[str, str]
+) -> DataFrame:
     files = pa.table(
         {
-            FILE_NAME: pa.array([one.base_file.name for one in pieces], pa.string()),
-            PATH: pa.array([one.partition_path for one in pieces], pa.string()),
-            GROUP: pa.array([one.file_id for one in pieces], pa.string()),
+            FILE_NAME: pa.array([one.base_file.name for one in file_slices], pa.string()),
+            PATH: pa.array([one.partition_path for one in file_slices], pa.string()),
+            GROUP: pa.array([one.file_id for one in file_slices], pa.string()),
         }
     )
-    keys = scan_record_keys(spark, [storage.uri(one.base_file.path) for one in pieces])
+    keys = scan_record_keys(spark, [storage.uri(one.base_file.path) for one in file_slices])
     # Spark Connect looks for the files no earlier than somebody asks.
     _ = keys.schema
     missing = NullKeyError(
@@ -100,15 +102,17 @@ def _scanned(spark: SparkSession, storage: Storage, pieces: Sequence[FileSlice],
     return found.join(sf.broadcast(spark.createDataFrame(files)), FILE_NAME).select(PATH, KEY, GROUP)
 
 
-def _read_in_python(spark: SparkSession, pieces: Sequence[FileSlice], table: SeenTable) -> DataFrame:
-    tasks = min(len(pieces), math.ceil(sum(one.size for one in pieces) / _BYTES_OF_A_TASK) + spark_tasks(spark))
-    packed = pa.table({_PIECE: pa.array([pickle.dumps(one) for one in pieces], pa.binary())})
+def _read_in_python(spark: SparkSession, file_slices: Sequence[FileSlice], table: SeenTable) -> DataFrame:
+    tasks = min(
+        len(file_slices), math.ceil(sum(one.size for one in file_slices) / _BYTES_OF_A_TASK) + spark_tasks(spark)
+    )
+    packed = pa.table({_PIECE: pa.array([pickle.dumps(one) for one in file_slices], pa.binary())})
 
     def keys(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             packs = batch.column(0).to_pylist()  # O(files)
-            for piece, found in keys_in(table, map(pickle.loads, packs)):
-                path, group = (pa.repeat(text, len(found)) for text in (piece.partition_path, piece.file_id))
+            for file_slice, found in keys_in(table, map(pickle.loads, packs)):
+                path, group = (pa.repeat(text, len(found)) for text in (file_slice.partition_path, file_slice.file_id))
                 yield pa.RecordBatch.from_arrays([path, found, group], names=[PATH, KEY, GROUP])
 
     # By turns, so that no task has more than its share.

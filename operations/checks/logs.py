@@ -92,17 +92,17 @@ def _check_plan(subject: Subject, compaction: Instant, slices: dict[FileGroupId,
         if gone:
             what = f"The {called(compaction)} is to merge {shown(gone)} of {group}, and that is gone."
             subject.tell(PLAN_FILE_LOST, compaction, what)
-        piece = slices.get(FileGroupId(partition, file_id))
-        if piece is None and (partition, file_id) not in subject.said.written.replaced:
+        file_slice = slices.get(FileGroupId(partition, file_id))
+        if file_slice is None and (partition, file_id) not in subject.said.written.replaced:
             what = f"The {called(compaction)} names {group}, which the table does not have."
             subject.tell(PLAN_MISFIT, compaction, what)
         if compaction.action == LOG_COMPACTION:
             # What it does not fit any more it passes over.
             continue
-        if piece is None or piece.base_time >= compaction.requested_time:
+        if file_slice is None or file_slice.base_time >= compaction.requested_time:
             continue
-        due = {log.path for log in piece.logs if completed_at(log.instant_time) < compaction.requested_time}
-        due |= {piece.base.path} if piece.base is not None else set()
+        due = {log.path for log in file_slice.logs if completed_at(log.instant_time) < compaction.requested_time}
+        due |= {file_slice.base.path} if file_slice.base is not None else set()
         wrong = due ^ {path for path in planned if path not in gone}
         if wrong:
             what = (

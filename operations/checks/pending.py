@@ -121,7 +121,7 @@ def _check_claims(subject: Subject) -> None:
 def _claimed(record: Mapping[str, Any]) -> Iterator[FileGroupId]:
     operations = record.get("operations") or ()
     groups = (record.get("clusteringPlan") or {}).get("inputGroups") or ()
-    for one in [*operations, *(piece for group in groups for piece in group.get("slices") or ())]:
+    for one in [*operations, *(file_slice for group in groups for file_slice in group.get("slices") or ())]:
         yield FileGroupId(one.get("partitionPath") or "", one.get("fileId") or "")
 
 

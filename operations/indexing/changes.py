@@ -124,19 +124,19 @@ def _read_keys(seen: SeenTable, groups: Sequence[FileGroupId]) -> Iterator[Group
     slices = lru_cache(maxsize=1)(seen.view.slices)
     for start in range(0, len(groups), _AT_ONCE):
         some = groups[start : start + _AT_ONCE]
-        pieces = [slices(one.partition_path).get(one.file_id) for one in some]
-        found = for_each(seen.storage, partial(_keys_of, seen), pieces)
+        file_slices = [slices(one.partition_path).get(one.file_id) for one in some]
+        found = for_each(seen.storage, partial(_keys_of, seen), file_slices)
         yield from (GroupKeys(group, keys) for group, keys in zip(some, found, strict=True))
 
 
-def _keys_of(seen: SeenTable, piece: FileSlice | None) -> pa.Array:
-    if piece is None:
+def _keys_of(seen: SeenTable, file_slice: FileSlice | None) -> pa.Array:
+    if file_slice is None:
         return pa.array([], pa.string())
-    if piece.logs:
+    if file_slice.logs:
         schema, terms = seen.schema or pa.schema([]), MergeTerms(seen.table.config)
-        rows = RowReader(seen.storage, _KEYS, schema, terms=terms).merged(piece)
+        rows = RowReader(seen.storage, _KEYS, schema, terms=terms).merged(file_slice)
         return _distinct([one.column(RECORD_KEY) for one in rows])
-    with BaseFileReader(seen.storage, piece.base_file.path) as reader:
+    with BaseFileReader(seen.storage, file_slice.base_file.path) as reader:
         return _distinct([one.column(RECORD_KEY) for one in reader.batches(_KEYS)])
 
 

@@ -60,13 +60,13 @@ def debt_of(timeline: Timeline, slices: Iterable[FileSlice]) -> Mapping[str, Any
     }
 
 
-def _shown(piece: FileSlice) -> dict[str, object]:
+def _shown(file_slice: FileSlice) -> dict[str, object]:
     return {
-        "partition": piece.partition_path,
-        "file_id": piece.file_id,
-        "base_bytes": piece.size - piece.log_bytes,
-        "log_bytes": piece.log_bytes,
-        "log_files": len(piece.logs),
+        "partition": file_slice.partition_path,
+        "file_id": file_slice.file_id,
+        "base_bytes": file_slice.size - file_slice.log_bytes,
+        "log_bytes": file_slice.log_bytes,
+        "log_files": len(file_slice.logs),
     }
 
 

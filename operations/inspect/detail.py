@@ -51,7 +51,7 @@ def detail(storage: Storage) -> pa.Table:
     timeline = Table(storage, config).timeline()
     view = FileView(timeline, read_written(timeline))
     partitions = view.partitions()
-    slices = [piece for partition in partitions for piece in view.slices(partition).values()]
+    slices = [file_slice for partition in partitions for file_slice in view.slices(partition).values()]
     newest = timeline.writes[-1] if timeline.writes else None
     row = {
         "name": config.name,

@@ -51,13 +51,13 @@ def check_new_properties(plan: WritePlan, seen: SeenTable) -> None:
     view = seen.view
     wanted = {root_of(field) for field in plan.config.partition_fields} if times else set()
     schema = pa.schema([pa.field(RECORD_KEY, pa.string()), *(field for field in plan.schema if field.name in wanted)])
-    pieces = (piece for partition in view.partitions() for piece in view.slices(partition).values())
-    for piece in islice(pieces, _FILES_LOOKED_INTO):
-        for file, rows in some_rows(plan.storage, piece, schema):
+    pieces = (file_slice for partition in view.partitions() for file_slice in view.slices(partition).values())
+    for file_slice in islice(pieces, _FILES_LOOKED_INTO):
+        for file, rows in some_rows(plan.storage, file_slice, schema):
             if buckets:
-                _check_bucket(plan, rows, piece, file)
+                _check_bucket(plan, rows, file_slice, file)
             if times:
-                _check_partition(plan, rows, piece, file)
+                _check_partition(plan, rows, file_slice, file)
 
 
 def check_spelling_of_others(plan: WritePlan, view: FileView, partitions: Iterable[str]) -> None:
@@ -79,8 +79,8 @@ def check_spelling_of_others(plan: WritePlan, view: FileView, partitions: Iterab
     paths = sorted(partitions)
     if paths and plan.lookup.is_global:
         paths = view.partitions()
-    pieces = (piece for path in paths for piece in view.slices(path).values())
-    files = [piece.base for piece in islice(pieces, _FILES_LOOKED_INTO) if piece.base is not None]
+    pieces = (file_slice for path in paths for file_slice in view.slices(path).values())
+    files = [file_slice.base for file_slice in islice(pieces, _FILES_LOOKED_INTO) if file_slice.base is not None]
 
     def look(file: BaseFile) -> None:
         with BaseFileReader(plan.storage, file.path) as reader:
@@ -91,27 +91,27 @@ def check_spelling_of_others(plan: WritePlan, view: FileView, partitions: Iterab
     for_each(plan.storage, look, files)
 
 
-def misfit(plan: WritePlan, piece: FileSlice) -> UnsupportedTableError:
+def misfit(plan: WritePlan, file_slice: FileSlice) -> UnsupportedTableError:
     """Return the error of a file group that no bucket index with the table's number of buckets made."""
-    file = piece.data_files[0]
+    file = file_slice.data_files[0]
     return UnsupportedTableError(
-        f"The file group {piece.file_id} of the table {plan.path} (file {file.path}, instant "
+        f"The file group {file_slice.file_id} of the table {plan.path} (file {file.path}, instant "
         f"{file.instant_time}) does not fit a bucket index with {plan.config.bucket_count} buckets.",
         "Check hoodie.bucket.index.num.buckets against the table's writers; leave it out if none of them uses buckets.",
     )
 
 
-def _check_bucket(plan: WritePlan, rows: pa.RecordBatch, piece: FileSlice, file: DataFile) -> None:
+def _check_bucket(plan: WritePlan, rows: pa.RecordBatch, file_slice: FileSlice, file: DataFile) -> None:
     index = computed_index_for(plan.config)
-    if index.number_of(piece.group) is None:
-        raise misfit(plan, piece)
-    check_bucket(index, rows.column(RECORD_KEY), piece.group, file)
+    if index.number_of(file_slice.group) is None:
+        raise misfit(plan, file_slice)
+    check_bucket(index, rows.column(RECORD_KEY), file_slice.group, file)
 
 
-def _check_partition(plan: WritePlan, rows: pa.RecordBatch, piece: FileSlice, file: DataFile) -> None:
+def _check_partition(plan: WritePlan, rows: pa.RecordBatch, file_slice: FileSlice, file: DataFile) -> None:
     config = plan.config
     paths = KeyGenerator(config, plan.schema).partition_paths(rows).cast(pa.string())
-    strangers = np.flatnonzero(np.asarray(pc.not_equal(paths, piece.partition_path)))
+    strangers = np.flatnonzero(np.asarray(pc.not_equal(paths, file_slice.partition_path)))
     if not len(strangers):
         return
     row = int(strangers[0])

@@ -125,11 +125,13 @@ def jobs_of(
         joined.add(group)
     jobs, pieces, clustered = [], Pieces(view), clustered_groups(timeline)
     for group in sorted(waiting):
-        piece = pieces.find(group)
+        file_slice = pieces.find(group)
         refuse_clustered(plan, clustered, group)
-        if piece is None and group in rows.found:
+        if file_slice is None and group in rows.found:
             raise unknown_group(plan, group)
-        jobs.append((FileGroupWrite(group, piece, rewrites=piece is not None and group in joined), waiting[group]))
+        jobs.append(
+            (FileGroupWrite(group, file_slice, rewrites=file_slice is not None and group in joined), waiting[group])
+        )
     return jobs
 
 

@@ -111,7 +111,7 @@ class FileGroups(Routing):
         """
         if route not in self._jobs:
             job = self._jobs[route] = self._find(route)
-            if job.piece is not None:
+            if job.file_slice is not None:
                 refuse_clustered(self._plan, self._clustered, job.group)
         return self._jobs[route]
 
@@ -161,11 +161,11 @@ class Bucketed(FileGroups):
     def _known(self, partition_path: str) -> dict[int, FileSlice]:
         if partition_path not in self._numbered:
             buckets: dict[int, FileSlice] = {}
-            for piece in self._pieces(partition_path):
-                bucket = self._index.number_of(piece.group)
+            for file_slice in self._pieces(partition_path):
+                bucket = self._index.number_of(file_slice.group)
                 if bucket is None or bucket >= (self._plan.config.bucket_count or 0) or bucket in buckets:
-                    raise misfit(self._plan, piece)
-                buckets[bucket] = piece
+                    raise misfit(self._plan, file_slice)
+                buckets[bucket] = file_slice
             self._numbered[partition_path] = buckets
         return self._numbered[partition_path]
 
@@ -253,14 +253,14 @@ class Located(FileGroups):
         path, number = route
         if number >= _FIRST_NEW:
             return FileGroupWrite(self._new(path, number - _FIRST_NEW), None)
-        piece = self._pieces(path)[number]
-        return FileGroupWrite(piece.group, piece, rewrites=self._rewritten.get(route, False))
+        file_slice = self._pieces(path)[number]
+        return FileGroupWrite(file_slice.group, file_slice, rewrites=self._rewritten.get(route, False))
 
     def _known(self, partition_path: str) -> dict[str, int]:
         """Return the place of each file group that a partition has, by its id."""
         if partition_path not in self._places:
             pieces = self._pieces(partition_path)
-            self._places[partition_path] = {piece.file_id: place for place, piece in enumerate(pieces)}
+            self._places[partition_path] = {file_slice.file_id: place for place, file_slice in enumerate(pieces)}
         return self._places[partition_path]
 
 

@@ -31,9 +31,9 @@ def keys_in(seen: SeenTable, pieces: Iterable[FileSlice]) -> Iterator[tuple[File
     Raises:
         PyHudiError: A file cannot be read.
     """
-    for piece in pieces:
-        for found in SliceKeys(seen.storage, piece, seen.timeline.is_committed):
-            yield piece, found
+    for file_slice in pieces:
+        for found in SliceKeys(seen.storage, file_slice, seen.timeline.is_committed):
+            yield file_slice, found
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class LookTask:
         found = []
         for keys, pieces in share:
             wanted = WantedKeys.of(keys)
-            found += [self.index.look(SliceKeys(storage, piece, sees), wanted) for piece in pieces]
+            found += [self.index.look(SliceKeys(storage, file_slice, sees), wanted) for file_slice in pieces]
         return found
 
 
@@ -142,17 +142,17 @@ class SpreadLookup:
         """
         if not (self.index.reads_ranges and self.index.settings.prunes_by_ranges):
             return list(pieces)
-        plain_ones = [piece for piece in pieces if not piece.logs]
-        files = [piece.base_file for piece in plain_ones]
+        plain_ones = [file_slice for file_slice in pieces if not file_slice.logs]
+        files = [file_slice.base_file for file_slice in plain_ones]
         size = max(1, math.ceil(len(files) / self.most))
         shares = [files[start : start + size] for start in range(0, len(files), size)]
         ranges = [one for found in self.spread(RangesTask(self.table), shares) for one in found]
         apart = {
-            piece.group
-            for piece, one in zip(plain_ones, ranges, strict=True)
-            if one is not None and not _meet(one, spans[piece.partition_path])
+            file_slice.group
+            for file_slice, one in zip(plain_ones, ranges, strict=True)
+            if one is not None and not _meet(one, spans[file_slice.partition_path])
         }
-        return [piece for piece in pieces if piece.group not in apart]
+        return [file_slice for file_slice in pieces if file_slice.group not in apart]
 
 
 def _meet(one: KeyRange, span: tuple[str, str]) -> bool:
@@ -196,14 +196,14 @@ def _shares(units: Sequence[Unit], size: int, keys: int) -> Iterator[list[_Wante
     share: list[_Wanted] = []
     last: pa.StringArray | None = None
     slices, pairs = 0, 0
-    for wanted, piece in units:
+    for wanted, file_slice in units:
         if share and (slices == size or pairs + len(wanted) > keys):
             yield share
             share, last, slices, pairs = [], None, 0, 0
         if wanted is last:
-            share[-1] = (share[-1][0], (*share[-1][1], piece))
+            share[-1] = (share[-1][0], (*share[-1][1], file_slice))
         else:
-            share.append((wanted, (piece,)))
+            share.append((wanted, (file_slice,)))
         last, slices, pairs = wanted, slices + 1, pairs + len(wanted)
     if share:
         yield share

@@ -78,10 +78,10 @@ class Tagger:
         reader = SliceReader(plan.storage, plan.config, plan.schema, sees, memory, local_spills(local))
 
         def piece_of(group: FileGroupId) -> FileSlice:
-            piece = pieces.find(group)
-            if piece is None:
+            file_slice = pieces.find(group)
+            if file_slice is None:
                 raise unknown_group(plan, group)
-            return piece
+            return file_slice
 
         return OldRows(plan.storage, self.spec, plan.moves_rows, piece_of, reader.read)
 

@@ -97,7 +97,7 @@ def tag_rows(plan: WritePlan, local: Storage, spilled: Mapping[Route, GroupRows]
 def _added(spilled: Mapping[Route, GroupRows]) -> SortedRows:
     """Return rows whose keys are not looked up, all of which count as new."""
     new = {
-        path: GroupRows(tuple(piece for route in routes for piece in spilled[route].pieces))
+        path: GroupRows(tuple(file_slice for route in routes for file_slice in spilled[route].pieces))
         for path, routes in groupby(sorted(spilled), lambda route: route.partition_path)
     }
     return SortedRows({}, new, {path: rows.rows for path, rows in new.items()})

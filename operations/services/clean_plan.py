@@ -137,12 +137,12 @@ def plan_clean(survey: Survey) -> CleanPlan:
             taken = survey.view.replaced_groups(partition).values()
             groups += [(one, _replaced_slices(survey, one)) for one in taken]
         needless = [
-            piece
+            file_slice
             for group, kept in groups
             if not (group.id in survey.held and gives_way(CLUSTERING))
             for times in [{one.base_time for one in kept}]
-            for piece in group.slices
-            if piece.base_time not in times and not _is_kept(survey, saved, piece)
+            for file_slice in group.slices
+            if file_slice.base_time not in times and not _is_kept(survey, saved, file_slice)
         ]
         expired = _with_change_data(needless, listing)
         if expired:
@@ -165,10 +165,12 @@ def gives_way(theirs: InstantKind) -> bool:
     return judge(Meeting(CLEAN, theirs, known, frozenset({shared}))) is Verdict.GIVE_WAY
 
 
-def _is_kept(survey: Survey, saved: frozenset[str], piece: FileSlice) -> bool:
+def _is_kept(survey: Survey, saved: frozenset[str], file_slice: FileSlice) -> bool:
     """Return whether a savepoint keeps any of a slice's files, or a pending compaction is going to merge them."""
-    since = survey.compacting.get(piece.group)
-    return (since is not None and piece.base_time >= since) or any(split(path)[1] in saved for path in piece.files)
+    since = survey.compacting.get(file_slice.group)
+    return (since is not None and file_slice.base_time >= since) or any(
+        split(path)[1] in saved for path in file_slice.files
+    )
 
 
 def live_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
@@ -178,14 +180,14 @@ def live_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
         if since is None:
             return (*group.slices[-kept:], *_read_by_pending(survey, group))
         # What a compaction merges makes up one of the versions, as in Apache Hudi.
-        left = [piece for piece in group.slices if piece.base_time < since]
+        left = [file_slice for file_slice in group.slices if file_slice.base_time < since]
         return (group.newest, *left[max(len(left) - kept + 1, 0) :], *_read_by_pending(survey, group))
     if survey.earliest is None:
         return group.slices
     since = survey.earliest.requested_time
-    older = [piece for piece in group.slices if piece.base_time < since]
+    older = [file_slice for file_slice in group.slices if file_slice.base_time < since]
     # Whoever reads the table as of the earliest instant sees the newest of those from before it.
-    return (group.newest, *older[-1:], *(piece for piece in group.slices if piece.base_time >= since))
+    return (group.newest, *older[-1:], *(file_slice for file_slice in group.slices if file_slice.base_time >= since))
 
 
 def _replaced_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
@@ -201,13 +203,13 @@ def _replaced_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
 def _read_by_pending(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
     """Return the slice that was the newest before the first pending write, which may be at work on it."""
     pending = first_pending(survey.timeline)
-    older = [piece for piece in group.slices if piece.base_time < pending]
+    older = [file_slice for file_slice in group.slices if file_slice.base_time < pending]
     return tuple(older[-1:])
 
 
 def _with_change_data(expired: Iterable[FileSlice], listing: Iterable[FileInfo]) -> list[FileInfo]:
     """Return the files of slices, the change data that their writes left beside them included."""
-    files = {file.path: (file.file_id, file.instant_time) for piece in expired for file in piece.data_files}
+    files = {file.path: (file.file_id, file.instant_time) for file_slice in expired for file in file_slice.data_files}
     if not files:
         return []
     written = set(files.values())

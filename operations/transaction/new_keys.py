@@ -94,8 +94,10 @@ def find_twin(
             continue
         view = view or FileView(timeline, read_written(timeline))
         # What is gone was replaced by others of them, whose file groups hold its rows, or none does.
-        pieces = [piece for one in groups if (piece := view.slices(one.partition_path).get(one.file_id)) is not None]
-        search = _Search(storage, files, instant_time, pieces, frozenset(times))
+        file_slices = [
+            file_slice for one in groups if (file_slice := view.slices(one.partition_path).get(one.file_id)) is not None
+        ]
+        search = _Search(storage, files, instant_time, file_slices, frozenset(times))
         twin = search.run(sum(ours.files[path] for path in files))
         if twin is not None:
             return twin
@@ -110,14 +112,14 @@ class _Search:
         storage: Rooted at the table.
         files: Base and log files of this write.
         instant_time: Of this write.
-        pieces: Others' file slices, as they are now.
+        file_slices: Others' file slices, as they are now.
         times: The requested times of the others.
     """
 
     storage: Storage
     files: Collection[str]
     instant_time: str
-    pieces: Collection[FileSlice]
+    file_slices: Collection[FileSlice]
     times: frozenset[str]
 
     def run(self, count: int) -> Twin | None:
@@ -125,10 +127,10 @@ class _Search:
         parts = count // MOST_HASHES + 1
         for part in range(parts):
             known = self._known(part, parts)
-            for piece in self.pieces:
-                for keys in _keys(self.storage, piece, self.times):
+            for file_slice in self.file_slices:
+                for keys in _keys(self.storage, file_slice, self.times):
                     met = keys.filter(pa.array(np.isin(hash64(keys), known)))
-                    twin = self._confirmed(met, piece) if len(met) else None
+                    twin = self._confirmed(met, file_slice) if len(met) else None
                     if twin is not None:
                         return twin
         return None
@@ -141,12 +143,12 @@ class _Search:
             some.append(hashes[hashes % np.uint64(parts) == part])
         return np.unique(np.concatenate(some))
 
-    def _confirmed(self, met: pa.Array, piece: FileSlice) -> Twin | None:
+    def _confirmed(self, met: pa.Array, file_slice: FileSlice) -> Twin | None:
         """Return the first of some keys that this write really has: different keys may have one hash."""
         for path, keys in self._ours():
             same = keys.filter(pc.is_in(keys, met))
             if len(same):
-                return Twin(same[0].as_py(), split(path)[0], piece.group)  # one value, for the error
+                return Twin(same[0].as_py(), split(path)[0], file_slice.group)  # one value, for the error
         return None
 
     def _ours(self) -> Iterator[tuple[str, pa.Array]]:
@@ -157,9 +159,9 @@ class _Search:
                     yield path, keys
 
 
-def _keys(storage: Storage, piece: FileSlice, times: Collection[str]) -> Iterator[pa.Array]:
+def _keys(storage: Storage, file_slice: FileSlice, times: Collection[str]) -> Iterator[pa.Array]:
     """Yield the keys of the rows of a slice that some instants wrote."""
-    for file in piece.data_files:
+    for file in file_slice.data_files:
         yield from _keys_of_file(storage, file, times)
 
 

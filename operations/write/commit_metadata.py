@@ -101,7 +101,7 @@ def _stat(outcome: Outcome, instant_time: str) -> WriteStat:
 def _of_base(outcome: GroupOutcome) -> dict[str, Any]:
     previous = outcome.previous
     return {
-        "prev_commit": "null" if outcome.piece is None else outcome.piece.base_time,
+        "prev_commit": "null" if outcome.file_slice is None else outcome.file_slice.base_time,
         "prev_base_file": None if previous is None else previous.name,
     }
 

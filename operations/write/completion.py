@@ -97,9 +97,9 @@ def _changes(
     """Return the changes of finished file groups and of those that are replaced."""
     passed = {FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
     groups = passed.union(outcome.group for outcome in outcomes)
-    rewritten = {one.group for one in outcomes if isinstance(one, GroupOutcome) and one.piece is not None}
-    seen = [outcome.piece for outcome in outcomes if outcome.piece is not None]
-    bases = {file.instant_time for piece in seen for file in piece.data_files}
+    rewritten = {one.group for one in outcomes if isinstance(one, GroupOutcome) and one.file_slice is not None}
+    seen = [outcome.file_slice for outcome in outcomes if outcome.file_slice is not None]
+    bases = {file.instant_time for file_slice in seen for file in file_slice.data_files}
     return Changes(
         file_groups=frozenset(groups),
         replaced=frozenset(passed),

@@ -151,8 +151,8 @@ def _spilled(storage: Storage, spills: Sequence[SpillFile], local: Storage) -> d
     """Return the spilled rows of each route, in the order of the tasks."""
     pieces: dict[Route, list[tuple[SpillReader, SpillPiece]]] = {}
     for reader in for_each(storage, lambda spill: bring_near(storage, spill, local), spills):
-        for piece in reader.pieces:
-            pieces.setdefault(Route(*piece.key), []).append((reader, piece))
+        for file_slice in reader.pieces:
+            pieces.setdefault(Route(*file_slice.key), []).append((reader, file_slice))
     return {route: GroupRows(tuple(some)) for route, some in pieces.items()}
 
 
@@ -195,8 +195,8 @@ def _within_bound(
                 plan.path,
                 size,
             )
-        waiting = {route: sum(piece.length for _, piece in rows[route].pieces) for route in jobs}
-        new = sorted((route for route, job in jobs.items() if job.piece is None), key=waiting.__getitem__)
+        waiting = {route: sum(file_slice.length for _, file_slice in rows[route].pieces) for route in jobs}
+        new = sorted((route for route, job in jobs.items() if job.file_slice is None), key=waiting.__getitem__)
         merged = dict(zip(new, accumulate(map(waiting.__getitem__, new)), strict=True))
         return [replace(job, logs_only=merged.get(route, 0) > bound) for route, job in jobs.items()], size
     size += sum(job.size for job in jobs.values())

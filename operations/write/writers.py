@@ -49,7 +49,7 @@ class Writers:
 
     def appends(self, job: FileGroupWrite) -> bool:
         """Return whether the rows of a job go to log files."""
-        return self.logs is not None and not job.rewrites and (job.piece is not None or job.logs_only)
+        return self.logs is not None and not job.rewrites and (job.file_slice is not None or job.logs_only)
 
     def first_file(self, job: FileGroupWrite) -> tuple[str, MarkerType]:
         """Return the path of the first file that a job makes, if it makes any, and what the write does to it."""
@@ -61,7 +61,7 @@ class Writers:
         """Open the log files of a file group whose job asks for them."""
         if self.logs is None:
             raise ValueError(f"the write of {job.group} appends nothing")
-        return LogHandle(self.logs, job.group, job.piece, sequence)
+        return LogHandle(self.logs, job.group, job.file_slice, sequence)
 
     def write(self, job: FileGroupWrite, rows: GroupRows, sequence: str) -> tuple[Outcome, ...]:
         """Write one file group.
@@ -72,7 +72,7 @@ class Writers:
         if job.rolls:
             return self.rolling.write(job, rows, sequence)
         if self.logs is not None and self.appends(job):
-            return self.logs.write(job.group, job.piece, rows, sequence)
+            return self.logs.write(job.group, job.file_slice, rows, sequence)
         return (self.bases.write(job, rows, sequence),)
 
 

@@ -124,7 +124,7 @@ class FileView:
 
     def all_slices(self) -> list[FileSlice]:
         """Return the slices of all partitions, in order of partition path and file id."""
-        return [piece for partition in self.partitions() for piece in self.slices(partition).values()]
+        return [file_slice for partition in self.partitions() for file_slice in self.slices(partition).values()]
 
 
 def _attempt(file: BaseFile) -> WriteToken:

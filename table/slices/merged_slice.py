@@ -66,7 +66,7 @@ class MergedSlice:
     Attributes:
         storage: Rooted at the table.
         config: The table's properties: who wins, and what is a delete.
-        piece: The slice.
+        file_slice: The slice.
         schema: The table's columns, canonical types, the meta columns in front whether or not they were given.
         sees: Returns whether the blocks of an instant, given its requested time, may be seen.
         memory: Bytes that log entries and their merging may take at once; beyond it they are spilled.
@@ -79,32 +79,32 @@ class MergedSlice:
 
     storage: Storage
     config: TableConfig
-    piece: FileSlice
+    file_slice: FileSlice
     schema: pa.Schema
     sees: Callable[[str], bool]
     memory: int = field(kw_only=True)
     open_spill: Callable[[], tuple[SpillWriter, Storage]] = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        config, piece, storage = self.config, self.piece, self.storage
+        config, file_slice, storage = self.config, self.file_slice, self.storage
         self.schema = with_meta(self.schema)
-        if piece.logs:
+        if file_slice.logs:
             check_mergeable(config, storage.path)
         self._ordering = config.ordering_fields if config.merge_mode == EVENT_TIME_ORDERING else ()
         unknown = [name for name in self._ordering if name not in self.schema.names]
-        if piece.logs and unknown:
+        if file_slice.logs and unknown:
             raise UnsupportedTableError(
                 f"The table {storage.path} orders rows by {unknown[0]!r}, which is none of its columns, so that "
                 "its log files cannot be merged.",
                 "Read it with hoodie.datasource.query.type=read_optimized, which passes log files over, or with Apache "
                 "Hudi.",
             )
-        self.counts = LogCounts(len(piece.logs), nbytes=sum(log.size for log in piece.logs))
+        self.counts = LogCounts(len(file_slice.logs), nbytes=sum(log.size for log in file_slice.logs))
 
     @cached_property
     def blocks(self) -> tuple[LogBlock, ...]:
         """The data and delete blocks that count, in the order in which they do."""
-        found = [(log, tuple(read_log(self.storage, log))) for log in self.piece.logs]
+        found = [(log, tuple(read_log(self.storage, log))) for log in self.file_slice.logs]
         self.counts.blocks = sum(len(blocks) for _, blocks in found)
         self.counts.corrupt = sum(one.type is BlockType.CORRUPT for _, blocks in found for one in blocks)
         return effective_blocks([blocks for _, blocks in found], self.sees)
@@ -139,9 +139,9 @@ class MergedSlice:
             return
         with ExitStack() as stack:
             base = None
-            if self.piece.base is not None:
+            if self.file_slice.base is not None:
                 plain = frozenset(self.schema.names) - (dictionaries if self._partial is None else frozenset())
-                base = stack.enter_context(BaseFileReader(self.storage, self.piece.base.path, plain=plain))
+                base = stack.enter_context(BaseFileReader(self.storage, self.file_slice.base.path, plain=plain))
             if self.blocks:
                 yield from self._merged(base, columns, row_groups)
             elif base is not None:
@@ -163,7 +163,7 @@ class MergedSlice:
         encounter = self._encounter(spec, lay)
         with closing(encounter.meet(rows, iter(()))) as all_met:
             for met in all_met:
-                yield parted(met.rows, self._ordering, self.piece.partition_path)
+                yield parted(met.rows, self._ordering, self.file_slice.partition_path)
         self.counts.records = rows.records
         self.counts.merge = encounter.counts
 
@@ -174,7 +174,7 @@ class MergedSlice:
     def _encounter(
         self, spec: LogSpec, lay: Callable[[pa.RecordBatch], Laid] | None, kept: Sequence[str] | None = None
     ) -> Encounter:
-        where = f"the file group {self.piece.file_id} of partition {self.piece.partition_path!r}"
+        where = f"the file group {self.file_slice.file_id} of partition {self.file_slice.partition_path!r}"
         return Encounter(
             spec,
             MergeRules(first_alone=True),

@@ -35,8 +35,8 @@ def filters_of(path: Path, *, anew: bool = True) -> list[bool]:
         anew: Whether the filters were built for these files, whose rows are in their order.
     """
     found = []
-    for piece in slices(path):
-        file = path / piece.base_file.path
+    for file_slice in slices(path):
+        file = path / file_slice.base_file.path
         footer = {key.decode(): value.decode() for key, value in pq.read_metadata(file).metadata.items()}
         keys = pq.read_table(file, columns=["_hoodie_record_key"]).column(0).combine_chunks()
         assert (footer[MIN_KEY], footer[MAX_KEY]) == (min(keys.to_pylist()), max(keys.to_pylist()))
@@ -109,7 +109,7 @@ def test_a_compaction_writes_filters(tmp_path: Path) -> None:
     run(path, output=ASKED.output)
 
     assert all(filters_of(path))
-    assert not any(piece.logs for piece in slices(path))
+    assert not any(file_slice.logs for file_slice in slices(path))
 
 
 def test_a_compaction_after_a_write_makes_the_filters_that_the_write_would(tmp_path: Path) -> None:
@@ -118,20 +118,20 @@ def test_a_compaction_after_a_write_makes_the_filters_that_the_write_would(tmp_p
     for value in (1, 2):
         write(path, rows(*range(20), value=value, ts=value), table=LOGGED, settings=settings)
 
-    assert not any(piece.logs for piece in slices(path))
+    assert not any(file_slice.logs for file_slice in slices(path))
     assert filters_of(path) == [True, True]
 
 
 def test_a_compaction_writes_filters_where_nothing_says_which_index_a_table_has(tmp_path: Path) -> None:
     """Apache Hudi's bloom index, which it may have, fails on a file without."""
     path = Path(unpack("v9_lookup_simple_mor", tmp_path))
-    merged = {piece.group for piece in slices(path) if piece.logs}
+    merged = {file_slice.group for file_slice in slices(path) if file_slice.logs}
 
     assert run(path).file_groups == len(merged) > 0
     assert merged == {
-        piece.group
-        for piece in slices(path)
-        if FILTER.encode() in pq.read_metadata(path / piece.base_file.path).metadata
+        file_slice.group
+        for file_slice in slices(path)
+        if FILTER.encode() in pq.read_metadata(path / file_slice.base_file.path).metadata
     }
 
 

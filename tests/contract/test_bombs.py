@@ -69,8 +69,8 @@ def record(*kinds: Any) -> dict[str, Any]:
 def deflated(size: int) -> bytes:
     """Return what inflates to so many zeros."""
     squeezer = zlib.compressobj(9, zlib.DEFLATED, -15)
-    piece = squeezer.compress(bytes(1 << 20)) + squeezer.flush(zlib.Z_FULL_FLUSH)
-    return piece * (size >> 20) + squeezer.flush()
+    file_slice = squeezer.compress(bytes(1 << 20)) + squeezer.flush(zlib.Z_FULL_FLUSH)
+    return file_slice * (size >> 20) + squeezer.flush()
 
 
 MANY = number(1 << 40)

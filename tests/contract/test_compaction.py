@@ -124,9 +124,9 @@ def test_a_slice_of_which_nothing_is_left_gets_an_empty_base_file(tmp_path: Path
 
     run(table)
 
-    (piece,) = slices(table)
-    assert piece.base is not None
-    assert (piece.logs, in_bases(table), merged(table)) == ((), [], [])
+    (file_slice,) = slices(table)
+    assert file_slice.base is not None
+    assert (file_slice.logs, in_bases(table), merged(table)) == ((), [], [])
     append(table, ("k1", "a", 0, 2))
     assert merged(table) == [("a", "k1", 2)]
 
@@ -163,7 +163,7 @@ def test_a_plan_names_what_was_complete_before_it_and_nothing_else(table: Path) 
     run(table)
 
     assert merged(table, *META) == before
-    assert {one.instant_time for piece in slices(table) for one in piece.logs} <= {at_work, later}
+    assert {one.instant_time for file_slice in slices(table) for one in file_slice.logs} <= {at_work, later}
     run(table)
     assert in_bases(table) == merged(table)
 

@@ -80,7 +80,7 @@ def test_later_writes_add_files_and_touch_none(anywhere: Place, operation: str |
     assert len(data_files(path)) == len(before) + 4
     assert len(set(keys_of(path))) == 60
     view = open_view(open_snapshot(str(path)).timeline)
-    assert not [piece.file_id for piece in view.all_slices() if bucket_of(piece.file_id) is not None]
+    assert not [file_slice.file_id for file_slice in view.all_slices() if bucket_of(file_slice.file_id) is not None]
 
 
 @ALSO_ON_S3
@@ -186,7 +186,7 @@ def test_filters_find_rows(anywhere: Place) -> None:
     insert(below(anywhere, "t"))
     found = open_snapshot(str(below(anywhere, "t"))).slices([Compare("p", "=", "x"), Compare("id", "=", 3)])
 
-    assert [piece.partition_path for piece in found] == ["x"]
+    assert [file_slice.partition_path for file_slice in found] == ["x"]
 
 
 class TestDeletes:

@@ -42,8 +42,8 @@ def rows_in(table: DrivenTable) -> list[tuple[object, ...]]:
 
 
 def there(table: DrivenTable, partition: str) -> FileGroupId:
-    (piece,) = table.view().slices(partition).values()
-    return piece.group
+    (file_slice,) = table.view().slices(partition).values()
+    return file_slice.group
 
 
 def test_the_right_answer_is_gone_by(table: DrivenTable, monkeypatch: pytest.MonkeyPatch) -> None:

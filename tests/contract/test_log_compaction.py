@@ -103,15 +103,17 @@ def changes(path: Path, begin: str, end: str | None = None) -> list[tuple[Any, .
 def test_joined_log_files_show_what_was_there(table: Path, unaware: Callable[..., Any]) -> None:
     """Also to readers that know of nothing that is replaced; and later writes meet them as they met the others."""
     before, bases = merged(table, *META), in_bases(table)
-    logs = {piece.group: [log.instant_time for log in piece.logs] for piece in slices(table)}
+    logs = {file_slice.group: [log.instant_time for log in file_slice.logs] for file_slice in slices(table)}
 
     done = join(table)
 
     assert merged(table, *META) == unaware(table, *META) == before
     assert in_bases(table) == bases
-    for piece in slices(table):
-        assert blocks(table, piece) == ([done.instant] if len(logs[piece.group]) > 1 else logs[piece.group])
-        assert [log.instant_time for log in piece.logs][: len(logs[piece.group])] == logs[piece.group]
+    for file_slice in slices(table):
+        assert blocks(table, file_slice) == (
+            [done.instant] if len(logs[file_slice.group]) > 1 else logs[file_slice.group]
+        )
+        assert [log.instant_time for log in file_slice.logs][: len(logs[file_slice.group])] == logs[file_slice.group]
     assert (done.service, done.file_groups, done.files) == ("logcompaction", done.files, done.files)
     stats = [stat for some in completed(table).partition_to_write_stats.values() for stat in some]
     assert done.bytes == sum(stat.file_size_in_bytes for stat in stats)
@@ -133,8 +135,8 @@ def test_what_was_joined_is_joined_again_with_what_came_since(table: Path, unawa
 
     assert first.instant < second.instant
     assert merged(table, *META) == unaware(table, *META) == before
-    for piece in slices(table):
-        last = piece.logs[-1]
+    for file_slice in slices(table):
+        last = file_slice.logs[-1]
         headers = {one.compacted_times for one in read_blocks(open_storage(str(table)), last.path)}
         if last.instant_time == second.instant:
             assert len(headers) == 1
@@ -149,8 +151,8 @@ def test_deletes_stay_with_their_values_in_blocks_that_have_one_kind_each(table:
     done, storage = join(table), open_storage(str(table))
     ordering = [rows().schema.field("ts")]
     found: dict[str, int | None] = {}
-    for piece in slices(table):
-        for log in piece.logs:
+    for file_slice in slices(table):
+        for log in file_slice.logs:
             for block in read_blocks(storage, log.path) if log.instant_time == done.instant else ():
                 if block.type is BlockType.DELETE:
                     deletes = BlockContent(storage, block).deletes(ordering)

@@ -95,8 +95,8 @@ def test_a_plan_of_apache_hudi_is_carried_out_as_it_does(tmp_path: Path) -> None
     storage = open_storage(path)
     theirs_by_group = {
         log.file_id: (log, list(read_blocks(storage, log.path)))
-        for piece in slices(path)
-        for log in piece.logs
+        for file_slice in slices(path)
+        for log in file_slice.logs
         if log.instant_time == JOINED_AT
     }
     schema = pa.schema(columns_of(theirs_by_group[min(theirs_by_group)][1][0]))
@@ -108,8 +108,8 @@ def test_a_plan_of_apache_hudi_is_carried_out_as_it_does(tmp_path: Path) -> None
     done = join(path, logs=LogSettings(block_format="avro"))
 
     assert done.instant == JOINED_AT
-    for piece in slices(path):
-        log = piece.logs[-1]
+    for file_slice in slices(path):
+        log = file_slice.logs[-1]
         known = {block.type: block for block in theirs_by_group[log.file_id][1]}
         for block in read_blocks(storage, log.path):
             # pyhudi keeps its checksum in the block's identifier, and Apache Hudi writes none.

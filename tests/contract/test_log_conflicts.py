@@ -31,13 +31,13 @@ def request_compaction(path: Path, action: str = "compaction") -> str:
     timeline = open_table(storage).timeline()
     operations = [
         CompactionOperation(
-            base_instant_time=piece.base_time,
-            delta_file_paths=[log.path.rpartition("/")[2] for log in piece.logs],
-            data_file_path=None if piece.base is None else piece.base.name,
-            file_id=piece.file_id,
-            partition_path=piece.partition_path,
+            base_instant_time=file_slice.base_time,
+            delta_file_paths=[log.path.rpartition("/")[2] for log in file_slice.logs],
+            data_file_path=None if file_slice.base is None else file_slice.base.name,
+            file_id=file_slice.file_id,
+            partition_path=file_slice.partition_path,
         )
-        for piece in open_view(timeline).all_slices()
+        for file_slice in open_view(timeline).all_slices()
     ]
     now = time.time_ns() // 1_000_000 + 1  # after whatever was planned before
     asked = next_time(now, timeline.greatest_time(), "UTC")

@@ -158,7 +158,7 @@ def test_new_keys_fill_small_files_up_together_with_what_is_found_there(tmp_path
     assert after.group == before.group
     assert rows_of(tmp_path, "id", "value") == [("k1", 2), ("k2", 1), ("k3", 2), ("k4", 2)]
     write(tmp_path, rows(5, value=3), operation="insert")
-    assert [piece.group for piece in slices(tmp_path)] == [before.group]
+    assert [file_slice.group for file_slice in slices(tmp_path)] == [before.group]
     assert_healthy(tmp_path)
 
 
@@ -183,7 +183,7 @@ def test_small_files_that_look_like_buckets_are_left_to_their_keys(tmp_path: Pat
     """A table whose index was changed has its keys where they are; new ones go where no bucket is taken for theirs."""
     bucketed = replace(TABLE, index_type="BUCKET", bucket_count=2)
     write(tmp_path, rows(1, 2, 3, 4, value=1), table=bucketed)
-    buckets = {piece.file_id for piece in slices(tmp_path)}
+    buckets = {file_slice.file_id for file_slice in slices(tmp_path)}
     storage = open_storage(str(tmp_path))
     properties = storage.read(".hoodie/hoodie.properties").decode().splitlines()
     lines = [line for line in properties if "bucket" not in line and not line.startswith("hoodie.table.checksum")]
@@ -200,22 +200,22 @@ def test_small_files_that_look_like_buckets_are_left_to_their_keys(tmp_path: Pat
 @pytest.mark.parametrize("operation", ["insert_overwrite", "insert_overwrite_table"])
 def test_what_replaces_looks_nothing_up_and_joins_nothing(tmp_path: Path, operation: str) -> None:
     write(tmp_path, [rows(1, 2, value=1), rows(1, value=1, p="b")], table=TABLE)
-    before = {piece.group for piece in slices(tmp_path)}
+    before = {file_slice.group for file_slice in slices(tmp_path)}
     settings = replace(WriteSettings(), combine_before_insert=True)
     done = write(tmp_path, [rows(2, 3, value=2), rows(3, value=4)], operation=operation, settings=settings)
 
     kept = [("b", "k1", 1)] if operation == "insert_overwrite" else []
     assert rows_of(tmp_path, "p", "id", "value") == [("a", "k2", 2), ("a", "k3", 4), *kept]
     assert done.lookup == LookupFigures()
-    assert not {piece.group for piece in slices(tmp_path) if piece.partition_path == "a"} & before
+    assert not {file_slice.group for file_slice in slices(tmp_path) if file_slice.partition_path == "a"} & before
     assert_healthy(tmp_path)
 
 
 def test_more_than_one_host_should_merge_is_refused_before_and_after_the_lookup(tmp_path: Path) -> None:
     write(tmp_path, rows(*range(1000), value=1), table=TABLE, settings=APART)
-    (piece,) = slices(tmp_path)
+    (file_slice,) = slices(tmp_path)
     rest = [name for name in files_below(tmp_path) if name.endswith(".parquet")]
-    for bound in (100, piece.size):
+    for bound in (100, file_slice.size):
         with pytest.raises(PlacementError, match=r"HudiTable\(spark, path\)"):
             write(tmp_path, rows(1, 5000, value=2), settings=replace(APART, commit_merge_max_bytes=bound))
     assert [name for name in files_below(tmp_path) if name.endswith(".parquet")] == rest
@@ -298,8 +298,8 @@ def test_few_small_files_of_a_partition_take_new_keys_in_where_rows_are_appended
     table = tmp_path / "t"
     for key in (1, 2):
         write(table, rows(key, value=1), table=LOGGED, settings=APART)
-    small = {piece.file_id for piece in slices(table)}
-    largest = max(piece.size for piece in slices(table)) + 20 * 100
+    small = {file_slice.file_id for file_slice in slices(table)}
+    largest = max(file_slice.size for file_slice in slices(table)) + 20 * 100
     sizes = FileSizes(small=largest, largest=largest, record_bytes=100, most_rewritten=most)
     done = write(table, rows(*range(3, 43), value=2), settings=WriteSettings(lookup=LookupSettings(sizes=sizes)))
 

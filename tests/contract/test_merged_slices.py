@@ -257,7 +257,7 @@ def test_a_row_says_in_four_ways_that_it_is_a_delete(tmp_path: Path) -> None:
         merged = MergedSlice(
             one.storage,
             config("ts", **marked),
-            one.piece,
+            one.file_slice,
             columns,
             lambda time: True,
             memory=1 << 30,

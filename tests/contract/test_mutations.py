@@ -173,7 +173,7 @@ def the_base_is_ignored(patch: Patch) -> None:
     original = read_seam("write a file group")
 
     def write(self: GroupWriter, job: FileGroupWrite, rows: GroupRows, sequence: str) -> Any:
-        return original(self, replace(job, piece=None), rows, sequence)
+        return original(self, replace(job, file_slice=None), rows, sequence)
 
     patch_seam(patch, "write a file group", write)
 

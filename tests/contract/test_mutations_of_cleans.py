@@ -22,7 +22,7 @@ from support.upkeep.cleans import (
 def the_slice_before_the_earliest_commit_goes(patch: Patch) -> None:
     def live_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
         since = survey.earliest.requested_time if survey.earliest else ""
-        return (group.newest, *(piece for piece in group.slices if piece.base_time >= since))
+        return (group.newest, *(file_slice for file_slice in group.slices if file_slice.base_time >= since))
 
     patch_seam(patch, "live slices of a clean", live_slices)
 

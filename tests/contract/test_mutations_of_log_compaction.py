@@ -80,7 +80,7 @@ def check_what_counts(folder: Path) -> None:
     done = join(table)
 
     assert merged(table, "_hoodie_commit_time", "id", "value") == before
-    assert {one for piece in slices(table) for one in blocks(table, piece)} == {done.instant}
+    assert {one for file_slice in slices(table) for one in blocks(table, file_slice)} == {done.instant}
 
 
 def check_deletes(folder: Path) -> None:
@@ -119,19 +119,19 @@ def check_older_writes(folder: Path) -> None:
     append(table, ("k1", "a", 20, 31), at=older)
     join(table)
     storage = open_storage(str(table))
-    for piece in slices(table):
-        times = [log.instant_time for log in piece.logs]
-        for log in piece.logs:
+    for file_slice in slices(table):
+        times = [log.instant_time for log in file_slice.logs]
+        for log in file_slice.logs:
             for one in merged_slice.read_log(storage, log):
                 if one.compacted_times:
                     last = times.index(log.instant_time)
-                    assert set(times[:last]) <= {*one.compacted_times, *_below(table, piece, one)}
+                    assert set(times[:last]) <= {*one.compacted_times, *_below(table, file_slice, one)}
 
 
-def _below(table: Path, piece, block: LogBlock) -> set[str]:  # type: ignore[no-untyped-def]
+def _below(table: Path, file_slice, block: LogBlock) -> set[str]:  # type: ignore[no-untyped-def]
     """Return what was replaced by those that a block replaces."""
     storage = open_storage(str(table))
-    found = [one for log in piece.logs for one in merged_slice.read_log(storage, log)]
+    found = [one for log in file_slice.logs for one in merged_slice.read_log(storage, log)]
     return {old for one in found if one.instant_time in block.compacted_times for old in one.compacted_times}
 
 

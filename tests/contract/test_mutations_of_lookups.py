@@ -81,7 +81,7 @@ def copies_are_left(patch: Patch) -> None:
 
 
 def new_keys_are_appended(patch: Patch) -> None:
-    patch_seam(patch, "job of a file group", lambda group, piece, **_: FileGroupWrite(group, piece))
+    patch_seam(patch, "job of a file group", lambda group, file_slice, **_: FileGroupWrite(group, file_slice))
 
 
 def held_groups_are_joined(patch: Patch) -> None:

@@ -46,7 +46,7 @@ def blocks_do_not_say_that_they_are_partial(patch: Patch) -> None:
 
 
 def nobody_looks_whether_keys_are_there(patch: Patch) -> None:
-    patch_seam(patch, "look up keys of partial updates", lambda _, piece, live, where: iter((live,)))
+    patch_seam(patch, "look up keys of partial updates", lambda _, file_slice, live, where: iter((live,)))
 
 
 def rows_are_put_together_as_they_come(patch: Patch) -> None:

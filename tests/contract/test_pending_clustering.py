@@ -36,7 +36,7 @@ def test_a_lookup_index_writes_round_a_clustering(tmp_path: Path, made: TableSet
     write(tmp_path, rows(3, value=1), settings=APART)
     write(tmp_path, rows(1, value=1, p="b"), settings=APART)
     group = home(tmp_path, 2)
-    at = request_clustering(tmp_path, [piece for piece in slices(tmp_path) if piece.file_id == group])
+    at = request_clustering(tmp_path, [file_slice for file_slice in slices(tmp_path) if file_slice.file_id == group])
 
     done = write(tmp_path, [rows(3, 4, 5, value=2), rows(1, value=2, p="b")], settings=PACKED)
 
@@ -95,7 +95,9 @@ def test_a_clustering_that_is_requested_while_a_write_is_at_work(
     write(tmp_path, [rows(1, value=1), rows(1, value=1, p="b")], table=made)
     planned = plan(tmp_path, SCHEMA, operation=operation, settings=settings)
     done = [task(planned, rows(1, value=2), 0)]
-    at = request_clustering(tmp_path, [piece for piece in slices(tmp_path) if piece.partition_path == held])
+    at = request_clustering(
+        tmp_path, [file_slice for file_slice in slices(tmp_path) if file_slice.partition_path == held]
+    )
 
     if held == "a":
         with pytest.raises(refused, match=f"clustering {at} .* the file group"):

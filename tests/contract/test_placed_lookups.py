@@ -44,7 +44,7 @@ def test_new_keys_of_a_known_file_group_have_its_base_file_made_anew(tmp_path: P
     done = carry_out(plan(tmp_path, found.schema, settings=PLACED), [found])
 
     assert (done.files, done.log_files) == (0, 1)
-    assert [piece.file_id for piece in slices(tmp_path)] == [group]
+    assert [file_slice.file_id for file_slice in slices(tmp_path)] == [group]
     assert rows_of(tmp_path, "id", "value") == [("k1", 2), ("k2", 1), ("k3", 3)]
     assert FILE_GROUP not in read(tmp_path).column_names
     assert_healthy(tmp_path)

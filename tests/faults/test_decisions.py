@@ -75,8 +75,8 @@ def test_a_compaction_whose_process_died_after_its_decision_leaves_nothing_behin
 
     write(tmp_path, compacting.rows(("k1", "a", 3, 3)), settings=IMPATIENT)
 
-    (piece,) = compacting.slices(tmp_path)
-    assert len(piece.logs) == 1
+    (file_slice,) = compacting.slices(tmp_path)
+    assert len(file_slice.logs) == 1
     assert compacting.merged(tmp_path) == [("a", "k1", 3)]
     assert_whole(tmp_path)
 

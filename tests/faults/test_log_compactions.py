@@ -40,8 +40,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def check(table: Path, name: str) -> None:
     """Assert that there are as few blocks as can be, in the log files that are named."""
-    for piece in slices(table):
-        assert len(blocks(table, piece)) < 2, name
+    for file_slice in slices(table):
+        assert len(blocks(table, file_slice)) < 2, name
     timeline = timeline_of(table)
     assert {one.state for one in timeline.instants} <= {State.COMPLETED}, name
     for one in timeline.writes:

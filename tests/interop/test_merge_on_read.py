@@ -149,9 +149,9 @@ NON_BLOCKING = {
 
 def log_only(table: Path) -> int:
     """Return how many of the three file groups of partition c have log files and no base file."""
-    pieces = [piece for piece in slices(table) if piece.group.partition_path == "c"]
-    assert len(pieces) == 3
-    return sum(piece.base is None and bool(piece.logs) for piece in pieces)
+    file_slices = [file_slice for file_slice in slices(table) if file_slice.group.partition_path == "c"]
+    assert len(file_slices) == 3
+    return sum(file_slice.base is None and bool(file_slice.logs) for file_slice in file_slices)
 
 
 def test_ours_is_read_continued_and_compacted_by_them(shared: Shared) -> None:

@@ -34,7 +34,7 @@ def test_files_of_one_name_are_told_apart(spark: SparkSession, tmp_path: Path) -
     written(spark, tmp_path / "t", ("a1", "a"), ("a2", "a"), ("b1", "b"))
     storage = open_storage(str(tmp_path / "t"))
     table = open_table(storage)
-    one, other = sorted(slices(tmp_path / "t"), key=lambda piece: piece.partition_path)
+    one, other = sorted(slices(tmp_path / "t"), key=lambda file_slice: file_slice.partition_path)
     alike = replace(other.base_file, path=f"b/{one.base_file.name}")
     (tmp_path / "t" / other.base_file.path).rename(tmp_path / "t" / alike.path)
     seen = SeenTable.now(table)

@@ -30,12 +30,12 @@ class Cost:
     log_files: int
 
     @classmethod
-    def of(cls, piece: FileSlice) -> Cost:
+    def of(cls, file_slice: FileSlice) -> Cost:
         """Return the cost of a file slice."""
-        log_bytes = sum(one.size for one in piece.logs)
-        base = 0 if piece.base is None else piece.base.size
+        log_bytes = sum(one.size for one in file_slice.logs)
+        base = 0 if file_slice.base is None else file_slice.base.size
         written = base or _EXPECTED_BASE_BYTES
-        return cls((base + log_bytes) // MB, written // MB, log_bytes, len(piece.logs))
+        return cls((base + log_bytes) // MB, written // MB, log_bytes, len(file_slice.logs))
 
     @property
     def total_mb(self) -> int:

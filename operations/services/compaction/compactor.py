@@ -115,7 +115,7 @@ class Compactor(SliceWorker):
 
     def stat(self, one: SliceResult) -> WriteStat:
         """Return what the completed instant says of a slice."""
-        merge, base = one.logs.merge, one.piece.base
+        merge, base = one.logs.merge, one.file_slice.base
         return self._stat(
             one,
             # Also those of keys that the base file does not hold.
@@ -126,16 +126,16 @@ class Compactor(SliceWorker):
             prev_base_file=None if base is None else base.name,
         )
 
-    def _foreign(self, piece: FileSlice) -> ForeignRows | None:
+    def _foreign(self, file_slice: FileSlice) -> ForeignRows | None:
         """Return what checks the rows of a slice; None where pyhudi wrote all of its files.
 
         What is merged carries the stamp by which its keys are trusted from then on, unless the table does not tell
         where they belong, as those that Apache Hudi made do not.
         """
-        if all(log.instant_time in self.ours for log in piece.logs):
-            if piece.base is None:
+        if all(log.instant_time in self.ours for log in file_slice.logs):
+            if file_slice.base is None:
                 return None
-            with BaseFileReader(self.work.storage, piece.base.path) as base:
+            with BaseFileReader(self.work.storage, file_slice.base.path) as base:
                 base.refuse_newer()
                 if base.stamped:
                     return None

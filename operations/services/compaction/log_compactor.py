@@ -107,13 +107,13 @@ class LogCompaction(SliceService[LogCompactionSettings]):
         newest = {partition: view.slices(partition) for partition in listings}
         held = held_by_plans(self.kind, timeline, but=instant)
         kept: list[FileSlice] = []
-        for piece in named:
-            there = newest[piece.partition_path].get(piece.file_id)
-            if there is None or (piece.partition_path, piece.file_id) in held:
+        for file_slice in named:
+            there = newest[file_slice.partition_path].get(file_slice.file_id)
+            if there is None or (file_slice.partition_path, file_slice.file_id) in held:
                 continue
             before = [log.path for log in there.logs if log.instant_time < instant.requested_time]
-            if before == [log.path for log in piece.logs]:
-                kept.append(replace(piece, base=None))
+            if before == [log.path for log in file_slice.logs]:
+                kept.append(replace(file_slice, base=None))
         return tuple(kept)
 
     def worker(self, files: FileWork, timeline: Timeline, plan: Plan) -> LogCompactor:
@@ -145,16 +145,16 @@ class LogCompaction(SliceService[LogCompactionSettings]):
         fits = joined < free < write.requested_time and not _counts_as_archived(timeline, free)
         return free if fits else None
 
-    def _is_wanted(self, piece: FileSlice) -> bool:
+    def _is_wanted(self, file_slice: FileSlice) -> bool:
         """Return whether a slice has many log files, or blocks in them, from more than one instant.
 
         The rule of ``HoodieLogCompactionPlanGenerator``, which counts log files that were joined before, too, and would
         write what came of them once more.
         """
-        if len(piece.logs) < _LEAST_FILES:
+        if len(file_slice.logs) < _LEAST_FILES:
             return False
-        blocks = blocks_of(self.table.storage, piece)
-        many = max(len(piece.logs), len(blocks)) >= self.settings.blocks
+        blocks = blocks_of(self.table.storage, file_slice)
+        many = max(len(file_slice.logs), len(blocks)) >= self.settings.blocks
         return many and len({one.instant_time for one in blocks}) > 1 and why_left(blocks) is None
 
 
@@ -199,14 +199,14 @@ class LogCompactor(SliceWorker):
         )
 
 
-def blocks_of(storage: Storage, piece: FileSlice) -> tuple[LogBlock, ...]:
+def blocks_of(storage: Storage, file_slice: FileSlice) -> tuple[LogBlock, ...]:
     """Return the blocks of a slice's log files that count.
 
     Raises:
         CorruptFileError: A block is whole and says of itself what cannot be.
         UnsupportedTableError: A block is of a kind that only newer releases know.
     """
-    return effective_blocks([tuple(read_log(storage, log)) for log in piece.logs], lambda _: True)
+    return effective_blocks([tuple(read_log(storage, log)) for log in file_slice.logs], lambda _: True)
 
 
 def why_left(blocks: Iterable[LogBlock]) -> str | None:
@@ -219,8 +219,8 @@ def why_left(blocks: Iterable[LogBlock]) -> str | None:
     return None
 
 
-def _before(piece: FileSlice, time: str) -> FileSlice:
-    return replace(piece, logs=tuple(log for log in piece.logs if log.instant_time < time))
+def _before(file_slice: FileSlice, time: str) -> FileSlice:
+    return replace(file_slice, logs=tuple(log for log in file_slice.logs if log.instant_time < time))
 
 
 def _counts_as_archived(timeline: Timeline, time: str) -> bool:

@@ -61,10 +61,10 @@ class FreeSlices:
         held = held_by_plans(self._mine, timeline)
         view = WholeView(timeline, read_written(timeline), self._listings)
         return [
-            piece
+            file_slice
             for partition in among(sorted(self._listings))
-            for piece in view.slices(partition).values()
-            if piece.logs and (piece.partition_path, piece.file_id) not in held
+            for file_slice in view.slices(partition).values()
+            if file_slice.logs and (file_slice.partition_path, file_slice.file_id) not in held
         ]
 
     def missed(self, now: Timeline, made: Instant) -> bool:
@@ -148,8 +148,8 @@ def named_slices(
     # What it would make of a replaced file group would be rows of the table again once the replacing is archived.
     kept = [one for one in found.operations if (one.partition_path or "", one.file_id or "") not in replaced]
     plan = tuple(_slice(storage, instant, one, listings) for one in kept)
-    written = read_stated(timeline, {log.instant_time for piece in plan for log in piece.logs})
-    return tuple(_stated(piece, written) for piece in plan), listings
+    written = read_stated(timeline, {log.instant_time for file_slice in plan for log in file_slice.logs})
+    return tuple(_stated(file_slice, written) for file_slice in plan), listings
 
 
 def check_complete(
@@ -162,10 +162,10 @@ def check_complete(
     completed_at = CompletionTimes(timeline)
     view = FileView(timeline, read_replaced(timeline), listings)
     groups = {partition: view.groups(partition) for partition in listings}
-    for piece in plan:
-        group = groups[piece.partition_path].get(piece.file_id)
-        there = next((one for one in group.slices if one.base_time == piece.base_time), None) if group else None
-        known = {one.path for one in piece.logs}
+    for file_slice in plan:
+        group = groups[file_slice.partition_path].get(file_slice.file_id)
+        there = next((one for one in group.slices if one.base_time == file_slice.base_time), None) if group else None
+        known = {one.path for one in file_slice.logs}
         for log in there.logs if there is not None else ():
             if log.path not in known and completed_at(log.instant_time) <= instant.requested_time:
                 raise _refused(
@@ -179,14 +179,14 @@ def operations_of(plan: Plan) -> list[CompactionOperation]:
 
     return [
         CompactionOperation(
-            base_instant_time=piece.base_time,
-            delta_file_paths=[_name(one.path) for one in piece.logs],
-            data_file_path=None if piece.base is None else piece.base.name,
-            file_id=piece.file_id,
-            partition_path=piece.partition_path,
-            metrics=Cost.of(piece).metrics(),
+            base_instant_time=file_slice.base_time,
+            delta_file_paths=[_name(one.path) for one in file_slice.logs],
+            data_file_path=None if file_slice.base is None else file_slice.base.name,
+            file_id=file_slice.file_id,
+            partition_path=file_slice.partition_path,
+            metrics=Cost.of(file_slice).metrics(),
         )
-        for piece in plan
+        for file_slice in plan
     ]
 
 
@@ -229,8 +229,8 @@ def _slice(
     return FileSlice(group, one.base_instant_time or "", base, tuple(ordered))
 
 
-def _stated(piece: FileSlice, written: Written) -> FileSlice:
-    return replace(piece, logs=tuple(replace(log, stated=written.stated(log)) for log in piece.logs))
+def _stated(file_slice: FileSlice, written: Written) -> FileSlice:
+    return replace(file_slice, logs=tuple(replace(log, stated=written.stated(log)) for log in file_slice.logs))
 
 
 def _listed(storage: Storage, partitions: Sequence[str]) -> dict[str, tuple[FileInfo, ...]]:

@@ -128,8 +128,8 @@ class Repair(Compaction):
         """
         partitions = {group.partition_path for group in self._groups}
         free = self.slices.find(timeline, lambda paths: [one for one in paths if one in partitions])
-        chosen = tuple(piece for piece in free if piece.group in self._groups)
-        held = self._groups - {piece.group for piece in chosen}
+        chosen = tuple(file_slice for file_slice in free if file_slice.group in self._groups)
+        held = self._groups - {file_slice.group for file_slice in chosen}
         if chosen and held:
             first = min(held)
             raise UnsupportedTableError(
@@ -143,8 +143,8 @@ class Repair(Compaction):
         """Return the file slices of the plan, with the blocks that are read of the files that are given up."""
         given_up = {path: file.log for path, file in self._examined.items()}
         return tuple(
-            replace(piece, logs=tuple(given_up.get(log.path, log) for log in piece.logs))
-            for piece in super().read_plan(timeline, instant)
+            replace(file_slice, logs=tuple(given_up.get(log.path, log) for log in file_slice.logs))
+            for file_slice in super().read_plan(timeline, instant)
         )
 
     def worker(self, files: FileWork, timeline: Timeline, plan: Plan) -> Compactor:
@@ -184,10 +184,12 @@ class _Examiner:
             InvalidOptionError: A path names no log file of a newest slice, or a file that is not damaged.
         """
         view = open_view(self.timeline)
-        pieces = [
-            piece for folder in sorted({split(path)[0] for path in paths}) for piece in view.slices(folder).values()
+        file_slices = [
+            file_slice
+            for folder in sorted({split(path)[0] for path in paths})
+            for file_slice in view.slices(folder).values()
         ]
-        known = {log.path: (piece, log) for piece in pieces for log in piece.logs}
+        known = {log.path: (file_slice, log) for file_slice in file_slices for log in file_slice.logs}
         for path in paths:
             if path not in known:
                 raise InvalidOptionError(
@@ -197,7 +199,7 @@ class _Examiner:
                 )
         return {path: self._examine(*known[path]) for path in dict.fromkeys(paths)}
 
-    def _examine(self, piece: FileSlice, log: LogFile) -> _Examined:
+    def _examine(self, file_slice: FileSlice, log: LogFile) -> _Examined:
         found = list(read_blocks(self.storage, log.path, passes_over_damage=True))
         counts = {block.offset: self._count(block, log) for block in found}
         readable = {offset: count for offset, count in counts.items() if count is not None}
@@ -215,7 +217,7 @@ class _Examiner:
             stated_records=None if stated is None else stated.records,
             readable_records=sum(readable.values()),
         )
-        return _Examined(piece.group, replace(log, readable=frozenset(readable)), report)
+        return _Examined(file_slice.group, replace(log, readable=frozenset(readable)), report)
 
     def _is_whole(self, log: LogFile) -> bool:
         try:

@@ -67,7 +67,7 @@ class SliceResult:
     """What became of one file slice.
 
     Attributes:
-        piece: The slice.
+        file_slice: The slice.
         logs: What its log files held.
         log_data_bytes: Of that, the bytes of the blocks of rows.
         seconds: How long it took.
@@ -78,7 +78,7 @@ class SliceResult:
         skipped: Why there is none.
     """
 
-    piece: FileSlice
+    file_slice: FileSlice
     logs: LogCounts
     log_data_bytes: int
     seconds: float
@@ -96,7 +96,7 @@ class SliceResult:
     @property
     def bytes_read(self) -> int:
         """The bytes of the slice."""
-        return self.piece.size
+        return self.file_slice.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +125,10 @@ class SliceWorker:
         """Return what was done, as Apache Hudi writes it."""
         from ....timeline.metadata.models import CommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
-        made = sorted((one for one in done if one.path), key=lambda one: one.piece.group)
+        made = sorted((one for one in done if one.path), key=lambda one: one.file_slice.group)
         stats: dict[str, list[WriteStat]] = {}
         for one in made:
-            stats.setdefault(one.piece.partition_path, []).append(self.stat(one))
+            stats.setdefault(one.file_slice.partition_path, []).append(self.stat(one))
         body = CommitMetadata(
             partition_to_write_stats=stats,
             compacted=True,
@@ -143,7 +143,7 @@ class SliceWorker:
         return Outcome(body, added=[one.path for one in done if one.path])
 
     @contextmanager
-    def opened(self, piece: FileSlice) -> Iterator[tuple[MergedSlice, DataFiles]]:
+    def opened(self, file_slice: FileSlice) -> Iterator[tuple[MergedSlice, DataFiles]]:
         """Yield a slice, and where its new file goes; the plan counts as alive meanwhile.
 
         Raises:
@@ -157,13 +157,13 @@ class SliceWorker:
             spills = local_spills(open_storage(folder, durable=False))
             # A plan names complete log files alone, whose blocks all count.
             reader = self.files.slices(_every, spills)
-            yield reader.merged(piece), self.files.files(new_token(work), fence)
+            yield reader.merged(file_slice), self.files.files(new_token(work), fence)
             fence.finish()
 
-    def result(self, piece: FileSlice, merged: MergedSlice, began: float, **made: Any) -> SliceResult:
+    def result(self, file_slice: FileSlice, merged: MergedSlice, began: float, **made: Any) -> SliceResult:
         """Return what became of a slice, given the fields that tell of the new file."""
         data_bytes = sum(one.content_size for one in merged.blocks if one.is_data)
-        return SliceResult(piece, merged.counts, data_bytes, time.monotonic() - began, **made)
+        return SliceResult(file_slice, merged.counts, data_bytes, time.monotonic() - began, **made)
 
     def stat(self, one: SliceResult) -> WriteStat:
         """Return what the completed instant says of a slice."""
@@ -174,18 +174,18 @@ class SliceWorker:
 
         millis = int(one.seconds * 1000)
         return WriteStat(
-            file_id=one.piece.file_id,
+            file_id=one.file_slice.file_id,
             path=one.path,
-            prev_commit=one.piece.base_time,
+            prev_commit=one.file_slice.base_time,
             num_writes=one.rows,
             total_write_bytes=one.size,
-            partition_path=one.piece.partition_path,
+            partition_path=one.file_slice.partition_path,
             total_log_records=one.logs.records,
             total_log_blocks=one.logs.blocks,
             total_corrupt_log_block=one.logs.corrupt,
             file_size_in_bytes=one.size,
             runtime_stats=RuntimeStats(total_scan_time=0, total_create_time=0, total_upsert_time=millis),
-            total_log_files_compacted=len(one.piece.logs),
+            total_log_files_compacted=len(one.file_slice.logs),
             total_log_size_compacted=one.log_data_bytes,
             **own,
         )
@@ -259,7 +259,7 @@ class SliceService(PlannedService[Settings, FileSlice, SliceResult]):
 
     def result(self, seconds: float) -> ServiceResult:
         """Return what was done."""
-        logs = sum(len(one.piece.logs) for one in self.done)
+        logs = sum(len(one.file_slice.logs) for one in self.done)
         found = replace(super().result(seconds), log_files=logs)
         if self.done:
             logger.info(

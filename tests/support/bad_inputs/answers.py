@@ -54,7 +54,7 @@ def says(answer: Answer) -> Callable[[Path], Act]:
 
 def of_another_partition(path: Path) -> Act:
     view = DrivenTable(str(path), KEYED).view()
-    (group,) = (piece.group for piece in view.slices("x").values())
+    (group,) = (file_slice.group for file_slice in view.slices("x").values())
     return says(coded((group,), {"a": 0, "b": 0}))(path)
 
 

@@ -229,9 +229,12 @@ def smallest_files(table: Place, bounds: WriteSettings) -> dict[str, str]:
     found = {}
     for path in view.partitions():
         small = [
-            (piece.base.size, file_id)
-            for file_id, piece in view.slices(path).items()
-            if piece.base and not piece.logs and piece.group not in held and piece.base.size < bounds.lookup.sizes.small
+            (file_slice.base.size, file_id)
+            for file_id, file_slice in view.slices(path).items()
+            if file_slice.base
+            and not file_slice.logs
+            and file_slice.group not in held
+            and file_slice.base.size < bounds.lookup.sizes.small
         ]
         if small:
             found[path.replace("/", "-")] = min(small)[1]

@@ -264,7 +264,7 @@ def check_new_keys_in_base_files(folder: Place) -> None:
     done = write(table, rows(1, 4, value=4))
     assert (done.files, done.log_files, done.inserts, done.updates) == (1, 1, 1, 1)
     assert home(table, 4) != group, "a file group with log files takes no new keys in"
-    assert all(piece.base is not None for piece in slices(table))
+    assert all(file_slice.base is not None for file_slice in slices(table))
     assert rows_of(table, "id", "value") == [("k1", 4), ("k2", 3), ("k3", 2), ("k4", 4)]
     assert_healthy(table)
 
@@ -273,8 +273,8 @@ def check_held_group(folder: Place) -> None:
     """Assert that new keys join no small file that a pending clustering, or compaction, is going to read."""
     table = below(folder, "t")
     write(table, [rows(1, value=1), rows(1, value=1, p="b")], table=TABLE)
-    small = [piece for piece in slices(table) if piece.partition_path == "a"]
-    held = {(piece.partition_path, piece.file_id) for piece in small}
+    small = [file_slice for file_slice in slices(table) if file_slice.partition_path == "a"]
+    held = {(file_slice.partition_path, file_slice.file_id) for file_slice in small}
     at = request_clustering(table, small)
     write(table, rows(2, value=2))
     assert ("a", home(table, 2)) not in held

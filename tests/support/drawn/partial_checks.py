@@ -221,5 +221,8 @@ def log_blocks(path: Path | str) -> list[LogBlock]:
     """Return the blocks of all log files of the newest slices."""
     storage = open_storage(str(path))
     return [
-        block for piece in compacting.slices(path) for log in piece.logs for block in read_blocks(storage, log.path)
+        block
+        for file_slice in compacting.slices(path)
+        for log in file_slice.logs
+        for block in read_blocks(storage, log.path)
     ]

@@ -116,7 +116,11 @@ def _victims(path: Path | str, timeline: Timeline, earliest: str) -> dict[str, l
     """Return every slice that neither the table at ``earliest`` nor any later one shows."""
     storage = open_storage(str(path))
     moments = [one.requested_time for one in timeline.writes if one.requested_time >= earliest]
-    shown = {piece.base_file.path for time in moments for piece in open_view(timeline.as_of_request(time)).all_slices()}
+    shown = {
+        file_slice.base_file.path
+        for time in moments
+        for file_slice in open_view(timeline.as_of_request(time)).all_slices()
+    }
     files = [info.path for info in storage.list("", recursive=True) if not info.path.startswith(".hoodie")]
     victims: dict[str, list[str]] = {}
     for file in files:

@@ -23,20 +23,20 @@ from pyhudi.timeline.metadata.models import (
 EXECUTION = "org.apache.hudi.client.clustering.run.strategy.SparkSortAndSizeExecutionStrategy"
 
 
-def request_clustering(path: Path | str, pieces: Sequence[FileSlice], action: str = "clustering") -> str:
+def request_clustering(path: Path | str, file_slices: Sequence[FileSlice], action: str = "clustering") -> str:
     """Plan a clustering of some file slices into one file group, and return its requested time."""
     storage = open_storage(str(path))
     config = load_config(storage)
     timeline = Table(storage, config).timeline()
     slices = [
         SliceInfo(
-            data_file_path=None if piece.base is None else storage.uri(piece.base.path),
-            delta_file_paths=[storage.uri(log.path) for log in piece.logs],
-            file_id=piece.file_id,
-            partition_path=piece.partition_path,
+            data_file_path=None if file_slice.base is None else storage.uri(file_slice.base.path),
+            delta_file_paths=[storage.uri(log.path) for log in file_slice.logs],
+            file_id=file_slice.file_id,
+            partition_path=file_slice.partition_path,
             bootstrap_file_path="",
         )
-        for piece in pieces
+        for file_slice in file_slices
     ]
     body = RequestedReplaceMetadata(
         operation_type="CLUSTER",

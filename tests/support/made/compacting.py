@@ -198,10 +198,10 @@ def join(path: Path | str, settings: LogCompactionSettings = TWO, **changes: Any
     return compact(storage, settings, means(storage, **changes))
 
 
-def blocks(path: Path | str, piece: FileSlice) -> list[str]:
+def blocks(path: Path | str, file_slice: FileSlice) -> list[str]:
     """Return the instants of the blocks of a slice that count, in the order in which they do."""
     storage = open_storage(str(path))
-    return list(dict.fromkeys(one.instant_time for one in blocks_of(storage, piece)))
+    return list(dict.fromkeys(one.instant_time for one in blocks_of(storage, file_slice)))
 
 
 def timeline_of(path: Path | str) -> Timeline:
@@ -225,9 +225,9 @@ def merged(path: Path | str, *columns: str) -> list[tuple[Any, ...]]:
     names = columns or ("p", "id", "value")
     found: list[tuple[Any, ...]] = []
     with_spills = open_storage(f"memory://{uuid.uuid4().hex}")
-    for piece in slices(path):
+    for file_slice in slices(path):
         whole = MergedSlice(
-            storage, config, piece, schema, lambda _: True, memory=1 << 24, open_spill=local_spills(with_spills)
+            storage, config, file_slice, schema, lambda _: True, memory=1 << 24, open_spill=local_spills(with_spills)
         )
         for batch in whole.batches(wanted):
             found += zip(*(batch.column(name).to_pylist() for name in names), strict=True)
@@ -237,9 +237,9 @@ def merged(path: Path | str, *columns: str) -> list[tuple[Any, ...]]:
 def in_bases(path: Path | str) -> list[tuple[Any, ...]]:
     """Return the rows of the newest base files alone."""
     found: list[tuple[Any, ...]] = []
-    for piece in slices(path):
-        if piece.base is not None:
-            table = pq.read_table(Path(str(path)) / piece.base.path, partitioning=None)
+    for file_slice in slices(path):
+        if file_slice.base is not None:
+            table = pq.read_table(Path(str(path)) / file_slice.base.path, partitioning=None)
             found += zip(*(table.column(name).to_pylist() for name in ("p", "id", "value")), strict=True)
     return sorted(found)
 

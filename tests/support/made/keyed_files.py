@@ -42,13 +42,13 @@ class KeyedFiles:
 
     Attributes:
         storage: Rooted at the table.
-        pieces: The slices of each partition, by file id.
+        file_slices: The slices of each partition, by file id.
         unseen: Requested times of instants whose log blocks do not count.
     """
 
     def __init__(self) -> None:
         self.storage = CountingStorage.open(f"memory:keyed/{uuid.uuid4().hex}")
-        self.pieces: dict[str, dict[str, FileSlice]] = {}
+        self.file_slices: dict[str, dict[str, FileSlice]] = {}
         self.unseen: set[str] = set()
 
     @property
@@ -57,13 +57,13 @@ class KeyedFiles:
         return OPENED.pop(self.storage.path, [])
 
     def slices(self, partition_path: str) -> dict[str, FileSlice]:
-        return self.pieces.get(partition_path, {})
+        return self.file_slices.get(partition_path, {})
 
     def partitions(self) -> list[str]:
-        return sorted(self.pieces)
+        return sorted(self.file_slices)
 
     def all_slices(self) -> list[FileSlice]:
-        return [piece for path in self.partitions() for piece in self.slices(path).values()]
+        return [file_slice for path in self.partitions() for file_slice in self.slices(path).values()]
 
     def sees(self, instant_time: str) -> bool:
         return instant_time not in self.unseen
@@ -86,7 +86,7 @@ class KeyedFiles:
         name = BaseFileName(group.file_id, WriteToken(0, 0, 0), BASE_TIME)
         path = f"{partition}/{name.format()}"
         base = BaseFile(path, self._write(path, sink), group.file_id, str(name.write_token), BASE_TIME)
-        self.pieces[partition][group.file_id] = FileSlice(group, BASE_TIME, base)
+        self.file_slices[partition][group.file_id] = FileSlice(group, BASE_TIME, base)
         return group
 
     def add_log(
@@ -94,8 +94,8 @@ class KeyedFiles:
     ) -> FileGroupId:
         """Add a log file with rows and then deletes to a file group, or to one that is new."""
         group = group or self._new_group(partition)
-        piece = self.slices(partition).get(group.file_id) or FileSlice(group, BASE_TIME, None)
-        time = f"{int(BASE_TIME) + 1 + len(piece.logs)}"
+        file_slice = self.slices(partition).get(group.file_id) or FileSlice(group, BASE_TIME, None)
+        time = f"{int(BASE_TIME) + 1 + len(file_slice.logs)}"
         sink = pa.BufferOutputStream()
         log = LogFileWriter(sink, instant_time=time, schema=SCHEMA, avro_schema=AVRO)
         if rows:
@@ -106,27 +106,27 @@ class KeyedFiles:
         log.close()
         name = LogFileName(group.file_id, time, 1, WriteToken(0, 0, 0))
         path = f"{partition}/{name.format()}"
-        logs = (*piece.logs, LogFile(path, self._write(path, sink), name))
-        self.pieces[partition][group.file_id] = FileSlice(group, BASE_TIME, piece.base, logs)
+        logs = (*file_slice.logs, LogFile(path, self._write(path, sink), name))
+        self.file_slices[partition][group.file_id] = FileSlice(group, BASE_TIME, file_slice.base, logs)
         return group
 
     def say(self, group: FileGroupId, changes: Mapping[str, str | None]) -> None:
         """Have the footer of a base file say something else, as other writers do; None for nothing."""
-        piece = self.slices(group.partition_path)[group.file_id]
-        assert piece.base is not None
-        source = pq.ParquetFile(pa.BufferReader(self.storage.read(piece.base.path)))
+        file_slice = self.slices(group.partition_path)[group.file_id]
+        assert file_slice.base is not None
+        source = pq.ParquetFile(pa.BufferReader(self.storage.read(file_slice.base.path)))
         footer = {key.decode(): value.decode() for key, value in source.metadata.metadata.items()}
         footer |= {RANGE_CHECKSUM: None, FILTER_CHECKSUM: None, **changes}
         sink = pa.BufferOutputStream()
         with pq.ParquetWriter(sink, SCHEMA, store_schema=False) as writer:
             writer.write_table(source.read().cast(SCHEMA))
             writer.add_key_value_metadata({key: value for key, value in footer.items() if value is not None})
-        size = self._write(piece.base.path, sink)
-        base = BaseFile(piece.base.path, size, group.file_id, piece.base.write_token, BASE_TIME)
-        self.pieces[group.partition_path][group.file_id] = FileSlice(group, BASE_TIME, base, piece.logs)
+        size = self._write(file_slice.base.path, sink)
+        base = BaseFile(file_slice.base.path, size, group.file_id, file_slice.base.write_token, BASE_TIME)
+        self.file_slices[group.partition_path][group.file_id] = FileSlice(group, BASE_TIME, base, file_slice.logs)
 
     def _new_group(self, partition: str) -> FileGroupId:
-        known = self.pieces.setdefault(partition, {})
+        known = self.file_slices.setdefault(partition, {})
         return FileGroupId(partition, f"{uuid.UUID(int=len(known))}-0")
 
     def _write(self, path: str, sink: pa.BufferOutputStream) -> int:

@@ -51,7 +51,7 @@ class Slice:
         self._numbers = count(1)
 
     @property
-    def piece(self) -> FileSlice:
+    def file_slice(self) -> FileSlice:
         """The slice."""
         return FileSlice(FileGroupId("", FILE_ID), BASE_TIME, self.base, tuple(self.logs))
 
@@ -103,7 +103,7 @@ class Slice:
         return MergedSlice(
             self.storage,
             config,
-            self.piece,
+            self.file_slice,
             self.schema,
             lambda time: True,
             memory=memory,

@@ -126,9 +126,9 @@ class Logged:
     def execute(self, work: Working) -> Working:
         """Write the base files of a compaction."""
         self.timeline.files.start(Instant(work.instant, "compaction", State.INFLIGHT))
-        for piece in work.slices:
-            rows = pa.Table.from_pylist([*_merged(self.storage, piece).values()], with_meta(SCHEMA))
-            name = BaseFileName(piece.file_id, WriteToken(0, 0, 0), work.instant).format()
+        for file_slice in work.slices:
+            rows = pa.Table.from_pylist([*_merged(self.storage, file_slice).values()], with_meta(SCHEMA))
+            name = BaseFileName(file_slice.file_id, WriteToken(0, 0, 0), work.instant).format()
             rows = rows.set_column(4, "_hoodie_file_name", [pa.array([name] * len(rows))])
             sink, schema = pa.BufferOutputStream(), file_schema(SCHEMA)
             base = BaseFileWriter(
@@ -137,8 +137,8 @@ class Logged:
             for batch in rows.cast(schema).to_batches():
                 base.write(batch)
             base.close()
-            previous = "null" if piece.base is None else piece.base_time
-            self._put(work, piece.group, name, sink, prev_commit=previous, num_writes=len(rows))
+            previous = "null" if file_slice.base is None else file_slice.base_time
+            self._put(work, file_slice.group, name, sink, prev_commit=previous, num_writes=len(rows))
         return work
 
     def compact(self) -> str:
@@ -177,8 +177,8 @@ class Logged:
         """Return the table's rows as of a moment, by the file view and a merge in a dict."""
         found: Rows = []
         for partition in self.partitions():
-            for piece in self.slices(partition, as_of):
-                rows = _merged(self.storage, piece).values()
+            for file_slice in self.slices(partition, as_of):
+                rows = _merged(self.storage, file_slice).values()
                 found += [(partition, row["id"], row["value"]) for row in rows]
         return sorted(found)
 
@@ -225,24 +225,24 @@ def _with_meta(columns: list[pa.Array], instant: str, group: FileGroupId, file: 
     )
 
 
-def _operation(piece: FileSlice) -> CompactionOperation:
+def _operation(file_slice: FileSlice) -> CompactionOperation:
     return CompactionOperation(
-        base_instant_time=piece.base_time,
-        delta_file_paths=[one.path.rpartition("/")[2] for one in piece.logs],
-        data_file_path=None if piece.base is None else piece.base.name,
-        file_id=piece.file_id,
-        partition_path=piece.partition_path,
-        metrics={"TOTAL_LOG_FILES_SIZE": float(piece.log_bytes)},
+        base_instant_time=file_slice.base_time,
+        delta_file_paths=[one.path.rpartition("/")[2] for one in file_slice.logs],
+        data_file_path=None if file_slice.base is None else file_slice.base.name,
+        file_id=file_slice.file_id,
+        partition_path=file_slice.partition_path,
+        metrics={"TOTAL_LOG_FILES_SIZE": float(file_slice.log_bytes)},
     )
 
 
-def _merged(storage: Storage, piece: FileSlice) -> dict[str, dict[str, object]]:
+def _merged(storage: Storage, file_slice: FileSlice) -> dict[str, dict[str, object]]:
     """Return the rows of a slice by key: the later one counts, as all have one ordering value."""
     schema, found = with_meta(SCHEMA), dict[str, dict[str, object]]()
-    if piece.base is not None:
-        with BaseFileReader(storage, piece.base.path, plain=None) as reader:
+    if file_slice.base is not None:
+        with BaseFileReader(storage, file_slice.base.path, plain=None) as reader:
             found |= {row["_hoodie_record_key"]: row for batch in reader.batches(schema) for row in batch.to_pylist()}
-    for log in piece.logs:
+    for log in file_slice.logs:
         for block in read_blocks(storage, log.path):
             if block.type == BlockType.DELETE:
                 for key in BlockContent(storage, block).deletes().keys.to_pylist():

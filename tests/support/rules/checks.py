@@ -119,7 +119,7 @@ def java_bucket(record_key: str, fields: list[str], count: int) -> int:
     """Return the bucket of a record key by Java's ``List.hashCode``, one character at a time."""
     values = [record_key]
     if "," in record_key and ":" in record_key:
-        pairs = [piece.split(":", 1) for piece in re.split(r",(?=[^,:]+:)", record_key)]
+        pairs = [file_slice.split(":", 1) for file_slice in re.split(r",(?=[^,:]+:)", record_key)]
         values = [value for name, value in pairs if name in fields]
     total = 1
     for value in values:

@@ -208,8 +208,8 @@ def rollback_of(path: Path, victim: str) -> None:
 
 def clustering_of(path: Path, time: str, file_id: str, partition: str) -> None:
     """Plan to rewrite a file group."""
-    piece = models.SliceInfo(file_id=file_id, partition_path=partition)
-    plan = models.ClusteringPlan(input_groups=[models.ClusteringGroup(slices=[piece])])
+    file_slice = models.SliceInfo(file_id=file_id, partition_path=partition)
+    plan = models.ClusteringPlan(input_groups=[models.ClusteringGroup(slices=[file_slice])])
     put(f"{time}.clustering.requested", models.RequestedReplaceMetadata(clustering_plan=plan))(path)
 
 

@@ -146,7 +146,7 @@ class Ledger:
         """Make a savepoint."""
         save(self.path, instant)
         groups: dict[tuple[str, str], Slice] = {}
-        for one in sorted(self.files, key=lambda piece: piece[2]):
+        for one in sorted(self.files, key=lambda file_slice: file_slice[2]):
             if one[2] <= instant:
                 groups[one[:2]] = one
         self.saved[instant] = set(groups.values())
@@ -179,7 +179,7 @@ class Ledger:
 
     def _groups(self) -> list[list[Slice]]:
         found: dict[tuple[str, str], list[Slice]] = {}
-        for one in sorted(self.files, key=lambda piece: piece[2]):
+        for one in sorted(self.files, key=lambda file_slice: file_slice[2]):
             found.setdefault(one[:2], []).append(one)
         return list(found.values())
 

@@ -143,13 +143,13 @@ class Scene:
         """Return the plan that merges the slices as they are."""
         operations = [
             CompactionOperation(
-                base_instant_time=piece.base_time,
-                delta_file_paths=[log.path.rpartition("/")[2] for log in piece.logs],
-                data_file_path=None if piece.base is None else piece.base.name,
-                file_id=piece.file_id,
-                partition_path=piece.partition_path,
+                base_instant_time=file_slice.base_time,
+                delta_file_paths=[log.path.rpartition("/")[2] for log in file_slice.logs],
+                data_file_path=None if file_slice.base is None else file_slice.base.name,
+                file_id=file_slice.file_id,
+                partition_path=file_slice.partition_path,
             )
-            for piece in self.groups(partition)
+            for file_slice in self.groups(partition)
         ]
         return CompactionPlan(operations=operations, version=2)
 

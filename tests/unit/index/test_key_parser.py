@@ -105,12 +105,12 @@ def values_0(key: str, fields: list[str]) -> list[str | None]:
     """The split of 0.15, which like Java's drops empty pieces at the end."""
     if ":" not in key:
         return [key]
-    pieces = key.rstrip(",").split(",")
+    file_slices = key.rstrip(",").split(",")
     values: list[str | None] = []
-    for piece in pieces:
-        name, colon, value = piece.partition(":")
+    for file_slice in file_slices:
+        name, colon, value = file_slice.partition(":")
         if not colon:
-            values.append(piece)
+            values.append(file_slice)
         elif not fields or name in fields:
             values.append(meaning(value))
     return values

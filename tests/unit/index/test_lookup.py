@@ -130,8 +130,8 @@ def test_rows_without_a_key_are_refused_by_the_name_of_their_file(index: TableLo
 def test_a_damaged_file_is_refused(index: TableLookup) -> None:
     files = KeyedFiles()
     group = files.add("p", ["a"])
-    piece = files.slices("p")[group.file_id]
-    files.storage.write(piece.base_file.path, b"PAR1 is no more")
+    file_slice = files.slices("p")[group.file_id]
+    files.storage.write(file_slice.base_file.path, b"PAR1 is no more")
 
     with pytest.raises(CorruptFileError, match=group.file_id):
         tag(index, files, ("p", "a"))
@@ -297,7 +297,7 @@ def test_files_that_are_ruled_out_by_known_footers_are_not_opened(
     opened_then = files.opened
 
     assert (homes(first), homes(second)) == ([groups[3]], [groups[3], None])
-    assert sorted(opened_at_first) == sorted(piece.base_file.path for piece in files.all_slices())
+    assert sorted(opened_at_first) == sorted(file_slice.base_file.path for file_slice in files.all_slices())
     assert opened_then == [files.slices("p")[groups[3].file_id].base_file.path]
     assert second.figures.bytes < first.figures.bytes
 

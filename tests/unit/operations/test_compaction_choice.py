@@ -138,7 +138,7 @@ def test_log_files_are_joined_after_delta_commits_since_then_and_since_the_last_
     assert log_compaction_is_due(timeline(said), 4) is due
 
 
-def piece(partition: str, *log_sizes: int, base: int | None = 10 * MB) -> FileSlice:
+def file_slice(partition: str, *log_sizes: int, base: int | None = 10 * MB) -> FileSlice:
     """A file slice that is told from others by its partition."""
     file = None if base is None else BaseFile(f"{partition}/f", base, "f", "0-0-0", "1")
     logs = tuple(
@@ -148,7 +148,12 @@ def piece(partition: str, *log_sizes: int, base: int | None = 10 * MB) -> FileSl
     return FileSlice(FileGroupId(partition, "f"), "1", file, logs)
 
 
-SLICES = [piece("a", MB), piece("b", MB, MB, MB), piece("c", 5 * MB), piece("d", MB // 2, MB // 2, base=None)]
+SLICES = [
+    file_slice("a", MB),
+    file_slice("b", MB, MB, MB),
+    file_slice("c", 5 * MB),
+    file_slice("d", MB // 2, MB // 2, base=None),
+]
 
 
 @pytest.mark.parametrize(
@@ -190,7 +195,7 @@ def test_partitions_are_chosen_before_they_are_listed() -> None:
     assert newest == ["2026/01/10", "2026/1/9"]
     assert found == ["2026/01/10"]
     assert choose_partitions(CompactionSettings(), days) == days
-    ordered = choose_slices(CompactionSettings(strategy=BY_DAY), [piece(day, MB) for day in days])
+    ordered = choose_slices(CompactionSettings(strategy=BY_DAY), [file_slice(day, MB) for day in days])
     assert [one.partition_path for one in ordered] == ["2026/01/10", "2026/1/9", "2026/01/02", days[2]]
     with pytest.raises(InvalidOptionError, match="'a' is no day"):
         choose_partitions(CompactionSettings(strategy=BY_DAY), ["a"])

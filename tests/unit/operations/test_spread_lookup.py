@@ -72,7 +72,7 @@ class Made:
         self.storage = open_storage(str(path))
         self.config = load_config(self.storage)
         self.timeline = Table(self.storage, self.config).timeline()
-        assert any(piece.logs for piece in self.view().all_slices()) == (table_type == MERGE_ON_READ)
+        assert any(file_slice.logs for file_slice in self.view().all_slices()) == (table_type == MERGE_ON_READ)
         self.seen = SeenTable(Table(self.storage, self.config), self.timeline)
 
     def view(self) -> Any:
@@ -111,14 +111,14 @@ def test_tasks_find_what_one_process_finds(made: Made, most: int) -> None:
     assert found.copied.tolist() == alone.copied.tolist()
     assert found.copy_codes.tolist() == alone.copy_codes.tolist()
     assert len(found.copied) == 3, "k105 once and k150 twice, in partition b"
-    slices = [piece.group for share in tasks.shares for _, pieces in share for piece in pieces]
-    assert sorted(slices) == sorted(piece.group for piece in made.view().all_slices()), "each once"
+    slices = [file_slice.group for share in tasks.shares for _, pieces in share for file_slice in pieces]
+    assert sorted(slices) == sorted(file_slice.group for file_slice in made.view().all_slices()), "each once"
     assert len(tasks.shares) == min(most, len(slices))
 
 
 def test_tasks_see_no_more_than_the_lookup(tmp_path: Path) -> None:
     made = Made(tmp_path, "BLOOM", MERGE_ON_READ)
-    logs = tuple(replace(piece, base=None) for piece in made.view().all_slices() if piece.logs)
+    logs = tuple(replace(file_slice, base=None) for file_slice in made.view().all_slices() if file_slice.logs)
     before = replace(made.seen, timeline=replace(made.timeline, instants=made.timeline.instants[:-1]))
     keys = pa.array(["k101", "k141"])
 
@@ -140,8 +140,8 @@ def test_no_task_tests_more_keys_than_it_should(made: Made) -> None:
 
 def test_all_keys_of_slices_are_those_that_readers_see(made: Made) -> None:
     found = [
-        (piece.partition_path, key)
-        for piece, keys in keys_in(sent(made.seen), made.view().all_slices())
+        (file_slice.partition_path, key)
+        for file_slice, keys in keys_in(sent(made.seen), made.view().all_slices())
         for key in keys.to_pylist()
     ]
 
@@ -157,12 +157,12 @@ def test_only_files_beyond_the_keys_are_left_out(made: Made) -> None:
 
     left = SpreadLookup(made.seen, BloomIndex(), tasks, 2).overlapping(every, spans)
 
-    def meets(piece: FileSlice) -> bool:
-        least, greatest = spans[piece.partition_path]
-        keys = sorted(key for _, some in keys_in(made.seen, [piece]) for key in some.to_pylist())
-        return bool(piece.logs) or (keys[0] <= greatest and least <= keys[-1])
+    def meets(file_slice: FileSlice) -> bool:
+        least, greatest = spans[file_slice.partition_path]
+        keys = sorted(key for _, some in keys_in(made.seen, [file_slice]) for key in some.to_pylist())
+        return bool(file_slice.logs) or (keys[0] <= greatest and least <= keys[-1])
 
-    assert left == [piece for piece in every if meets(piece)]
+    assert left == [file_slice for file_slice in every if meets(file_slice)]
     assert 0 < len(left) < len(every)
     assert len(tasks.shares) <= 2
 
@@ -186,7 +186,7 @@ def test_files_that_do_not_tell_their_keys_stay_and_bounds_belong_to_a_range(
             return [call(one) for one in units]
 
         found = SpreadLookup(table, index, here, 4).overlapping(files.all_slices(), {"p": span})
-        return [piece.group for piece in found]
+        return [file_slice.group for file_slice in found]
 
     assert left(BloomIndex()) == [groups[number] for number in [*expected, 1]]
     assert left(BloomIndex(LookupSettings(prunes_by_ranges=False))) == groups

@@ -23,7 +23,7 @@ def test_a_file_of_the_same_name_and_another_size_is_another_file() -> None:
     files, footers = KeyedFiles(), KeyFooters()
     first = base(files, files.add("p", ["a", "b"]))
     assert footers.read(files.storage, first).range == KeyRange("a", "b")
-    files.pieces["p"].clear()
+    files.file_slices["p"].clear()
     second = base(files, files.add("p", [f"x{number:03}" for number in range(300)]))
     assert first.path == second.path
 

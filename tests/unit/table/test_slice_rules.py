@@ -123,7 +123,7 @@ def test_a_view_shows_committed_log_files_and_no_change_data(storage: Storage) -
         ".b-0_4.log.1_0-0-0",
     )
 
-    assert {file_id: shown((piece,)) for file_id, piece in found.slices("p").items()} == {
+    assert {file_id: shown((file_slice,)) for file_id, file_slice in found.slices("p").items()} == {
         "a-0": [("2", True, ["4.1_0-0-0"])],
         "b-0": [("4", False, ["4.1_0-0-0"])],
     }
@@ -191,7 +191,7 @@ def test_every_moment_of_a_random_life_shows_each_complete_append_once(seed: int
         newest = max(merged, default=None)
         held = {one.instant_time for one in slices[-1].logs}
         assert held == set(completed) - (merged[newest] if newest else set())
-        assert sorted(one.instant_time for piece in slices for one in piece.logs) == sorted(completed)
+        assert sorted(one.instant_time for file_slice in slices for one in file_slice.logs) == sorted(completed)
 
 
 def test_the_timeline_alone_is_read_for_what_is_on_it(storage: Storage) -> None:

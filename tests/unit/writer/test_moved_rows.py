@@ -114,10 +114,10 @@ class Slices:
     def _piece(self, group: FileGroupId) -> FileSlice:
         return FileSlice(group, "1", None, self.logs)
 
-    def _read(self, piece: FileSlice, columns: pa.Schema, keys: pa.StringArray) -> Iterator[pa.RecordBatch]:
+    def _read(self, file_slice: FileSlice, columns: pa.Schema, keys: pa.StringArray) -> Iterator[pa.RecordBatch]:
         assert len(keys.unique()) == len(keys)
-        self.read.append(piece.group)
-        for key, time in self.times[piece.group].items():
+        self.read.append(file_slice.group)
+        for key, time in self.times[file_slice.group].items():
             row = {RECORD_KEY: pa.array([key]), "ts": pa.array([time], pa.int64())}
             yield pa.RecordBatch.from_arrays([row[name] for name in columns.names], schema=columns)
 

@@ -16,7 +16,7 @@ ROWS = [pa.record_batch({"k": ["a", "b"], "n": [1, 2]})]
 
 def read(storage: Storage) -> dict[tuple[str, int], list[pa.RecordBatch]]:
     reader = SpillReader(storage, "s")
-    return {piece.key: list(reader.batches(piece)) for piece in reader.pieces}
+    return {file_slice.key: list(reader.batches(file_slice)) for file_slice in reader.pieces}
 
 
 def test_every_damaged_byte_is_noticed(tmp_path: Path) -> None:
