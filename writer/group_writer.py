@@ -24,7 +24,7 @@ from .slice_reader import SliceReader
 from .sort import RowSorter
 
 if TYPE_CHECKING:
-    from ..table.merging.laying import Laying
+    from ..table.merging.laying import PartialMerge
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class GroupWriter:
     foreign: ForeignRows
     rules: MergeRules
     slices: SliceReader
-    laying: Laying | None = None
+    laying: PartialMerge | None = None
 
     def write(self, job: FileGroupWrite, rows: GroupRows, sequence: str) -> GroupOutcome:
         """Merge, write and publish one file group.

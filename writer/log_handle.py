@@ -33,7 +33,7 @@ from .data_files import DataFiles, FileFormat, LogFormat, LogOutput, by_blocks
 from .known_keys import KnownKeys, WholeRows
 
 if TYPE_CHECKING:
-    from ..table.merging.laying import Laying
+    from ..table.merging.laying import PartialMerge
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class LogWriter:
     versions: Versions
     memory: int
     open_spill: Callable[[], tuple[SpillWriter, Storage]]
-    laying: Laying | None = None
+    laying: PartialMerge | None = None
     known: KnownKeys | WholeRows | None = None
 
     def path_of(self, group: FileGroupId, number: int = 0) -> str:

@@ -25,7 +25,7 @@ from ..planning.plan import WritePlan
 from ..transaction.file_work import FileWork
 
 if TYPE_CHECKING:
-    from ...table.merging.laying import Laying
+    from ...table.merging.laying import PartialMerge
 
 Outcome = GroupOutcome | LogOutcome
 # How many log files one task may append to one file group; their numbers stay below those of the next Spark partition.
@@ -158,16 +158,16 @@ def _known(plan: WritePlan, slices: SliceReader) -> KnownKeys | WholeRows | None
     return WholeRows(slices, frozenset(names), plan.spec.ordering_fields)
 
 
-def _laying(plan: WritePlan) -> Laying | None:
+def _laying(plan: WritePlan) -> PartialMerge | None:
     if not plan.lays_rows:
         return None
-    from ...table.merging.laying import Laying  # noqa: PLC0415 (few writes put rows together)
+    from ...table.merging.laying import PartialMerge  # noqa: PLC0415 (few writes put rows together)
     from ...table.slices.partial_updates import PartialUpdates  # noqa: PLC0415 (as above)
 
     by_mode = PartialUpdates.of(plan.config, ())
     columns = (RECORD_KEY, *plan.schema.names)
     known_only = plan.partial_columns is not None
-    return Laying(plan.spec, _all_given if by_mode is None else by_mode.given, columns, known_only)
+    return PartialMerge(plan.spec, _all_given if by_mode is None else by_mode.given, columns, known_only)
 
 
 def _all_given(rows: pa.RecordBatch | None, name: str, values: pa.Array) -> Mask | None:

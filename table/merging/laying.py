@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 from ...errors import KeyNotFoundError
 from ..schema.columns import RECORD_KEY
 from .key_codes import key_codes
-from .overlay import Given, Overlay, laid_together
+from .overlay import Given, Overlay, merged_partially
 from .row_spec import RowSpec
 from .winners import joint_ranks, since_reset
 
 
 @dataclass(frozen=True, slots=True)
-class Laying:
+class PartialMerge:
     """How the rows of one write are put together.
 
     Attributes:
@@ -48,7 +48,7 @@ class Laying:
         chains = self._in_order(rows)
         if chains is None:
             return rows
-        laid = laid_together(self.spec, chains, self.given)
+        laid = merged_partially(self.spec, chains, self.given)
         if self.known_only:
             self._check_none_revived(chains, laid)
         return laid

@@ -50,7 +50,7 @@ class Rows(Protocol):
         ...
 
 
-class Laid(Protocol):
+class PartialRows(Protocol):
     """Incoming rows that hold some of their columns only, laid over each other."""
 
     def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, bool]]:
@@ -102,7 +102,7 @@ class Encounter:
     where: str
     row_bytes: int = 0
     join: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None
-    lay: Callable[[pa.RecordBatch], Laid] | None = None
+    lay: Callable[[pa.RecordBatch], PartialRows] | None = None
     kept: Sequence[str] | None = None
     counts: MergeCounts = field(default_factory=MergeCounts)
 
@@ -142,7 +142,7 @@ class Encounter:
             yield Met(batch, arrived=True)
         self.counts.add(merger.counts)
 
-    def _laid(self, overlay: Laid, base: Iterator[pa.RecordBatch]) -> Iterator[Met]:
+    def _laid(self, overlay: PartialRows, base: Iterator[pa.RecordBatch]) -> Iterator[Met]:
         for batch, changed in overlay.survivors(base):
             yield Met(batch, arrived=changed)
         arrivals = overlay.arrivals()

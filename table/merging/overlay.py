@@ -150,7 +150,7 @@ class Overlay:
         return pa.RecordBatch.from_arrays(columns, self._columns), changed
 
 
-def laid_together(spec: Judged, rows: pa.RecordBatch, given: Given) -> pa.RecordBatch:
+def merged_partially(spec: Judged, rows: pa.RecordBatch, given: Given) -> pa.RecordBatch:
     """Return one row for each key, laid together of all that its rows give; a delete where the key is gone.
 
     Args:

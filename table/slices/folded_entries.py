@@ -12,7 +12,7 @@ from ...errors import UnsupportedTableError
 from ..arrow.arrays import Mask, mask
 from ..files.logs.delete_block import Deletes
 from ..merging.merger import MergeCounts
-from ..merging.overlay import Given, laid_together
+from ..merging.overlay import Given, merged_partially
 from ..schema.columns import RECORD_KEY
 from .log_rows import RESET, ROW, LogSpec, kinds
 
@@ -39,7 +39,7 @@ class LaidEntries:
     @classmethod
     def of(cls, spec: LogSpec, entries: pa.RecordBatch, given: Given) -> LaidEntries:
         """Return what some entries come to, at least one."""
-        return cls(laid_together(spec, entries, given))
+        return cls(merged_partially(spec, entries, given))
 
     def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, bool]]:
         """Yield the base rows, of which there are none, as they were."""

@@ -22,7 +22,7 @@ from ..files.logs.delete_block import Deletes
 from ..files.logs.log_blocks import BlockType, LogBlock
 from ..files.logs.log_scan import effective_blocks
 from ..files.logs.whole_log import read_log
-from ..merging.meet import FOLDING_BYTES, Encounter, Laid
+from ..merging.meet import FOLDING_BYTES, Encounter, PartialRows
 from ..merging.merger import MergeCounts, MergeRules
 from ..merging.overlay import Overlay
 from ..schema.columns import RECORD_KEY, with_meta
@@ -172,7 +172,7 @@ class MergedSlice:
         return LogRows(self.storage, self.blocks, columns, self.schema, self._ordering, marker, numbered=numbered)
 
     def _encounter(
-        self, spec: LogSpec, lay: Callable[[pa.RecordBatch], Laid] | None, kept: Sequence[str] | None = None
+        self, spec: LogSpec, lay: Callable[[pa.RecordBatch], PartialRows] | None, kept: Sequence[str] | None = None
     ) -> Encounter:
         where = f"the file group {self.file_slice.file_id} of partition {self.file_slice.partition_path!r}"
         return Encounter(

@@ -18,7 +18,7 @@ from ..config import TableConfig
 from ..config import property_keys as key
 from ..files.logs.log_blocks import LogBlock
 from ..files.logs.log_contents import columns_of
-from ..merging.overlay import laid_together
+from ..merging.overlay import merged_partially
 from ..merging.row_spec import Judged
 
 # The block of an entry, by its place among those that count; given where a block is partial.
@@ -67,7 +67,7 @@ class PartialUpdates:
         early = entries.column(BLOCK).to_numpy(zero_copy_only=False) < first
         if not early.any():
             return entries
-        begun = laid_together(spec, entries.filter(pa.array(early)), self.until_then.given)
+        begun = merged_partially(spec, entries.filter(pa.array(early)), self.until_then.given)
         return concat([begun, entries.filter(pa.array(~early))])
 
     def given(self, rows: pa.RecordBatch | None, name: str, values: pa.Array) -> Mask | None:

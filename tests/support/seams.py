@@ -148,8 +148,8 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     # --- partial updates
     "rows that give a column": "table.slices.partial_updates:PartialUpdates.given",
     "lay new values over rows": "table.merging.overlay:Overlay._laid",
-    "order rows of partial updates": "table.merging.laying:Laying._in_order",
-    "refuse rows after the delete of their key": "table.merging.laying:Laying._check_none_revived",
+    "order rows of partial updates": "table.merging.laying:PartialMerge._in_order",
+    "refuse rows after the delete of their key": "table.merging.laying:PartialMerge._check_none_revived",
     "look up keys of partial updates": "writer.known_keys:KnownKeys.rows",
     "make whole rows of partial updates": "writer.known_keys:WholeRows._laid",
     "refuse unknown keys of partial updates": "writer.known_keys:check_known",
