@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from ..table.files.view import FileView
 from .base import KeyedRows
 from .bloom import BloomIndex
-from .lookup import Search, TableLookup
+from .lookup import KeySearch, TableLookup
 from .simple import SimpleIndex
 
 
@@ -23,9 +23,9 @@ class EverywhereLookup(TableLookup):
         """True: a key is looked for wherever it may be."""
         return True
 
-    def searches(self, rows: KeyedRows, view: FileView) -> Iterator[Search]:
+    def searches(self, rows: KeyedRows, view: FileView) -> Iterator[KeySearch]:
         """Yield that all rows are looked for in all slices."""
-        yield Search(None, view.all_slices())
+        yield KeySearch(None, view.all_slices())
 
 
 class GlobalSimpleIndex(EverywhereLookup, SimpleIndex):

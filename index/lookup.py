@@ -26,7 +26,7 @@ from .slice_keys import Hits, SliceKeys, WantedKeys
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class KeySearch:
     """Rows whose keys are looked for in the same file slices.
 
     Attributes:
@@ -64,12 +64,12 @@ class TableLookup(LookupIndex):
     def look(self, keys: SliceKeys, wanted: WantedKeys) -> Hits:
         """Return which wanted keys are among those of one file slice, for certain."""
 
-    def searches(self, rows: KeyedRows, view: FileView) -> Iterator[Search]:
+    def searches(self, rows: KeyedRows, view: FileView) -> Iterator[KeySearch]:
         """Yield which rows are looked for in which slices: here those of each partition in the slices of it."""
         parted = dict(by_partition(rows))
         slices = for_each(view.storage, view.slices, parted)
         for positions, file_slices in zip(parted.values(), slices, strict=True):
-            yield Search(positions, tuple(file_slices.values()))
+            yield KeySearch(positions, tuple(file_slices.values()))
 
     def tag(self, rows: KeyedRows, view: FileView, storage: Storage) -> Tags:
         """Return where each row's key is; each file is opened once.
@@ -143,7 +143,7 @@ class _KeyedSearch:
     key_of_row: Positions
 
     @classmethod
-    def of(cls, search: Search, rows: KeyedRows) -> _KeyedSearch:
+    def of(cls, search: KeySearch, rows: KeyedRows) -> _KeyedSearch:
         positions = np.arange(len(rows)) if search.rows is None else search.rows
         keys = rows.record_keys if search.rows is None else rows.record_keys.take(pa.array(positions))
         unique, key_of_row = unique_in_order(keys)

@@ -16,7 +16,7 @@ from ..storage.base import Storage, join
 from ..storage.bounds import parse_json
 from ..table.table import Table
 from ..timeline import formats
-from ..timeline.archive.lsm_writer import Merged
+from ..timeline.archive.lsm_writer import MergedLevel
 from ..timeline.archive.manifest import Manifest
 from ..timeline.instants import WRITE_ACTIONS, Instant
 from ..timeline.metadata.codec import Codec
@@ -76,7 +76,7 @@ def read_noted(storage: Storage) -> NotedIds:
     return _read(storage, writing=True)
 
 
-def note_write_ids(table: Table, merged: Iterable[Merged] = (), noted: NotedIds | None = None) -> None:
+def note_write_ids(table: Table, merged: Iterable[MergedLevel] = (), noted: NotedIds | None = None) -> None:
     """Let the note cover all files of the archive.
 
     Args:

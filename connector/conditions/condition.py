@@ -21,7 +21,7 @@ from pyspark.sql import functions as sf
 from ...errors import InvalidOptionError
 from ...reader.predicates import Predicate
 from ..source.spark_types import to_spark
-from .literals import Moment
+from .literals import TimeLiteral
 from .spark_text import ShownText
 from .tree import Between, Node
 from .values import Given, WantedValues
@@ -108,7 +108,7 @@ def parse_condition(spark: SparkSession, where: Where, snapshot: Snapshot) -> As
     known = judge.values(moments)
 
     def valued(value: Any) -> Any:
-        if not isinstance(value, Moment):
+        if not isinstance(value, TimeLiteral):
             return value
         return Between(known[value] - _ZONES, known[value] + _ZONES) if judge.is_late else known[value]
 
@@ -156,7 +156,7 @@ class Judge:
         except PySparkException:
             return False
 
-    def values(self, moments: Sequence[Moment]) -> dict[Moment, datetime.datetime]:
+    def values(self, moments: Sequence[TimeLiteral]) -> dict[TimeLiteral, datetime.datetime]:
         """Return the values of times in the session's zone."""
         if not moments:
             return {}

@@ -29,7 +29,7 @@ _DIGITS_OF_DECIMAL = 18
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class TimeLiteral:
     """A time in the session's zone, whose value is Spark's to tell.
 
     Attributes:
@@ -44,7 +44,7 @@ class Literal:
     """A constant beside a column.
 
     Attributes:
-        value: As predicates have it; None for null, a `Moment` where Spark has to be asked.
+        value: As predicates have it; None for null, a `TimeLiteral` where Spark has to be asked.
         bare: Makes it for Spark, in its own type.
         own: That type.
         column: The column's type.
@@ -158,7 +158,7 @@ class _Constant:
         value = _parsed(spelt, _TIME, datetime.datetime.fromisoformat)
         if value is not None:
             made, own = (self.as_sql(), kind) if typed else (self.as_text, "string")
-            yield Literal(Moment(spelt) if kind == "timestamp" else value, made, own, kind, kind)
+            yield Literal(TimeLiteral(spelt) if kind == "timestamp" else value, made, own, kind, kind)
 
     def _null(self, kind: str) -> Iterator[Literal]:
         if self.text == "NULL":

@@ -10,7 +10,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from ...reader.predicates import AnyOf, Compare, IsNotNull, IsNull, NoneOf, OneOf, Predicate, StartsWith
-from .literals import Literal, Moment
+from .literals import Literal, TimeLiteral
 
 # Turns the value of a literal into that of a predicate.
 Valued: TypeAlias = Callable[[Any], Any]
@@ -41,7 +41,7 @@ class Node(Protocol):
             valued: Turns the value of a literal into that of a predicate.
         """
 
-    def moments(self) -> Iterator[Moment]:
+    def moments(self) -> Iterator[TimeLiteral]:
         """Yield the times whose values only Spark knows."""
 
 
@@ -58,7 +58,7 @@ class Opaque:
     def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
         return ()
 
-    def moments(self) -> Iterator[Moment]:
+    def moments(self) -> Iterator[TimeLiteral]:
         yield from ()
 
 
@@ -80,7 +80,7 @@ class Connected:
             return (*both[0], *both[1])
         return (AnyOf((both[0], both[1])),) if all(both) else ()
 
-    def moments(self) -> Iterator[Moment]:
+    def moments(self) -> Iterator[TimeLiteral]:
         yield from (*self.left.moments(), *self.right.moments())
 
 
@@ -96,7 +96,7 @@ class Not:
     def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
         return self.child.kept(not positive, valued)
 
-    def moments(self) -> Iterator[Moment]:
+    def moments(self) -> Iterator[TimeLiteral]:
         return self.child.moments()
 
 
@@ -122,8 +122,8 @@ class Comparison:
         op = _TURNED[self.op] if self.turned else self.op
         return _compared(self.column, op if positive else _NEGATED[op], value)
 
-    def moments(self) -> Iterator[Moment]:
-        if isinstance(self.literal.value, Moment):
+    def moments(self) -> Iterator[TimeLiteral]:
+        if isinstance(self.literal.value, TimeLiteral):
             yield self.literal.value
 
 
@@ -158,8 +158,8 @@ class Among:
             return ()
         return (OneOf(self.column, values) if positive else NoneOf(self.column, values),)
 
-    def moments(self) -> Iterator[Moment]:
-        yield from (one.value for one in self.literals if isinstance(one.value, Moment))
+    def moments(self) -> Iterator[TimeLiteral]:
+        yield from (one.value for one in self.literals if isinstance(one.value, TimeLiteral))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ class Nullness:
     def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
         return (IsNull(self.column) if self.is_null == positive else IsNotNull(self.column),)
 
-    def moments(self) -> Iterator[Moment]:
+    def moments(self) -> Iterator[TimeLiteral]:
         yield from ()
 
 
@@ -191,7 +191,7 @@ class Beginning:
     def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
         return (StartsWith(self.column, self.prefix),) if positive and self.prefix else ()
 
-    def moments(self) -> Iterator[Moment]:
+    def moments(self) -> Iterator[TimeLiteral]:
         yield from ()
 
 
@@ -207,7 +207,7 @@ class Flag:
     def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
         return (Compare(self.column, "=", positive),)
 
-    def moments(self) -> Iterator[Moment]:
+    def moments(self) -> Iterator[TimeLiteral]:
         yield from ()
 
 

@@ -13,8 +13,8 @@ from ...errors import InvalidOptionError
 from ...operations.result import CommitResult, RowCounts
 from ..source.own_errors import own_errors
 from ..table.other_names import MERGE_CALLS, NamesOtherCalls
-from .changing import Changes, make_changes
-from .clauses import Clause, Condition, Kind, Side, check_clauses
+from .changing import MergeChanges, make_changes
+from .clauses import Clause, ClauseKind, Condition, Side, check_clauses
 from .counting import count
 from .expressions import Value
 from .matching import On
@@ -73,7 +73,7 @@ class MergeBuilder(NamesOtherCalls):
             set: The new values, by the table's columns or fields of its structs (``address.city``); the others stay.
             condition: When; None for always.
         """
-        return self._with(Clause("when_matched_update", Side.MATCHED, Kind.UPDATE, _given(set), condition))
+        return self._with(Clause("when_matched_update", Side.MATCHED, ClauseKind.UPDATE, _given(set), condition))
 
     def when_matched_update_all(self, condition: Condition | None = None) -> MergeBuilder:
         """Give rows of the table that match a row of the source all columns as that one has them.
@@ -81,7 +81,7 @@ class MergeBuilder(NamesOtherCalls):
         Args:
             condition: When; None for always.
         """
-        return self._with(Clause("when_matched_update_all", Side.MATCHED, Kind.UPDATE, None, condition))
+        return self._with(Clause("when_matched_update_all", Side.MATCHED, ClauseKind.UPDATE, None, condition))
 
     def when_matched_delete(self, condition: Condition | None = None) -> MergeBuilder:
         """Delete rows of the table that match a row of the source.
@@ -89,7 +89,7 @@ class MergeBuilder(NamesOtherCalls):
         Args:
             condition: When; None for always.
         """
-        return self._with(Clause("when_matched_delete", Side.MATCHED, Kind.DELETE, None, condition))
+        return self._with(Clause("when_matched_delete", Side.MATCHED, ClauseKind.DELETE, None, condition))
 
     def when_not_matched_insert(self, values: Mapping[str, Value], condition: Condition | None = None) -> MergeBuilder:
         """Insert rows of the source that match none of the table.
@@ -98,7 +98,9 @@ class MergeBuilder(NamesOtherCalls):
             values: By the table's columns, over ``source.`` columns; the others are null.
             condition: When, over ``source.`` columns; None for always.
         """
-        return self._with(Clause("when_not_matched_insert", Side.NOT_MATCHED, Kind.INSERT, _given(values), condition))
+        return self._with(
+            Clause("when_not_matched_insert", Side.NOT_MATCHED, ClauseKind.INSERT, _given(values), condition)
+        )
 
     def when_not_matched_insert_all(self, condition: Condition | None = None) -> MergeBuilder:
         """Insert rows of the source that match none of the table, with all columns as they have them.
@@ -106,7 +108,7 @@ class MergeBuilder(NamesOtherCalls):
         Args:
             condition: When, over ``source.`` columns; None for always.
         """
-        return self._with(Clause("when_not_matched_insert_all", Side.NOT_MATCHED, Kind.INSERT, None, condition))
+        return self._with(Clause("when_not_matched_insert_all", Side.NOT_MATCHED, ClauseKind.INSERT, None, condition))
 
     def when_not_matched_by_source_update(
         self,
@@ -120,7 +122,7 @@ class MergeBuilder(NamesOtherCalls):
             condition: When, over ``target.`` columns; None for always.
         """
         return self._with(
-            Clause("when_not_matched_by_source_update", Side.BY_SOURCE, Kind.UPDATE, _given(set), condition)
+            Clause("when_not_matched_by_source_update", Side.BY_SOURCE, ClauseKind.UPDATE, _given(set), condition)
         )
 
     def when_not_matched_by_source_delete(self, condition: Condition | None = None) -> MergeBuilder:
@@ -129,7 +131,9 @@ class MergeBuilder(NamesOtherCalls):
         Args:
             condition: When, over ``target.`` columns; None for always.
         """
-        return self._with(Clause("when_not_matched_by_source_delete", Side.BY_SOURCE, Kind.DELETE, None, condition))
+        return self._with(
+            Clause("when_not_matched_by_source_delete", Side.BY_SOURCE, ClauseKind.DELETE, None, condition)
+        )
 
     def execute(self, **options: Any) -> CommitResult:
         """Merge, as one instant, against the table as it is now.
@@ -175,11 +179,13 @@ def update(
             "where, after them.",
             "Call update(set, where), such as update({'n': 'n + 1'}, 'id = 7').",
         )
-    clause = Clause("update", Side.BY_SOURCE, Kind.UPDATE, _given(values), where)
+    clause = Clause("update", Side.BY_SOURCE, ClauseKind.UPDATE, _given(values), where)
     return _carry_out(work, options, lambda target: make_changes(target, [clause], None, None))
 
 
-def _carry_out(work: Work, options: Mapping[str, Any], changes_of: Callable[[MergeTarget], Changes]) -> CommitResult:
+def _carry_out(
+    work: Work, options: Mapping[str, Any], changes_of: Callable[[MergeTarget], MergeChanges]
+) -> CommitResult:
     """Change rows of a table as one instant, with the options of a write.
 
     The changed rows are computed once and kept: they are counted, checked and written as they are, so that a source

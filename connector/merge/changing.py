@@ -21,7 +21,7 @@ from ..conditions.values import WantedValues
 from ..placement.key_columns import KEY, PATH
 from ..placement.key_text import quoted
 from ..source.spark_types import to_spark
-from .clauses import Clause, Kind, Side, of
+from .clauses import Clause, ClauseKind, Side, of
 from .expressions import Value, as_column, cast_values, check_condition, explained, one_of
 from .matching import Match, On, has_name, match, named_plainly, spelled
 from .target import SOURCE, TARGET, MergeTarget
@@ -50,7 +50,7 @@ _JOINS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class MergeChanges:
     """Rows that change, one for each pair of a row of the source and a row of the table, or for each of either.
 
     Attributes:
@@ -87,15 +87,15 @@ class Changes:
 
 def is_update() -> Column:
     """Return whether a changed row updates one of the table's."""
-    return sf.col(KIND) == int(Kind.UPDATE)
+    return sf.col(KIND) == int(ClauseKind.UPDATE)
 
 
 def is_delete() -> Column:
     """Return whether a changed row deletes one of the table's."""
-    return sf.col(KIND) == int(Kind.DELETE)
+    return sf.col(KIND) == int(ClauseKind.DELETE)
 
 
-def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFrame | None, on: On) -> Changes:
+def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFrame | None, on: On) -> MergeChanges:
     """Return what becomes of rows; nothing is computed yet.
 
     Args:
@@ -194,7 +194,7 @@ class _Choice:
     frames: Mapping[Side, DataFrame]
     rows: DataFrame
 
-    def changes(self) -> Changes:
+    def changes(self) -> MergeChanges:
         """Return what becomes of the rows."""
         rows = self._placed(self._marked(self.rows.select(*self._columns(), *self._of_old())))
         proofs = [sf.col(_CLAUSE).isin(proven)] if (proven := self._proven()) else [sf.lit(False)]
@@ -205,21 +205,21 @@ class _Choice:
         ordering = self.target.ordering_fields
         if ordering:
             new = ordering_of([(sf.col(quoted(name)), name) for name in ordering], self.target.schema)
-            older = (sf.col(KIND) != int(Kind.INSERT)) & (new < sf.col(OLD_ORDER))
+            older = (sf.col(KIND) != int(ClauseKind.INSERT)) & (new < sf.col(OLD_ORDER))
             told += [new.alias(NEW_ORDER), sf.coalesce(older, sf.lit(False)).alias(OLDER)]
         opens = self._opens(lambda name: sf.col(quoted(name)))
         if self.target.leaves_open:
             kept = [one & ~sf.col(f"{_WAS_OPEN}{name}") for name, one in opens.items()]
             told += [_any_of(opens.values()).alias(OPEN), _any_of(kept).alias(KEPT)]
         rows = rows.select("*", *told).drop(_CLAUSE, *(f"{_WAS_OPEN}{name}" for name in opens))
-        return Changes(self.target, rows, self._moves)
+        return MergeChanges(self.target, rows, self._moves)
 
     def _opens(self, column: Callable[[str], Column]) -> dict[str, Column]:
         """Return for each column that could be left to an older row whether one is by the value that it has."""
         found = {name: self.target.left_open(name, column(name)) for name in self.target.schema.names}
         return {name: one for name, one in found.items() if one is not None}
 
-    def _numbers(self, kind: Kind) -> list[int]:
+    def _numbers(self, kind: ClauseKind) -> list[int]:
         return [number for number, one in enumerate(self.clauses) if one.kind is kind]
 
     @property
@@ -227,11 +227,11 @@ class _Choice:
         """Whether a row may leave its place."""
         return not all(
             self.how.keeps_place(self.clauses[number], self.values[number], self.target)
-            for number in self._numbers(Kind.UPDATE)
+            for number in self._numbers(ClauseKind.UPDATE)
         )
 
     def _proven(self) -> list[int]:
-        numbers = self._numbers(Kind.INSERT)
+        numbers = self._numbers(ClauseKind.INSERT)
         return [one for one in numbers if self.how.proves_new(self.clauses[one], self.values[one], self.target)]
 
     def _columns(self) -> list[Column]:
@@ -243,7 +243,7 @@ class _Choice:
             frame = self.frames[clause.side]
             made.append(
                 {name: column.cast(kinds[name].dataType) for name, column in meant.items()}
-                if clause.kind is Kind.DELETE
+                if clause.kind is ClauseKind.DELETE
                 else cast_values(frame, meant, kinds, clause.method, self.target.path)
             )
         number = sf.col(_CLAUSE)
@@ -285,8 +285,8 @@ class _Choice:
         if not marks:
             return rows
         kind, deleted = sf.col(KIND), reduce(Column.__or__, marks)
-        rows = rows.where(~(deleted & (kind == int(Kind.INSERT))))
-        kept = {KIND: sf.when(deleted, int(Kind.DELETE)).otherwise(kind)}
+        rows = rows.where(~(deleted & (kind == int(ClauseKind.INSERT))))
+        kept = {KIND: sf.when(deleted, int(ClauseKind.DELETE)).otherwise(kind)}
         if self._moves:
             roots = dict.fromkeys(map(root_of, self.target.place_fields))
             kept |= {name: sf.when(deleted, sf.col(f"{WAS}{name}")).otherwise(sf.col(name)) for name in roots}
@@ -295,7 +295,7 @@ class _Choice:
     @property
     def _spells_itself(self) -> bool:
         """Whether the source says where its rows are going to be, and no row of the table moves."""
-        inserts = self._numbers(Kind.INSERT)
+        inserts = self._numbers(ClauseKind.INSERT)
         return not self._moves and self.how.spells and bool(inserts) and self._proven() == inserts
 
     def _placed(self, rows: DataFrame) -> DataFrame:
@@ -303,7 +303,7 @@ class _Choice:
         if self._spells_itself:
             new = {KEY: sf.coalesce(OLD_KEY, f"{WAS}{KEY}"), PATH: sf.coalesce(OLD_PATH, f"{WAS}{PATH}")}
             return rows.withColumns(new).drop(*(f"{WAS}{name}" for name in new))
-        if not self._moves and not self._numbers(Kind.INSERT):
+        if not self._moves and not self._numbers(ClauseKind.INSERT):
             return rows.withColumns({KEY: sf.col(OLD_KEY), PATH: sf.col(OLD_PATH)})
         return spelled(rows, self.target)
 

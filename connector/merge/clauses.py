@@ -29,7 +29,7 @@ class Side(Enum):
     BY_SOURCE = "not matched by source"
 
 
-class Kind(IntEnum):
+class ClauseKind(IntEnum):
     """What a clause does."""
 
     UPDATE = 0
@@ -51,7 +51,7 @@ class Clause:
 
     method: str
     side: Side
-    kind: Kind
+    kind: ClauseKind
     values: Mapping[str, Value] | None = None
     condition: Condition | None = None
 
@@ -74,11 +74,11 @@ class Clause:
             DuplicateColumnError: A column is given twice.
             InvalidOptionError: No column is given a value.
         """
-        if self.kind is Kind.DELETE:
+        if self.kind is ClauseKind.DELETE:
             kept = target.kept_of_deletes
             return {name: of(TARGET, name) if name in kept else NULL for name in target.schema.names}
         given = self._of_source(target, source) if self.values is None else self._given(target)
-        if self.kind is Kind.UPDATE:
+        if self.kind is ClauseKind.UPDATE:
             return {name: given.get(name, of(TARGET, name)) for name in target.schema.names}
         self._check_whole(target, given)
         return {name: given.get(name, NULL) for name in target.schema.names}
@@ -92,7 +92,7 @@ class Clause:
         given: dict[str, Value] = {}
         fields: dict[str, dict[tuple[str, ...], Value]] = {}
         for name, value in self.values.items():
-            column, *inner = target.field(name, self.method, inside=self.kind is Kind.UPDATE)
+            column, *inner = target.field(name, self.method, inside=self.kind is ClauseKind.UPDATE)
             known = fields.get(column, {})
             if column in given or (known and not inner) or any(_overlap(inner, one) for one in known):
                 raise DuplicateColumnError(

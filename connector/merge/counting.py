@@ -21,11 +21,11 @@ from .changing import (
     OPEN,
     PROVEN,
     ROW_NUMBER,
-    Changes,
+    MergeChanges,
     is_delete,
     is_update,
 )
-from .clauses import Kind
+from .clauses import ClauseKind
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
@@ -35,7 +35,7 @@ _ROLE = "_pyhudi_role"
 _STAYS, _GOES, _LEAVES, _COMES = range(4)
 
 
-def count(changes: Changes) -> ChangedRows:
+def count(changes: MergeChanges) -> ChangedRows:
     """Count changed rows, in one job, and refuse what one write cannot do as it was meant.
 
     Args:
@@ -53,7 +53,7 @@ def count(changes: Changes) -> ChangedRows:
     return found
 
 
-def _entries(changes: Changes) -> DataFrame:
+def _entries(changes: MergeChanges) -> DataFrame:
     """Return what each row does, place by place: a row that moves leaves one and comes to another."""
     alone = sf.when(is_update(), _STAYS).when(is_delete(), _GOES).otherwise(_COMES)
     ordered = changes.orders
@@ -77,7 +77,7 @@ def _entries(changes: Changes) -> DataFrame:
             (shifted if role is alone else sf.lit(False)).alias("shifted"),
         )
 
-    inserts = sf.col(KIND) == int(Kind.INSERT)
+    inserts = sf.col(KIND) == int(ClauseKind.INSERT)
     one = entry(alone, comes=inserts, goes=~inserts)
     if not changes.moves:
         return changes.rows.select(one.alias("entry")).select("entry.*")
@@ -87,7 +87,7 @@ def _entries(changes: Changes) -> DataFrame:
     return changes.rows.select(exploded.alias("entry")).select("entry.*")
 
 
-def _places(changes: Changes) -> DataFrame:
+def _places(changes: MergeChanges) -> DataFrame:
     """Return one row for each place, with what happens to it."""
     role = sf.col(_ROLE)
     counts = {"stays": _STAYS, "goes": _GOES, "leaves": _LEAVES, "comes": _COMES}
@@ -156,7 +156,7 @@ def _found(row: Row) -> ChangedRows:
     )
 
 
-def _check_free(changes: Changes) -> None:
+def _check_free(changes: MergeChanges) -> None:
     """Refuse a row that comes to a place where the table holds a row which stays there.
 
     Raises:
@@ -164,7 +164,7 @@ def _check_free(changes: Changes) -> None:
     """
     by = changes.place
     left = changes.leaves
-    comes = changes.rows.where(((sf.col(KIND) == int(Kind.INSERT)) & ~sf.col(PROVEN)) | left)
+    comes = changes.rows.where(((sf.col(KIND) == int(ClauseKind.INSERT)) & ~sf.col(PROVEN)) | left)
     goes = changes.rows.where(is_delete() | left)
     held = changes.target.rows.select(sf.col(RECORD_KEY).alias(KEY), sf.col(PARTITION_PATH).alias(PATH))
     old = goes.select(sf.col(OLD_KEY).alias(KEY), sf.col(OLD_PATH).alias(PATH)).select(*by)

@@ -21,7 +21,7 @@ from ...table.seen_table import SeenTable
 from ..placement.colocate import placement_of
 from ..placement.key_columns import KEY, PATH, can_spell, with_keys
 from ..source.spark_types import to_spark
-from .clauses import Clause, Kind, Side, of
+from .clauses import Clause, ClauseKind, Side, of
 from .expressions import Value, as_column, explained
 from .target import SOURCE, TARGET, MergeTarget
 
@@ -77,7 +77,11 @@ class Match:
             target: The table.
         """
         roots = map(root_of, target.place_fields)
-        return clause.kind is Kind.INSERT and self.exact and all(is_column(values[one], SOURCE, one) for one in roots)
+        return (
+            clause.kind is ClauseKind.INSERT
+            and self.exact
+            and all(is_column(values[one], SOURCE, one) for one in roots)
+        )
 
 
 def match(source: DataFrame, on: On, target: MergeTarget) -> tuple[DataFrame, Match]:

@@ -11,13 +11,13 @@ from ...table.merging.deletes import IS_DELETED
 from ..placement.key_columns import KEY, PATH
 from ..placement.key_text import quoted
 from ..source.spark_types import to_spark
-from .changing import OLD_KEY, OLD_PATH, WAS, Changes, is_delete
+from .changing import OLD_KEY, OLD_PATH, WAS, MergeChanges, is_delete
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 
-def rows_to_write(changes: Changes, found: ChangedRows) -> DataFrame:
+def rows_to_write(changes: MergeChanges, found: ChangedRows) -> DataFrame:
     """Return rows of the table's columns, and the flag of those that are deletes where there are any.
 
     A delete has the ordering value of the row that it deletes, as which it wins. At a place that another row comes to
@@ -42,7 +42,7 @@ def rows_to_write(changes: Changes, found: ChangedRows) -> DataFrame:
     return live.unionByName(gone.drop(*places))
 
 
-def _columns(changes: Changes, deleted: Column | None = None) -> list[Column]:
+def _columns(changes: MergeChanges, deleted: Column | None = None) -> list[Column]:
     """Return the columns of the table, and whether a row is a delete, which the table may have a column for."""
     names = changes.target.schema.names
     columns = [sf.col(quoted(name)) for name in names if deleted is None or name != IS_DELETED]
@@ -52,7 +52,7 @@ def _columns(changes: Changes, deleted: Column | None = None) -> list[Column]:
     return [*columns, sf.when(deleted, sf.lit(True)).otherwise(kept).alias(IS_DELETED)]
 
 
-def _as_they_were(changes: Changes) -> list[Column]:
+def _as_they_were(changes: MergeChanges) -> list[Column]:
     """Return deletes of the rows that leave their places, as they were there: what a delete needs, and nothing else."""
     columns = []
     for field in to_spark(changes.target.schema).fields:

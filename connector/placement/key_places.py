@@ -99,7 +99,7 @@ class Tagging:
 
 
 @dataclass(frozen=True, slots=True)
-class Met:
+class KeysMet:
     """The partitions that rows belong to.
 
     Attributes:
@@ -109,7 +109,7 @@ class Met:
     table: pa.Table
 
     @classmethod
-    def of(cls, keyed: DataFrame, table: str) -> Met:
+    def of(cls, keyed: DataFrame, table: str) -> KeysMet:
         """Return the partitions of rows that have keys and paths; Spark runs their query for it.
 
         Raises:
@@ -218,7 +218,7 @@ class KeyLookup:
     work: Tagging
     index: LookupIndex
     seen: SeenTable
-    met: Met
+    met: KeysMet
 
     def find(self, keyed: DataFrame) -> FoundKeys | None:
         """Return where the keys of rows are, each in its own partition; None where the commit has to find out.

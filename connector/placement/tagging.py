@@ -41,7 +41,7 @@ from .key_columns import (
     with_keys,
     with_position,
 )
-from .key_places import FoundKeys, KeyLookup, Met, Tagging
+from .key_places import FoundKeys, KeyLookup, KeysMet, Tagging
 from .new_places import FIRST_NEW, Places
 from .table_keys import GROUP, HOME, spark_tasks
 from .unique_keys import LEAVES, UniqueKeys, sent, with_homes
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Tagged:
+class TaggedRows:
     """Rows that say to which file groups they go, those of each in one partition of Spark's.
 
     Attributes:
@@ -67,7 +67,7 @@ class Tagged:
     figures: LookupFigures | None
 
 
-def tag(df: DataFrame, work: Tagging) -> Tagged | None:
+def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
     """Return rows with the file groups that they go to; None where the commit has to look their keys up.
 
     Raises:
@@ -89,7 +89,7 @@ def tag(df: DataFrame, work: Tagging) -> Tagged | None:
     for name in (FILE_GROUP, GROUP, HOME, LEAVES):
         refuse_name(rows, name)
     keyed = work.keep(with_keys(rows, placement))
-    lookup = KeyLookup(work, index, seen, Met.of(keyed, work.target.table.path))
+    lookup = KeyLookup(work, index, seen, KeysMet.of(keyed, work.target.table.path))
     met = lookup.met
     found: FoundKeys | None = None
     if work.looks_up:
@@ -112,7 +112,7 @@ def tag(df: DataFrame, work: Tagging) -> Tagged | None:
     if found is not None and work.looks_up:
         figures = replace(found.figures, seconds=round(time.monotonic() - began, 3))
     placed = _placed(keyed, found, Places(shares, work.appends), lookup)
-    return Tagged(_together(placed, groups, placement), moment, figures)
+    return TaggedRows(_together(placed, groups, placement), moment, figures)
 
 
 def _placed(keyed: DataFrame, found: FoundKeys | None, places: Places, lookup: KeyLookup) -> DataFrame:

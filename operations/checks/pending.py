@@ -11,7 +11,7 @@ from ...table.files.names import FileGroupId
 from ...timeline import formats
 from ...timeline.instants import Instant, State
 from ...timeline.writers import decisions, owner
-from ...timeline.writers.decisions import Decision, Kind
+from ...timeline.writers.decisions import Decision, DecisionKind
 from ...timeline.writers.patience import Patience
 from .bodies import read_record
 from .check_catalogue import (
@@ -185,7 +185,7 @@ def _check_decision(subject: Subject) -> None:
             return
         if found is None:
             subject.findings.add(DECISION_OPEN, f"{path} is not whole, and binds nobody.", file=path)
-        elif found.kind == Kind.MAKE and found.instant.state == State.COMPLETED:
+        elif found.kind == DecisionKind.MAKE and found.instant.state == State.COMPLETED:
             group = (found.instant.requested_time, found.instant.group)
             if any((one.requested_time, one.group) == group for one in subject.timeline.pending):
                 what = f"The {found.instant.action} {found.instant.requested_time} was decided, and is not complete."

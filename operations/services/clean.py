@@ -25,7 +25,7 @@ from ..transaction.followers import check_retirable
 from ..transaction.outcome import Outcome
 from .clean_guard import PendingClean
 from .clean_plan import CleanPlan, Survey, plan_clean
-from .clean_scope import SAVEPOINTS, Progress, find_progress, make_survey, read_savepoints, write_note
+from .clean_scope import SAVEPOINTS, CleanProgress, find_progress, make_survey, read_savepoints, write_note
 from .service import TableService
 from .settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 
@@ -282,13 +282,13 @@ def _holds(seen: Survey, now: Timeline) -> bool:
     return True
 
 
-def _take_note(survey: Survey, progress: Progress | None) -> None:
+def _take_note(survey: Survey, progress: CleanProgress | None) -> None:
     """Remember that nothing was to be cleaned, if that says more than what is known."""
     settings = survey.settings
     if survey.earliest is None and settings.policy != KEEP_LATEST_FILE_VERSIONS:
         return
     writes = survey.timeline.writes
-    found = Progress(
+    found = CleanProgress(
         earliest="" if survey.earliest is None else survey.earliest.requested_time,
         until=survey.timeline.completed_until,
         last_completed=writes[-1].requested_time if writes else "",

@@ -39,7 +39,7 @@ _NO_SLICE = "null"
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
+class CleanProgress:
     """What the newest clean, or look for something to clean, had seen to.
 
     Attributes:
@@ -56,7 +56,7 @@ class Progress:
     savepoints: tuple[str, ...]
 
 
-def find_progress(timeline: Timeline) -> Progress | None:
+def find_progress(timeline: Timeline) -> CleanProgress | None:
     """Return what the newest clean, or look for something to clean, had seen to; None where nothing tells.
 
     Raises:
@@ -68,13 +68,13 @@ def find_progress(timeline: Timeline) -> Progress | None:
     return max(found, key=lambda one: one.until, default=None)
 
 
-def write_note(storage: Storage, progress: Progress) -> None:
+def write_note(storage: Storage, progress: CleanProgress) -> None:
     """Remember that nothing was to be cleaned."""
     content = formats.numbered(asdict(progress), formats.CLEAN_NOTE)
     storage.write(NOTE, json.dumps(content).encode(), durable=False)
 
 
-def make_survey(table: Table, timeline: Timeline, settings: CleanSettings, progress: Progress | None) -> Survey:
+def make_survey(table: Table, timeline: Timeline, settings: CleanSettings, progress: CleanProgress | None) -> Survey:
     """Look at what a clean needs to know, in no more partitions than those in which something was replaced.
 
     Args:
@@ -160,7 +160,7 @@ def _compacting(timeline: Timeline) -> dict[FileGroupId, str]:
 def _partitions_to_look_at(
     timeline: Timeline,
     earliest: Instant | None,
-    progress: Progress | None,
+    progress: CleanProgress | None,
     saved: Iterable[str],
     *,
     merges: bool,
@@ -213,7 +213,7 @@ def _replacing(body: CommitFiles, *, merges: bool) -> Iterable[str]:
             yield partition
 
 
-def _of_newest_clean(timeline: Timeline) -> Progress | None:
+def _of_newest_clean(timeline: Timeline) -> CleanProgress | None:
     from ...timeline.metadata.models import CleanMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
     for one in reversed(timeline.completed):
@@ -222,7 +222,7 @@ def _of_newest_clean(timeline: Timeline) -> Progress | None:
         found = timeline.files.read_clean(one)
         # An empty one says nothing, to Apache Hudi neither.
         if isinstance(found, CleanMetadata):
-            return Progress(
+            return CleanProgress(
                 found.earliest_commit_to_retain.strip(),
                 one.requested_time,
                 found.last_completed_commit_timestamp,
@@ -231,7 +231,7 @@ def _of_newest_clean(timeline: Timeline) -> Progress | None:
     return None
 
 
-def _read_note(storage: Storage) -> Progress | None:
+def _read_note(storage: Storage) -> CleanProgress | None:
     """Return what the note says; None where there is none, or nobody can read it, which costs a look at everything.
 
     Raises:
@@ -246,4 +246,4 @@ def _read_note(storage: Storage) -> Progress | None:
     if not isinstance(saved, list) or not all(isinstance(one, str) for one in (*texts, *saved)):
         return None
     earliest, until, last_completed = texts
-    return Progress(earliest, until, last_completed, tuple(saved))
+    return CleanProgress(earliest, until, last_completed, tuple(saved))

@@ -15,7 +15,7 @@ from ...timeline.instants import State
 from ...timeline.pending_undo import on_the_way_out
 from ...timeline.timeline import Timeline
 from ...timeline.writers import owner
-from ...timeline.writers.decisions import Decision, Kind
+from ...timeline.writers.decisions import Decision, DecisionKind
 
 logger = logging.getLogger("pyhudi")
 
@@ -26,11 +26,11 @@ def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
     An instant that is not on the timeline any more was archived, or undone by somebody who knows no decisions: its
     completed file is not made again. One that is being undone lost that file on purpose.
     """
-    if decision.kind == Kind.CLOSE:
+    if decision.kind == DecisionKind.CLOSE:
         return False
     instant = decision.instant
     known = [one.state for one in timeline.instants if _is_same(one.requested_time, one.group, decision)]
-    if decision.kind == Kind.GIVE_UP:
+    if decision.kind == DecisionKind.GIVE_UP:
         return State.INFLIGHT not in known
     if instant.state == State.COMPLETED:
         if not known or State.COMPLETED in known:
@@ -52,10 +52,10 @@ def carry_out(storage: Storage, decision: Decision, timeline: Timeline) -> None:
         StorageError: The store failed; the decision stands.
     """
     instant = decision.instant
-    if decision.kind == Kind.CLOSE:
+    if decision.kind == DecisionKind.CLOSE:
         for partition in decision.partitions:
             _close(storage, partition, instant.requested_time)
-    elif decision.kind == Kind.GIVE_UP:
+    elif decision.kind == DecisionKind.GIVE_UP:
         # Without its inflight file the instant cannot complete any more, whoever still tries.
         storage.delete(timeline.files.path(instant.at(State.INFLIGHT)))
     else:

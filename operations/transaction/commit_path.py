@@ -19,7 +19,7 @@ from ...table.table import Table
 from ...timeline.clock import next_time
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
-from ...timeline.writers.decisions import Decision, Kind
+from ...timeline.writers.decisions import Decision, DecisionKind
 from .decide import decide
 from .followers import changed_properties, follow
 from .locks import lock_of
@@ -88,7 +88,7 @@ def begin(
         instant = Instant(at() or time_after(table, timeline), action, State.REQUESTED)
         requested.append(instant)
         body = timeline.files.codec.encode(found)
-        return Decision(Kind.MAKE, instant, body, changes=changed_properties(table, None))
+        return Decision(DecisionKind.MAKE, instant, body, changes=changed_properties(table, None))
 
     timeline = decide(table, build)
     return Begun(requested[0] if requested else None, timeline)
@@ -128,7 +128,9 @@ def complete(
         completed.append((done, found))
         body = found.body if isinstance(found.body, bytes) else timeline.files.codec.encode(found.body)
         follows = changed_properties(table, found) if found.followed else {}
-        return Decision(Kind.MAKE, done, body, found.properties.new_table, {**found.properties.changes, **follows})
+        return Decision(
+            DecisionKind.MAKE, done, body, found.properties.new_table, {**found.properties.changes, **follows}
+        )
 
     decide(table, build, relief)
     if not completed:
@@ -156,7 +158,7 @@ def abandon(table: Table, find: Callable[[Timeline], Instant | None]) -> Timelin
 
     def build(timeline: Timeline) -> Decision | None:
         found = find(timeline)
-        return None if found is None else Decision(Kind.GIVE_UP, found.at(State.INFLIGHT))
+        return None if found is None else Decision(DecisionKind.GIVE_UP, found.at(State.INFLIGHT))
 
     return decide(table, build)
 
@@ -193,7 +195,9 @@ def prepare_followers(table: Table, instant: Instant) -> None:
         if not changes or not any((one.requested_time, one.action) == same for one in timeline.pending):
             return None
         requested = instant.at(State.REQUESTED)
-        return Decision(Kind.MAKE, requested, table.storage.read(timeline.files.path(requested)), changes=changes)
+        return Decision(
+            DecisionKind.MAKE, requested, table.storage.read(timeline.files.path(requested)), changes=changes
+        )
 
     if changed_properties(table, None):
         decide(table, build)

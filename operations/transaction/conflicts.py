@@ -52,7 +52,7 @@ _NOTHING: Mapping[Shared, object] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class Changes:
+class WriteChanges:
     """What an instant is about to change, for holding it against what others changed.
 
     Attributes:
@@ -76,7 +76,7 @@ class Changes:
     new_keys: NewKeys | None = None
 
 
-def check_conflicts(work: Transaction, timeline: Timeline, changes: Changes) -> None:
+def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges) -> None:
     """Refuse to commit on top of a change of the same file groups.
 
     Args:
@@ -126,7 +126,7 @@ def _forbids(
     return judge(Meeting(WRITE, theirs, known, those(shared), asked)) is not Verdict.GO_ON
 
 
-def _check_write(work: Transaction, instant: Instant, theirs: Sequence[FileGroupId], changes: Changes) -> None:
+def _check_write(work: Transaction, instant: Instant, theirs: Sequence[FileGroupId], changes: WriteChanges) -> None:
     """Refuse to commit beside a write that completed meanwhile, where both changed the same."""
     ours = {(one.partition_path, changes.rival_key(one)) for one in changes.file_groups}
     groups = [one for one in theirs if (one.partition_path, changes.rival_key(one)) in ours]
@@ -140,7 +140,7 @@ def _check_write(work: Transaction, instant: Instant, theirs: Sequence[FileGroup
 
 
 def _shared(
-    groups: Collection[FileGroupId], covered: Collection[FileGroupId], changes: Changes
+    groups: Collection[FileGroupId], covered: Collection[FileGroupId], changes: WriteChanges
 ) -> dict[Shared, object]:
     """Return what this write shares with others that changed some of its file groups, and of partitions it replaces."""
     return {
@@ -150,7 +150,7 @@ def _shared(
     }
 
 
-def _check_pending(work: Transaction, timeline: Timeline, changes: Changes) -> None:
+def _check_pending(work: Transaction, timeline: Timeline, changes: WriteChanges) -> None:
     """Refuse to commit while the table is taken back, or what a plan holds as it was."""
     clustered = clustered_groups(timeline, own=work.instant_time)
     opens = False
@@ -201,7 +201,7 @@ def _check_new_keys(
 
 
 def _check_compaction(
-    work: Transaction, instant: Instant, kind: InstantKind, groups: Collection[FileGroupId], changes: Changes
+    work: Transaction, instant: Instant, kind: InstantKind, groups: Collection[FileGroupId], changes: WriteChanges
 ) -> None:
     """Refuse to commit beside a compaction of the same file groups, pending or completed meanwhile."""
     known, asked = known_of(instant), asked_of(work.instant_time, instant)
@@ -224,7 +224,7 @@ def _base_gone(work: Transaction, base: str) -> CommitConflictError:
     return conflict(work, f"The commit {base}, whose rows this write kept, was rolled back meanwhile")
 
 
-def _check_undone(work: Transaction, since: Since, changes: Changes) -> None:
+def _check_undone(work: Transaction, since: Since, changes: WriteChanges) -> None:
     """Refuse to commit on top of what was undone meanwhile, or is going to be, though it may still be there."""
     if since.restore is not None and _forbids(RESTORE, known=known_of(since.restore)):
         raise conflict(work, f"The restore {since.restore.requested_time} took the table back to an earlier moment")

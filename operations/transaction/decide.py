@@ -20,7 +20,7 @@ from ...table.table import Table
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
 from ...timeline.writers import decisions
-from ...timeline.writers.decisions import Decision, Kind
+from ...timeline.writers.decisions import Decision, DecisionKind
 from .carried_out import carry_out, is_carried_out
 from .locks import lock_of
 
@@ -183,7 +183,7 @@ def _take_back_late(table: Table, decision: Decision, began: float) -> None:
     As the first write on the timeline it would say of all that was archived after it that it never was.
     """
     done = decision.instant
-    makes_write = decision.kind == Kind.MAKE and done.state == State.COMPLETED and done.is_write
+    makes_write = decision.kind == DecisionKind.MAKE and done.state == State.COMPLETED and done.is_write
     if not makes_write or time.monotonic() - began < LATE_S:
         return
     timeline = table.timeline()
@@ -197,7 +197,7 @@ def _take_back_late(table: Table, decision: Decision, began: float) -> None:
 def _unfinished(decision: Decision, error: PyHudiError) -> StorageError:
     """Return the error of a decision that stands, and of which not everything is done."""
     instant = decision.instant
-    done = "completes" if decision.kind == Kind.MAKE and instant.state == State.COMPLETED else "carries out"
+    done = "completes" if decision.kind == DecisionKind.MAKE and instant.state == State.COMPLETED else "carries out"
     return StorageError(
         f"{error.what} The {instant.action} {instant.requested_time} was decided before that, and the decision stands: "
         f"whoever writes to the table next {done} it.",

@@ -10,7 +10,7 @@ from ...storage.parallel import for_each
 from ...table.table import Table
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
-from ...timeline.writers.decisions import Decision, Kind
+from ...timeline.writers.decisions import Decision, DecisionKind
 from .carried_out import is_unused
 from .decide import decide
 
@@ -37,7 +37,7 @@ def forget_partitions(table: Table, victim: Instant, partitions: Iterable[str]) 
 def _unused(storage: Storage, victim: Instant, paths: list[str], _: Timeline) -> Decision | None:
     found = for_each(storage, partial(_is_unused, storage, victim), paths)
     unused = tuple(path for path, so in zip(paths, found, strict=True) if so)
-    return Decision(Kind.CLOSE, victim.at(State.INFLIGHT), partitions=unused) if unused else None
+    return Decision(DecisionKind.CLOSE, victim.at(State.INFLIGHT), partitions=unused) if unused else None
 
 
 def _is_unused(storage: Storage, victim: Instant, path: str) -> bool:

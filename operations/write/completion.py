@@ -18,7 +18,7 @@ from ...writer.log_handle import LogOutcome
 from ..planning.plan import WritePlan
 from ..planning.settle_table import settle_table
 from ..transaction.commit_path import complete
-from ..transaction.conflicts import Changes, check_conflicts
+from ..transaction.conflicts import WriteChanges, check_conflicts
 from ..transaction.new_keys import NewKeys
 from ..transaction.outcome import Outcome as InstantOutcome
 from .replacement import Replacement
@@ -82,7 +82,7 @@ class Completion:
         return InstantOutcome(body, added, replaced=self._changed.replaced, properties=properties)
 
     @cached_property
-    def _changed(self) -> Changes:
+    def _changed(self) -> WriteChanges:
         new_keys = _new_keys(self.plan, self.outcomes, self.touched)
         return _changes(self.plan, self.outcomes, self.replaced, self.replacement, new_keys)
 
@@ -93,14 +93,14 @@ def _changes(
     replaced: Mapping[str, Sequence[str]],
     replacement: Replacement,
     new_keys: NewKeys | None,
-) -> Changes:
+) -> WriteChanges:
     """Return the changes of finished file groups and of those that are replaced."""
     passed = {FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
     groups = passed.union(outcome.group for outcome in outcomes)
     rewritten = {one.group for one in outcomes if isinstance(one, GroupOutcome) and one.file_slice is not None}
     seen = [outcome.file_slice for outcome in outcomes if outcome.file_slice is not None]
     bases = {file.instant_time for file_slice in seen for file in file_slice.data_files}
-    return Changes(
+    return WriteChanges(
         file_groups=frozenset(groups),
         replaced=frozenset(passed),
         rewritten=frozenset(rewritten),

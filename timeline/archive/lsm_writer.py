@@ -75,7 +75,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Merged:
+class MergedLevel:
     """A file of the archive that took the place of others.
 
     Attributes:
@@ -124,7 +124,7 @@ def settle(archive: Archive) -> None:
     archive.manifests.replace_files((), is_whole=archive.is_whole)
 
 
-def merge_levels(archive: Archive, aside: str, batch: int) -> list[Merged]:
+def merge_levels(archive: Archive, aside: str, batch: int) -> list[MergedLevel]:
     """Merge the oldest files of each level that has many; each level is merged once at most.
 
     Args:
@@ -137,7 +137,7 @@ def merge_levels(archive: Archive, aside: str, batch: int) -> list[Merged]:
         StorageError: Somebody else merged them meanwhile, or the store failed.
         ConcurrentWriteError: Others changed the archive first, again and again.
     """
-    done: list[Merged] = []
+    done: list[MergedLevel] = []
     for level in range(_HIGHEST_LEVEL):
         known = archive.manifests.newest()
         files = [one for one in known.files if one.level == level] if known.number else []
@@ -152,7 +152,7 @@ def merge_levels(archive: Archive, aside: str, batch: int) -> list[Merged]:
         newest = archive.manifests.replace_files([merged], gone, is_whole=archive.is_whole)
         if name not in newest.names:
             return done
-        done.append(Merged(name, gone))
+        done.append(MergedLevel(name, gone))
     return done
 
 

@@ -26,7 +26,7 @@ _TIME = re.compile(r"\d{1,17}", re.ASCII)
 _ACTION = re.compile(r"[a-z]+", re.ASCII)
 
 
-class Kind(str, Enum):
+class DecisionKind(str, Enum):
     """What a decision does."""
 
     MAKE = "make the file of an instant's state"
@@ -40,7 +40,7 @@ class Decision:
 
     Attributes:
         kind: What is done.
-        instant: To what; for `Kind.MAKE` with the state, and the completion time, of the file to be made.
+        instant: To what; for `DecisionKind.MAKE` with the state, and the completion time, of the file to be made.
         body: What that file holds.
         new_table: Properties of the table that the instant creates; empty where it is there.
         changes: Properties to be set before, None to remove one.
@@ -48,7 +48,7 @@ class Decision:
         maker: Tells apart two makers of the same.
     """
 
-    kind: Kind
+    kind: DecisionKind
     instant: Instant
     body: bytes = b""
     new_table: Mapping[str, str] = field(default_factory=dict)
@@ -81,7 +81,7 @@ class Decision:
             completed = None if found["completed"] is None else str(found["completed"])
             instant = Instant(str(found["instant"]), str(found["action"]), State[found["state"]], completed)
             decision = cls(
-                Kind[found["does"]],
+                DecisionKind[found["does"]],
                 instant,
                 body,
                 _texts(found["newTable"]),
@@ -152,7 +152,7 @@ def _is_nameable(decision: Decision) -> bool:
     """Return whether the instant's files can be named: a damaged file must not lead to others."""
     instant = decision.instant
     times = [instant.requested_time]
-    if decision.kind == Kind.MAKE:
+    if decision.kind == DecisionKind.MAKE:
         if instant.state == State.INFLIGHT:
             return False
         times += [instant.completion_time or ""] if instant.state == State.COMPLETED else []

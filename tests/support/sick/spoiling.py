@@ -22,7 +22,7 @@ from pyhudi.timeline.metadata import models
 from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import ActionInstant, CleanerPlan, CleanFileInfo, CleanMetadata, CleanPartition
 from pyhudi.timeline.writers import decisions
-from pyhudi.timeline.writers.decisions import Decision, Kind
+from pyhudi.timeline.writers.decisions import Decision, DecisionKind
 from support.drive import write
 from support.made.cleaning import archive
 from support.sick.sick_tables import TIMELINE, say
@@ -288,7 +288,7 @@ def opened_decision(path: Path) -> None:
     newest = max((path / decisions.FOLDER).iterdir())
     found = Decision.parse(newest.read_bytes())
     assert found is not None
-    assert found.kind == Kind.MAKE
+    assert found.kind == DecisionKind.MAKE
     following = path / decisions.path_of(int(newest.name) + 1)
     following.write_bytes(replace(found, maker="another").encode())
     decided(path)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.connector.conditions.condition import conjuncts
-from pyhudi.connector.conditions.literals import Moment, readings
+from pyhudi.connector.conditions.literals import TimeLiteral, readings
 from pyhudi.connector.source.carried_options import parse_predicates, spell_predicates
 from pyhudi.errors import InvalidOptionError
 from pyhudi.reader.predicates import AnyOf, Compare, IsNotNull, IsNull, NoneOf, OneOf, Predicate, StartsWith
@@ -62,7 +62,7 @@ def test_a_text_is_cut_where_it_is_sure_to_be_a_conjunction(text: str, parts: li
         ("2024-02-30", pa.date32(), []),
         ("2024-2-3", pa.date32(), []),
         ("TIMESTAMP '2024-02-29 10:00:00'", pa.date32(), []),
-        ("TIMESTAMP '2024-02-29 10:00:00'", pa.timestamp("us", "UTC"), [Moment("2024-02-29 10:00:00")]),
+        ("TIMESTAMP '2024-02-29 10:00:00'", pa.timestamp("us", "UTC"), [TimeLiteral("2024-02-29 10:00:00")]),
         ("TIMESTAMP '2024-02-29 10:00:00'", pa.timestamp("us"), []),
         ("2024-02-29 10:00:00.5", pa.timestamp("us"), [datetime.datetime(2024, 2, 29, 10, 0, 0, 500000)]),
         ("now", pa.timestamp("us", "UTC"), []),

@@ -8,12 +8,12 @@ import pytest
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.writers import decisions
-from pyhudi.timeline.writers.decisions import Decision, Kind
+from pyhudi.timeline.writers.decisions import Decision, DecisionKind
 
 T, LATER = "20261120224644250", "20261120224645000"
 DONE = Instant(T, "commit", State.COMPLETED, LATER)
 COMMIT = Decision(
-    Kind.MAKE, DONE, b"a body\nof \x00 bytes", {"hoodie.table.name": "t"}, {"a": "b", "c": None}, maker="m"
+    DecisionKind.MAKE, DONE, b"a body\nof \x00 bytes", {"hoodie.table.name": "t"}, {"a": "b", "c": None}, maker="m"
 )
 
 
@@ -21,9 +21,9 @@ COMMIT = Decision(
     "decision",
     [
         COMMIT,
-        Decision(Kind.MAKE, Instant(T, "rollback", State.REQUESTED), b""),
-        Decision(Kind.GIVE_UP, Instant(T, "replacecommit", State.INFLIGHT)),
-        Decision(Kind.CLOSE, Instant(T, "commit", State.INFLIGHT), partitions=("", "a/b", "ü")),
+        Decision(DecisionKind.MAKE, Instant(T, "rollback", State.REQUESTED), b""),
+        Decision(DecisionKind.GIVE_UP, Instant(T, "replacecommit", State.INFLIGHT)),
+        Decision(DecisionKind.CLOSE, Instant(T, "commit", State.INFLIGHT), partitions=("", "a/b", "ü")),
     ],
     ids=["commit", "rollback", "give up", "close"],
 )
