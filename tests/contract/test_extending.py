@@ -1,6 +1,6 @@
 """A lock, a table version, a store and a follower come in by the files that docs/architecture.md names, and no others.
 
-How a package adds an index, `test_own_index` tries; how a service comes in, `tests/unit/operations/test_registry` does.
+`test_own_index` adds an index, and `tests/unit/connector/test_service_entries.py` a table service.
 """
 
 from __future__ import annotations

@@ -32,6 +32,11 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     # --- what can be added
     "versions that pyhudi writes": ("table.config.support:VERSIONS", "operations.planning.new_table:VERSIONS"),
     "formats by version": "table.format:_FORMATS",
+    "table services": (
+        "operations.write.inline:SERVICES",
+        "connector.jobs:SERVICES",
+        "connector.table.upkeep:SERVICES",
+    ),
     "slice rules by layout": "table.files.slice_rules:_RULES",
     "lock of a table": (
         "operations.transaction.begin:lock_of",

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyhudi import HudiTable
-from pyhudi.connector.jobs import _parser
+from pyhudi.connector.jobs import _parser, main
 from pyhudi.connector.table.upkeep import TableUpkeep
-from pyhudi.operations.result import ARCHIVE, CLEAN, COMPACTION, LOG_COMPACTION
+from pyhudi.operations.result import ARCHIVE, CLEAN, COMPACTION, LOG_COMPACTION, ServiceResult
 from pyhudi.operations.services.settings import Upkeep
-from pyhudi.operations.write.services import REQUIRED, SERVICES, Service
+from pyhudi.operations.write.services import REQUIRED, SERVICES, AfterWrite, Argument, Call, Service
+from support.drive import KEYED, write
+from support.seams import patch_seam
 
 PAGE = (Path(__file__).parents[3] / "docs" / "upkeep.md").read_text()
 # They show something of the table, and do nothing to it.
@@ -81,3 +85,33 @@ def test_entries_import_neither_an_engine_nor_a_service() -> None:
 
     assert not {"pyspark", "pyarrow", "pydantic"} & set(found)
     assert not [one for one in found if one.startswith("pyhudi.operations.services")]
+
+
+def test_an_entry_makes_a_job_and_follows_each_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def count(call: Call, *, word: str, loud: bool = False) -> ServiceResult:
+        return ServiceResult(call.storage.path, f"{word}{'!' if loud else ''}", files=len(call.storage.list("")))
+
+    entry = Service(
+        "count_files",
+        "count the files of the root",
+        count,
+        (Argument("word", "a word"), Argument("loud", "say it loudly", bool, default=False)),
+        after_write=AfterWrite(
+            "count_files",
+            lambda _: True,
+            lambda timeline, _: bool(timeline.instants),
+            lambda call, _: count(call, word="x"),
+        ),
+    )
+    patch_seam(monkeypatch, "table services", {**SERVICES, entry.name: entry})
+
+    done = write(tmp_path / "t", pa.table({"id": ["k"], "ts": [1]}), table=KEYED)
+    code = main([entry.name, f"--path={tmp_path / 't'}", "--word=hello", "--loud"])
+
+    assert [one.service for one in done.services if one.service == "x"] == ["x"]
+    assert code == 0
+    assert json.loads(capsys.readouterr().out)["service"] == "hello!"
+    with pytest.raises(AttributeError):
+        getattr(HudiTable, entry.name)
