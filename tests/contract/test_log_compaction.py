@@ -23,7 +23,7 @@ from pyhudi.operations.services.settings import (
     LogCompactionSettings,
     Upkeep,
 )
-from pyhudi.reader.query import AsOf, WriteChanges
+from pyhudi.reader.query import AsOf, Changes
 from pyhudi.reader.scan import RowReader
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
@@ -92,7 +92,7 @@ def completed(path: Path) -> Any:
 
 def changes(path: Path, begin: str, end: str | None = None) -> list[tuple[Any, ...]]:
     """Return the rows that a query of changes shows."""
-    snapshot = open_snapshot(str(path), query=WriteChanges(begin, end))
+    snapshot = open_snapshot(str(path), query=Changes(begin, end))
     found = []
     for split in snapshot.plan(snapshot.schema, (), 1 << 27):
         for batch in RowReader(snapshot.storage, snapshot.schema, snapshot.schema, times=snapshot.times).read(split):

@@ -11,7 +11,7 @@ import pytest
 from pyhudi.errors import MissingFileError, StorageError, UnreadableTimeError
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.reader.predicates import Compare
-from pyhudi.reader.query import AsOf, WriteChanges
+from pyhudi.reader.query import AsOf, Changes
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table
@@ -64,8 +64,8 @@ def test_every_read_that_would_show_it_names_it(past: Past, number: int) -> None
         None,
         AsOf("2999-12-31"),
         AsOf(commit.instant),
-        WriteChanges("earliest"),
-        WriteChanges(past.commits[0].completed),
+        Changes("earliest"),
+        Changes(past.commits[0].completed),
     ):
         refused(past, lambda query=query: past.shown(query), name, number)
     other = "b" if number == 2 else "a"

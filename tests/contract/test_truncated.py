@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
-from pyhudi.reader.query import AsOf, WriteChanges
+from pyhudi.reader.query import AsOf, Changes
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
@@ -39,8 +39,8 @@ def emptied(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("query", [None, AsOf("2999-12-31"), WriteChanges("earliest")], ids=["now", "then", "changes"])
-def test_an_emptied_table_has_its_columns_and_no_rows(emptied: Path, query: AsOf | WriteChanges | None) -> None:
+@pytest.mark.parametrize("query", [None, AsOf("2999-12-31"), Changes("earliest")], ids=["now", "then", "changes"])
+def test_an_emptied_table_has_its_columns_and_no_rows(emptied: Path, query: AsOf | Changes | None) -> None:
     snapshot = open_snapshot(str(emptied), query=query)
 
     assert snapshot.schema.names == [*META_COLUMNS, *ROWS.schema.names]

@@ -20,7 +20,7 @@ from pyhudi.operations.services.clean_plan import CleanPlan
 from pyhudi.operations.services.clean_scope import NOTE
 from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from pyhudi.operations.write.commit import commit_write
-from pyhudi.reader.query import AsOf, WriteChanges
+from pyhudi.reader.query import AsOf, Changes
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config, update_config
@@ -460,8 +460,8 @@ def test_readers_say_so_where_their_slices_were_cleaned_away(tmp_path: Path) -> 
         past.shown(AsOf(first.instant))
     assert past.shown(AsOf(kept.instant)) == past.as_of(kept.instant)
     with pytest.raises(UnreadableTimeError, match="cleaning has taken away"):
-        past.shown(WriteChanges(first.completed, past.commits[2].completed))
-    assert past.shown(WriteChanges(first.completed)) == past.changes(first.completed, None)
+        past.shown(Changes(first.completed, past.commits[2].completed))
+    assert past.shown(Changes(first.completed)) == past.changes(first.completed, None)
     assert past.shown() == past.as_of(past.commits[-1].instant)
 
 
