@@ -28,11 +28,7 @@ from .finding import Check, Findings
 
 
 def check_archive(folder: str, findings: Findings) -> tuple[Instant, ...]:
-    """Look at an archive, and return the instants that can be read in it, in order of requested time.
-
-    Raises:
-        StorageError: The store cannot be reached.
-    """
+    """Return the instants that the archive holds readably, in order of requested time; raises StorageError."""
     storage = findings.storage
     content = storage.look(folder)
     for name in content.links:
@@ -63,20 +59,12 @@ def check_archive(folder: str, findings: Findings) -> tuple[Instant, ...]:
 
 @dataclass(frozen=True, slots=True)
 class _ArchiveCheck:
-    """The manifests of an archive, held against its files.
-
-    Attributes:
-        folder: The archive's.
-        files: What is in it, by name.
-        findings: Where to report what is wrong.
-    """
-
     folder: str
     files: Mapping[str, FileInfo]
     findings: Findings
 
     def check(self) -> set[str]:
-        """Return the names of the files that some manifest names, and compare the one that readers take with them."""
+        """Return the file names that any manifest lists; hold the files against the manifest that readers use."""
         manifests, files = Manifests(self.findings.storage, self.folder), self.files
         numbers = sorted(number for name in files if (number := manifest_number(name)) is not None)
         said, version = manifests.version(), join(self.folder, VERSION_FILE)

@@ -1,4 +1,4 @@
-"""What stands inside of instants: whether it can be parsed, who chokes on it, and what writes say of their files."""
+"""The contents of instants' files: whether they parse, which engine fails on them, what writes say of their files."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _OPERATIONS = frozenset(
     }
 )
 _EVERY_READ = "Apache Hudi fails on every read"
-# Who chokes on an empty file, by action and state; others are legal, or mean nothing to anybody.
+# Which engine fails on an empty file, by action and state. No engine fails on the others.
 _CHOKES = {
     ("commit", State.COMPLETED): "pyhudi fails on it, and hudi-rs where it is the newest",
     ("deltacommit", State.COMPLETED): "hudi-rs fails on it where it is the newest",
@@ -70,18 +70,15 @@ _CHOKES = {
 }
 _SERVICES = frozenset({"clean", "rollback", "restore", "indexing", "compaction", "logcompaction", "clustering"})
 _SCHEMA = "schema"
-# What is kept of a write statistic.
+# The fields of a write statistic that the checks need.
 _OF_FILES = ("fileId", "path", "numWrites", "numDeletes", "fileSizeInBytes")
 _AT_ONCE = 256
 
 
 def hear(timeline: Timeline, states: Sequence[Instant], findings: Findings) -> Said:
-    """Return what a timeline's completed writes say, and report every instant that cannot be parsed.
+    """Return what a timeline's completed writes say; report the instants that cannot be parsed.
 
-    Args:
-        timeline: The table's.
-        states: Each state of an instant that has a file.
-        findings: Where to report it.
+    ``states`` has each state of an instant that has a file.
     """
     bodies = _Bodies(timeline, findings)
     for some in _parts(sorted(states, key=lambda one: one.requested_time)):
@@ -93,7 +90,7 @@ def hear(timeline: Timeline, states: Sequence[Instant], findings: Findings) -> S
 
 
 def hear_archive(subject: Subject, wanted: Sequence[Instant]) -> None:
-    """Add to what completed writes say what some archived ones do; one that cannot be parsed stays silent."""
+    """Add what archived writes say to ``subject.said``; archived writes that do not parse count as silent."""
     codec = subject.timeline.files.codec
     for some in _parts(wanted):
         found: Mapping[Instant, bytes] = {}
@@ -110,16 +107,14 @@ def hear_archive(subject: Subject, wanted: Sequence[Instant]) -> None:
 
 
 def _parts(instants: Sequence[Instant]) -> Iterator[Sequence[Instant]]:
-    """Yield some instants at a time: what they hold is many times larger than what is kept of it."""
+    """Yield the instants in batches: their records are many times larger than what is kept of them."""
     return (instants[at : at + _AT_ONCE] for at in range(0, len(instants), _AT_ONCE))
 
 
 def read_record(timeline: Timeline, instant: Instant) -> Mapping[str, Any]:
-    """Return what the file of an instant's state holds; nothing where it is empty or gone.
+    """Return the record of an instant's state, empty where its file is empty or gone.
 
-    Raises:
-        CorruptInstantError: It cannot be parsed.
-        StorageError: The store failed.
+    Raises CorruptInstantError where it does not parse, and StorageError.
     """
     path = timeline.files.path(instant)
     try:
@@ -130,14 +125,13 @@ def read_record(timeline: Timeline, instant: Instant) -> Mapping[str, Any]:
 
 
 def _has_body(instant: Instant) -> bool:
-    """Return whether the file of a state says anything: commits are requested empty, and inflight files may be."""
+    """Return whether the file of a state may hold a record: writers request commits with an empty file."""
     if instant.state == State.COMPLETED:
         return True
     return instant.state == State.REQUESTED and instant.action in _SERVICES | {"replacecommit"}
 
 
 def _take(said: Said, records: Iterable[tuple[Instant, Mapping[str, Any] | None]]) -> None:
-    """Keep what completed writes say of their files."""
     bodies = []
     for instant, record in records:
         if record is None:
@@ -150,7 +144,7 @@ def _take(said: Said, records: Iterable[tuple[Instant, Mapping[str, Any] | None]
 
 
 def _given_up(record: Mapping[str, Any]) -> set[str]:
-    """Return the damaged log files that a repair gave up; none where the record is another write's."""
+    """Return the damaged log files that a repair gave up; empty for the record of another write."""
     text = (record.get("extraMetadata") or {}).get(REPAIR)
     try:
         found = parse_json(text) if text else []
@@ -187,14 +181,12 @@ def _stats(record: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]
 
 @dataclass
 class _Bodies:
-    """Reads what the files of a timeline's instants hold."""
-
     timeline: Timeline
     findings: Findings
     said: Said = field(default_factory=Said)
 
     def read(self, instant: Instant) -> Mapping[str, Any] | None:
-        """Return what a completed write says; None where it cannot be parsed, and of every other instant."""
+        """Return the record of a completed write; None where it cannot be parsed, and for every other instant."""
         path, record = self.timeline.files.path(instant), None
         if not _has_body(instant):
             return None
@@ -252,7 +244,7 @@ class _Bodies:
                 self._report(NO_SIZE, instant, f"does not say how large {file} is", file)
 
     def check_newest(self) -> None:
-        """Look for the table's columns in the newest completed write, as Apache Hudi and hudi-rs do."""
+        """The newest completed write has to name the table's columns: Apache Hudi and hudi-rs look for them there."""
         newest = self.timeline.writes[-1] if self.timeline.writes else None
         if newest is None or newest.requested_time in self.said.silent:
             return

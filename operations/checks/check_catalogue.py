@@ -1,4 +1,4 @@
-"""The catalogue: every way in which a table can be wrong that is looked for."""
+"""The catalogue of `validate`: each way in which a table can be wrong, with what it means and how to mend it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ PROPERTIES_UNUSABLE = _error(
 )
 PROPERTIES_BACKUP = _warning(
     "PROPERTIES_BACKUP",
-    "`hoodie.properties.backup` was left by a change of the properties that broke off.",
+    "A change of the properties broke off and did not delete `hoodie.properties.backup`.",
     "The next write that changes a property tidies up; until then compare the two files.",
 )
 PROPERTY_MISSING = _warning(
@@ -45,8 +45,8 @@ NOT_CHECKED = _warning(
 )
 STRANGE_FILE = _warning(
     "STRANGE_FILE",
-    "A file has a name that nobody gives to files of its folder; readers pass over it.",
-    "Delete it if nobody needs it; of a name that ends in a UUID a writer of Apache Hudi died.",
+    "A file's name fits no kind of file of its folder; readers pass over it.",
+    "Delete the file if it is not yours; a name that ends in a UUID is of a writer of Apache Hudi that died.",
 )
 LINK = _error(
     "LINK",
@@ -66,21 +66,21 @@ STRANGE_TIME = _warning(
 FUTURE_TIME = _warning(
     "FUTURE_TIME",
     "An instant's time lies ahead of the store's clock; what other writers write until then counts as older.",
-    "Correct the clock that made it, and write with pyhudi, which goes on from the greatest time, until then.",
+    "Correct the clock that made it, and until then write with pyhudi, which takes times after the greatest.",
 )
 OUT_OF_ORDER = _warning(
     "OUT_OF_ORDER",
-    "An instant completed before it was requested, or in the same millisecond as another one.",
-    "Look at the writers' clocks; an incremental query that ended at such a time may have missed one of them.",
+    "An instant completed before it was requested, or in the same millisecond as another instant.",
+    "Look at the writers' clocks; an incremental query that ended at such a time may have missed an instant.",
 )
 COMPLETED_TWICE = _error(
     "COMPLETED_TWICE",
     "One instant has two completed files, or two instants have one requested time.",
-    "Compare them, and remove the one whose files are not there; with the earlier one readers have worked already.",
+    "Compare them, and remove the instant whose files are not there; readers have worked with the earlier instant.",
 )
 EMPTY_INSTANT = _error(
     "EMPTY_INSTANT",
-    "An instant's file is empty, and somebody fails over it; the sentence says who.",
+    "An instant's file is empty, and an engine fails on it; the finding names the engine.",
     _ROLL_BACK,
 )
 EMPTY_CLEAN = _warning(
@@ -121,21 +121,21 @@ NO_SIZE = _error(
 SIZE_MISMATCH = _warning(
     "SIZE_MISMATCH",
     "A file has another size than the write that made it says.",
-    "Compare the file with a backup; somebody has put another one in its place.",
+    "Compare the file with a backup; another file has taken its place.",
 )
 ROW_COUNT = _warning(
     "ROW_COUNT",
     "A file has another number of rows than the write that made it says.",
-    "Compare the file with a backup; somebody has put another one in its place.",
+    "Compare the file with a backup; another file has taken its place.",
 )
 PENDING_WRITE = _warning(
     "PENDING_WRITE",
-    "A write is pending whose writer is dead, or of which nobody has heard for long; other writers wait or roll back.",
+    "A write is pending whose writer is dead or has given no sign of life for long; other writers wait or roll back.",
     "Write again, which rolls back the dead, or roll the instant back by name if you know that its writer is dead.",
 )
 PENDING_SERVICE = _warning(
     "PENDING_SERVICE",
-    "A table service broke off; the sentence says whom it is in the way of.",
+    "A table service broke off; the finding says what it holds up.",
     "Run the service again with what began it, or with what can finish it.",
 )
 PENDING_RESTORE = _error(
@@ -170,7 +170,7 @@ PLAN_REPLACED = _error(
 )
 PLAN_FILE_LOST = _error(
     "PLAN_FILE_LOST",
-    "A pending compaction is to merge a file that is gone: nobody can carry it out.",
+    "A pending compaction is to merge a file that is gone, so that no engine can carry it out.",
     "Restore the file from a backup, or roll the compaction back.",
 )
 PLAN_MISFIT = _error(
@@ -182,7 +182,7 @@ PLAN_MISFIT = _error(
 CLEAN_TAKES_LIVE = _error(
     "CLEAN_TAKES_LIVE",
     "A pending clean is going to delete a file that readers see or a savepoint keeps.",
-    "Remove the files of the clean before anybody carries it out.",
+    "Remove the files of the clean before an engine carries it out.",
 )
 SAVEPOINT_FILE_LOST = _error(
     "SAVEPOINT_FILE_LOST",
@@ -227,11 +227,11 @@ NO_METAFILE = _error(
 METAFILE_CORRUPT = _error(
     "METAFILE_CORRUPT",
     "A partition's metafile cannot be parsed, or says another depth than the folder has.",
-    "Copy the one of another partition of the same depth.",
+    "Copy the metafile of another partition of the same depth.",
 )
 NESTED_PARTITION = _error(
     "NESTED_PARTITION",
-    "A partition lies inside another one, and its rows are not read.",
+    "A partition lies inside another partition, and its rows are not read.",
     "Remove the outer metafile if nothing belongs to it, or move the inner partition's rows.",
 )
 PARTITION_NAME = _error(
@@ -242,12 +242,12 @@ PARTITION_NAME = _error(
 LOST_FILE = _error(
     "LOST_FILE",
     "A file is gone that a completed write names and nothing has replaced: its rows are lost.",
-    "Restore the file from a backup, or roll back the commits from that one on.",
+    "Restore the file from a backup, or roll back that write and all later writes.",
 )
 CLEANED_LIVE_FILE = _error(
     "CLEANED_LIVE_FILE",
     "A clean took a file that was the newest of its file group: its rows are lost.",
-    "Restore the file from a backup, or roll back the commits from that one on.",
+    "Restore the file from a backup, or roll back that write and all later writes.",
 )
 UNNAMED_FILE = _error(
     "UNNAMED_FILE",
@@ -281,7 +281,7 @@ BUCKET_TWICE = _error(
 )
 NO_BUCKET = _error(
     "NO_BUCKET",
-    "A file group's id tells no bucket, or one that the table does not have.",
+    "A file group's id names no bucket, or a bucket that the table does not have.",
     "Check hoodie.bucket.index.num.buckets, or rewrite the partition with insert_overwrite.",
 )
 OTHER_BUCKETS = _error(
@@ -359,23 +359,23 @@ BLOOM_MISS = _error(
 )
 FILE_NAME_COLUMN = _error(
     "FILE_NAME_COLUMN",
-    "Rows name another file than the one that they are in.",
+    "Rows do not name the file that holds them.",
     "Rewrite the partition with insert_overwrite.",
 )
 PARTITION_COLUMN = _error(
     "PARTITION_COLUMN",
-    "Rows name another partition than the one that they are in, or their columns make another one.",
+    "Rows do not name the partition that holds them, or their columns make another partition.",
     "Rewrite both partitions with insert_overwrite.",
 )
 COMMIT_TIME_COLUMN = _error(
     "COMMIT_TIME_COLUMN",
-    "Rows name an instant that never completed, or one that is younger than their file.",
+    "Rows name an instant that never completed, or an instant younger than their file.",
     "Roll back the instant in the file's name.",
 )
 KEY_MISMATCH = _error(
     "KEY_MISMATCH",
-    "Rows have no record key, or another one than their columns make: an upsert does not find them.",
-    "Go on writing the table with what wrote it, or rewrite it with mode overwrite.",
+    "Rows have no record key, or not the key that their columns make: an upsert does not find them.",
+    "Write the table only with the engine that wrote it, or rewrite it with mode overwrite.",
 )
 WRONG_BUCKET = _error(
     "WRONG_BUCKET",
@@ -390,7 +390,7 @@ DUPLICATE_KEY = _error(
 KEY_ADDED_TWICE = _warning(
     "KEY_ADDED_TWICE",
     "A record key is there several times where it has to be unique, as inserts add rows without looking.",
-    "If keys are meant to be unique, delete the key, then upsert the row that is right.",
+    "If keys have to be unique, delete the key, then upsert the row that is right.",
 )
 METADATA_LOST = _error(
     "METADATA_LOST",
@@ -409,7 +409,7 @@ STALE_CHECKSUM = _error(
 )
 LEFT_OVER = _warning(
     "LEFT_OVER",
-    "Markers, a working folder or a heartbeat of an instant are left that is no longer pending.",
+    "An instant that is no longer pending still has markers, a working folder or a heartbeat.",
     "Write to the table; a write of pyhudi removes them.",
 )
 LOCK_LEFT = _warning(
@@ -419,11 +419,11 @@ LOCK_LEFT = _warning(
 )
 DECISION_OPEN = _warning(
     "DECISION_OPEN",
-    "The table's next step was decided, and whoever decided it has not taken it.",
-    "Write to the table; whoever decides next carries it out.",
+    "The table's next step was decided, and the writer that decided it has not taken it.",
+    "Write to the table; the next decision carries this step out.",
 )
 
 ALL = tuple(sorted((one for one in globals().values() if isinstance(one, Check)), key=lambda one: one.code))
-"""Every sickness, `UNREADABLE` among them."""
+"""In order of code, `UNREADABLE` among them."""
 
 __all__ = ["ALL", "UNREADABLE"]

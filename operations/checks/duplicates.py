@@ -1,7 +1,7 @@
-"""Record keys that are several times where they have to be unique: in one partition, or in the whole table.
+"""Duplicate record keys, in a partition or, with a global index, in the whole table.
 
-Memory holds the hashes of some keys at a time, 8 bytes each: a partition of more keys is gone through several times,
-each time for those of another part of the hashes' range. What has one hash twice is then compared itself.
+Memory holds the hashes of the keys, 8 bytes each. A partition with more than `MOST_HASHES` keys is read several times,
+each time for another part of the hashes' range. Only keys whose hashes meet are then compared.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from .subject import Subject
 Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 
 MOST_HASHES = 16_000_000
-# Of a partition that is full of duplicates some are enough to see it by.
+# A partition may be full of duplicates: this many are enough to show it.
 MOST_COMPARED = 100_000
 _COLUMNS = pa.schema([pa.field(COMMIT_TIME, pa.string()), pa.field(RECORD_KEY, pa.string())])
 _GROUP = "file group"
-# They look no key up.
+# Operations that look no key up.
 _ADD = frozenset({"INSERT", "BULK_INSERT", "INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "BOOTSTRAP"})
 
 
 def check_duplicates(subject: Subject) -> None:
-    """Look for keys of which the newest base files hold several rows; log files may repeat keys, or delete some."""
+    """Look for keys of which the newest base files hold several rows. Log files may repeat keys, or delete some."""
     slices: dict[str, list[FileSlice]] = defaultdict(list)
     everywhere = subject.index is not None and subject.index.is_global
     for group in subject.live:
@@ -51,14 +51,7 @@ def check_duplicates(subject: Subject) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Scope:
-    """The file slices in which a record key has to be unique.
-
-    Attributes:
-        subject: The table.
-        where: What a sentence calls the scope.
-        partition: The partition; empty for the whole table.
-        slices: Its slices with a base file.
-    """
+    """The file slices in which a record key has to be unique; ``partition`` is empty for the whole table."""
 
     subject: Subject
     where: str
@@ -66,7 +59,6 @@ class _Scope:
     slices: list[FileSlice]
 
     def check(self) -> None:
-        """Report the keys that several rows have."""
         passes = sum(map(self._count, self.slices)) // MOST_HASHES + 1
         repeated = np.concatenate([self._twice(part, passes) for part in range(passes)])[:MOST_COMPARED]
         if not len(repeated):
@@ -91,7 +83,7 @@ class _Scope:
             return reader.rows
 
     def _twice(self, part: int, passes: int) -> Hashes:
-        """Return the hashes that several keys have, among those of one part of the range."""
+        """Return the hashes that several keys have, among the hashes of one part of the range."""
         some = [np.zeros(0, np.uint64)]
         for one in self.slices:
             for rows in self._rows(one):
@@ -101,21 +93,21 @@ class _Scope:
         return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
 
     def _rows(self, one: FileSlice) -> Iterator[pa.RecordBatch]:
-        """Yield keys and commit times of a base file's rows that have a key; report a file that cannot be read."""
+        """Yield commit times and keys of a base file's rows that have a key."""
         subject, file = self.subject, one.base_file
         with subject.unreadable(file.path, file.instant_time), BaseFileReader(subject.storage, file.path) as reader:
             for rows in reader.batches(_COLUMNS):
                 yield rows.filter(pc.is_valid(rows.column(RECORD_KEY)))
 
     def _merged(self, one: FileSlice, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """Yield keys and commit times of a slice's rows as readers see them; report one that cannot be read."""
+        """Yield commit times and keys of a slice's rows as readers see them; report a slice that cannot be read."""
         subject = self.subject
         with subject.unreadable(one.logs[-1].path, one.logs[-1].instant_time):
             terms = MergeTerms(subject.config)
             yield from RowReader(subject.storage, _COLUMNS, schema, terms=terms).merged(one)
 
     def _report(self, groups: pa.Table) -> None:
-        """Report keys that only upserts put there, and those that some insert may have added, each once."""
+        """Report the keys that only upserts wrote apart from those that an insert may have added."""
         subject = self.subject
         times = groups.column(f"{COMMIT_TIME}_distinct").combine_chunks()
         adding = [time for time in pc.unique(times.flatten()).to_pylist() if self._adds(time)]  # O(instants)
@@ -123,7 +115,7 @@ class _Scope:
         added = np.zeros(groups.num_rows, np.bool_)
         added[parents.filter(pc.is_in(times.flatten(), pa.array(adding, pa.string()))).to_numpy()] = True
         if subject.index is not None and subject.index.needs_lookup:
-            # A write folds the rows of a key: that it wrote several says that it found so many file groups with it.
+            # A write folds the rows of a key. If it wrote several, it found as many file groups with the key.
             copies = pc.equal(groups.column(f"{_GROUP}_count_distinct"), groups.column(f"{COMMIT_TIME}_count"))
             one_write = pc.equal(pc.list_value_length(times), 1)
             added |= pc.and_(copies, one_write).to_numpy(zero_copy_only=False)
@@ -136,7 +128,7 @@ class _Scope:
                 subject.findings.add(check, what, file=self.partition)
 
     def _adds(self, time: str | None) -> bool:
-        """Return whether a write adds rows without looking, or may have done so."""
+        """Return whether a write may have added rows without looking their keys up."""
         if self.subject.config.generates_keys or time is None:
             return True
         operation = self.subject.said.operations.get(time, "").removesuffix("_PREPPED")
@@ -144,7 +136,6 @@ class _Scope:
 
 
 def _of_keys(batches: Iterable[pa.RecordBatch], hashes: Hashes) -> list[pa.Table]:
-    """Return the rows whose keys have one of some hashes."""
     found = []
     for rows in batches:
         wanted = np.isin(hash64(rows.column(RECORD_KEY)), hashes)

@@ -1,4 +1,4 @@
-"""Data files held against the instants that should have made them."""
+"""Data files held against the instants that name them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .subject import Subject
 
 
 def check_files(subject: Subject) -> None:
-    """Look for files that are missing, that nobody should have left, and that are not what their write says."""
+    """Look for files that are missing, that no writer should have left, and that are not what their write says."""
     replacements = [one for one in subject.archived if one.action == "replacecommit"]
     on_timeline = {one.identity for one in subject.timeline.instants}
     writes = [one for one in subject.archived if one.is_write and one.identity not in on_timeline]
@@ -61,12 +61,12 @@ def _data_files(subject: Subject) -> Iterator[FileInfo]:
 
 @dataclass(frozen=True, slots=True)
 class _Replaced:
-    """File groups that archived replacecommits took away: partition and file id, with the time of each."""
+    """File groups that archived replacecommits replaced: partition and file id, with the replacecommit's time."""
 
     times: Mapping[tuple[str, str], str]
 
     def by(self, info: FileInfo) -> str | None:
-        """Return the replacecommit that took a file away; None where none did."""
+        """Return the time of the replacecommit that replaced a file; None where none did."""
         folder, name = split(info.path)
         parsed = parse_data_name(name)
         time = None if parsed is None else self.times.get((folder, parsed.file_id))
@@ -74,7 +74,7 @@ class _Replaced:
 
 
 def _returned(subject: Subject, archived: set[str]) -> _Replaced:
-    """Return what only archived replacecommits replaced, so that readers do not know of it any more."""
+    """Return what only archived replacecommits replaced: readers no longer know that it is replaced."""
     active = {one.requested_time for one in subject.timeline.writes}
     gone: dict[tuple[str, str], str] = {}
     for instant, groups in subject.said.written.replaced_by.items():
@@ -126,7 +126,7 @@ def _check_file(subject: Subject, info: FileInfo, rolled_back: Mapping[str, str]
 
 
 def _tell(subject: Subject, check: Check, info: FileInfo, what: str) -> None:
-    """Tell of a file that is still there: what was listed a moment ago may have been rolled back rightly since."""
+    """Report a file if it is still there: a writer may have rolled it back since the listing."""
     if subject.storage.exists(info.path):
         subject.findings.add(check, f"{info.path} {what}.", file=info.path, instant=instant_of(info))
 
@@ -150,7 +150,7 @@ def _check_lost(subject: Subject) -> None:
 
 
 def _cleaned(subject: Subject) -> frozenset[str]:
-    """Return the paths of what cleans took that are still on the timeline."""
+    """Return the paths of the files that cleans on the timeline took."""
     taken: set[str] = set()
     for one in subject.timeline.instants:
         if one.action == "clean":
@@ -165,7 +165,7 @@ def _cleaned(subject: Subject) -> frozenset[str]:
 
 
 def _check_buckets(subject: Subject) -> None:
-    """A bucket of a partition is one file group, and every file group is a bucket's."""
+    """A bucket of a partition has one file group, and every file group belongs to a bucket."""
     recorded = None if subject.told is not None else recorded_buckets(subject.storage)
     if recorded is not None:
         kind, path = recorded

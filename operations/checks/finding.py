@@ -1,4 +1,4 @@
-"""What is wrong with a table, as values: which sickness, where, and what to do about it."""
+"""Findings: what is wrong with a table, where, and how to mend it."""
 
 from __future__ import annotations
 
@@ -31,12 +31,8 @@ FINDINGS_SCHEMA = pa.schema(
 class Check:
     """One way in which a table can be wrong.
 
-    Attributes:
-        code: Names it.
-        meaning: What it is, for the documentation.
-        cure: What to do about it.
-        severity: ``error`` where rows are wrong, missing or in danger, or an engine cannot read or write; else
-            ``warning``.
+    Its severity is ``error`` where rows are wrong, missing or in danger, or an engine cannot read or write; else
+    ``warning``.
     """
 
     code: str
@@ -47,14 +43,7 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is wrong with a table.
-
-    Attributes:
-        check: Its kind.
-        what: A sentence that names what is concerned.
-        file: Relative to the table's root; empty where it is about no single file.
-        instant: Requested time; empty where it is about no single instant.
-    """
+    """One thing that is wrong with a table; ``file`` and ``instant`` are empty where no single file or instant is."""
 
     check: Check
     what: str
@@ -63,11 +52,9 @@ class Finding:
 
 
 class Findings:
-    """Collects what checks find in one table, those of several threads among them.
+    """Collects what checks find in one table; several threads may add.
 
-    Attributes:
-        storage: Rooted at the table.
-        stale_s: After how many seconds something that broke off is reported; a writer may be at work on it before.
+    ``stale_s``: after how many seconds the checks report what broke off. Before, a writer may be at work on it.
     """
 
     def __init__(self, storage: Storage, stale_s: float) -> None:
@@ -76,18 +63,17 @@ class Findings:
         self._found: list[Finding] = []
 
     def is_old(self, modified: float | None) -> bool:
-        """Return whether a file was not touched for so long that no writer seems to be at work on it."""
+        """Return whether a file has not changed for so long that no writer seems to be at work on it."""
         return modified is not None and self.storage.now() - modified > self.stale_s
 
     def add(self, check: Check, what: str, *, file: str = "", instant: str = "") -> None:
-        """Tell of one thing that is wrong."""
         self._found.append(Finding(check, one_line(what), file, instant))
 
     @contextmanager
     def turning(self, check: Check, *, file: str = "", instant: str = "") -> Iterator[None]:
-        """Make a finding of whatever is raised inside, and go on behind it.
+        """Turn any error that is raised inside into a finding.
 
-        What is looked at was written by anybody, and damaged bytes make parsers fail in every way that Python knows.
+        Any program may have written the bytes, and damaged bytes make parsers fail in every way that Python knows.
         """
         try:
             yield
@@ -99,7 +85,7 @@ class Findings:
             self.add(check, what, file=file, instant=instant)
 
     def table(self) -> pa.Table:
-        """Return everything that was found, errors first, as `FINDINGS_SCHEMA` says."""
+        """Return all findings, errors first, by `FINDINGS_SCHEMA`."""
         ordered = sorted(
             set(self._found),
             key=lambda one: (one.check.severity, one.check.code, one.file, one.instant, one.what),

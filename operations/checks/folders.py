@@ -1,4 +1,4 @@
-"""A table's folders: which are partitions, and whether everything in them belongs there."""
+"""A table's folders: which of them are partitions, and which files do not belong there."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from ...table.files.partitions import METAFILE, metafile_of, parse_partition_met
 from .check_catalogue import LINK, METAFILE_CORRUPT, NESTED_PARTITION, NO_METAFILE, STRANGE_FILE
 from .subject import Subject
 
-# Of partitions whose metafiles are base files of their own.
+# Apache Hudi can write a metafile as a base file.
 _METAFILES = (METAFILE, f"{METAFILE}.parquet", f"{METAFILE}.orc")
 
 
 def check_folders(subject: Subject) -> None:
-    """Look for rows in folders that are no partition, for partitions in partitions, and for what is no data file."""
+    """Look for data files outside partitions, for nested partitions, and for files that are no data files."""
     findings, folders = subject.findings, subject.folders
     for link in folders.links:
         findings.add(LINK, f"{link} is a symbolic link.", file=link)
@@ -39,7 +39,7 @@ def check_folders(subject: Subject) -> None:
 
 
 def instant_of(info: FileInfo) -> str:
-    """Return the instant in a data file's name; empty where it is none."""
+    """Return the instant in a data file's name; empty where the file is no data file."""
     name = split(info.path)[1]
     parsed = parse_data_name(name)
     return "" if parsed is None else parsed.instant_time

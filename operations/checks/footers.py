@@ -33,12 +33,12 @@ from .subject import Subject
 BLOOM = b"org.apache.hudi.bloomfilter"
 _BLOOM_TYPE = b"hoodie_bloom_filter_type_code"
 _AVRO_SCHEMA = b"parquet.avro.schema"
-# From here on Java's order of characters differs from that of their bytes.
+# From this character on, Java's order of characters differs from the order of their UTF-8 bytes.
 _FIRST_SURROGATE = "\ud800"
 
 
 def check_footers(subject: Subject) -> None:
-    """Look into the footer of every base file of a completed write, older slices included."""
+    """Check the footer of every base file of a completed write, older slices included."""
     schema: pa.Schema | None = None
     with subject.findings.turning(NOT_CHECKED):
         schema = latest_schema(subject.config, subject.timeline)
@@ -48,7 +48,7 @@ def check_footers(subject: Subject) -> None:
 
 
 def differs(said: str, found: str) -> bool:
-    """Return whether a bound of record keys is another one, in Java's order of strings as in that of bytes."""
+    """Return whether a footer's bound of record keys is wrong, by Java's order of strings as by that of bytes."""
     return said != found and max(said, default="") < _FIRST_SURROGATE and max(found, default="") < _FIRST_SURROGATE
 
 
@@ -95,16 +95,12 @@ def _check_key_values(subject: Subject, file: BaseFile, footer: Mapping[bytes, b
 
 @lru_cache(maxsize=256)
 def _parse(text: bytes) -> pa.Schema:
-    """Return an Avro schema's columns; most files of a table have the same."""
+    """Return an Avro schema's columns; cached, as most files of a table have the same schema."""
     return arrow_schema(text.decode(), "a base file")
 
 
 def _check_bloom(footer: Mapping[bytes, bytes]) -> None:
-    """Take a filter apart, and hold it against what else the footer says of it.
-
-    Raises:
-        ValueError: Readers cannot use it, or it is not what was written.
-    """
+    """Raise ValueError where readers cannot use a bloom filter, or where its bytes are not those written."""
     text, code, known = footer[BLOOM], footer.get(_BLOOM_TYPE), footer.get(FILTER_CHECKSUM.encode())
     if known is not None and known != checksum(text):
         raise ValueError("it is not what its checksum is of")
@@ -115,7 +111,7 @@ def _check_bloom(footer: Mapping[bytes, bytes]) -> None:
 
 
 def _bounds_in_statistics(reader: BaseFileReader) -> tuple[str, str] | None:
-    """Return the least and the greatest record key by the statistics of row groups; None where some have none."""
+    """Return the least and the greatest record key by the row groups' statistics; None where a group has none."""
     metadata: Any = reader.parquet.metadata
     rows = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
     known = [one for one, count in zip(text_bounds(reader.parquet, RECORD_KEY), rows, strict=True) if count]
@@ -128,7 +124,7 @@ def _bounds_in_statistics(reader: BaseFileReader) -> tuple[str, str] | None:
 def check_bounds(
     subject: Subject, file: BaseFile, footer: Mapping[bytes, bytes], bounds: tuple[str, str] | None
 ) -> None:
-    """Hold the bounds of record keys in a footer against the keys."""
+    """Hold the record keys' bounds in a footer against the keys."""
     said = [footer.get(name.encode()) for name in (MIN_KEY, MAX_KEY)]
     if (said[0] is None) is not (said[1] is None):
         what = f"{file.path} has one of {MIN_KEY} and {MAX_KEY} in its footer."

@@ -1,4 +1,4 @@
-"""The names on a timeline: what they say of times and states, each by itself and beside the others."""
+"""The file names of a timeline: their times and states, each by itself and beside the others."""
 
 from __future__ import annotations
 
@@ -24,17 +24,16 @@ from .check_catalogue import (
 from .finding import Findings
 from .subject import Subject, called
 
-# A zone of its own lies up to 26 hours from another.
+# Two time zones lie up to 26 hours apart.
 _AHEAD_S = {"UTC": 3600.0, "LOCAL": 27 * 3600.0}
 _MADE_BY_JAVA = re.compile(r".+\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SAVEPOINT = "savepoint"
 
 
 def list_states(instants: InstantFiles, findings: Findings) -> tuple[Instant, ...]:
-    """Return each state of an instant that has a file on the timeline, and tell of files that are none.
+    """Return each state of an instant that has a file on the timeline; report files that are no instants.
 
-    Raises:
-        StorageError: The store cannot be reached.
+    Raises StorageError where the store cannot be reached.
     """
     layout = instants.layout
     content = instants.storage.look(layout.folder)
@@ -53,7 +52,6 @@ def list_states(instants: InstantFiles, findings: Findings) -> tuple[Instant, ..
 
 
 def check_instants(subject: Subject) -> None:
-    """Look for times of no meaning, instants out of order, and states that contradict each other."""
     _check_times(subject)
     _check_order(subject)
     _check_twins(subject)
@@ -78,7 +76,7 @@ def _check_times(subject: Subject) -> None:
 
 
 def _check_order(subject: Subject) -> None:
-    """Completion times are the cursor of incremental queries, so that each has to be later than what it follows."""
+    """Completion times are the cursor of incremental queries, so each has to be later than its instant's request."""
     at: dict[str, Instant] = {}
     for one in subject.timeline.completed:
         time = one.completion_time
@@ -118,7 +116,7 @@ def _check_twins(subject: Subject) -> None:
 
 
 def _check_states(subject: Subject) -> None:
-    """A requested file comes before an inflight one, but for savepoints, which have none."""
+    """A requested file precedes an inflight file, except for savepoints, which have no requested file."""
     requested = {(one.requested_time, one.group) for one in subject.states if one.state == State.REQUESTED}
     for one in subject.timeline.pending:
         begun = one.state == State.INFLIGHT and one.action != _SAVEPOINT

@@ -1,4 +1,4 @@
-"""What lies about: left-overs of instants, old locks, checksums of other bytes, a metadata table out of date."""
+"""Left-overs of instants, old locks, checksums of other bytes, and an outdated metadata table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _CHUNK = 1 << 22
 
 
 def check_left_overs(subject: Subject) -> None:
-    """Look for what writers that are gone left for one another."""
+    """Look for what writers that have ended did not delete."""
     pending = {one.requested_time for one in subject.timeline.pending}
     places = {
         "markers": (markers.ROOT, subject.storage.look(markers.ROOT).folders),
@@ -76,7 +76,7 @@ def _check_checksum(subject: Subject, path: str) -> None:
 
 
 def _fits(storage: Storage, path: str, sums: bytes) -> bool:
-    """Return whether a file has the checksums of ``ChecksumFileSystem``: a CRC-32 of each so many bytes."""
+    """Return whether a file has the checksums of ``ChecksumFileSystem``: a CRC-32 for every ``size`` bytes."""
     size = int.from_bytes(sums[4:8], "big")
     if not sums.startswith(_MAGIC) or size < 1:
         return False
@@ -96,7 +96,7 @@ def _fits(storage: Storage, path: str, sums: bytes) -> bool:
 
 
 def check_metadata(subject: Subject) -> None:
-    """Look whether a metadata table that readers trust knows of every completed write."""
+    """Look for completed writes that are missing from the metadata table."""
     named = subject.config.metadata_partitions
     if not named:
         return

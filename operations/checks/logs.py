@@ -1,4 +1,4 @@
-"""Log files: whether their blocks are whole, and whether the compactions that are to merge them name the right ones."""
+"""Log files: whether their blocks are whole, and whether pending compactions name the right log files."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from .subject import Subject, called, shown
 
 
 def check_logs(subject: Subject) -> None:
-    """Look at the blocks of every log file of a completed write, older slices included, and at compactions to come."""
+    """Check the blocks of each log file of a completed write, older slices included, and the pending compactions."""
     listed = (log_file(info.path, info.size) for files in subject.folders.partitions.values() for info in files)
     wanted = [file for file in listed if file is not None and subject.is_complete(file.instant_time)]
     for_each(subject.storage, lambda file: _check_blocks(subject, file), wanted)
@@ -71,7 +71,7 @@ def _check_blocks(subject: Subject, file: LogFile) -> None:
 
 
 def _lost(subject: Subject, file: LogFile) -> str:
-    """Return in words what a log file lacks of what its instant states; empty where readers take the file."""
+    """Describe what a log file lacks of what its instant states; empty where readers accept the file."""
     try:
         for _ in read_log(subject.storage, file):
             pass
@@ -81,7 +81,7 @@ def _lost(subject: Subject, file: LogFile) -> str:
 
 
 def _check_plan(subject: Subject, compaction: Instant, slices: dict[FileGroupId, FileSlice]) -> None:
-    """Hold what a compaction is going to merge against the slices as they stood when it was asked for."""
+    """Hold the files that a compaction is going to merge against the slices as of its requested time."""
     plan = subject.timeline.files.read_compaction_plan(compaction)
     completed_at = CompletionTimes(subject.timeline)
     for one in plan.operations if plan is not None else ():
@@ -97,7 +97,7 @@ def _check_plan(subject: Subject, compaction: Instant, slices: dict[FileGroupId,
             what = f"The {called(compaction)} names {group}, which the table does not have."
             subject.tell(PLAN_MISFIT, compaction, what)
         if compaction.action == LOG_COMPACTION:
-            # What it does not fit any more it passes over.
+            # A log compaction skips the file groups that its plan no longer fits.
             continue
         if file_slice is None or file_slice.base_time >= compaction.requested_time:
             continue
@@ -106,13 +106,13 @@ def _check_plan(subject: Subject, compaction: Instant, slices: dict[FileGroupId,
         wrong = due ^ {path for path in planned if path not in gone}
         if wrong:
             what = (
-                f"The compaction {compaction.requested_time} and the table do not agree on what {group} was made up "
-                f"of when it was asked for: {shown(wrong)}."
+                f"The compaction {compaction.requested_time} and the table do not agree on which files {group} had "
+                f"at the compaction's requested time: {shown(wrong)}."
             )
             subject.tell(PLAN_MISFIT, compaction, what)
 
 
 def _names(operation: CompactionOperation) -> list[str]:
-    """Return the names of the files that an operation merges; plans of old releases have paths."""
+    """Return the names of the files that an operation merges. Plans of old releases hold paths."""
     paths = (operation.data_file_path, *operation.delta_file_paths)
     return [path.rpartition("/")[2] for path in paths if path]

@@ -1,4 +1,4 @@
-"""What is not finished: writes, table services, and decisions that nobody has carried out."""
+"""Pending writes, pending table services, and decisions that no writer has carried out."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .check_catalogue import (
 from .subject import Subject, called
 
 _WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
-# In whose way a pending service is.
+# What a pending service holds up.
 _IN_THE_WAY = {
     "clean": "the next clean carries it out before it plans its own",
     "rollback": "the next write of Apache Hudi carries it out, even where its victim is complete",
@@ -43,7 +43,7 @@ _IN_THE_WAY = {
 
 
 def check_pending(subject: Subject) -> None:
-    """Look for what broke off, and for plans that would do harm were they carried out."""
+    """Look for what broke off, and for plans that would do harm if an engine carried them out."""
     for one in subject.timeline.pending:
         with subject.turning(TORN_INSTANT, one):
             if subject.in_archive(one):
@@ -54,7 +54,7 @@ def check_pending(subject: Subject) -> None:
             elif one.action in _WRITES:
                 _check_write(subject, one)
             elif subject.findings.is_old(_touched(subject, one)):
-                what = f"The {called(one)} is pending: {_IN_THE_WAY.get(one.action, 'nobody waits for it')}."
+                what = f"The {called(one)} is pending: {_IN_THE_WAY.get(one.action, 'nothing waits for it')}."
                 subject.tell(PENDING_SERVICE, one, what)
     _check_claims(subject)
     _check_cleans(subject)
@@ -64,7 +64,7 @@ def check_pending(subject: Subject) -> None:
 
 
 def kept_by_savepoints(subject: Subject) -> dict[str, str]:
-    """Return the files that completed savepoints keep, by path, each with the savepoint's time."""
+    """Return the paths of the files that completed savepoints keep, each with the savepoint's time."""
     kept: dict[str, str] = {}
     for one in subject.timeline.completed:
         if one.action == "savepoint":
@@ -81,14 +81,14 @@ def _touched(subject: Subject, instant: Instant) -> float | None:
 
 
 def _check_write(subject: Subject, instant: Instant) -> None:
-    """Tell of a pending write whose writer is dead, and of one of which nobody can tell for long."""
+    """Report a pending write whose writer is dead, or has shown no sign of life for long."""
     try:
         suspect = owner.Suspect(
             subject.timeline.files, instant, Patience(), subject.storage.now(), subject.config.timezone
         )
         found = suspect.judge(may_wait=False)
     except UnsupportedTableError:
-        # Whether its writer lives, a newer release can tell.
+        # Only a newer release can tell whether its writer lives.
         return
     if found.alive and not subject.findings.is_old(_touched(subject, instant) if found.beat is None else found.beat):
         return
@@ -98,7 +98,7 @@ def _check_write(subject: Subject, instant: Instant) -> None:
 
 
 def _check_claims(subject: Subject) -> None:
-    """Look for file groups that two pending services want, and for those of a plan that are replaced by now."""
+    """Look for file groups that two pending services want, and for replaced file groups in a clustering's plan."""
     replaced = subject.said.written.replaced
     claims: dict[FileGroupId, Instant] = {}
     for one in subject.timeline.pending:
@@ -126,7 +126,7 @@ def _claimed(record: Mapping[str, Any]) -> Iterator[FileGroupId]:
 
 
 def _check_cleans(subject: Subject) -> None:
-    """A pending clean will be carried out as it stands, whoever planned it."""
+    """Every engine carries a pending clean out exactly as planned, without looking at the table again."""
     cleans = [one for one in subject.timeline.pending if one.action == "clean"]
     if not cleans:
         return
@@ -151,7 +151,7 @@ def _check_rollbacks(subject: Subject) -> None:
         with subject.turning(TORN_INSTANT, one):
             for victim in read_record(subject.timeline, one).get("commitsRollback") or ():
                 found = subject.timeline.find(victim)
-                # A compaction or clustering goes back to requested, and may have been carried out again since.
+                # A rolled-back compaction or clustering is requested again, and may have completed since.
                 done_again = found is not None and found.visible_since > one.visible_since
                 if found is not None and not done_again and (found.state == State.COMPLETED or found.action in _WRITES):
                     what = f"The {called(one)} is complete, and the {called(found)} is still on the timeline."
@@ -181,10 +181,10 @@ def _check_decision(subject: Subject) -> None:
         data = subject.storage.read(path)
         found = Decision.parse(data)
         if decisions.format_of(data) > formats.DECISION:
-            # Whether it is carried out, a newer release can tell.
+            # Only a newer release can tell whether this decision is carried out.
             return
         if found is None:
-            subject.findings.add(DECISION_OPEN, f"{path} is not whole, and binds nobody.", file=path)
+            subject.findings.add(DECISION_OPEN, f"{path} is not whole, so that no writer follows it.", file=path)
         elif found.kind == DecisionKind.MAKE and found.instant.state == State.COMPLETED:
             group = (found.instant.requested_time, found.instant.group)
             if any((one.requested_time, one.group) == group for one in subject.timeline.pending):

@@ -1,4 +1,4 @@
-"""What ``hoodie.properties`` says, and what it should."""
+"""The checks of ``hoodie.properties``."""
 
 from __future__ import annotations
 
@@ -25,12 +25,9 @@ from .subject import Subject, shown
 
 
 def load(findings: Findings) -> TableConfig | None:
-    """Return a table's properties, those of the backup where nothing else is left; None where none can be used.
+    """Return a table's properties, from the backup if need be; None where neither file can be used.
 
-    Raises:
-        TableNotFoundError: There is no table.
-        NotATableError: The path holds something else.
-        StorageError: The store cannot be reached.
+    Raises TableNotFoundError, NotATableError, and StorageError.
     """
     storage = findings.storage
     try:
@@ -49,7 +46,9 @@ def load(findings: Findings) -> TableConfig | None:
         findings.add(PROPERTIES_UNUSABLE, f"{error.what} Nothing else was checked.", file=PROPERTIES_PATH)
         return None
     if findings.is_old(storage.modified(BACKUP_PATH)):
-        findings.add(PROPERTIES_BACKUP, f"{BACKUP_PATH} is left of a change that broke off.", file=BACKUP_PATH)
+        findings.add(
+            PROPERTIES_BACKUP, f"{BACKUP_PATH} is there because a change of the properties broke off.", file=BACKUP_PATH
+        )
     with findings.turning(PROPERTIES_UNUSABLE, file=PROPERTIES_PATH):
         try:
             TableConfig.parse(storage.read(PROPERTIES_PATH, MOST_OF_PROPERTIES), storage.uri(PROPERTIES_PATH))
@@ -63,7 +62,7 @@ def load(findings: Findings) -> TableConfig | None:
 
 
 def is_known(config: TableConfig, findings: Findings) -> bool:
-    """Return whether the table's version is one whose timeline can be checked, and tell of what cannot be."""
+    """Return whether pyhudi can check the timeline of the table's version; report what it cannot check."""
     try:
         format_of(config)
     except PyHudiError as error:

@@ -1,4 +1,4 @@
-"""The rows of the newest file slices: whether they are where they belong, and say so."""
+"""The rows of the newest file slices: whether they are where they belong, and name the right file and partition."""
 
 from __future__ import annotations
 
@@ -39,12 +39,11 @@ from .logs import data_blocks
 from .subject import Subject
 
 COMMIT_TIME = "_hoodie_commit_time"
-# By which Apache Hudi spells keys or paths in ways of their own.
+# With these properties Apache Hudi spells keys or paths differently.
 _SPELT_OTHERWISE = (key.CONSISTENT_TIMESTAMPS, key.SLASH_DATES)
 
 
 def check_rows(subject: Subject) -> None:
-    """Read every row of the newest file slices, each file by itself."""
     config = subject.config
     keys: KeyGenerator | None = None
     with subject.findings.turning(NOT_CHECKED):
@@ -62,7 +61,7 @@ def check_rows(subject: Subject) -> None:
         if newest.base is not None:
             _Rows(subject, newest, newest.base, newest.base.name, keys).check_base(newest.base)
         for log in newest.logs:
-            # Rows of log files name the file group alone.
+            # Rows of log files carry the file group's id in place of a file name.
             _Rows(subject, newest, log, newest.file_id, keys).check_log(log)
 
     for_each(subject.storage, check, subject.live)
@@ -73,13 +72,9 @@ class _Rows:
     """The rows of one file of a slice, held against where they are.
 
     Attributes:
-        subject: The table.
-        slice: The slice.
-        file: The file.
-        own_name: What the rows have to call it.
-        keys: What makes record keys and partition paths of rows; None where that is not held against them.
-        wrong: How many rows are wrong, by what is wrong with them.
-        first: What was found first, likewise.
+        own_name: The file name that the rows have to carry.
+        keys: Makes record keys and partition paths of the rows; None where they cannot be checked.
+        first: The first wrong value of each check, with what is wrong.
     """
 
     subject: Subject
@@ -91,7 +86,7 @@ class _Rows:
     first: dict[Check, str] = field(default_factory=dict)
 
     def check_base(self, file: BaseFile) -> None:
-        """Look at the rows of a base file, and at what its footer says of their keys."""
+        """Check the rows of a base file, and the bounds and the bloom filter of its footer."""
         bounds: list[tuple[str, str]] = []
         with self.subject.unreadable(file.path, file.instant_time):
             with BaseFileReader(self.subject.storage, file.path) as reader:
@@ -114,7 +109,6 @@ class _Rows:
         self._report()
 
     def check_log(self, file: LogFile) -> None:
-        """Look at the rows and deletes of a log file."""
         with self.subject.unreadable(file.path, file.instant_time):
             for block in data_blocks(self.subject, file):
                 if block.type == BlockType.DELETE:
@@ -125,7 +119,6 @@ class _Rows:
         self._report()
 
     def _count(self, check: Check, wrong: Mask, found: pa.Array, wanted: str) -> None:
-        """Count the rows that are wrong in one way."""
         positions = np.flatnonzero(wrong)
         if len(positions):
             value = found[int(positions[0])].as_py()  # one value, to be named
@@ -133,13 +126,12 @@ class _Rows:
             self.first.setdefault(check, f"{value!r} {wanted}")
 
     def _report(self) -> None:
-        """Report everything that is wrong with them, once a sickness."""
         for check, count in self.wrong.items():
             what = f"{self.file.path} has {count} rows that are wrong; of the first {self.first[check]}."
             self.subject.tell(check, self.file, what)
 
     def _check(self, rows: pa.RecordBatch, *, whole: bool = True) -> None:
-        """Look at some rows; those that are not whole lack columns that did not change."""
+        """Check rows; those of partial log blocks (``whole`` is False) lack the columns that did not change."""
         self._check_meta(rows)
         stored = plain(rows.column(RECORD_KEY))
         if stored.null_count:
@@ -150,7 +142,6 @@ class _Rows:
             self._check_made(rows, self.keys)
 
     def _check_buckets(self, stored: pa.Array) -> None:
-        """Look whether record keys belong to the slice's bucket."""
         index, group = self.subject.index, self.slice.group
         if isinstance(index, BucketIndex) and index.number_of(group) is not None:
             misplaced = np.zeros(len(stored), np.bool_)
@@ -164,13 +155,13 @@ class _Rows:
         ):
             values = plain(rows.column(column))
             wrong = ~mask(pc.equal(values, right))
-            self._count(check, wrong, values, f"stands in {column}, and {right!r} is right")
+            self._count(check, wrong, values, f"is in {column}, where {right!r} is right")
         times = plain(rows.column(COMMIT_TIME))
         known = pc.unique(times).to_pylist()  # O(instants)
         strange = [time for time in known if not self._may_have_written(time)]
         if strange:
             wrong = mask(pc.is_in(times, pa.array(strange, pa.string())))
-            wanted = f"stands in {COMMIT_TIME}, which is no completed instant before {self.file.instant_time}"
+            wanted = f"is in {COMMIT_TIME}, and is no completed instant before {self.file.instant_time}"
             self._count(COMMIT_TIME_COLUMN, wrong, times, wanted)
 
     def _may_have_written(self, time: str | None) -> bool:
@@ -179,7 +170,7 @@ class _Rows:
         return self.subject.is_complete(time) or self.subject.timeline.is_committed(time)
 
     def _check_made(self, rows: pa.RecordBatch, keys: KeyGenerator) -> None:
-        """Hold what the key generator makes of rows against where they are."""
+        """Hold the record keys and partition paths that the key generator makes against those stored."""
         subject = self.subject
         try:
             if not subject.config.generates_keys:
@@ -187,7 +178,7 @@ class _Rows:
                 wrong = mask(pc.not_equal(stored, made))
                 self._count(KEY_MISMATCH, wrong, stored, "is another record key than its columns make")
             paths = keys.partition_paths(rows).cast(pa.string())
-            # Where keys are unique in the whole table, a row may have stayed in the partition in which its key was.
+            # With a global index, a row may stay in the partition that held its key before.
             strays = mask(pc.not_equal(paths, self.slice.partition_path)) & (
                 subject.index is None or not subject.index.is_global
             )
@@ -200,6 +191,6 @@ class _Rows:
 
 
 def _batches(reader: BaseFileReader) -> Iterator[pa.RecordBatch]:
-    """Yield all columns of a file's rows, so that every page is read; none of one without meta columns."""
+    """Yield all columns of a file's rows, so that every page is read; nothing for a file without meta columns."""
     columns = canonical(reader.parquet.schema_arrow)
     return reader.batches(columns) if set(META_COLUMNS) <= set(columns.names) else iter(())

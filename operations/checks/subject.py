@@ -1,4 +1,4 @@
-"""The table that is checked, looked at once: its folders, its instants, what is archived, what completed writes say."""
+"""The table that is checked, read once: folders, instants, archived instants, and what completed writes say."""
 
 from __future__ import annotations
 
@@ -29,12 +29,11 @@ META_FOLDER = ".hoodie"
 
 @dataclass(frozen=True, slots=True)
 class Folders:
-    """What one walk through a table's folders found, Hudi's own left out.
+    """What one walk through a table's folders found, without ``.hoodie``.
 
     Attributes:
-        partitions: The files of each partition that readers see, by its path.
-        nested: Partitions that lie inside another one, each with the outer one.
-        plain: The files of the folders that are no partition and have any.
+        nested: Partitions inside a partition, each with the outer partition; readers do not see them.
+        plain: The files of the folders that are no partitions and have files.
         links: Paths of symbolic links.
     """
 
@@ -49,9 +48,8 @@ class NamedFile:
     """What a completed write says of one data file.
 
     Attributes:
-        instant: The write's requested time.
-        size: Bytes; 0 where it does not say.
-        rows: How many; None where it does not say, as of log files.
+        size: Bytes; 0 where the write does not say.
+        rows: None where the write does not say, as of log files.
         log: What it states about a log file; None where it states nothing, and of other files.
     """
 
@@ -63,13 +61,12 @@ class NamedFile:
 
 @dataclass(slots=True)
 class Said:
-    """What the completed writes say that could be parsed; it grows as they are read, some at a time.
+    """What the completed writes say that could be parsed; it grows as batches of writes are read.
 
     Attributes:
         files: The data files that they name, by path.
-        written: The newest file of each file group, and what was replaced.
-        silent: Requested times of those that cannot be parsed, of whose files nothing is known.
-        operations: What each did, by its requested time.
+        silent: Requested times of writes that cannot be parsed, of whose files nothing is known.
+        operations: Each write's operation, by its requested time.
         given_up: The damaged log files that repairs gave up.
     """
 
@@ -85,13 +82,10 @@ class Subject:
     """A table under examination.
 
     Attributes:
-        table: The table.
-        findings: Where every check puts what it finds.
-        folders: Its folders, listed before its timeline was.
+        folders: Listed before the timeline was.
         states: Each state of an instant that has a file on the timeline.
-        timeline: The newest of them.
+        timeline: The newest state of each instant.
         archived: The instants of the archive that could be read.
-        said: What its completed writes say.
         deep: Whether rows are read.
     """
 
@@ -113,16 +107,13 @@ class Subject:
 
     @property
     def storage(self) -> Storage:
-        """The table's store."""
         return self.table.storage
 
     @property
     def config(self) -> TableConfig:
-        """The table's properties."""
         return self.table.config
 
     def path(self, instant: Instant) -> str:
-        """Return where the file of an instant's state is."""
         return self.timeline.files.path(instant)
 
     def is_archived(self, requested_time: str) -> bool:
@@ -134,36 +125,32 @@ class Subject:
         return instant.identity in self._archived
 
     def is_complete(self, requested_time: str) -> bool:
-        """Return whether a write completed, as far as timeline and archive tell."""
         found = self.timeline.find(requested_time)
         on_timeline = found is not None and found.is_write and found.state == State.COMPLETED
         return on_timeline or self.is_archived(requested_time)
 
     def is_there(self, path: str) -> bool:
-        """Return whether there is a file, which may have come since the folders were listed."""
+        """Return whether a file exists, which may be newer than the listing of the folders."""
         return path in self._listed or self.storage.exists(path)
 
     def tell(self, check: Check, about: Instant | DataFile, what: str) -> None:
-        """Tell of one thing that is wrong with an instant or a data file."""
         file, time = self._named(about)
         self.findings.add(check, what, file=file, instant=time)
 
     @contextmanager
     def turning(self, check: Check, about: Instant | DataFile) -> Iterator[None]:
-        """Make a finding of whatever is raised about an instant or a data file, and go on behind it."""
         file, time = self._named(about)
         with self.findings.turning(check, file=file, instant=time):
             yield
 
     def _named(self, about: Instant | DataFile) -> tuple[str, str]:
-        """Return the file that a finding is about, and the instant."""
         if isinstance(about, Instant):
             return self.timeline.files.path(about), about.requested_time
         return about.path, about.instant_time
 
     @contextmanager
     def unreadable(self, path: str, instant_time: str = "") -> Iterator[None]:
-        """Make a finding of what cannot be read of a data file or of a partition, and go on behind it."""
+        """Turn an error in reading a data file or a partition into a finding."""
         with self.findings.turning(FILE_CORRUPT, file=path, instant=instant_time):
             try:
                 yield
@@ -171,7 +158,7 @@ class Subject:
                 self.findings.add(NOT_CHECKED, error.what, file=path, instant=instant_time)
 
     def view(self) -> FileView:
-        """Return the file slices that readers see, going by the writes that could be parsed."""
+        """Return the file slices that readers see, by the writes that could be parsed."""
         return FileView(self.timeline, self.said.written, self.folders.partitions)
 
     @cached_property
@@ -180,7 +167,7 @@ class Subject:
 
     @cached_property
     def live(self) -> tuple[FileGroup, ...]:
-        """The live file groups of all partitions; asked for once all is read that completed writes say."""
+        """The live file groups of all partitions; valid only once every completed write has been parsed."""
         view = self.view()
         return tuple(
             group for partition in sorted(self.folders.partitions) for group in view.groups(partition).values()
@@ -188,7 +175,7 @@ class Subject:
 
     @cached_property
     def told(self) -> InferredIndex | None:
-        """What the file groups tell of the index; None where the table itself does."""
+        """The index by the file groups' names; None where the properties note the index."""
         return index_of_view(self.view(), sorted(self.folders.partitions)) if is_unnoted(self.config) else None
 
     @cached_property
@@ -202,11 +189,7 @@ class Subject:
 
 
 def walk(storage: Storage) -> Folders:
-    """Look into every folder of a table once.
-
-    Raises:
-        StorageError: The store cannot be reached.
-    """
+    """Visit every folder of a table once; raises StorageError where the store cannot be reached."""
     partitions: dict[str, tuple[FileInfo, ...]] = {}
     nested: dict[str, str] = {}
     plain: dict[str, tuple[FileInfo, ...]] = {}
@@ -231,12 +214,12 @@ def walk(storage: Storage) -> Folders:
 
 
 def called(instant: Instant) -> str:
-    """Return how a sentence calls an instant."""
+    """Return what a sentence calls an instant."""
     return f"{instant.action} {instant.requested_time}"
 
 
 def shown(paths: Iterable[str], most: int = 3) -> str:
-    """Return some paths for a sentence, and how many more there are."""
+    """Return up to ``most`` paths for a sentence, and how many more there are."""
     named = sorted(paths)
     more = len(named) - most
     return ", ".join(named[:most]) + (f" and {more} more" if more > 0 else "")
