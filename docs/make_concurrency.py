@@ -22,7 +22,7 @@ PAGE = Path(__file__).with_name("architecture.md")
 BEGIN, END = "<!-- concurrency: made by docs/make_concurrency.py -->\n", "<!-- /concurrency -->\n"
 
 VERDICTS = {
-    Verdict.GO_ON: "goes on",
+    Verdict.GO_ON: "continues",
     Verdict.GIVE_WAY: "gives way",
     Verdict.FINISH: "finishes theirs",
     Verdict.UNDO: "undoes theirs",
@@ -31,13 +31,13 @@ VERDICTS = {
 }
 
 WORDS = {
-    Shared.FILE_GROUP: "both change a file group, or mine changes one that theirs holds",
+    Shared.FILE_GROUP: "both change a file group, or mine changes a file group that theirs holds",
     Shared.BASE_FILE: "mine made a new base file of a file group that theirs merges",
     Shared.BUCKET: "each opened a file group for the same bucket",
     Shared.PARTITION: "mine replaces all of a partition that theirs changed or holds",
     Shared.NEW_KEY: "both added a record key, each to another file group",
     Shared.LOOKED_UP: "theirs may have taken or brought back keys that mine looked for",
-    Shared.COLUMNS: "one would take columns of the other away",
+    Shared.COLUMNS: "either would take columns of the other away",
     Shared.PROPERTIES: "both settle a property of the table, each in its way",
     Shared.ROOM: "new keys of mine would join a small file that theirs holds",
     Shared.BASIS: "theirs takes away what mine has merged, or adds to it",
@@ -49,7 +49,7 @@ WORDS = {
     Shared.TARGET: "theirs concerns the write that mine undoes, keeps or goes back to",
     Shared.LATER: "theirs was requested after that write",
     Shared.EARLIER: "theirs was requested before the first write of which mine retains all",
-    Shared.FILES: "one keeps or needs files that the other takes",
+    Shared.FILES: "either keeps or needs files that the other takes",
 }
 # Of one instant that asks: theirs, what is known of them, when they were requested, and what follows.
 Line = tuple[tuple[InstantKind, ...], tuple[Known, ...], tuple[Asked, ...], str]
