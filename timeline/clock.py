@@ -1,7 +1,7 @@
-"""Instant times: 17 digits of a table's own time zone, growing without exception.
+"""Instant times: 17 digits in the table's time zone, strictly increasing.
 
 Format as in Apache Hudi's ``HoodieInstantTimeGenerator``: ``yyyyMMddHHmmssSSS``, or 14 digits without milliseconds.
-How people spell the time of a query: ``HoodieSqlCommonUtils.formatQueryInstant``.
+Spellings of a query's time: ``HoodieSqlCommonUtils.formatQueryInstant``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ logger = logging.getLogger("pyhudi")
 _TIME = re.compile(r"(\d{4})(\d{2})(\d{2})(\d{2})(\d{2})(\d{2})(\d{3})?", re.ASCII)
 _MILLISECOND = timedelta(milliseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-# What Apache Hudi appends to a time that was kept in seconds.
+# Apache Hudi appends these to a time in seconds.
 _MISSING_MILLIS = "999"
 _MUCH_AHEAD_MS = 5 * 60 * 1000
 
@@ -30,30 +30,14 @@ _EPOCH_UNITS = {10: 1000, 13: 1}
 
 
 def format_time(epoch_ms: int, zone: str) -> str:
-    """Return an instant time of 17 digits.
-
-    Args:
-        epoch_ms: Milliseconds since 1970 in UTC.
-        zone: "UTC", "LOCAL" (this process's zone) or an IANA name.
-
-    Raises:
-        InvalidOptionError: There is no such zone.
-    """
+    """Return an instant time of 17 digits. ``zone`` is "UTC", "LOCAL" (this process's zone) or an IANA name."""
     return _text((_EPOCH + epoch_ms * _MILLISECOND).astimezone(_zone(zone)))
 
 
 def parse_time(text: str, zone: str) -> int:
-    """Return an instant time as milliseconds since 1970 in UTC.
+    """Return an instant time as epoch milliseconds; raises ValueError for any other text.
 
-    Of an hour that summer time repeats, the first is meant.
-
-    Args:
-        text: 17 digits, or 14.
-        zone: "UTC", "LOCAL" (this process's zone) or an IANA name.
-
-    Raises:
-        ValueError: The text is no such time.
-        InvalidOptionError: There is no such zone.
+    In an hour that summer time repeats, the time counts as the first.
     """
     found = _zone(zone)
     naive = _naive(text)
@@ -65,20 +49,13 @@ def parse_time(text: str, zone: str) -> int:
 
 
 def query_time(text: str, zone: str) -> str:
-    """Return the time that a query names as one that compares with instant times.
+    """Convert the time of a query to the form of instant times.
 
-    A date means its first moment. A time without milliseconds means the last moment of its second, while 14 digits stay
-    as they are and so come before every instant of their second; Apache Hudi reads both in this way. What is finer than
-    a millisecond is cut off, so that an instant of that very millisecond lies before the time.
-
-    Args:
-        text: ``yyyyMMddHHmmss[SSS]``, ``yyyy-MM-dd``, ``yyyy-MM-dd HH:mm:ss`` (or with a T) with up to nine digits of a
-            second and a zone (``Z``, ``+02:00``), or an epoch in 10 digits of seconds or 13 of milliseconds.
-        zone: The timeline's, which all of these are written in but an epoch and what names a zone itself.
-
-    Raises:
-        ValueError: The text is none of these, or the calendar has no such time.
-        InvalidOptionError: There is no such zone.
+    A date is its first moment. A time without milliseconds is the last moment of its second, while 14 digits stay as
+    they are and so come before every instant of their second, as in Apache Hudi. Digits finer than a millisecond are
+    cut off, so that an instant of that very millisecond lies before the time. Accepted: ``yyyyMMddHHmmss[SSS]``,
+    ``yyyy-MM-dd``, ``yyyy-MM-dd HH:mm:ss`` (or with a T) with up to nine digits of a second and a zone (``Z``,
+    ``+02:00``), or an epoch in 10 digits of seconds or 13 of milliseconds; anything else raises ValueError.
     """
     if text.isascii() and text.isdigit() and len(text) in _EPOCH_UNITS:
         return format_time(int(text) * _EPOCH_UNITS[len(text)], zone)
@@ -100,27 +77,17 @@ def query_time(text: str, zone: str) -> str:
 
 
 def next_time(now_ms: int, greatest: str | None, zone: str) -> str:
-    """Return a time for a new instant: now, or a millisecond after the greatest time that the timeline holds.
-
-    Args:
-        now_ms: Milliseconds since 1970 in UTC.
-        greatest: The timeline's greatest requested or completion time; None where it has none.
-        zone: "UTC", "LOCAL" (this process's zone) or an IANA name.
-
-    Raises:
-        CorruptInstantError: The greatest time lies ahead of now and is no time.
-        InvalidOptionError: There is no such zone.
-    """
+    """Return the time of a new instant: now, or a millisecond after the timeline's greatest time, if that is later."""
     now = format_time(now_ms, zone)
     if greatest is None or now > greatest:
         return now
     try:
-        # Counted on the zone's own clock face, on which an hour that summer time repeats could run backwards.
+        # Count on the zone's own clock face: across a repeated summer-time hour, UTC arithmetic could run backwards.
         following = _text(_naive(greatest) + _MILLISECOND)
         ahead_ms = parse_time(following, zone) - now_ms
     except (ValueError, OverflowError) as error:
         raise CorruptInstantError(
-            f"The timeline holds an instant of the time {greatest}, which no calendar knows and no new one can follow.",
+            f"The timeline holds an instant of the time {greatest}, which is no calendar time: no instant can follow it.",
             "Remove that instant's files from the timeline folder if nothing belongs to it.",
         ) from error
     if ahead_ms > _MUCH_AHEAD_MS:
@@ -135,16 +102,7 @@ def next_time(now_ms: int, greatest: str | None, zone: str) -> str:
 
 
 def free_time_before(time: str, taken: Collection[str]) -> str:
-    """Return the latest time before another one that is not taken, on the zone's own clock face.
-
-    Args:
-        time: Of 17 or 14 digits.
-        taken: Times that something else has.
-
-    Raises:
-        ValueError: The text is no time.
-        OverflowError: There is none.
-    """
+    """Return the latest free time before a time, on the zone's own clock face."""
     found = time
     while found == time or found in taken:
         found = _text(_naive(found) - _MILLISECOND)

@@ -1,7 +1,7 @@
-"""What stands inside of instants, and its encodings.
+"""The bodies of instants, and their encodings.
 
-``metadata.models`` is imported where it is first used: pydantic, which it brings along, is slow to import, and of the
-processes that Spark starts for a write, tasks need no models, and those of a first write open no instant.
+``metadata.models`` is imported at its first use: pydantic, which it needs, is slow to import. Of the processes that
+Spark starts for a write, tasks need no models, and those of a first write open no instant.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Models to bytes and back: Avro object containers of one record, uncompressed, as timeline layout 2 keeps them."""
+"""Models to bytes and back: uncompressed Avro object containers of one record, as timeline layout 2 keeps them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound="models.InstantModel")
 
-# The models, pydantic and fastavro are imported where an instant is opened, because they are slow to import: of the
-# processes that Spark starts for a write, the tasks need no models, and those of a first write open no instant.
+# Models, pydantic and fastavro are slow to import, so functions that open an instant import them. Of the processes that
+# Spark starts for a write, tasks need no models, and those of a first write open no instant.
 
 
 @cache
@@ -43,7 +43,7 @@ def _schemas() -> Mapping[type[models.InstantModel], dict[str, Any]]:
 
 @cache
 def _part(name: str, replaces: bool) -> Any:
-    """Return what is read of a completed write where the rest is not wanted, parsed."""
+    """Return the parsed schema of the fields that a partial read needs."""
     from fastavro import parse_schema  # noqa: PLC0415
 
     whole = schemas.REPLACE_COMMIT if replaces else schemas.COMMIT
@@ -54,7 +54,6 @@ def _part(name: str, replaces: bool) -> Any:
 
 
 def encode(model: models.InstantModel) -> bytes:
-    """Return the bytes that stand for a model on the timeline."""
     import fastavro  # noqa: PLC0415
 
     sink = pa.BufferOutputStream()
@@ -63,36 +62,17 @@ def encode(model: models.InstantModel) -> bytes:
 
 
 def decode(kind: type[M], data: bytes, where: str) -> M:
-    """Return the model that bytes stand for, read by the schema that they bring along.
-
-    Args:
-        kind: The model's class.
-        data: An Avro object container, by whatever writer.
-        where: The file, for the error.
-
-    Raises:
-        CorruptInstantError: The bytes are none, are damaged, or lack a field that has no default.
-    """
+    """Return the model of an Avro object container, read by the schema that the container brings along."""
     return _checked(kind, _record(data, where), where)
 
 
 def decode_summary(data: bytes, where: str, *, replaces: bool) -> models.CommitSummary:
-    """Return what the bytes of a completed write say beside its files; quick for large ones.
-
-    Raises:
-        CorruptInstantError: As in `decode`.
-    """
     from . import models  # noqa: PLC0415
 
     return _checked(models.CommitSummary, _record(data, where, _part("summary", replaces)), where)
 
 
 def decode_files(data: bytes, where: str, *, replaces: bool) -> CommitFiles:
-    """Return what the bytes of a completed write say of files alone; quick for large ones.
-
-    Raises:
-        CorruptInstantError: As in `decode`.
-    """
     record = _record(data, where, _part("files", replaces))
     return CommitFiles(
         record["partitionToWriteStats"] or {},
@@ -102,11 +82,6 @@ def decode_files(data: bytes, where: str, *, replaces: bool) -> CommitFiles:
 
 
 def decode_record(data: bytes, where: str) -> Mapping[str, Any]:
-    """Return the record that bytes hold, as it was written: with its nulls, whatever its schema.
-
-    Raises:
-        CorruptInstantError: The bytes are none, are damaged, or hold something else.
-    """
     record = _record(data, where)
     if not isinstance(record, dict):
         raise _corrupt(where, "it holds no record")
@@ -119,7 +94,7 @@ def _record(data: bytes, where: str, only: Any = None) -> Any:
     try:
         records = read_container(data, only)
     except Exception as error:
-        # Damaged bytes make the parser fail in every way that Python knows.
+        # Damaged bytes can make the parser raise any exception.
         raise _corrupt(where, f"it is not a whole Avro file ({type(error).__name__}: {error})") from error
     if not records:
         raise _corrupt(where, "it holds no record")
@@ -127,7 +102,6 @@ def _record(data: bytes, where: str, only: Any = None) -> Any:
 
 
 def _checked(kind: type[M], record: Any, where: str) -> M:
-    """Return the model of a record that was read."""
     from pydantic import ValidationError  # noqa: PLC0415
 
     try:
@@ -139,8 +113,6 @@ def _checked(kind: type[M], record: Any, where: str) -> M:
 
 
 class AvroCodec:
-    """Instants as Avro object containers, as timeline layout 2 keeps them."""
-
     encode = staticmethod(encode)
     decode = staticmethod(decode)
     decode_summary = staticmethod(decode_summary)

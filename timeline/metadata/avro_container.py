@@ -1,4 +1,4 @@
-"""An Avro object container looked at before it is decoded: nothing in it may cost more than the bytes that are there.
+"""Checks of an Avro object container before it is decoded, so that the file's size bounds the cost of decoding.
 
 Avro has values without bytes (a null, a record of none), of which two bytes can announce a million million, and blocks
 that inflate to a thousand times their size. Apache Hudi's records have no such values, and its instants are not
@@ -27,15 +27,10 @@ _LONGEST_KEPT = 1 << 16
 
 
 def read_container(data: bytes, only: dict[str, Any] | None = None) -> list[Any]:
-    """Return the records of a container, read by the schema that it brings along.
+    """Return the records of a container, read by its own schema.
 
-    Args:
-        data: All of its bytes.
-        only: Part of the records' schema, parsed, where the rest is not wanted and need not be taken apart.
-
-    Raises:
-        ValueError: It cannot be decoded in time and memory of the order of its size, or is no Avro container.
-        Exception: Damaged bytes make the parser fail in every way that Python knows.
+    ``only`` is a parsed schema of the fields to decode. Raises ValueError where decoding would cost more than the order
+    of the file's size, and any exception where the bytes are damaged.
     """
     from fastavro import schemaless_reader  # noqa: PLC0415 (slow to import)
 
@@ -43,7 +38,7 @@ def read_container(data: bytes, only: dict[str, Any] | None = None) -> list[Any]
     text = header.get("avro.schema", b"")
     schema = _known_schema(text) if len(text) <= _LONGEST_KEPT else _schema(text)
     records: list[Any] = []
-    # To the end, or a file that breaks off in its last bytes would pass.
+    # Read to the end: a file truncated in its last bytes must not pass.
     for count, block in _blocks(data, at, header.get("avro.codec", b"null")):
         stream = in_memory(block)
         records += [schemaless_reader(stream, schema, only) for _ in range(count)]
@@ -53,7 +48,6 @@ def read_container(data: bytes, only: dict[str, Any] | None = None) -> list[Any]
 
 
 def _schema(text: bytes) -> Any:
-    """Return a schema that stands in a container, as its values are read by."""
     from fastavro import parse_schema  # noqa: PLC0415 (slow to import)
 
     found = parse_json(text)
@@ -61,12 +55,12 @@ def _schema(text: bytes) -> Any:
     return parse_schema(_without_defaults(found))
 
 
-# The instants of a table have few schemas, and each takes longer to parse than what is written by it.
+# The instants of a table share few schemas, and parsing a schema takes longer than decoding an instant.
 _known_schema = lru_cache(maxsize=64)(_schema)
 
 
 def _without_defaults(kind: Any) -> Any:
-    """Return a schema without its defaults: those of whoever wrote are nobody's, and need not be right."""
+    """Return a schema without its defaults: only a writer needs them, and they may be wrong."""
     if isinstance(kind, list):
         return [_without_defaults(one) for one in kind]
     if isinstance(kind, dict):
@@ -75,7 +69,7 @@ def _without_defaults(kind: Any) -> Any:
 
 
 def _blocks(data: bytes, at: int, codec: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the number of records of each block, and its bytes as they were before they were compressed."""
+    """Yield the number of records and the uncompressed bytes of each block."""
     if codec not in {b"null", b"deflate"}:
         raise ValueError(f"its codec is {codec!r}, where Apache Hudi compresses no instant")
     sync = data[at : at + _SYNC]
@@ -95,7 +89,7 @@ def _blocks(data: bytes, at: int, codec: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _header(data: bytes) -> tuple[dict[str, bytes], int]:
-    """Return the file's metadata and where it ends."""
+    """Return the file's metadata and the offset at which it ends."""
     if not data.startswith(_MAGIC):
         raise ValueError("it does not begin as one")
     found: dict[str, bytes] = {}
@@ -119,7 +113,7 @@ def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
 
 
 def _long(data: bytes, at: int) -> tuple[int, int]:
-    """Return a number of variable length, and where it ends."""
+    """Return a zigzag number of variable length and the offset at which it ends."""
     value = shift = 0
     while shift < 70:
         if at >= len(data):
@@ -133,7 +127,6 @@ def _long(data: bytes, at: int) -> tuple[int, int]:
 
 
 def _inflated(block: bytes, most: int) -> bytes:
-    """Return the bytes that a compressed block stands for."""
     inflater = zlib.decompressobj(_RAW_DEFLATE)
     try:
         data = inflater.decompress(block, most + 1)
@@ -145,19 +138,15 @@ def _inflated(block: bytes, most: int) -> bytes:
 
 
 class _Types:
-    """Looks through a schema for types whose values may have no bytes, and for what has no end."""
+    """Refuses schemas whose values may have no bytes or no end."""
 
     def __init__(self) -> None:
         self._seen = 0
-        # How deep the values of a named type are; None while it is being looked at.
+        # Nesting depth of each named type; None while `check` is inside it.
         self._known: dict[str, int | None] = {}
 
     def check(self, kind: Any, namespace: str) -> int:
-        """Return how deep the values of a type are.
-
-        Raises:
-            ValueError: Some may have no bytes or no end, or it is no Avro type.
-        """
+        """Return how deep the values of a type nest."""
         self._seen += 1
         if self._seen > _MOST_TYPES:
             raise ValueError("its schema is larger than any of Apache Hudi's")

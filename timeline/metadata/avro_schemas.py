@@ -1,4 +1,4 @@
-"""The Avro schemas of what instants hold, as Apache Hudi 1.x generates them (``hudi-common/src/main/avro``)."""
+"""The Avro schemas of the bodies of instants, as Apache Hudi 1.x generates them (``hudi-common/src/main/avro``)."""
 
 from __future__ import annotations
 
@@ -13,27 +13,25 @@ STRING: Type = {"type": "string", "avro.java.string": "String"}
 
 
 def array(items: Type) -> Type:
-    """Return the type of an array."""
     return {"type": "array", "items": items}
 
 
 def mapping(values: Type) -> Type:
-    """Return the type of a map from strings."""
     return {"type": "map", "values": values, "avro.java.string": "String"}
 
 
 def record(name: str, *fields: Field) -> dict[str, Any]:
-    """Return a record's type; inside another record's its namespace is that one's."""
+    """Return a record's type; inside another record it takes that record's namespace."""
     return {"type": "record", "name": name, "fields": list(fields)}
 
 
 def need(name: str, kind: Type) -> Field:
-    """Return a field without default."""
+    """Return a field that has no default and may not be null."""
     return {"name": name, "type": kind}
 
 
 def may(name: str, kind: Type) -> Field:
-    """Return a field that may be null and is so by default."""
+    """Return a field that may be null and is null by default."""
     return {"name": name, "type": ["null", kind], "default": None}
 
 
@@ -43,7 +41,6 @@ def null_or(name: str, kind: Type) -> Field:
 
 
 def default(name: str, kind: Type, value: object) -> Field:
-    """Return a field that has a default and may not be null."""
     return {"name": name, "type": kind, "default": value}
 
 
@@ -53,12 +50,10 @@ def version(number: int = 1) -> Field:
 
 
 def longs(*names: str) -> list[Field]:
-    """Return fields of type long that may be null."""
     return [may(name, "long") for name in names]
 
 
 def strings(*names: str) -> list[Field]:
-    """Return fields of type string that may be null."""
     return [may(name, STRING) for name in names]
 
 
@@ -184,7 +179,7 @@ COMMIT = _top("HoodieCommitMetadata", *_COMMIT)
 
 REPLACE_COMMIT = _top("HoodieReplaceCommitMetadata", *_COMMIT, may("partitionToReplaceFileIds", mapping(array(STRING))))
 
-# What a commit says of files, to be read alone.
+# The part of a commit that describes its files.
 _NAMED_FILE = record(
     "HoodieWriteStat", *strings("fileId", "path", "prevCommit"), *longs("numWrites", "numDeletes", "fileSizeInBytes")
 )

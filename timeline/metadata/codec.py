@@ -1,4 +1,4 @@
-"""What every encoding of instants can do: the bodies of instants to bytes and back."""
+"""The interface of the encodings of instants: the bodies of instants to bytes and back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound="models.InstantModel")
 Stat = Mapping[str, Any]
 
-# What the keys begin with that pyhudi adds to the extraMetadata of its instants.
+# Prefix of the keys that pyhudi adds to the extraMetadata of its instants.
 PYHUDI_KEYS = "pyhudi."
 # The key under which a repair notes the damaged log files that it gave up.
 REPAIR = "pyhudi.repair"
@@ -20,13 +20,12 @@ REPAIR = "pyhudi.repair"
 
 @dataclass(frozen=True, slots=True)
 class CommitFiles:
-    """What a completed write says of files alone.
+    """What a completed write records about its files.
 
     Attributes:
         stats: The ``fileId``, ``path``, ``prevCommit``, ``numWrites``, ``numDeletes`` and ``fileSizeInBytes`` of each
             file, by partition path.
         replaced: File ids that readers no longer see, by partition path.
-        by_pyhudi: Whether pyhudi made the write.
     """
 
     stats: Mapping[str, Sequence[Stat]] = field(default_factory=dict)
@@ -35,28 +34,17 @@ class CommitFiles:
 
 
 class Codec(Protocol):
-    """One encoding."""
+    """An encoding of instants. ``where`` names the file in errors; a damaged body raises CorruptInstantError."""
 
-    def encode(self, model: models.InstantModel) -> bytes:
-        """Return the bytes that stand for a model."""
+    def encode(self, model: models.InstantModel) -> bytes: ...
 
-    def decode(self, kind: type[M], data: bytes, where: str) -> M:
-        """Return the model that bytes stand for.
-
-        Args:
-            kind: The model's class.
-            data: By whatever writer.
-            where: The file, for the error.
-
-        Raises:
-            CorruptInstantError: The bytes are none, are damaged, or lack a field that has no default.
-        """
+    def decode(self, kind: type[M], data: bytes, where: str) -> M: ...
 
     def decode_summary(self, data: bytes, where: str, *, replaces: bool) -> models.CommitSummary:
-        """Return what a completed write says beside its files, where ``replaces`` is true of a replacecommit."""
+        """Decode a completed write without its files; ``replaces`` is true of a replacecommit."""
 
     def decode_files(self, data: bytes, where: str, *, replaces: bool) -> CommitFiles:
-        """Return what a completed write says of files alone, where ``replaces`` is true of a replacecommit."""
+        """Decode a completed write's files alone; ``replaces`` is true of a replacecommit."""
 
     def decode_record(self, data: bytes, where: str) -> Mapping[str, Any]:
-        """Return a record by Hudi's own names, as it was written: with its nulls, whatever its schema."""
+        """Return the record as written: Hudi's field names, with nulls, whatever its schema."""

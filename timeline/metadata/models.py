@@ -1,6 +1,6 @@
-"""What instants hold, as models: Apache Hudi's records with Python names.
+"""The bodies of instants as models: Apache Hudi's records with Python names.
 
-Fields that a file lacks, or in which it has null, take the default that Apache Hudi's own reader gives them; fields
+A field that a file lacks, or in which it has null, takes the default that Apache Hudi's own reader gives it. Fields
 that a newer Hudi added are ignored.
 """
 
@@ -13,7 +13,7 @@ from pydantic.alias_generators import to_camel
 
 
 class InstantModel(BaseModel):
-    """A record of the timeline; built by Python names, stored by Hudi's."""
+    """A record of the timeline; Python names in the code, Hudi's names in the file."""
 
     model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore", frozen=True)
 
@@ -25,7 +25,7 @@ class InstantModel(BaseModel):
         return values
 
 
-# Apache Hudi looks the name up in an enum and fails on every open of the table where it is not in upper case.
+# Apache Hudi looks the name up in an enum: a name in lower case makes every later open of the table fail.
 OperationType = Annotated[str, AfterValidator(str.upper)]
 
 
@@ -41,12 +41,9 @@ class WriteStat(InstantModel):
     """What one write did to one file group (``HoodieWriteStat``).
 
     Attributes:
-        file_id: The file group.
         path: The new file, relative to the table's root.
         prev_commit: Instant of the previous slice; the text "null" for a new file group.
         num_writes: Rows in the new file.
-        num_inserts: Rows among them that are new.
-        num_update_writes: Rows among them that replaced older ones.
         num_deletes: Rows of the previous slice that are gone.
         file_size_in_bytes: Size of the new file; incremental reads skip a file without it.
         prev_base_file: Name of the base file that was replaced.
@@ -86,11 +83,10 @@ class WriteStat(InstantModel):
 
 
 class CommitMetadata(InstantModel):
-    """What a completed commit or deltacommit holds (``HoodieCommitMetadata``).
+    """The body of a completed commit or deltacommit (``HoodieCommitMetadata``).
 
     Attributes:
-        partition_to_write_stats: Partition path to what was written there.
-        compacted: True for what a compaction completed.
+        compacted: True for a compaction.
         extra_metadata: "schema" holds the Avro schema of the data columns; the rest is the writer's own.
         version: Null, as Apache Hudi writes it.
         operation_type: UPSERT, DELETE, INSERT_OVERWRITE_TABLE …
@@ -109,25 +105,22 @@ class CommitMetadata(InstantModel):
 
 
 class ReplaceCommitMetadata(CommitMetadata):
-    """What a completed replacecommit holds (``HoodieReplaceCommitMetadata``)."""
-
     partition_to_replace_file_ids: dict[str, list[str]] = {}
 
     @property
     def replaced(self) -> dict[str, list[str]]:
-        """File ids by partition path that readers no longer see from this instant on."""
         return self.partition_to_replace_file_ids
 
 
 class CommitSummary(InstantModel):
-    """What a completed write says of itself as a whole, without its files."""
+    """A completed write without its files."""
 
     extra_metadata: dict[str, str] = {}
     operation_type: OperationType | None = None
 
 
 class SliceInfo(InstantModel):
-    """One file slice that a clustering reads; paths are full URIs."""
+    """A file slice that a clustering reads; paths are full URIs."""
 
     data_file_path: str | None = None
     delta_file_paths: list[str] | None = None
@@ -138,8 +131,6 @@ class SliceInfo(InstantModel):
 
 
 class ClusteringGroup(InstantModel):
-    """File slices that a clustering rewrites together."""
-
     slices: list[SliceInfo] = []
     metrics: dict[str, float] | None = None
     num_output_file_groups: int | None = 1
@@ -148,7 +139,7 @@ class ClusteringGroup(InstantModel):
 
 
 class ClusteringStrategy(InstantModel):
-    """The Java class that carries a clustering out, with its parameters."""
+    """The Java class that executes a clustering, with its parameters."""
 
     strategy_class_name: str | None = None
     strategy_params: dict[str, str] | None = None
@@ -156,8 +147,6 @@ class ClusteringStrategy(InstantModel):
 
 
 class ClusteringPlan(InstantModel):
-    """What a clustering will rewrite."""
-
     input_groups: list[ClusteringGroup] = []
     strategy: ClusteringStrategy | None = None
     extra_metadata: dict[str, str] | None = None
@@ -167,8 +156,6 @@ class ClusteringPlan(InstantModel):
 
 
 class RequestedReplaceMetadata(InstantModel):
-    """What a requested replacecommit or clustering holds (``HoodieRequestedReplaceMetadata``)."""
-
     operation_type: OperationType | None = None
     clustering_plan: ClusteringPlan | None = None
     extra_metadata: dict[str, str] | None = None
@@ -176,13 +163,13 @@ class RequestedReplaceMetadata(InstantModel):
 
 
 class CompactionOperation(InstantModel):
-    """One file slice that a compaction merges into a base file (``HoodieCompactionOperation``).
+    """A file slice that a compaction merges into a base file (``HoodieCompactionOperation``).
 
     Attributes:
-        base_instant_time: By which the slice is named.
-        delta_file_paths: Names of the log files, in the order in which they are read.
+        base_instant_time: The instant time in the slice's name.
+        delta_file_paths: Names of the log files, in reading order.
         data_file_path: Name of the base file; None where the slice has none.
-        metrics: What the slice costs; Apache Hudi cannot do without some of them.
+        metrics: What the slice costs; Apache Hudi fails without some of them.
     """
 
     base_instant_time: str | None = None
@@ -195,19 +182,13 @@ class CompactionOperation(InstantModel):
 
 
 class CompactionStrategy(InstantModel):
-    """The Java class that carries a compaction out, with its parameters."""
-
     compactor_class_name: str | None = None
     strategy_params: dict[str, str] | None = None
     version: int | None = 1
 
 
 class CompactionPlan(InstantModel):
-    """What a requested compaction or log compaction holds (``HoodieCompactionPlan``).
-
-    Attributes:
-        version: 2 where the operations name files by their names alone, 1 where by their paths.
-    """
+    """The plan of a compaction or log compaction. ``version`` 2 names files by name, 1 by path."""
 
     operations: list[CompactionOperation] = []
     extra_metadata: dict[str, str] | None = None
@@ -218,14 +199,12 @@ class CompactionPlan(InstantModel):
 
 
 class InstantInfo(InstantModel):
-    """An instant named inside another one."""
-
     commit_time: str
     action: str
 
 
 class RollbackRequest(InstantModel):
-    """What a rollback will delete in one partition; files are full URIs."""
+    """The files, as full URIs, that a rollback will delete in one partition."""
 
     partition_path: str
     file_id: str | None = None
@@ -235,17 +214,13 @@ class RollbackRequest(InstantModel):
 
 
 class RollbackPlan(InstantModel):
-    """What a requested rollback holds (``HoodieRollbackPlan``)."""
-
     instant_to_rollback: InstantInfo | None = None
-    # The one field that Apache Hudi spells with a capital.
+    # Apache Hudi spells this field, and no other, with a capital.
     rollback_requests: list[RollbackRequest] = Field(default=[], alias="RollbackRequests")
     version: int | None = 1
 
 
 class RollbackPartition(InstantModel):
-    """What a rollback deleted in one partition (``HoodieRollbackPartitionMetadata``)."""
-
     partition_path: str
     success_delete_files: list[str] = []
     failed_delete_files: list[str] = []
@@ -254,8 +229,6 @@ class RollbackPartition(InstantModel):
 
 
 class RollbackMetadata(InstantModel):
-    """What a completed rollback holds (``HoodieRollbackMetadata``)."""
-
     start_rollback_time: str
     time_taken_in_millis: int
     total_files_deleted: int
@@ -266,12 +239,7 @@ class RollbackMetadata(InstantModel):
 
 
 class RestorePlan(InstantModel):
-    """What a requested restore holds (``HoodieRestorePlan``).
-
-    Attributes:
-        instants_to_rollback: Newest first.
-        savepoint_to_restore_timestamp: The instant that the table goes back to.
-    """
+    """The plan of a restore. ``instants_to_rollback`` holds the newest instant first."""
 
     instants_to_rollback: list[InstantInfo] = []
     version: int | None = 2
@@ -279,11 +247,7 @@ class RestorePlan(InstantModel):
 
 
 class RestoreMetadata(InstantModel):
-    """What a completed restore holds (``HoodieRestoreMetadata``).
-
-    Attributes:
-        hoodie_restore_metadata: What was undone, by requested time: one rollback each.
-    """
+    """The body of a completed restore. ``hoodie_restore_metadata``: rollbacks by requested time."""
 
     start_restore_time: str
     time_taken_in_millis: int
@@ -294,23 +258,19 @@ class RestoreMetadata(InstantModel):
 
 
 class ActionInstant(InstantModel):
-    """An instant in one state, named inside a clean."""
-
     timestamp: str
     action: str
     state: str
 
 
 class CleanFileInfo(InstantModel):
-    """One file that a clean will delete; the path is a full URI."""
+    """A file that a clean will delete; the path is a full URI."""
 
     file_path: str | None = None
     is_bootstrap_base_file: bool | None = None
 
 
 class CleanerPlan(InstantModel):
-    """What a requested clean holds (``HoodieCleanerPlan``)."""
-
     earliest_instant_to_retain: ActionInstant | None = None
     last_completed_commit_timestamp: str = ""
     policy: str
@@ -322,7 +282,7 @@ class CleanerPlan(InstantModel):
 
 
 class CleanPartition(InstantModel):
-    """What a clean deleted in one partition (``HoodieCleanPartitionMetadata``); lists hold file names."""
+    """The files, by name, that a clean deleted in one partition."""
 
     partition_path: str
     policy: str
@@ -333,8 +293,6 @@ class CleanPartition(InstantModel):
 
 
 class CleanMetadata(InstantModel):
-    """What a completed clean holds (``HoodieCleanMetadata``)."""
-
     start_clean_time: str
     time_taken_in_millis: int
     total_files_deleted: int
@@ -347,18 +305,12 @@ class CleanMetadata(InstantModel):
 
 
 class SavepointPartition(InstantModel):
-    """Names of the files that a savepoint keeps in one partition."""
-
     partition_path: str
     savepoint_data_file: list[str]
 
 
 class SavepointMetadata(InstantModel):
-    """What a completed savepoint holds (``HoodieSavepointMetadata``).
-
-    Attributes:
-        savepointed_at: Epoch milliseconds.
-    """
+    """The body of a completed savepoint. ``savepointed_at`` is in epoch milliseconds."""
 
     savepointed_by: str
     savepointed_at: int

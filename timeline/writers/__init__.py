@@ -1,1 +1,1 @@
-"""What writers leave for one another: who they are, that they live, which files they make, what they decided."""
+"""What writers leave for other writers: their owner notes, heartbeats, markers and decisions."""

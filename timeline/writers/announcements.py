@@ -1,7 +1,7 @@
-"""How far somebody is archiving: a note beside the timeline, made before anything of it goes.
+"""How far an archiving process goes: a note beside the timeline, made before the process removes an instant.
 
-Who begins a write, saves or undoes an instant looks for it right after its own file stands on the timeline; who
-archives reads the timeline again right after the note stands. So one of the two sees the other.
+A process that begins a write, saves or undoes an instant looks for the note right after it put its own file on the
+timeline; the archiving process reads the timeline again right after it made the note. So one of the two sees the other.
 """
 
 from __future__ import annotations
@@ -17,16 +17,12 @@ _TIME = re.compile(r"\d{1,17}", re.ASCII)
 
 
 def announce(storage: Storage, until: str) -> None:
-    """Say that the instants up to a requested time are about to leave the timeline."""
+    """Note that the instants up to a requested time are about to leave the timeline."""
     storage.create(join(FOLDER, until), b"")
 
 
 def announced(storage: Storage) -> tuple[str, ...]:
-    """Return the requested times up to which somebody archives, or was about to, in order.
-
-    Raises:
-        UnsupportedTableError: A newer release announces in a format that this one does not know.
-    """
+    """Return the noted times, in order. Raises UnsupportedTableError where a newer release noted one."""
     paths = [info.path for info in storage.list(FOLDER, strict=False)]
     formats.refuse_newer_names(storage.path, paths, formats.NAMES)
     names = (split(path)[1] for path in paths)
@@ -34,5 +30,5 @@ def announced(storage: Storage) -> tuple[str, ...]:
 
 
 def forget_before(storage: Storage, first_write: str) -> None:
-    """Remove what was said of instants that are older than the timeline's first write: nobody meets them any more."""
+    """Remove notes about instants older than the timeline's first write, which no process meets any more."""
     storage.delete(*(join(FOLDER, time) for time in announced(storage) if time < first_write), durable=False)

@@ -1,8 +1,8 @@
-"""The decisions of a table, one numbered file each: what its timeline gains or loses, fixed before it does.
+"""The decisions of a table, a numbered file each: what its timeline gains or loses, fixed before it does.
 
-The file of a number is made with create-if-absent, so that of all who want to decide next only one does, on every
-store. Whoever looks first carries out the newest decision, if its maker has not, and makes the one of the next number:
-who slept meanwhile finds that number taken.
+The file of a number is made with create-if-absent, so that on every store only one process makes the decision of a
+number. A process that is about to decide first executes the newest decision, if its maker has not, and then makes the
+decision of the next number: a process that stalled meanwhile finds that number taken.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ _ACTION = re.compile(r"[a-z]+", re.ASCII)
 
 
 class DecisionKind(str, Enum):
-    """What a decision does."""
-
     MAKE = "make the file of an instant's state"
     GIVE_UP = "take an instant's inflight file away"
     CLOSE = "take back partitions that an instant opened"
@@ -36,16 +34,15 @@ class DecisionKind(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One step of a table's life.
+    """One change of a table's timeline.
 
     Attributes:
-        kind: What is done.
-        instant: To what; for `DecisionKind.MAKE` with the state, and the completion time, of the file to be made.
-        body: What that file holds.
-        new_table: Properties of the table that the instant creates; empty where it is there.
+        instant: Of `DecisionKind.MAKE` with the state, and the completion time, of the file to be made.
+        body: The content of that file.
+        new_table: Properties of the table that the instant creates; empty where the table exists.
         changes: Properties to be set before, None to remove one.
         partitions: Paths of the partitions to be taken back.
-        maker: Tells apart two makers of the same.
+        maker: Distinguishes two processes that make the same decision.
     """
 
     kind: DecisionKind
@@ -57,7 +54,7 @@ class Decision:
     maker: str = ""
 
     def encode(self) -> bytes:
-        """Return the bytes of the decision's file: a checksum, a line of JSON, then the body as it is."""
+        """Return the decision's file: a checksum, a line of JSON, then the body."""
         head = {
             formats.FIELD: formats.DECISION,
             "does": self.kind.name,
@@ -75,7 +72,7 @@ class Decision:
 
     @classmethod
     def parse(cls, data: bytes) -> Decision | None:
-        """Return the decision that a file holds; None where it is not whole, or in a newer format."""
+        """Return the decision in a file; None where the file is incomplete, or in a newer format."""
         found, body = _parts(data)
         try:
             completed = None if found["completed"] is None else str(found["completed"])
@@ -96,37 +93,29 @@ class Decision:
 
 
 def refuse_newer(storage: Storage, number: int, data: bytes) -> None:
-    """Refuse to write beside a decision of a newer format: what it asks for cannot be told.
+    """Raise UnsupportedTableError if a decision's file has a newer format, whose meaning is unknown here.
 
-    Args:
-        storage: Rooted at the table.
-        number: The decision's.
-        data: The bytes of its file. Of every format the checksum, and a line of JSON with the number, come first.
-
-    Raises:
-        UnsupportedTableError: The format is newer.
+    In every format the file begins with the checksum and a line of JSON that has the format number.
     """
     formats.refuse_newer(storage.path, path_of(number), format_of(data), formats.DECISION)
 
 
 def format_of(data: bytes) -> int:
-    """Return the format number of a decision's file; that of a file which is not whole is the first."""
+    """Return the format number of a decision's file; an incomplete file has the first."""
     return formats.number_of(_parts(data)[0])
 
 
 def numbers(storage: Storage) -> list[int]:
-    """Return the numbers of the decisions that are kept, in order."""
     names = (split(info.path)[1] for info in storage.list(FOLDER))
     return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
 
 
 def path_of(number: int) -> str:
-    """Return where a decision's file is."""
     return join(FOLDER, f"{number:012d}")
 
 
 def _parts(data: bytes) -> tuple[Any, bytes]:
-    """Return what a decision's first line holds, None where the file is not whole, and the body behind it."""
+    """Return the JSON of a decision's first line, None where the file is incomplete, and the body after it."""
     checksum, _, content = data.partition(b"\n")
     if checksum != f"{zlib.crc32(content):08x}".encode():
         return None, b""
@@ -138,18 +127,14 @@ def _parts(data: bytes) -> tuple[Any, bytes]:
 
 
 def _texts(values: Mapping[str, str | None], *, none: bool = False) -> dict[str, str]:
-    """Return a JSON object of texts.
-
-    Raises:
-        TypeError: It is something else.
-    """
+    """Check that a JSON object holds texts only; raises TypeError."""
     if not all(isinstance(one, str) or (none and one is None) for one in values.values()):
         raise TypeError(values)
     return dict(values)  # type: ignore[arg-type]
 
 
 def _is_nameable(decision: Decision) -> bool:
-    """Return whether the instant's files can be named: a damaged file must not lead to others."""
+    """Return whether the instant's files can be named: a damaged decision must not name other files."""
     instant = decision.instant
     times = [instant.requested_time]
     if decision.kind == DecisionKind.MAKE:

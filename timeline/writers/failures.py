@@ -1,4 +1,4 @@
-"""Plans that could not be carried out: a note beside the timeline for each, by which those who come next hold back."""
+"""Notes beside the timeline about plans whose execution failed, so that later runs wait before they try again."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _MOST_TEXT = 1000
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """How often a plan could not be carried out in a row.
+    """Consecutive failures of a plan.
 
     Attributes:
-        times: So often.
-        after: Requested time of the table's newest write when it failed last.
-        error: Why, for people.
+        times: Their number.
+        after: Requested time of the table's newest write at the last failure.
+        error: The last error, for people.
     """
 
     times: int
@@ -33,11 +33,10 @@ class Failed:
 
     @property
     def wait(self) -> int:
-        """After how many more writes it is tried again: 1, 2, 4, and so on, up to 64."""
+        """The number of further writes before the next try: 1, 2, 4, and so on, up to 64."""
         return 1 << min(self.times - 1, _MOST_DOUBLINGS)
 
     def again(self, after: str, error: str) -> Failed:
-        """Return the same, once it has failed once more."""
         return Failed(self.times + 1, after, error[:_MOST_TEXT])
 
 
@@ -45,14 +44,9 @@ NEVER = Failed(0, "", "")
 
 
 def read_failures(storage: Storage, *, writing: bool = False) -> Mapping[str, Failed]:
-    """Return what is noted of plans, by their requested times; notes that hold nothing of use are none.
+    """Return the failures by the plan's requested time, without unreadable notes.
 
-    Args:
-        storage: Rooted at the table.
-        writing: Whether the caller is going to write, and must not where a note has a newer format.
-
-    Raises:
-        UnsupportedTableError: The caller is going to write, and a newer release made a note.
+    A caller that is going to write passes ``writing`` and gets UnsupportedTableError where a newer release made a note.
     """
     found = {}
     for info in storage.list(FOLDER, strict=False):
@@ -67,11 +61,9 @@ def read_failures(storage: Storage, *, writing: bool = False) -> Mapping[str, Fa
 
 
 def note(storage: Storage, instant_time: str, failed: Failed) -> None:
-    """Say that a plan could not be carried out."""
     content = formats.numbered(asdict(failed), formats.FAILURE)
     storage.write(join(FOLDER, instant_time), json.dumps(content).encode(), durable=False)
 
 
 def forget(storage: Storage, instant_times: Iterable[str]) -> None:
-    """Remove what is noted of plans that were carried out, or taken back."""
     storage.delete(*(join(FOLDER, time) for time in instant_times), durable=False)

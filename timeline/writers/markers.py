@@ -1,4 +1,4 @@
-"""Markers: the names of the data files that an unfinished write may have left, by which it is rolled back.
+"""Markers: the names of the data files that an unfinished write may have made, from which a rollback works.
 
 Written in Apache Hudi's TIMELINE_SERVER_BASED form (``MarkerUtils``): files ``MARKERS<n>`` with one name a line, here
 one file for each task attempt, beside ``MARKERS.type``. Read in that and in the DIRECT form (one empty file a name).
@@ -27,8 +27,6 @@ _LINE_BREAK = re.compile(r"[\n\r]")
 
 
 class MarkerType(str, Enum):
-    """What a write does to the file that a marker names."""
-
     CREATE = "CREATE"
     MERGE = "MERGE"
     APPEND = "APPEND"
@@ -36,50 +34,39 @@ class MarkerType(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """One data file that a write has announced; its path is relative to the table's root."""
+    """A data file that a write has announced; its path is relative to the table's root."""
 
     path: str
     kind: MarkerType
 
     @property
     def name(self) -> str:
-        """The name of its file in the DIRECT form, and its line in the other."""
+        """The name of the marker's file in the DIRECT form, and its line in the other form."""
         return f"{self.path}.marker.{self.kind.value}"
 
 
 def folder(instant_time: str) -> str:
-    """Return the folder that holds an instant's markers."""
     return join(ROOT, instant_time)
 
 
 @dataclass(frozen=True, slots=True)
 class Markers:
-    """The markers of one instant.
-
-    Attributes:
-        storage: Rooted at the table.
-        instant_time: Requested time of the write.
-    """
-
     storage: Storage
     instant_time: str
 
     @property
     def folder(self) -> str:
-        """The folder that holds them."""
         return folder(self.instant_time)
 
     def begin(self) -> None:
-        """Say in which form the markers are written; must come before any of them, and may come twice."""
+        """Write the form of the markers; must come before any marker, and may come twice."""
         self.storage.create(join(self.folder, _TYPE_FILE), _TYPE)
 
     def write(self, number: int, markers: Iterable[Marker]) -> None:
         """Announce data files before they are made.
 
-        Args:
-            number: Names the file, which a task attempt of another number never touches; what it held before is
-                replaced.
-            markers: All files that the attempt of this number has announced so far.
+        ``number`` names the attempt's file, which is replaced, so ``markers`` holds all files that the attempt has
+        announced.
         """
         lines = []
         for marker in markers:
@@ -92,36 +79,34 @@ class Markers:
     def create(self, markers: Iterable[Marker]) -> None:
         """Announce data files before they are made in the DIRECT form, which needs no number and no `begin`.
 
-        Where Apache Hudi takes the instant over, its timeline server takes the numbers of batches for those of its own.
+        Where Apache Hudi takes the instant over, its timeline server uses the batch numbers itself.
         """
         for marker in markers:
             self.storage.create(join(self.folder, marker.name), b"")
 
     def read(self) -> list[Marker]:
-        """Return what the markers name, sorted by path, in either form."""
+        """Return the markers in both forms, sorted by path."""
         root = self.folder
         listed = [info.path for info in self.storage.list(root, recursive=True, strict=False)]
         batches = [path for path in listed if _BATCH.fullmatch(path[len(root) + 1 :])]
         texts = for_each(self.storage, self._batch, batches)
-        # One at a time: a file of nothing but line breaks has as many lines as bytes.
+        # Do not build a list of lines: a file of nothing but line breaks has as many lines as bytes.
         lines = (line[0] for text in texts for line in _LINE.finditer(text))
         matches = (_DIRECT.fullmatch(line) for line in chain((path[len(root) + 1 :] for path in listed), lines))
         found = {Marker(match["path"], MarkerType(match["kind"])) for match in matches if match is not None}
         return sorted(found, key=lambda marker: (marker.path, marker.kind.value))
 
     def delete(self) -> None:
-        """Delete the markers."""
         self.storage.delete_folder(self.folder)
 
     def exist(self) -> bool:
-        """Return whether there are any."""
         return self.storage.has_files(self.folder)
 
     def _batch(self, path: str) -> str:
         try:
             return self.storage.read(path).decode(errors="surrogateescape")
         except FileNotFoundError:
-            # The instant completed, or was rolled back, since the listing: its markers are gone.
+            # The instant completed, or was rolled back, since the listing, and its markers were deleted.
             return ""
 
 

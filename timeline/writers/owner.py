@@ -1,4 +1,4 @@
-"""Whose a pending instant is, and whether its writer is dead.
+"""The owner of a pending instant, and whether its writer is dead.
 
 A write of pyhudi keeps a working folder ``.hoodie/.pyhudi/<instant>`` with the file ``owner.json``. Its end is a seal,
 ``.hoodie/.pyhudi/sealed/<hour>.v2/<instant>``, after which its tasks may not publish any more.
@@ -23,11 +23,11 @@ from .patience import Patience
 
 ROOT = ".hoodie/.pyhudi"
 OWNER_FILE = "owner.json"
-# Where files of the archive grow; what is left there of a process that died, the next write sweeps up.
+# Files of the archive grow here. The next write removes the remains of a process that died.
 SCRATCH = f"{ROOT}/merging"
-# Notes of writes that are over, beside the working folders, which they outlive. See `seals` for how long.
+# Notes of finished writes outlive the writes' working folders; `seals` expires them.
 SEALS = f"{ROOT}/sealed"
-# So much of a requested time names the hour by whose folder a seal is found.
+# Digits of a requested time that name the folder of its seal.
 _HOUR = len("yyyyMMddHH")
 _GIVEN_UP = b"given up"
 _NAMESPACE = uuid.UUID("0f6e2f0c-2b53-5a8e-9d0a-6a4c3f1f7b52")
@@ -41,10 +41,9 @@ class Owner:
     """The process that answers for a write.
 
     Attributes:
-        host: Its machine's name.
-        boot_id: Tells apart process numbers of different boots and containers; "" where that cannot be known.
-        pid: Its number: Spark's driver, where there is one.
-        process_started: Tells it from a later process of the same number; "" where that cannot be known.
+        boot_id: Separates process numbers of different boots and containers; "" where unknown.
+        pid: Spark's driver, where there is one.
+        process_started: Separates the process from a later process of the same number; "" where unknown.
         application: Name of the application, for other writers' error messages.
         write_id: Identifies the write across replays.
     """
@@ -65,13 +64,13 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Liveness:
-    """Whether an instant's writer lives, and by what that is known.
+    """Whether an instant's writer lives, with the evidence.
 
     Attributes:
         alive: False when the instant may be rolled back.
         reason: For people: "last heartbeat 35 s ago".
-        todo: For people: how to go on where it lives.
-        beat: When the heartbeat by which it was judged was touched, by the store's clock; None where there is none.
+        todo: For people: how to continue while the writer lives.
+        beat: When the heartbeat that decided was touched, by the store's clock; None where there is none.
     """
 
     alive: bool
@@ -81,42 +80,29 @@ class Liveness:
 
 
 def folder(instant_time: str) -> str:
-    """Return the working folder of a write."""
     return join(ROOT, instant_time)
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The claim of one instant time: the file that says whose the write is.
-
-    Attributes:
-        storage: Rooted at the table.
-        instant_time: Requested time of the write.
-    """
+    """The claim of one instant time: the file that names the write's owner."""
 
     storage: Storage
     instant_time: str
 
     @property
     def path(self) -> str:
-        """Where the file is."""
         return join(folder(self.instant_time), OWNER_FILE)
 
     def make(self, owner: Owner) -> bool:
-        """Claim the instant time.
-
-        Returns:
-            False where it is claimed already, by this write or another.
-        """
+        """Claim the instant time; False where this write or another has claimed it already."""
         content = formats.numbered(asdict(owner), formats.OWNER)
         return self.storage.create(self.path, json.dumps(content, indent=1).encode())
 
     def owner(self) -> Owner | None:
-        """Return who claimed the instant time; None where no process of pyhudi did.
+        """Return the process that claimed the instant time; None where no process of pyhudi did.
 
-        Raises:
-            CorruptInstantError: The file that says so cannot be parsed.
-            UnsupportedTableError: A newer release wrote it in a format that this one does not know.
+        Raises CorruptInstantError for a damaged note, and UnsupportedTableError for a note of a newer release.
         """
         try:
             data = self.storage.read(self.path, MOST_OF_A_NOTE)
@@ -134,11 +120,7 @@ class Claim:
 
 
 def parse_owner(data: bytes) -> Owner:
-    """Return the owner that the bytes of a file name.
-
-    Raises:
-        ValueError: They name none.
-    """
+    """Parse an owner's note; raises ValueError."""
     found = parse_json(data)
     if not isinstance(found, dict):
         raise ValueError("it holds no names")
@@ -152,7 +134,7 @@ def parse_owner(data: bytes) -> Owner:
 
 
 def is_gone(owner: Owner) -> bool | None:
-    """Return whether an owner's process is gone; None where that cannot be known from here."""
+    """Return whether an owner's process is gone; None where this machine cannot know."""
     if not owner.boot_id or (owner.host, owner.boot_id) != (process.host_name(), process.machine_id()):
         return None
     found = process.find_process(owner.pid)
@@ -162,47 +144,42 @@ def is_gone(owner: Owner) -> bool | None:
 
 
 def seal_of(instant_time: str, write_id: str) -> str:
-    """Return under which name one of those is sealed who work on an instant one after another."""
-    # What somebody else's file says makes no path.
+    """Return the name of a seal for one of the processes that work on an instant one after another."""
+    # A write id comes from another process's file, so a hash of it makes the path.
     return f"{instant_time}.{uuid.uuid5(_NAMESPACE, write_id).hex}"
 
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """The seal of one write: its tasks may not publish any more.
-
-    Attributes:
-        storage: Rooted at the table.
-        name: The write's requested time, or what `seal_of` returns.
-    """
+    """The seal of one write: its tasks may not publish any more. ``name`` is its requested time, or of `seal_of`."""
 
     storage: Storage
     name: str
 
     def set(self) -> None:
-        """Forbid the tasks to publish; doing so twice is no error."""
+        """Forbid the tasks to publish; a second call is no error."""
         self.storage.create(self._path, b"", durable=False)
 
     def set_for_good(self) -> None:
         """Seal a write that is given up, so that a task which was about to begin it takes that back.
 
-        One release may give up the write of another: the note that it is given up is where every release looks.
+        Another release may have made the write: every release looks at the note that the write is given up.
         """
         self.storage.write(self._note, _GIVEN_UP, durable=False)
-        # Written anew: a commit may have made it long ago, and it is to outlast stragglers from now on.
+        # Write it again: a commit may have made it long ago, and its age must count from now.
         self.storage.write(self._path, b"", durable=False)
 
     def is_given_up(self) -> bool:
-        """Return whether the write was sealed because it is given up, by whichever release."""
+        """Return whether any release sealed the write because the write is given up."""
         try:
             return self.storage.read(self._note) == _GIVEN_UP
         except FileNotFoundError:
             return False
 
     def is_set(self) -> bool:
-        """Return whether the tasks may not publish any more, as far as this release's seals tell.
+        """Return whether the tasks may not publish any more, by this release's seals.
 
-        The release before these seals leaves the note alone, where it gives up a write of this one.
+        The release before these seals writes only the note when it gives up a write of this release.
         """
         return self.storage.exists(self._path)
 
@@ -222,15 +199,7 @@ def seal_folder(hour: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Suspect:
-    """A pending instant whose writer may be dead.
-
-    Attributes:
-        instants: Of the table.
-        instant: The pending one.
-        patience: When another writer counts as dead.
-        now_s: The store's clock, epoch seconds.
-        zone: The timeline's time zone.
-    """
+    """A pending instant whose writer may be dead. ``now_s`` is the store's clock, epoch seconds."""
 
     instants: InstantFiles
     instant: Instant
@@ -241,16 +210,12 @@ class Suspect:
     def judge(self, known_beat: float | None = None, *, may_wait: bool = True) -> Liveness:
         """Decide whether the writer is dead.
 
-        Of our own writes: when the process is gone from this machine, else when the heartbeat is overdue. While the
-        process is there, that is for this process's steady clock to say: a machine's clock may step. Of foreign ones
-        with a heartbeat: when that is overdue. Of foreign ones without: when the user says so.
-
-        Args:
-            known_beat: The heartbeat that was overdue at an earlier judgement; if it is still the last, it is overdue.
-            may_wait: Whether an overdue heartbeat of a process that is there may be watched until its time is over.
-
-        Raises:
-            CorruptInstantError: It cannot be told whose the instant is.
+        A writer of pyhudi is dead when its process is gone from this machine, or when its heartbeat is overdue. While
+        the process exists, this process's monotonic clock decides that, as a machine's clock may step. A foreign writer
+        with a heartbeat is dead when that is overdue, a foreign writer without a heartbeat when the user's options say
+        so. ``known_beat`` was overdue at an earlier judgement: still the last, it is overdue now. ``may_wait`` allows
+        to watch an overdue heartbeat of an existing process until its tolerance is over. Raises CorruptInstantError
+        where the owner's note is damaged.
         """
         storage, claim = self.instants.storage, Claim(self.instants.storage, self.instant.requested_time)
         owner = claim.owner()
@@ -262,7 +227,7 @@ class Suspect:
         if beat is None and owner is None:
             return self._silent()
         if beat is None:
-            # Its first heartbeat comes right after owner.json.
+            # A write's first heartbeat comes right after owner.json.
             sign, said = claim.path, "no heartbeat yet; begun"
             beat = storage.modified(sign)
         silent = max(0.0, self.now_s - (self.now_s if beat is None else beat))
@@ -281,7 +246,7 @@ class Suspect:
         return Liveness(silent <= tolerance_s, reason, todo, beat)
 
     def _silent(self) -> Liveness:
-        """Judge a foreign instant without heartbeat: it may be idle for hours; only the user can call it dead."""
+        """Judge a foreign instant without heartbeat: it may be idle for hours, and only the user can call it dead."""
         began, path, changed = self._changes()
         silent = max(0.0, self.now_s - changed)
         last = f"; it last wrote {path}, {_span(silent)} ago" if path else ""
@@ -300,9 +265,9 @@ class Suspect:
         return Liveness(not dead, f"{reason}; {'over' if dead else 'taken for dead after'} {_span(age_s)}", todo)
 
     def _changes(self) -> tuple[float, str, float]:
-        """Return when the instant's first file was made, and which file changed last and when.
+        """Return when the instant's first file was made, and the path and time of the last change.
 
-        Where none is to be found, both times are the one at which the instant was asked for, and the file is "".
+        Where no file exists, both times are the instant's requested time, and the path is "".
         """
         storage, instant = self.instants.storage, self.instant
         paths = [self.instants.path(instant.at(state)) for state in (State.REQUESTED, State.INFLIGHT)]

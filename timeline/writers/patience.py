@@ -1,4 +1,4 @@
-"""How long a writer waits for signs of life of others, and how often it gives its own."""
+"""How long a writer waits for signs of life of other writers, and how often it gives its own."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """When one writer takes another for dead.
+    """When a writer counts as dead.
 
     Attributes:
-        heartbeat_interval_s: Seconds between two touches of the heartbeat.
-        heartbeat_misses: How many missed touches make a writer dead.
+        heartbeat_misses: Missed touches that make a writer dead.
         foreign_age_s: Seconds without a change after which a foreign pending instant without heartbeat counts as dead;
             None for never.
-        eager: True when such an instant counts as dead at once (failed writes policy EAGER).
+        eager: Whether such an instant counts as dead at once (failed writes policy EAGER).
     """
 
     heartbeat_interval_s: float = 60.0
@@ -24,5 +23,5 @@ class Patience:
 
     @property
     def heartbeat_tolerance_s(self) -> float:
-        """Seconds without a heartbeat after which a writer of ours counts as dead."""
+        """Seconds without a heartbeat after which a writer of pyhudi counts as dead."""
         return self.heartbeat_interval_s * self.heartbeat_misses

@@ -1,8 +1,8 @@
-"""How long the seals of writes that are over stay: until no task of such a write can be at work any more.
+"""When the seals of finished writes expire: once no task of such a write can be at work any more.
 
 A write's seal is in the folder of the hour in which the write was requested, so that a task finds it by one request,
 and expiry lists only folders that are due, whatever the number of writes. Notes of writes that were given up are files
-beside these folders, where the release before the folders had all seals.
+beside these folders, where the previous release kept all seals.
 """
 
 from __future__ import annotations
@@ -14,28 +14,20 @@ from .. import formats
 from ..clock import format_time
 from .owner import SEALS
 
-# A task that outlives its write for longer would have to be suspended, and then finds its instant gone.
+# Only a suspended task can outlive its write for longer, and it finds its instant gone.
 KEPT_S = 24 * 3600.0
 # The clocks of a writer and of the store may differ, and summer time repeats an hour.
 _LENIENCE_S = 2 * 3600.0
-# A table that was not written to for long has many folders that are due: no write has to remove all of them.
+# After a long pause many folders are due: no write has to remove all of them.
 _MOST_AT_ONCE = 2
 _FOLDER = re.compile(rf"([0-9]{{10}})\.v{formats.SEALS}")
 
 
 def expire(storage: Storage, zone: str) -> None:
-    """Remove seals that have been there for longer than `KEPT_S`, at most two folders of them.
+    """Remove seals older than `KEPT_S`, at most two folders of them.
 
-    A folder goes by its name, and by the age of its newest seal: a write that took days is sealed in the folder of the
-    hour in which it was requested.
-
-    Args:
-        storage: Rooted at the table.
-        zone: The timeline's time zone.
-
-    Raises:
-        UnsupportedTableError: A newer release seals in a format that this one does not know.
-        StorageError: The store failed.
+    A folder is removed by its name, and by the age of its newest seal: a write that took days is sealed in the folder
+    of the hour in which it was requested.
     """
     found, now = storage.look(SEALS), storage.now()
     formats.refuse_newer_names(storage.path, (join(SEALS, name) for name in found.folders), formats.SEALS)
@@ -48,11 +40,10 @@ def expire(storage: Storage, zone: str) -> None:
 
 
 def _remove(storage: Storage, folder: str, now: float) -> None:
-    """Remove a folder in which every seal is old."""
     seals = storage.list(folder, strict=False)
     if any(now - info.modified <= KEPT_S for info in seals):
         return
     storage.delete(*(info.path for info in seals), durable=False)
     if not storage.remote:
-        # Each seal went by its name: one that was made since the listing stays, and the folder with it.
+        # Seals were deleted by name: a seal made since the listing stays, and the folder with it.
         storage.sweep([folder], KEPT_S, empty=True)

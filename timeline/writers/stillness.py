@@ -1,4 +1,4 @@
-"""How long a file has stood still by this process's own steady clock, which no step of the machine's clock moves."""
+"""Seconds for which a file has not changed, by the process's monotonic clock."""
 
 from __future__ import annotations
 
@@ -13,19 +13,13 @@ logger = logging.getLogger("pyhudi")
 _POLL_S = 0.5
 _MOST_KNOWN = 1000
 
-# By table and path: the modification time that was seen, and when it was seen first.
+# By table and path: the last modification time seen, and the monotonic time of its first sight.
 _seen: dict[tuple[str, str], tuple[float, float]] = {}
 _lock = threading.Lock()
 
 
 def stood_still_s(storage: Storage, path: str, modified: float) -> float:
-    """Return for how many seconds this process has found a file unchanged; none at its first look.
-
-    Args:
-        storage: Rooted at the table.
-        path: The file.
-        modified: Its modification time now.
-    """
+    """Return for how many seconds this process has found a file unchanged; none at its first look."""
     now = time.monotonic()
     with _lock:
         if len(_seen) >= _MOST_KNOWN:
@@ -37,11 +31,7 @@ def stood_still_s(storage: Storage, path: str, modified: float) -> float:
 
 
 def watch(storage: Storage, path: str, modified: float, longest_s: float) -> float:
-    """Look at a file until it has changed, or stood still for longer than so many seconds.
-
-    Returns:
-        For how many seconds it has stood still: none where it has changed or is gone.
-    """
+    """Poll a file until it changes or was unchanged for ``longest_s``; return its unchanged seconds, 0 if it is gone."""
     still_s = stood_still_s(storage, path, modified)
     if still_s <= longest_s:
         logger.warning(
