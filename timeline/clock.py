@@ -87,7 +87,7 @@ def next_time(now_ms: int, greatest: str | None, zone: str) -> str:
         ahead_ms = parse_time(following, zone) - now_ms
     except (ValueError, OverflowError) as error:
         raise CorruptInstantError(
-            f"The timeline holds an instant of the time {greatest}, which is no calendar time: no instant can follow it.",
+            f"The timeline holds an instant of the time {greatest}, which no calendar has: no instant can follow it.",
             "Remove that instant's files from the timeline folder if nothing belongs to it.",
         ) from error
     if ahead_ms > _MUCH_AHEAD_MS:

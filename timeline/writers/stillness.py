@@ -31,7 +31,7 @@ def stood_still_s(storage: Storage, path: str, modified: float) -> float:
 
 
 def watch(storage: Storage, path: str, modified: float, longest_s: float) -> float:
-    """Poll a file until it changes or was unchanged for ``longest_s``; return its unchanged seconds, 0 if it is gone."""
+    """Poll a file until it changes or was unchanged for ``longest_s``; return its unchanged seconds, 0 if gone."""
     still_s = stood_still_s(storage, path, modified)
     if still_s <= longest_s:
         logger.warning(
