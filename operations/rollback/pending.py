@@ -1,4 +1,4 @@
-"""Unfinished writes found on the timeline: refused while their writer lives, rolled back when it is dead."""
+"""Unfinished writes on the timeline: refused while their writer lives, rolled back when it is dead."""
 
 from __future__ import annotations
 
@@ -38,12 +38,11 @@ BESIDE_A_WRITE = Meeting(WRITE, WRITE)
 
 @dataclass(frozen=True, slots=True)
 class PlannedRollback:
-    """A write that is to be rolled back: a dead one, or one that a pending rollback names.
+    """A write that is to be rolled back: a dead write, or the victim of a pending rollback.
 
     Attributes:
-        victim: The write.
         at: Requested time of the rollback.
-        beat: When its last heartbeat was touched, which was overdue; None where it was not judged by that.
+        beat: When its last heartbeat was touched, which was overdue; None where no heartbeat was judged.
         certain: Whether its writer counts as dead whatever signs of life there are.
     """
 
@@ -56,12 +55,8 @@ class PlannedRollback:
 def broken_off(timeline: Timeline, mine: InstantKind, asked: Asked = Asked.BEFORE_PLAN) -> tuple[PlannedRollback, ...]:
     """Return the pending rollbacks that have to be finished before an instant, the newest victim first.
 
-    A victim that is on the timeline still is going to vanish, even where it is completed: the plan of a write must not
-    have seen it.
-
-    Raises:
-        ConcurrentWriteError: One must be over before.
-        StorageError: The store failed.
+    A victim that is still on the timeline is going to vanish, even if it is completed: the plan of a write must not
+    build on it. Raises `ConcurrentWriteError` where a rollback has to be over before.
     """
     going = pending_rollbacks(timeline)
     found = []
@@ -83,20 +78,12 @@ def settle_pending(
 ) -> tuple[tuple[Instant, float | None], ...]:
     """Return the pending writes whose writers are dead, oldest first, each with its last heartbeat.
 
-    Args:
-        table: The table.
-        timeline: As of a moment ago.
-        patience: Of the write that they are in the way of.
-        going: Requested times of the writes that pending rollbacks name, for which nobody is asked any more.
-
-    Raises:
-        ConcurrentWriteError: A pending write's writer lives, or may live.
-        UnsupportedTableError: A clustering is pending that does not say which file groups it holds.
-        CorruptInstantError: Its plan cannot be parsed.
+    `going` are the requested times of the victims of pending rollbacks, whose writers need not be judged. Raises
+    `ConcurrentWriteError` where a pending write's writer lives, or may live.
     """
     restore = pending_restore(timeline)
     if restore is not None and judge(Meeting(WRITE, RESTORE)) is not Verdict.GO_ON:
-        # The writes that it has undone by halves look like pending ones, and are older than it.
+        # The writes that it has undone by halves look like pending writes that are older than the restore.
         raise restoring(table.storage, timeline, restore)
     dead = []
     for instant in timeline.pending:
@@ -116,14 +103,14 @@ def settle_pending(
             raise in_the_way(timeline, instant)
         raise UnsupportedTableError(
             f"The clustering {instant.requested_time} is pending on the table {table.path}, and its plan names no file "
-            "group, so that nobody can tell which of them must not be written meanwhile.",
+            "group, so it is unknown which file groups must not be written meanwhile.",
             "Finish it with Apache Hudi, or take it back with HudiTable.rollback, then write again.",
         )
     return tuple(dead)
 
 
 def in_the_way(timeline: Timeline, instant: Instant) -> ConcurrentWriteError:
-    """Return the error of an instant that must not begin while another one is pending."""
+    """Return the error of an instant that must not begin beside a pending instant."""
     return ConcurrentWriteError(
         f"The {instant.action} {instant.requested_time} is pending on the table {timeline.files.storage.path}.",
         "Run it again once that is complete.",
@@ -131,7 +118,7 @@ def in_the_way(timeline: Timeline, instant: Instant) -> ConcurrentWriteError:
 
 
 def held_by_clustering(table: str, instant: Instant, group: FileGroupId) -> ConcurrentWriteError:
-    """Return the error of a write that would change a file group which a pending clustering is going to replace."""
+    """Return the error of a write to a file group that a pending clustering is going to replace."""
     return ConcurrentWriteError(
         f"The clustering {instant.requested_time} is pending on the table {table} and holds the file group "
         f"{group.file_id} of partition {group.partition_path!r}, which this write would change: carried out, it would "
@@ -142,7 +129,7 @@ def held_by_clustering(table: str, instant: Instant, group: FileGroupId) -> Conc
 
 
 def restoring(storage: Storage, timeline: Timeline, restore: Instant) -> ConcurrentWriteError:
-    """Return the error of whoever meets a pending restore: the table is between two moments of its past."""
+    """Return the error of a write during a pending restore: the table is between two moments of its past."""
     try:
         plan = timeline.files.read_restore_plan(restore)
     except CorruptInstantError:
@@ -161,7 +148,7 @@ def restoring(storage: Storage, timeline: Timeline, restore: Instant) -> Concurr
 
 
 def is_given_up(storage: Storage, instant_time: str) -> bool:
-    """Return whether a pending write of ours was given up, though its process, and this may be the same, lives on."""
+    """Return whether a pending pyhudi write was given up, though its process, maybe this very process, still lives."""
     if owner.Claim(storage, instant_time).owner() is None:
         return False
     return Reserve(storage, instant_time).is_released() or owner.Seal(storage, instant_time).is_given_up()
@@ -176,21 +163,10 @@ def refuse_living(
     known_beat: float | None = None,
     may_wait: bool = True,
 ) -> Liveness | None:
-    """Raise where the writer of a pending instant lives, or may live, by this write's patience.
+    """Return why the writer of a pending instant counts as dead; None where the instant makes no difference.
 
-    Args:
-        table: The table.
-        instant: The pending instant.
-        patience: Of the write that is in its way.
-        meeting: Of the two, but for what is known of the writer.
-        known_beat: A heartbeat of it that was found overdue before.
-        may_wait: Whether a heartbeat may be watched for as long as it may miss.
-
-    Returns:
-        By what the writer is dead; None where the instant makes no difference.
-
-    Raises:
-        ConcurrentWriteError: It lives, or may live.
+    `meeting` lacks only what is known of that writer. `known_beat` is a heartbeat that was overdue before. Raises
+    `ConcurrentWriteError` where the writer lives, or may live.
     """
     if is_given_up(table.storage, instant.requested_time):
         given_up = Liveness(False, "it was given up")
@@ -209,23 +185,7 @@ def refuse_unless_dead(
     known_beat: float | None = None,
     may_wait: bool = True,
 ) -> Liveness | None:
-    """Raise where the process at a pending instant lives, or may live, going by the signs of life alone.
-
-    Args:
-        table: The table.
-        instant: The pending instant.
-        patience: Of the instant that it is in the way of.
-        state: What it is doing and where, for the error.
-        meeting: Of the two, but for what is known of the process.
-        known_beat: A heartbeat of it that was found overdue before.
-        may_wait: Whether a heartbeat may be watched for as long as it may miss.
-
-    Returns:
-        By what the process is dead; None where the instant makes no difference.
-
-    Raises:
-        ConcurrentWriteError: It lives, or may live.
-    """
+    """As `refuse_living`, by the signs of life alone; `state` says in the error what the process does and where."""
     suspect = Suspect(table.instants, instant, patience, table.storage.now(), table.config.timezone)
     found = suspect.judge(known_beat, may_wait=may_wait)
     known = Known.DEAD if not found.alive else Known.UNKNOWN if found.beat is None else Known.LIVING

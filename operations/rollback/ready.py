@@ -12,14 +12,9 @@ from .sweep import sweep
 
 
 def make_ready(work: Transaction, rollbacks: Iterable[PlannedRollback]) -> Swept:
-    """Undo dead writes and remove what older ones left.
+    """Undo the dead writes that the plan found, and sweep up left-overs of older writes.
 
-    Args:
-        work: The write that begins.
-        rollbacks: The dead writes that its plan found.
-
-    Raises:
-        ConcurrentWriteError: A writer gave a sign of life since, or other processes decided first all the time.
+    Raises `ConcurrentWriteError` where a writer gave a sign of life since.
     """
     for planned in rollbacks:
         # A dead write may have filled the disk, and its rollback takes space.

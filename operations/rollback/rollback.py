@@ -1,8 +1,8 @@
 """A write undone: its files deleted, its instant taken off the timeline, a rollback instant left as the record.
 
-Order of steps as in Apache Hudi's ``BaseRollbackActionExecutor``: plan, inflight, the victim's completed file, its data
-files, its inflight and requested, the completed rollback, the victim's markers. Every step can be taken twice, by
-several processes at once; from the plan on each goes the same way, whoever made it.
+The steps have the order of Apache Hudi's ``BaseRollbackActionExecutor``: plan, inflight, the victim's completed file,
+its data files, its inflight and requested files, the completed rollback, the victim's markers. Several processes may
+take every step, each twice, and take the same steps whichever engine made the plan.
 """
 
 from __future__ import annotations
@@ -35,18 +35,17 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("pyhudi")
 
-# What is left of a rollback whose victim is off the timeline takes moments, whoever is at it.
+# A rollback whose victim is off the timeline needs only moments to complete, in any process.
 GIVEN_UP_S = 3600.0
 
 
 def roll_back(table: Table, planned: PlannedRollback, patience: Patience) -> None:
-    """Undo one write that is dead or that a pending rollback names, unless it turns out to be completed or gone.
+    """Undo a dead write or the victim of a pending rollback, unless it turns out to be completed or gone.
 
-    Raises:
-        ConcurrentWriteError: Its writer gave a sign of life since the rollback was planned.
+    Raises `ConcurrentWriteError` where its writer gave a sign of life since the rollback was planned.
     """
-    # A commit looks for rollbacks that name it: once this is decided, the victim cannot complete, however long it
-    # slept. Before that nothing of it is deleted.
+    # A commit looks for rollbacks that name it: after this decision the victim cannot complete, however long it
+    # stalled. Before the decision none of its files is deleted.
     timeline = begin(table, "rollback", partial(_naming, table, planned, patience), lambda: planned.at).timeline
     found = timeline.write_at(planned.victim.requested_time)
     going = pending_rollbacks(timeline).get(planned.victim.requested_time, ())
@@ -57,16 +56,9 @@ def roll_back(table: Table, planned: PlannedRollback, patience: Patience) -> Non
 
 
 def carry_on(table: Table, timeline: Timeline, at: str) -> None:
-    """Take the steps of a rollback that is decided, whoever has taken which of them.
+    """Take all steps of a rollback that was requested at `at`, though other processes may have taken some.
 
-    Args:
-        table: The table.
-        timeline: As of a moment ago, when the rollback was decided at the latest.
-        at: Requested time of the rollback.
-
-    Raises:
-        ConcurrentWriteError: Others decided first all the time.
-        CorruptInstantError: Its plan cannot be parsed.
+    Raises `CorruptInstantError` where its plan cannot be parsed.
     """
     began, files = time.monotonic(), timeline.files
     plan = files.read_rollback_plan(Instant(at, "rollback", State.REQUESTED))
@@ -80,7 +72,7 @@ def carry_on(table: Table, timeline: Timeline, at: str) -> None:
         if not _stop_execution(timeline.reload(), at, victim, paths):
             return
     elif victim is not None:
-        # The plan may be older than the last of a dead write's files; a completed one has made all of them.
+        # A dead write may have made files after the plan. The plan for a completed write names all files.
         paths = sorted({*paths, *files_of(table.storage, victim.requested_time)})
         known = files.paths()
         hide(files, known, victim)
@@ -98,16 +90,10 @@ def carry_on(table: Table, timeline: Timeline, at: str) -> None:
 
 
 def _stop_execution(timeline: Timeline, at: str, victim: Instant, paths: list[str]) -> bool:
-    """Undo what somebody did of a compaction's plan, which stays, unless the user has said that it goes too.
+    """Undo an execution of a compaction's plan. The plan stays unless the user gave that up, too.
 
-    The plan may be carried out again under the same time, so that nothing is done here that the rollback did not name
-    when it was decided, and nothing any more once it is complete.
-
-    Args:
-        timeline: As it is now.
-        at: Requested time of the rollback.
-        victim: The compaction.
-        paths: The files that the rollback names.
+    A process may execute the plan again under the same time. So delete only the files that the rollback names, and
+    nothing once the rollback is complete: then return False.
     """
     files = timeline.files
     if not _is_there(timeline, at, (State.REQUESTED, State.INFLIGHT)):
@@ -126,13 +112,13 @@ def _naming(table: Table, planned: PlannedRollback, patience: Patience, timeline
     if found is None or found.state == State.COMPLETED or found.requested_time in pending_rollbacks(timeline):
         return None
     if found.action in COMPACTING:
-        # The rollback of one of those who carried it out is over: somebody else may have begun again.
+        # One execution was rolled back already: another process may have begun to execute the plan again.
         return None
     if not planned.certain:
         refuse_living(table, found, patience, known_beat=planned.beat, may_wait=False)
     if table.storage.has_files(owner.folder(found.requested_time)):
-        # Tasks of ours may outlive their driver, or the driver may only have seemed dead. After the seal none of them
-        # leaves a file that is not found here.
+        # Tasks of pyhudi may outlive their driver, or the driver may only have seemed dead. After the seal none of
+        # them leaves a file that the next line does not find.
         owner.Seal(table.storage, found.requested_time).set_for_good()
     return plan_of(table.storage, found, files_of(table.storage, found.requested_time))
 
@@ -144,18 +130,10 @@ def _is_there(timeline: Timeline, at: str, states: Iterable[State] = State) -> b
 
 
 def finish_rollbacks(table: Table, timeline: Timeline, age_s: float) -> None:
-    """Complete the rollbacks that broke off when their victim was off the timeline already.
+    """Complete rollbacks that broke off after their victim left the timeline, once they are `age_s` seconds old.
 
-    One that broke off earlier needs nothing of this: its victim is still there, and whoever plans a write finishes it.
-    Whose a rollback is cannot be told, so that each has the time that an unfinished write of somebody else has.
-
-    Args:
-        table: The table.
-        timeline: As of a moment ago.
-        age_s: Seconds, by the store's clock, after which a pending rollback counts as given up.
-
-    Raises:
-        ConcurrentWriteError: Others decided first all the time.
+    A rollback that broke off earlier still has its victim on the timeline, and the next planned write finishes it. The
+    timeline does not show which process executes a rollback, so each has the time of an unfinished foreign write.
     """
     for one in timeline.pending:
         if one.action != "rollback":
@@ -173,7 +151,7 @@ def _finish(table: Table, timeline: Timeline, rollback: Instant) -> None:
     try:
         plan = timeline.files.read_rollback_plan(rollback)
     except CorruptInstantError as error:
-        # Apache Hudi passes over such a rollback too; nothing of this write depends on it.
+        # Apache Hudi passes over such a rollback, too, and this write does not depend on it.
         logger.warning("table %s: the rollback %s stays pending: %s", table.path, rollback.requested_time, error)
         return
     victim = None if plan is None else plan.instant_to_rollback
@@ -188,7 +166,7 @@ def _absolute(storage: Storage, paths: list[str]) -> list[str]:
 
 
 def _complete(table: Table, at: str, plan: RollbackPlan, seconds: float) -> None:
-    """Complete a rollback, unless somebody else has: two tasks would do so at two times, each in a file of its own."""
+    """Complete a rollback that is still pending: two tasks would make two completed files, with two times."""
     rollback = Instant(at, "rollback", State.INFLIGHT)
 
     def outcome(timeline: Timeline) -> Outcome | None:
@@ -203,7 +181,7 @@ def _complete(table: Table, at: str, plan: RollbackPlan, seconds: float) -> None
 
 
 def plan_of(storage: Storage, victim: Instant, paths: list[str]) -> RollbackPlan:
-    """Return what the rollback of a write holds that deletes some files: a request for each, as after a listing."""
+    """Return a plan with a request for each file, as Apache Hudi makes it after a listing."""
     from ...timeline.metadata.models import InstantInfo, RollbackPlan, RollbackRequest  # noqa: PLC0415 (see timeline/instant_files.py)
 
     requests = [
@@ -212,7 +190,7 @@ def plan_of(storage: Storage, victim: Instant, paths: list[str]) -> RollbackPlan
             file_id="",
             latest_base_instant="",
             files_to_be_deleted=_absolute(storage, [path]),
-            # Apache Hudi dies on null when it is to carry the plan out.
+            # Apache Hudi dies on null when it carries the plan out.
             log_blocks_to_be_deleted={},
         )
         for path in paths
@@ -222,7 +200,7 @@ def plan_of(storage: Storage, victim: Instant, paths: list[str]) -> RollbackPlan
 
 
 def result_of_plan(at: str, plan: RollbackPlan, seconds: float) -> RollbackMetadata:
-    """Return what a completed rollback says of itself: all that its plan names was deleted."""
+    """Return the metadata of a completed rollback, by which all files of its plan were deleted."""
     from ...timeline.metadata.models import RollbackMetadata, RollbackPartition  # noqa: PLC0415
 
     victims = [] if plan.instant_to_rollback is None else [plan.instant_to_rollback]

@@ -1,4 +1,4 @@
-"""Left-overs of writes that are no longer on the timeline, removed or completed when the next write starts."""
+"""Left-overs of writes that are no longer on the timeline, removed or completed at the start of the next write."""
 
 from __future__ import annotations
 
@@ -20,19 +20,11 @@ META_FOLDER = ".hoodie"
 
 
 def sweep(table: Table, patience: Patience, *, own: str) -> Swept:
-    """Remove working folders, markers and heartbeats of instants that are not pending, and files that stayed half-made.
+    """Remove working folders, markers and heartbeats of instants that are not pending, and half-made files.
 
     Data files named by markers are deleted only for instants that never completed: those younger than the timeline's
-    first write and absent from it. An older one may have completed and been archived.
-
-    Args:
-        table: The table.
-        patience: Of the write that sweeps: it says after how long a silence a folder counts as deserted.
-        own: Requested time of that write.
-
-    Raises:
-        ConcurrentWriteError: There is something to be completed, and others were faster all the time.
-        UnsupportedTableError: A newer release keeps files for its writers in a format that this one does not know.
+    first write and absent from it. Older instants may have completed and been archived. Raises `UnsupportedTableError`
+    where a newer release keeps files for its writers in an unknown format.
     """
     own_files = table.storage.look(owner.ROOT)
     folders = {*own_files.folders}
@@ -41,11 +33,11 @@ def sweep(table: Table, patience: Patience, *, own: str) -> Swept:
     seals.expire(table.storage, table.config.timezone)
     kept = (owner.SEALS, decisions.FOLDER, announcements.FOLDER, failures.FOLDER)
     table.storage.sweep((META_FOLDER, table.config.timeline_folder, owner.ROOT, *kept, heartbeat.ROOT), seals.KEPT_S)
-    # A folder of another name is one that a later release keeps.
+    # Folders of other names belong to later releases.
     working = {name for name in folders if name.isdecimal() or name == split(owner.SCRATCH)[1]}
     marked = set(marked_instants(table.storage))
     beating = {split(info.path)[1] for info in table.storage.list(heartbeat.ROOT, strict=False)}
-    # Read after the folders: whoever has made one since is on the timeline, or not in these lists.
+    # Read after the folders: a write that made its folder since is on the timeline, or not in these lists.
     timeline, age_s = table.timeline(), patience.foreign_age_s
     finish_rollbacks(table, timeline, GIVEN_UP_S if age_s is None else age_s)
     known = working | marked | beating
@@ -55,14 +47,14 @@ def sweep(table: Table, patience: Patience, *, own: str) -> Swept:
         if _deserted(table.storage, instant_time, patience.heartbeat_tolerance_s)
     ]
     if any(_is_pending(timeline, instant_time) for instant_time in deserted):
-        # Its writer may have died between the decision that it is complete and the file that says so.
+        # Its writer may have died between the decision to complete it and its completed file.
         _, timeline = settle(table)
     for instant_time in deserted:
         if _is_pending(timeline, instant_time):
             continue
         found = timeline.find(instant_time)
-        # Beyond a savepoint, younger instants are archived while an older one stays. What no instant time names is
-        # scratch of an archiving.
+        # A savepoint keeps its instant on the timeline while younger instants are archived. A folder whose name is no
+        # instant time is scratch of an archiving.
         lost = found is None and instant_time.isdecimal() and not timeline.is_committed(instant_time)
         if lost and _begins_after_all(table, instant_time):
             continue
@@ -73,9 +65,9 @@ def sweep(table: Table, patience: Patience, *, own: str) -> Swept:
 
 
 def _begins_after_all(table: Table, instant_time: str) -> bool:
-    """Return whether a write that slept before it was on the timeline is there now; from here on it gets there no more.
+    """Return whether a stalled write is on the timeline by now; if not, seal it so that it never gets there.
 
-    It looks for its seal once it is there. Otherwise it might publish and complete what is about to be deleted.
+    It looks for its seal once it is there. Without the seal it might publish and complete what is about to be deleted.
     """
     owner.Seal(table.storage, instant_time).set_for_good()
     return table.timeline().find(instant_time) is not None

@@ -1,4 +1,4 @@
-"""One write taken back, whatever became of it: first nobody reads it any more, then its data goes, then its instant."""
+"""A write taken back: first its rows become invisible, then its data goes, then its instant."""
 
 from __future__ import annotations
 
@@ -17,18 +17,12 @@ InstantPaths = Mapping[str, Mapping[State, tuple[str, ...]]]
 
 
 def hide(files: InstantFiles, paths: InstantPaths, victim: Instant) -> None:
-    """Take a completed write back to inflight: from here on no reader sees its rows.
-
-    Args:
-        files: Of the table's instants.
-        paths: What `InstantFiles.paths` returned.
-        victim: The write; one that is not completed stays as it is.
-    """
+    """Take a completed write back to inflight, so that no reader sees its rows; `paths` are the instants' files."""
     states = paths.get(victim.identity, {})
     done = states.get(State.COMPLETED, ())
     if not done:
         return
-    # Without a pending file it would be gone at once, and its data would be left with nobody to look for it.
+    # Without a pending file the instant would be gone at once, and no process would look for its data.
     for state, make in ((State.REQUESTED, files.request), (State.INFLIGHT, files.start)):
         if state not in states:
             make(_pending(files, states, victim))
@@ -36,7 +30,7 @@ def hide(files: InstantFiles, paths: InstantPaths, victim: Instant) -> None:
 
 
 def take_off(files: InstantFiles, paths: InstantPaths, victim: Instant) -> None:
-    """Take a write that nobody sees off the timeline, its inflight file first: it never seems further than it is."""
+    """Take a hidden write off the timeline, its inflight file first: it never seems further than it is."""
     states = paths.get(victim.identity, {})
     for state in (State.INFLIGHT, State.REQUESTED):
         pending = files.path(victim.at(state))
@@ -44,12 +38,7 @@ def take_off(files: InstantFiles, paths: InstantPaths, victim: Instant) -> None:
 
 
 def planned_files(plan: RollbackPlan, victim: str) -> list[str]:
-    """Return the paths of the data files that a rollback's plan names; what is none of its victim's is left alone.
-
-    Args:
-        plan: Whoever made it.
-        victim: Requested time of the write that it undoes.
-    """
+    """Return the paths of a victim's data files that a rollback's plan names; other writes' files stay."""
     named = (
         join(request.partition_path, split(file)[1])
         for request in plan.rollback_requests
@@ -59,7 +48,7 @@ def planned_files(plan: RollbackPlan, victim: str) -> list[str]:
 
 
 def _pending(files: InstantFiles, states: Mapping[State, tuple[str, ...]], victim: Instant) -> Instant:
-    """Return a completed write under the action by which it was asked for: clustering completes as replacecommit."""
+    """Return a completed write under the action of its requested file: clustering completes as replacecommit."""
     for path in (*states.get(State.INFLIGHT, ()), *states.get(State.REQUESTED, ())):
         found = files.layout.parse(split(path)[1])
         if found is not None and action_group(found.action) == victim.group:

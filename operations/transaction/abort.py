@@ -16,16 +16,16 @@ logger = logging.getLogger("pyhudi")
 
 
 def abort(work: Transaction) -> None:
-    """Leave nothing of an instant, unless it turns out to be completed; may be called twice, and after a failed commit.
+    """Undo an instant unless it turns out to be completed; safe to call twice, and after a failed commit.
 
-    The note "sealed" stays behind for tasks that are still at work; a later write's start removes it.
+    The note "sealed" stays for tasks that are still at work. The start of a later write removes it.
     """
     storage = work.storage
     begins = work.claim.make(work.owner)
     if not begins and not _is_ours(work):
         return
     given_up = begins and work.seal.is_given_up()
-    # The disk may be full: what only this write needs goes first. Data files stay until the end is decided.
+    # The disk may be full, so delete what only this write needs first. Data files stay until its end is decided.
     _make_room(work)
     work.seal.set_for_good()
     timeline = abandon(work.table, partial(_unfinished, work.instant_time))
@@ -35,21 +35,21 @@ def abort(work: Transaction) -> None:
         logger.warning("table %s: %s is completed and stays; its answer was lost", work.path, work.instant_time)
         forget(storage, work.instant_time)
         return
-    # Whoever took this write for dead has taken its markers away, and it may have made files since. So has whoever did
-    # before it was on the timeline, and came to it late: what it holds is made before its instant, and was gone.
+    # If another writer rolled this write back, its markers are gone and files may have appeared since. The same holds
+    # where a sweep removed the working folder before the instant was on the timeline. List instead of trusting markers.
     unmarked = given_up or (begins and found is not None)
     _erase(work, found, files_of(storage, work.instant_time, rolled_back=unmarked))
     logger.warning("table %s: gave up the write %s", work.path, work.instant_time)
 
 
 def _is_ours(work: Transaction) -> bool:
-    """Return whether the instant time was claimed by this write, and not by another that began in one millisecond."""
+    """Return whether this write claimed the instant time, and not another that began in the same millisecond."""
     known = work.claim.owner()
     return known is None or known.write_id == work.write_id
 
 
 def _make_room(work: Transaction) -> None:
-    """Free what the write holds beside its data files; a store of objects is never full, and is spared the requests."""
+    """Free what the write holds besides data files. An object store is never full, so it is spared the requests."""
     work.reserve.release()
     if not work.storage.remote:
         for folder in (work.spills, work.aside):

@@ -1,4 +1,4 @@
-"""Putting an instant on the timeline: once, whoever of its tasks comes first."""
+"""The start of an instant: exactly one of its tasks puts it on the timeline."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ class Swept:
     """What a sweep for left-overs read, so that the write that begins need not list again.
 
     Attributes:
-        timeline: Of the table.
-        archiving: Whether a process may have announced that instants are about to leave it.
+        archiving: Whether a process may have announced that it archives instants.
     """
 
     timeline: Timeline
@@ -35,26 +34,15 @@ class Swept:
 
 
 def begin_write(work: Transaction, requested: Callable[[Codec], bytes], prepare: Callable[[], Swept]) -> Timeline:
-    """Make a write's requested and inflight files; safe to call from every task.
+    """Make a write's requested and inflight files, and return a timeline that shows it; every task calls this.
 
-    The caller touches the instant's heartbeat before, and goes on with that.
-
-    Args:
-        work: The instant.
-        requested: Returns what the requested file holds.
-        prepare: Makes the table ready for the write, and returns what it saw; the first task alone calls it.
-
-    Returns:
-        A timeline that shows the instant.
-
-    Raises:
-        WriteSealedError: The write was committed or given up already.
-        ConcurrentWriteError: Another write chose the same time, or all writes on the timeline are younger.
+    The caller keeps touching the instant's heartbeat meanwhile. Only the first task calls `prepare`, which makes the
+    table ready. Raises `WriteSealedError` where the write is over, `ConcurrentWriteError` where another write has the
+    same time or all writes on the timeline are younger.
     """
     known = work.claim.owner()
     if known is None:
-        # A write that is over may have left nothing but its seal. One that has its owner's note is asked for that when
-        # it publishes.
+        # A write that is over may leave only its seal. Where the owner's note exists, publishing checks the seal.
         refuse_sealed(work)
         if work.claim.make(work.owner):
             return _put_on_timeline(work, requested, prepare)
@@ -66,7 +54,7 @@ def begin_write(work: Transaction, requested: Callable[[Codec], bytes], prepare:
         timeline = work.table.timeline()
         found = timeline.find(work.instant_time)
         if found is not None and found.state >= State.INFLIGHT:
-            # What is seen is not yet kept; a data file may not reach the disk before it.
+            # The instant's file is visible, but may not be on disk yet. It has to be before any data file is.
             work.storage.flush([timeline.files.folder])
             return timeline
         refuse_sealed(work)
@@ -77,7 +65,6 @@ def begin_write(work: Transaction, requested: Callable[[Codec], bytes], prepare:
 
 
 def same_millisecond(work: Transaction) -> ConcurrentWriteError:
-    """Return the error of a write whose instant time is another's."""
     return ConcurrentWriteError(
         f"Another write of the table {work.path} began at the same millisecond and holds the instant "
         f"{work.instant_time}.",
@@ -86,11 +73,7 @@ def same_millisecond(work: Transaction) -> ConcurrentWriteError:
 
 
 def refuse_sealed(work: Transaction) -> None:
-    """Raise when the write is over.
-
-    Raises:
-        WriteSealedError: It is.
-    """
+    """Raise `WriteSealedError` when the write is over."""
     if any(owner.Seal(work.storage, one).is_set() for one in work.seals):
         raise over(work)
 
@@ -104,7 +87,7 @@ def over(work: Transaction) -> WriteSealedError:
 
 
 def _take_back_if_given_up(work: Transaction) -> None:
-    """Undo the beginning of a write that was given up after this task had looked for its seal."""
+    """Undo the start of a write that was given up after this task had looked for its seal."""
     if work.seal.is_given_up():
         timeline = work.table.timeline()
         found = timeline.find(work.instant_time)
@@ -115,12 +98,9 @@ def _take_back_if_given_up(work: Transaction) -> None:
 
 
 def _refuse_if_old(work: Transaction, timeline: Timeline, announced_until: str) -> None:
-    """Raise where a write is older than every other one on the timeline, or than what somebody is archiving.
+    """Raise `ConcurrentWriteError` where all other writes are younger, or an archiving process passes this time.
 
-    Whoever read the timeline before this instant stood there takes it for archived, and its files for committed.
-
-    Raises:
-        ConcurrentWriteError: It is.
+    A reader that listed the timeline before takes such an instant for archived, and its files for committed.
     """
     writes = [one.requested_time for one in timeline.instants if one.is_write]
     first = min((time for time in writes if time != work.instant_time), default="")
@@ -131,14 +111,14 @@ def _refuse_if_old(work: Transaction, timeline: Timeline, announced_until: str) 
     else:
         return
     raise ConcurrentWriteError(
-        f"The write {work.instant_time} of the table {work.path} was planned before {what}; readers would take the "
-        "files of an older one for archived and committed.",
+        f"The write {work.instant_time} of the table {work.path} was planned before {what}; readers would take "
+        "its files for archived and committed.",
         "Write again; compute the rows beforehand if they take hours (df.cache(), or a table of their own).",
     )
 
 
 def _is_passed(work: Transaction, announced_until: str) -> bool:
-    """Return whether an archiving up to some instant counts a write as archived."""
+    """Return whether an archiving process that announced a time counts this write as archived."""
     if not announced_until:
         return False
     shared = those({Shared.ITSELF: announced_until >= work.instant_time})
@@ -146,10 +126,10 @@ def _is_passed(work: Transaction, announced_until: str) -> bool:
 
 
 def _take_back_if_old(work: Transaction) -> Timeline:
-    """Return the timeline; undo the beginning of a write that turns out to be too old once it is on it.
+    """Return the timeline; undo the start of a write that turns out to be too old once it is on the timeline.
 
-    Who archives looks at the timeline after it has announced it, and this looks for that after its own file stands:
-    one of the two sees the other.
+    A process that archives announces a time, then lists the timeline. This makes its file, then looks for the
+    announcement. So at least one of the two sees the other.
     """
     until = max(announced(work.storage), default="")
     timeline = work.table.timeline()
@@ -157,7 +137,7 @@ def _take_back_if_old(work: Transaction) -> Timeline:
     if found is not None and found.state == State.COMPLETED:
         return timeline
     if found is not None and found.state == State.INFLIGHT:
-        # Whoever took that step had looked for it before.
+        # The task that made the inflight file had looked for announcements before.
         until = ""
     try:
         _refuse_if_old(work, timeline, until)
@@ -169,7 +149,7 @@ def _take_back_if_old(work: Transaction) -> Timeline:
 
 
 def _refuse_unseen(work: Transaction, swept: Swept) -> None:
-    """Refuse a write that is too old before anybody sees it, as far as what is known already tells."""
+    """Refuse a write that the sweep already showed to be too old, before it is on the timeline."""
     try:
         _refuse_if_old(work, swept.timeline, max(announced(work.storage), default="") if swept.archiving else "")
     except ConcurrentWriteError:
@@ -178,14 +158,14 @@ def _refuse_unseen(work: Transaction, swept: Swept) -> None:
 
 
 def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes], prepare: Callable[[], Swept]) -> Timeline:
-    # Before the instant is on the timeline, where one without a reserve counts as given up.
+    # An instant on the timeline without a reserve counts as given up, so the reserve comes first.
     work.reserve.hold()
     swept = prepare()
     work.markers.begin()
     instants = work.table.instants
     with lock_of(work.table).hold(work.table):
         if swept.timeline.find(work.instant_time) is None:
-            # While an older one stands there, readers take what was archived after it for uncommitted.
+            # An instant older than archived instants makes readers take those for uncommitted.
             _refuse_unseen(work, swept)
         instants.request(work.inflight, requested(instants.codec))
         timeline = _take_back_if_old(work)

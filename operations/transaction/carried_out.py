@@ -1,4 +1,4 @@
-"""Decisions carried out: by whoever made them, or by the next who decides, and any number of times."""
+"""Decisions carried out, by the process that made them or by the next that decides, any number of times."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ logger = logging.getLogger("pyhudi")
 
 
 def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
-    """Return whether a timeline shows that nothing is left to be done for a decision.
+    """Return whether a timeline shows that a decision is fully carried out.
 
-    An instant that is not on the timeline any more was archived, or undone by somebody who knows no decisions: its
-    completed file is not made again. One that is being undone lost that file on purpose.
+    An instant that left the timeline was archived, or undone by an engine that knows no decisions: its completed file
+    is not made again. An instant that is being undone lost that file on purpose.
     """
     if decision.kind == DecisionKind.CLOSE:
         return False
@@ -40,23 +40,16 @@ def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
 
 
 def carry_out(storage: Storage, decision: Decision, timeline: Timeline) -> None:
-    """Do what a decision says; what is done already stays as it is.
+    """Do what the newest decision says, except for steps that are done already.
 
-    Args:
-        storage: Rooted at the table.
-        decision: The newest one.
-        timeline: As of a moment ago.
-
-    Raises:
-        ConcurrentWriteError: Somebody else changes the table's properties at the same time.
-        StorageError: The store failed; the decision stands.
+    Raises `ConcurrentWriteError` where another process changes the table's properties at the same time.
     """
     instant = decision.instant
     if decision.kind == DecisionKind.CLOSE:
         for partition in decision.partitions:
             _close(storage, partition, instant.requested_time)
     elif decision.kind == DecisionKind.GIVE_UP:
-        # Without its inflight file the instant cannot complete any more, whoever still tries.
+        # Without its inflight file the instant can no longer complete, whichever process tries.
         storage.delete(timeline.files.path(instant.at(State.INFLIGHT)))
     else:
         # Properties come before the instant that needs them.
@@ -67,19 +60,19 @@ def carry_out(storage: Storage, decision: Decision, timeline: Timeline) -> None:
         if instant.state == State.REQUESTED:
             timeline.files.request(instant, decision.body)
             if instant.action in COMPACTING and owner.Seal(storage, instant.requested_time).is_given_up():
-                # The plan was taken back while whoever carries this out slept: it must not come back.
+                # The plan was taken back while this process stalled: it must not come back.
                 storage.delete(timeline.files.path(instant))
         else:
             timeline.complete(instant, decision.body)
 
 
 def is_unused(storage: Storage, partition: str, instant_time: str) -> bool:
-    """Return whether a partition was opened by an instant, and holds no data file of anybody."""
+    """Return whether an instant opened this partition, and no instant wrote a data file to it."""
     return opened_by(storage, partition) == instant_time and not _has_data(storage, partition)
 
 
 def opened_by(storage: Storage, partition: str) -> str | None:
-    """Return the requested time of the instant that opened a partition, None where it is none."""
+    """Return the requested time of the instant that opened a partition; None for a plain folder."""
     metafile = metafile_of(partition)
     try:
         return parse_partition_metafile(storage.read(metafile, MOST_OF_A_NOTE), metafile).instant_time
@@ -92,11 +85,11 @@ def _is_same(requested_time: str, group: str, decision: Decision) -> bool:
 
 
 def _close(storage: Storage, partition: str, instant_time: str) -> None:
-    """Make a partition that nobody uses a plain folder again."""
+    """Make an unused partition a plain folder again."""
     if not is_unused(storage, partition, instant_time):
         return
     storage.delete(metafile_of(partition))
-    # Whoever slept between the two lines took it from a write that has come to rely on it since.
+    # While this process stalled between the two lines, a write may have come to rely on the metafile.
     if _has_data(storage, partition):
         try:
             write_partition_metafile(storage, partition, instant_time)

@@ -1,6 +1,6 @@
 """The only way by which an instant enters a table's timeline by a plan, completes, or is given up.
 
-Writes and table services come through here. The choice of an instant's time, the race for the table's next decision,
+Writes and table services call these functions. The choice of an instant's time, the race for the table's next decision,
 the lock and the followers of a table's files are in this package and nowhere else:
 
     begin --> requested      complete --> completed      abandon --> never to complete
@@ -36,8 +36,8 @@ class Begun:
     """An instant that was requested.
 
     Attributes:
-        instant: The requested instant; None where nothing was to be requested.
-        timeline: As of the moment at which that was decided.
+        instant: None where the plan said that nothing has to be requested.
+        timeline: The timeline that `plan` got last.
     """
 
     instant: Instant | None
@@ -55,7 +55,6 @@ def times_after(table: Table, timeline: Timeline, count: int) -> list[str]:
 
 
 def time_after(table: Table, timeline: Timeline) -> str:
-    """Return the time of an instant that is about to be requested or to complete, as `times_after` does."""
     return times_after(table, timeline, 1)[0]
 
 
@@ -67,16 +66,9 @@ def begin(
 ) -> Begun:
     """Request an instant that holds a plan.
 
-    Args:
-        table: The table.
-        action: The instant's action.
-        plan: Returns what the requested file holds, given the timeline on which that is decided; None where nothing is
-            to be requested. It is called again whenever another process decided first.
-        at: Returns the instant's requested time after `plan` returned; None for one after all that is on the timeline.
-
-    Raises:
-        ConcurrentWriteError: Other processes decided first all the time.
-        StorageError: The store failed. Where the decision stands, the next process that decides carries it out.
+    `plan` returns what the requested file holds, or None where nothing has to be requested, and runs again after each
+    lost race. `at` returns the requested time once `plan` returned; None means a time after all on the timeline. Raises
+    as `decide`.
     """
     requested: list[Instant] = []
 
@@ -100,22 +92,10 @@ def complete(
     outcome: Callable[[Timeline], Outcome | None],
     relief: Callable[[], None] | None = None,
 ) -> Instant | None:
-    """Complete an instant: the point of no return.
+    """Complete an instant, the point of no return; return None where it is completed or gone already.
 
-    Args:
-        table: The table.
-        pending: The instant.
-        outcome: Returns what becomes of it, given the timeline on which that is decided; None where it is completed or
-            gone already. It is called again whenever another process decided first, and raises where the instant must
-            not complete.
-        relief: Makes room on the store where it failed after the decision was made.
-
-    Returns:
-        The completed instant; None where there was nothing to complete.
-
-    Raises:
-        ConcurrentWriteError: Other processes decided first all the time.
-        StorageError: The store failed. Where the decision stands, the next process that decides carries it out.
+    `outcome` runs again after each lost race, and raises where the instant must not complete. `relief` makes room on a
+    full store after the decision. Raises as `decide`.
     """
     completed: list[tuple[Instant, Outcome]] = []
 
@@ -142,18 +122,9 @@ def complete(
 
 
 def abandon(table: Table, find: Callable[[Timeline], Instant | None]) -> Timeline:
-    """Decide that an instant never completes.
+    """Decide that an instant never completes, and return the timeline of that decision. Raises as `decide`.
 
-    Args:
-        table: The table.
-        find: Returns the instant, given the timeline on which that is decided; None where it is completed or gone.
-
-    Returns:
-        The timeline on which that was decided.
-
-    Raises:
-        ConcurrentWriteError: Other processes decided first all the time.
-        StorageError: The store failed. Where the decision stands, the next process that decides carries it out.
+    `find` returns the instant, or None where it is completed or gone.
     """
 
     def build(timeline: Timeline) -> Decision | None:
@@ -164,12 +135,9 @@ def abandon(table: Table, find: Callable[[Timeline], Instant | None]) -> Timelin
 
 
 def exclusive(table: Table, work: Callable[[], R], *, removes_files: bool) -> R:
-    """Do work on the timeline that makes no instant, under the table's lock.
+    """Do work on the timeline that makes no instant, under the table's lock; every step may run twice.
 
-    Args:
-        table: The table.
-        work: What is to be done; every step of it may be taken twice.
-        removes_files: Whether it removes data files, which followers have to know beforehand.
+    Followers have to know beforehand where `removes_files` says that data files go.
     """
     with lock_of(table).hold(table):
         changes = changed_properties(table, None) if removes_files else {}
@@ -179,14 +147,10 @@ def exclusive(table: Table, work: Callable[[], R], *, removes_files: bool) -> R:
 
 
 def prepare_followers(table: Table, instant: Instant) -> None:
-    """Have followers ready before the first data file changes for an instant.
+    """Have followers ready before the first data file changes for an instant. Raises as `decide`.
 
-    Where another process requested the instant, a metadata table may be in use still. Making the requested file again
-    changes nothing but the properties.
-
-    Raises:
-        ConcurrentWriteError: Other processes decided first all the time.
-        StorageError: The store failed.
+    Where another process requested the instant, a metadata table may still be in use. Making the requested file again
+    changes only the properties.
     """
     same = (instant.requested_time, instant.action)
 

@@ -1,7 +1,7 @@
-"""Which instants may be at work beside which others: one table, from which every step of a write or a service reads.
+"""Which instants may run beside which others: one table, which every step of a write or a service reads.
 
-The steps find out what two instants share, and `judge` says what follows. `SINGLE_WRITER` has a verdict for each
-meeting that can come about; tests stage every one of them on a real table (tests/contract/test_meetings.py).
+The steps find out what two instants share, and `judge` returns what follows. `SINGLE_WRITER` has a verdict for each
+possible meeting; tests stage each on a real table (tests/contract/test_meetings.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ...timeline.instants import Instant, State
 
 
 class InstantKind(Enum):
-    """What an instant is, as far as another one has to know."""
+    """The kind of an instant, as far as other instants have to know it."""
 
     WRITE = "write"
     COMPACTION = "compaction"
@@ -30,9 +30,9 @@ class InstantKind(Enum):
 class Known(Enum):
     """What mine knows of theirs."""
 
-    PENDING = "pending"  # and which process is at work on it makes no difference, or nothing tells
+    PENDING = "pending"  # which process executes it is unknown, or makes no difference
     LIVING = "living"
-    UNKNOWN = "unknown"  # another maker's, which leaves no sign of life
+    UNKNOWN = "unknown"  # of an engine that leaves no sign of life
     DEAD = "dead"
     COMPLETED = "completed"
 
@@ -40,7 +40,7 @@ class Known(Enum):
 class Asked(Enum):
     """When theirs was requested; what a commit finds that its plan did not see counts as requested since.
 
-    Only of compactions and clusterings a commit compares the requested times, as Apache Hudi does.
+    As Apache Hudi does, a commit compares requested times only with compactions and clusterings.
     """
 
     BEFORE_PLAN = "before plan"
@@ -51,7 +51,7 @@ class Shared(Enum):
     """What both touch."""
 
     FILE_GROUP = "file group"
-    BASE_FILE = "base file"  # mine made a new one, of a file group that theirs merges
+    BASE_FILE = "base file"  # mine made a new base file of a file group that theirs merges
     BUCKET = "bucket"  # each opened a file group for it
     PARTITION = "partition"  # mine replaces all of it
     NEW_KEY = "new key"
@@ -60,9 +60,9 @@ class Shared(Enum):
     PROPERTIES = "properties"
     ROOM = "room"  # a small file of theirs would take new keys of mine in
     BASIS = "basis"  # theirs takes away what mine has merged, or adds to it
-    REPLACED = "replaced"  # theirs replaced file groups of mine, or brings replaced ones back
-    UNTOLD = "untold"  # what theirs holds, its plan does not say
-    PLAN = "the plan"  # both carry out the same one
+    REPLACED = "replaced"  # theirs replaced file groups of mine, or brings replaced file groups back
+    UNTOLD = "untold"  # the plan of theirs does not name the file groups that it holds
+    PLAN = "the plan"  # both carry out the same plan
     ITSELF = "mine itself"  # theirs undoes mine, or counts it as archived
     VICTIM = "victim"  # theirs undoes a write that is on the timeline
     TARGET = "target"  # theirs concerns the write that mine undoes, keeps or goes back to
@@ -75,9 +75,9 @@ class Verdict(IntEnum):
     """What mine does; of several, the greatest counts."""
 
     GO_ON = 0
-    GIVE_WAY = 1  # mine leaves to theirs what both touch; a plan that is made is made anew
-    FINISH = 2  # mine finishes theirs, then goes on
-    UNDO = 3  # mine undoes theirs, then goes on
+    GIVE_WAY = 1  # mine leaves what both touch to theirs, and plans anew where it has planned already
+    FINISH = 2  # mine finishes theirs, then continues
+    UNDO = 3  # mine undoes theirs, then continues
     WAIT = 4  # mine does nothing until theirs is over
     REFUSE = 5
 
@@ -101,17 +101,17 @@ _Row = tuple[
 
 @dataclass(frozen=True, slots=True)
 class ConcurrencyRules:
-    """One answer to who may be at work beside whom.
+    """Which instants may run beside which others.
 
     Attributes:
-        verdicts: Of each meeting that can come about, by what both touch; None stands for nothing.
+        verdicts: By meeting and by what both touch, where None means nothing.
     """
 
     verdicts: Mapping[Cell, Verdict]
 
     @classmethod
     def of(cls, rows: Iterable[_Row]) -> ConcurrencyRules:
-        """Return the rules of a table whose rows stand for several cells each."""
+        """Return the rules of a table each of whose rows describes several cells."""
         return cls(
             {
                 (one, other, known, asked, shared): verdict
@@ -125,7 +125,7 @@ class ConcurrencyRules:
         )
 
     def why_impossible(self, cell: Cell) -> str:
-        """Return why a meeting cannot come about; empty where it can."""
+        """Return why a meeting cannot happen; empty where it can."""
         if cell in self.verdicts:
             return ""
         found = [
@@ -141,29 +141,28 @@ class ConcurrencyRules:
 
 
 def judge(meeting: Meeting, rules: ConcurrencyRules | None = None) -> Verdict:
-    """Return what mine does in a meeting, by the rules of a single writer unless others are given."""
+    """Return what mine does in a meeting, by default by the rules of a single writer."""
     rules = rules or SINGLE_WRITER
     cell = (meeting.mine, meeting.theirs, meeting.known, meeting.asked)
     return max(rules.verdict((*cell, shared)) for shared in (meeting.shared or {NOTHING}))
 
 
 def those(found: Mapping[Shared, object]) -> frozenset[Shared]:
-    """Return what both touch, of what was looked for."""
+    """Return what both touch, of what the caller looked for."""
     return frozenset(one for one, whether in found.items() if whether)
 
 
 def kind_of(action: str) -> InstantKind | None:
-    """Return what an instant of an action is; None where nothing meets one."""
+    """Return the kind of an instant of an action; None where no instant minds it."""
     return _KINDS.get(action)
 
 
 def known_of(instant: Instant) -> Known:
-    """Return what its state alone tells of an instant."""
     return Known.COMPLETED if instant.state == State.COMPLETED else Known.PENDING
 
 
 def asked_of(requested_time: str, instant: Instant) -> Asked:
-    """Return whether an instant was requested before or after another one of a requested time."""
+    """Return whether an instant was requested before or after a requested time."""
     return Asked.SINCE_PLAN if instant.requested_time > requested_time else Asked.BEFORE_PLAN
 
 
@@ -198,8 +197,8 @@ def _all(verdict: Verdict, *shared: Shared) -> dict[Shared | None, Verdict]:
     return dict.fromkeys(shared, verdict)
 
 
-# A living write keeps all others out, and so does one of which nobody knows whether it lives. Writes that were planned
-# beside each other are told apart by what they changed.
+# A write keeps all others out while its writer lives, or may live. Of writes that were planned beside each other, only
+# those that changed the same things exclude each other.
 SINGLE_WRITER = ConcurrencyRules.of(
     (
         # --- a write
@@ -217,9 +216,9 @@ SINGLE_WRITER = ConcurrencyRules.of(
                 **_all(_REFUSE, Shared.COLUMNS, Shared.PROPERTIES),
             },
         ),
-        # Log files that complete later are read beside the base file that a compaction makes. A base file is read in
-        # place of those of earlier instants, not of later ones. The log file that a log compaction makes would be read
-        # on top of a base file that holds its rows, and behind log files of earlier instants.
+        # Readers put log files that complete later on top of the base file that a compaction makes. A base file takes
+        # the place of base files of earlier instants only. Readers would put the log file of a log compaction on top
+        # of a base file that holds its rows, and behind log files of earlier instants.
         ((WRITE,), _COMPACTIONS, _EITHER, _WHENEVER, {NOTHING: _GO_ON}),
         ((WRITE,), _COMPACTIONS, _PENDING, _BEFORE, {Shared.ROOM: _GIVE_WAY}),
         ((WRITE,), _COMPACTIONS, _PENDING, _WHENEVER, {Shared.FILE_GROUP: _GO_ON}),
@@ -229,7 +228,7 @@ SINGLE_WRITER = ConcurrencyRules.of(
         ((WRITE,), (COMPACTION,), _EITHER, _BEFORE, {Shared.BASE_FILE: _GO_ON}),
         ((WRITE,), (COMPACTION,), _EITHER, _SINCE, {Shared.BASE_FILE: _REFUSE}),
         ((WRITE,), (LOG_COMPACTION,), _EITHER, _WHENEVER, {Shared.BASE_FILE: _REFUSE}),
-        # A clustering replaces its file groups by what they held when it was planned.
+        # A clustering replaces its file groups by what they held at its plan.
         ((WRITE,), (CLUSTERING,), _PENDING, _BEFORE, {Shared.ROOM: _GIVE_WAY}),
         (
             (WRITE,),
@@ -331,7 +330,7 @@ IMPOSSIBLE: tuple[
         _WHENEVER,
         "nothing tells which process is at work on it",
     ),
-    ((WRITE,), _COMPACTIONS, _MAKER, _WHENEVER, "a write goes on whichever process carries the plan out"),
+    ((WRITE,), _COMPACTIONS, _MAKER, _WHENEVER, "a write continues whichever process carries the plan out"),
     ((WRITE,), (WRITE,), _MAKER, _SINCE, "a commit asks for no maker: the other commit looks for this one"),
     ((WRITE,), (WRITE,), _PENDING, _BEFORE, "the plan asks for the maker of each"),
     ((WRITE,), (ARCHIVING,), _PENDING, _BEFORE, "a write's time is greater than that of every instant its plan saw"),

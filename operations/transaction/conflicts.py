@@ -1,7 +1,7 @@
-"""Whether somebody committed to the same file groups while this write was at work (optimistic concurrency).
+"""Whether other writers changed the same file groups while this write ran (optimistic concurrency).
 
-Conflicts are judged by file group as in Apache Hudi's ``SimpleConcurrentFileWritesConflictResolutionStrategy``, and
-by what the index says that two writers may not both open: each may have made a file group for one bucket.
+Conflicts are judged by file group as in Apache Hudi's ``SimpleConcurrentFileWritesConflictResolutionStrategy``, and by
+what the index says that two writers may not both open: each may have made a file group for the same bucket.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from .new_keys import NewKeys, find_twin
 from .since import Since, conflict
 from .transaction import Transaction
 
-# What a completed log compaction calls itself.
+# Operation type of a completed log compaction.
 LOG_COMPACT = "LOG_COMPACT"
 _COMPACTIONS = frozenset({COMPACTION, LOG_COMPACTION})
 _NOTHING: Mapping[Shared, object] = {}
@@ -53,17 +53,17 @@ _NOTHING: Mapping[Shared, object] = {}
 
 @dataclass(frozen=True, slots=True)
 class WriteChanges:
-    """What an instant is about to change, for holding it against what others changed.
+    """What an instant is about to change, to compare with what other instants changed.
 
     Attributes:
         file_groups: Every file group made, changed or replaced.
-        replaced: Those of them that readers pass over once this is complete.
+        replaced: Those of them that readers pass over once the instant is complete.
         rewritten: Those of them whose rows, as this write saw them, are in a new base file.
         bases: Requested times of the instants whose files were merged or appended to.
         rival_key: Of a file group, what only one of two writers may have opened in its partition.
-        covers: Tells of a partition path whether all of the partition is replaced.
+        covers: Returns whether the write replaces all of a partition, by its path.
         columns: The table's data columns afterwards.
-        new_keys: Where keys went that were looked for and not found; None where nobody looked.
+        new_keys: Where keys went that the index did not find; None where the write looked up no keys.
     """
 
     file_groups: frozenset[FileGroupId]
@@ -77,16 +77,10 @@ class WriteChanges:
 
 
 def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges) -> None:
-    """Refuse to commit on top of a change of the same file groups.
+    """Raise `CommitConflictError` where another instant changed or holds the same file groups.
 
-    Args:
-        work: The instant in the making.
-        timeline: As it is now.
-        changes: What this write changes.
-
-    Raises:
-        CommitConflictError: Another instant changed the same, or holds it; a commit that this write was built on is
-            gone; or this write's own instant is; or history does not tell.
+    So it does where the table lost a commit that this write builds on, where this write's own instant is gone, or where
+    the history since the plan is incomplete.
     """
     since = Since.find(work, timeline)
     check_ownership(work, timeline, since)
@@ -127,10 +121,10 @@ def _forbids(
 
 
 def _check_write(work: Transaction, instant: Instant, theirs: Sequence[FileGroupId], changes: WriteChanges) -> None:
-    """Refuse to commit beside a write that completed meanwhile, where both changed the same."""
+    """Raise where a write that completed meanwhile changed the same file groups or partitions."""
     ours = {(one.partition_path, changes.rival_key(one)) for one in changes.file_groups}
     groups = [one for one in theirs if (one.partition_path, changes.rival_key(one)) in ours]
-    # What goes as a whole must be what this write saw, new file groups included.
+    # A partition that is replaced as a whole must be what this write saw, without new file groups.
     covered = [one for one in theirs if changes.covers(one.partition_path)]
     if _forbids(WRITE, _shared(groups, covered, changes)):
         what = f"The {instant.action} {instant.requested_time} completed meanwhile"
@@ -142,7 +136,6 @@ def _check_write(work: Transaction, instant: Instant, theirs: Sequence[FileGroup
 def _shared(
     groups: Collection[FileGroupId], covered: Collection[FileGroupId], changes: WriteChanges
 ) -> dict[Shared, object]:
-    """Return what this write shares with others that changed some of its file groups, and of partitions it replaces."""
     return {
         Shared.FILE_GROUP: changes.file_groups.intersection(groups),
         Shared.BUCKET: not changes.file_groups.issuperset(groups),
@@ -151,7 +144,7 @@ def _shared(
 
 
 def _check_pending(work: Transaction, timeline: Timeline, changes: WriteChanges) -> None:
-    """Refuse to commit while the table is taken back, or what a plan holds as it was."""
+    """Raise where a pending instant takes the table back, or holds file groups that this write changed."""
     clustered = clustered_groups(timeline, own=work.instant_time)
     opens = False
     for instant in timeline.pending:
@@ -161,7 +154,7 @@ def _check_pending(work: Transaction, timeline: Timeline, changes: WriteChanges)
         untold = kind is CLUSTERING and not says_what_it_holds(timeline, instant)
         asked = asked_of(work.instant_time, instant)
         if kind in _COMPACTIONS:
-            # Appends go on whatever is pending, and open no plan.
+            # Appends may run beside any compaction, so their commit need not read its plan.
             if changes.rewritten or _forbids(kind, {Shared.FILE_GROUP: True}, known=Known.PENDING, asked=asked):
                 opens = True
         elif kind is not CLUSTERING:
@@ -188,7 +181,7 @@ def _check_new_keys(
     theirs: Collection[FileGroupId],
     since: Since,
 ) -> None:
-    """Refuse to add a key that somebody else added meanwhile, to a file group that this write could not know of."""
+    """Raise where another write added one of the new keys meanwhile, to a file group that this write did not know."""
     times = [one.requested_time for one in since.writes]
     twin = find_twin(work.storage, timeline, ours, work.instant_time, theirs, times)
     if twin is not None and _forbids(WRITE, {Shared.NEW_KEY: True}):
@@ -203,7 +196,7 @@ def _check_new_keys(
 def _check_compaction(
     work: Transaction, instant: Instant, kind: InstantKind, groups: Collection[FileGroupId], changes: WriteChanges
 ) -> None:
-    """Refuse to commit beside a compaction of the same file groups, pending or completed meanwhile."""
+    """Raise where a pending or completed compaction of the same file groups excludes this write."""
     known, asked = known_of(instant), asked_of(work.instant_time, instant)
     rewritten = sorted(changes.rewritten.intersection(groups))
     changed = sorted(changes.file_groups.intersection(groups) - changes.rewritten)
@@ -225,7 +218,7 @@ def _base_gone(work: Transaction, base: str) -> CommitConflictError:
 
 
 def _check_undone(work: Transaction, since: Since, changes: WriteChanges) -> None:
-    """Refuse to commit on top of what was undone meanwhile, or is going to be, though it may still be there."""
+    """Raise where a pending or completed rollback or restore undoes what this write builds on."""
     if since.restore is not None and _forbids(RESTORE, known=known_of(since.restore)):
         raise conflict(work, f"The restore {since.restore.requested_time} took the table back to an earlier moment")
     ours = {(one.partition_path, changes.rival_key(one)) for one in changes.file_groups}
@@ -238,18 +231,18 @@ def _check_undone(work: Transaction, since: Since, changes: WriteChanges) -> Non
             shared = _shared(
                 groups, [group for group in one.file_groups if changes.covers(group.partition_path)], changes
             )
-            # What it had replaced comes back: only its completed file, which goes, said which file groups these are.
+            # What it had replaced comes back. Only its completed file, which goes, named these groups.
             shared[Shared.REPLACED] = one.group not in {"commit", "deltacommit"}
-            # A key may be there again that was not found, or be gone that was, and no file group of this write tells.
+            # A missing key may be back or a found key gone, which no file group of this write shows.
             shared[Shared.LOOKED_UP] = changes.new_keys is not None
         if _forbids(ROLLBACK, shared, known=one.known):
             raise conflict(work, f"The write {one.instant_time}, which this one had seen, was rolled back meanwhile")
 
 
 def _check_cleaned(work: Transaction, since: Since, looked: NewKeys) -> None:
-    """Refuse to commit where a clean took files of what this write saw, in which its keys may not have been found.
+    """Raise where a clean deleted files that this write saw, in which it may have missed keys.
 
-    Who looks misses them where an instant on the timeline names them, but not where that was archived.
+    A lookup misses deleted files where an instant on the timeline names them, but not where that instant was archived.
     """
     cleaned, known = since.cleaned(), since.known_of_cleans
     partitions = sorted(cleaned if looked.anywhere else looked.partitions.intersection(cleaned))
@@ -264,7 +257,7 @@ def _check_cleaned(work: Transaction, since: Since, looked: NewKeys) -> None:
 
 
 def _check_schema(work: Transaction, columns: pa.Schema, since: Since) -> None:
-    """Refuse to commit where this write or one that completed meanwhile would take columns of the other away.
+    """Raise where either this write or a write that completed meanwhile drops columns of the other.
 
     Readers take the columns of the write with the greatest requested time, whichever completed last.
     """
@@ -283,15 +276,9 @@ def _check_schema(work: Transaction, columns: pa.Schema, since: Since) -> None:
 
 
 def check_ownership(work: Transaction, timeline: Timeline, since: Since | None = None) -> None:
-    """Refuse to go on with a write that another writer rolled back.
+    """Raise `CommitConflictError` where another writer rolled this write back.
 
-    Args:
-        work: The instant in the making.
-        timeline: As it is now.
-        since: What completed since the write was planned, where that is known already.
-
-    Raises:
-        CommitConflictError: This write's instant is not pending any more, or a late task put it back after a rollback.
+    Its instant is then not pending any more, or a late task put it back after the rollback.
     """
     since = since or Since.find(work, timeline)
     own = timeline.find(work.instant_time)
@@ -304,7 +291,7 @@ def check_ownership(work: Transaction, timeline: Timeline, since: Since | None =
         raise CommitConflictError(
             f"The instant {work.instant_time} of this write is no longer pending on the table {work.path}: another "
             "writer rolled it back, taking its writer for dead.",
-            "Nothing of this write is left; write again, with a longer heartbeat tolerance "
+            "This write left nothing behind; write again, with a longer heartbeat tolerance "
             "(hoodie.client.heartbeat.tolerable.misses) if its tasks pause for long.",
         )
 

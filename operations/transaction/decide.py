@@ -1,8 +1,8 @@
-"""The race for the next decision of a table, which is the point of no return of every commit, rollback and abort.
+"""The race for the next decision of a table, the point of no return of every commit, rollback and abort.
 
-Whoever decides holds what it is about to do against the timeline on which all earlier decisions are carried out, and
-then makes the file of the next number. Somebody who slept between the two, for however long, finds that number taken,
-and looks again. So no lock is needed, and nobody waits for a process that does not move.
+A process first carries out all earlier decisions, checks its own against the timeline that shows them, and then makes
+the file of the next number. A process that stalls between the two, for however long, finds that number taken, and
+checks again. So pyhudi needs no lock, and no process waits for a stalled process.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from .locks import lock_of
 
 logger = logging.getLogger("pyhudi")
 
-# The newest one alone binds; some more spare those who slept a file that says nothing.
+# Only the newest decision is binding. A few older decisions stay so that a stalled writer finds its number taken.
 KEPT = 16
 _ROUNDS = 100
 _LONGEST_PAUSE_S = 1.0
-# A decision that is being made in place, where a file system knows no links, is whole within moments.
+# Where a file system knows no links, a decision is written in place: it may be half-made for this long.
 HALF_MADE_S = 5.0
 _POLL_S = 0.1
 _TRIES = 3
-# Within less nobody has made a decision his own, written more and archived it.
+# The shortest time in which another process can complete our decision, commit again and archive the instant.
 LATE_S = 0.5
 
 
@@ -43,20 +43,12 @@ def decide(
     build: Callable[[Timeline], Decision | None],
     relief: Callable[[], None] | None = None,
 ) -> Timeline:
-    """Make the table's next decision and carry it out.
+    """Make the table's next decision, carry it out, and return the timeline that `build` got last.
 
-    Args:
-        table: The table.
-        build: Returns what is to be done, given the timeline; None where nothing is, or it is done already. It is
-            asked again after each lost race, and raises where it must not be done.
-        relief: Makes room where the store failed after the decision was made.
-
-    Returns:
-        The timeline that `build` was asked about last.
-
-    Raises:
-        ConcurrentWriteError: Others decided first, again and again.
-        StorageError: The store failed. Where the decision stands, whoever decides next carries it out.
+    `build` returns None where nothing has to be done, runs again after each lost race, and raises where the decision
+    must not be made. `relief` makes room where the store failed after the decision. Raises `ConcurrentWriteError` after
+    too many lost races, `StorageError` where the store failed: a decision that was made is binding, and the next
+    process that decides carries it out.
     """
     with lock_of(table).hold(table):
         return _decide(table, build, relief)
@@ -70,27 +62,22 @@ def _decide(table: Table, build: Callable[[Timeline], Decision | None], relief: 
         if decision is None:
             return timeline
         decision = replace(decision, maker=uuid.uuid4().hex)
-        # After a longer sleep the number may be free again: it is binding only as the newest.
+        # After a long stall the number may be free again, as old decisions go: it is binding only as the newest.
         if _create(table.storage, number + 1, decision.encode()) and _is_newest(table.storage, number + 1):
             _insist(table.storage, decision, timeline, relief)
             _take_back_late(table, decision, began)
             return timeline
-        # Not all who met at once again.
+        # Pauses of random lengths keep the same processes from meeting again.
         time.sleep(random.uniform(0, min(0.01 * 2**attempt, _LONGEST_PAUSE_S)))  # noqa: S311 (keeps no secret)
     raise ConcurrentWriteError(
-        f"Others decided first about the table {table.path}, {_ROUNDS} times in a row.", "Write again."
+        f"Other processes decided first about the table {table.path}, {_ROUNDS} times in a row.", "Write again."
     )
 
 
 def settle(table: Table) -> tuple[int, Timeline]:
-    """Carry out the newest decision, where whoever made it is gone, or slow.
+    """Carry out the newest decision, whose maker may be dead or slow; return its number, 0 for none, and the timeline.
 
-    Returns:
-        Its number, 0 where there is none, and a timeline on which it is carried out.
-
-    Raises:
-        ConcurrentWriteError: Somebody else changes the table's properties at the same time.
-        StorageError: The store failed.
+    Raises `ConcurrentWriteError` where another process changes the table's properties at the same time.
     """
     known = _known(table.storage)
     newest, began = known[-1], time.monotonic()
@@ -110,10 +97,9 @@ def _known(storage: Storage) -> list[int]:
 
 
 def _read(storage: Storage, number: int) -> Decision | None:
-    """Return a decision; None where it is gone, as a newer one stands, or nobody has finished or can read it.
+    """Return a decision; None where it is deleted, as a newer decision exists, or stays half-made.
 
-    Raises:
-        UnsupportedTableError: A newer release made it in a format that this one does not know.
+    Raises `UnsupportedTableError` for a decision of a newer release in an unknown format.
     """
     deadline = time.monotonic() + HALF_MADE_S
     while True:
@@ -127,14 +113,14 @@ def _read(storage: Storage, number: int) -> Decision | None:
             return found
         if time.monotonic() > deadline:
             logger.warning(
-                "table %s: the decision %s is not whole and binds nobody", storage.path, decisions.path_of(number)
+                "table %s: the decision %s is not whole and not binding", storage.path, decisions.path_of(number)
             )
             return None
         time.sleep(_POLL_S)
 
 
 def _create(storage: Storage, number: int, content: bytes) -> bool:
-    """Make a decision; an answer lost on the way is settled by looking whose it is."""
+    """Make a decision's file; where the store's answer is lost, compare the file's content."""
     path = decisions.path_of(number)
     try:
         return storage.create(path, content)
@@ -155,13 +141,13 @@ def _is_newest(storage: Storage, number: int) -> bool:
         try:
             return _known(storage)[-1] == number
         except StorageError:
-            # Whoever gives up here would not know what has become of the decision.
+            # Raising here would leave the fate of the decision unknown.
             logger.warning("table %s: the decisions could not be listed", storage.path, exc_info=True)
     return _known(storage)[-1] == number
 
 
 def _insist(storage: Storage, decision: Decision, timeline: Timeline, relief: Callable[[], None] | None) -> None:
-    """Carry a decision out, and try again where it fails: it stands, whatever is said of it."""
+    """Carry a decision out, and try again where that fails: the decision is binding, whatever error follows."""
     for attempt in range(1, _TRIES + 1):
         try:
             carry_out(storage, decision, timeline)
@@ -178,9 +164,9 @@ def _insist(storage: Storage, decision: Decision, timeline: Timeline, relief: Ca
 
 
 def _take_back_late(table: Table, decision: Decision, began: float) -> None:
-    """Delete a completed file that was made again after somebody else had made it and archived its instant.
+    """Delete a completed file that was made again after another process had made it and archived its instant.
 
-    As the first write on the timeline it would say of all that was archived after it that it never was.
+    As the first write on the timeline, it would make readers take all that was archived after it for uncommitted.
     """
     done = decision.instant
     makes_write = decision.kind == DecisionKind.MAKE and done.state == State.COMPLETED and done.is_write
@@ -195,18 +181,17 @@ def _take_back_late(table: Table, decision: Decision, began: float) -> None:
 
 
 def _unfinished(decision: Decision, error: PyHudiError) -> StorageError:
-    """Return the error of a decision that stands, and of which not everything is done."""
+    """Return the error of a binding decision that is carried out in part."""
     instant = decision.instant
     done = "completes" if decision.kind == DecisionKind.MAKE and instant.state == State.COMPLETED else "carries out"
     return StorageError(
-        f"{error.what} The {instant.action} {instant.requested_time} was decided before that, and the decision stands: "
-        f"whoever writes to the table next {done} it.",
+        f"{error.what} The {instant.action} {instant.requested_time} was decided before that and is binding: the next "
+        f"write to the table {done} it.",
         "Look at the table's history before you write the same rows again.",
     )
 
 
 def _forget(storage: Storage, known: list[int]) -> None:
-    """Delete old decisions, many at a time."""
     if len(known) <= 2 * KEPT:
         return
     try:

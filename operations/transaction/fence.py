@@ -1,4 +1,4 @@
-"""What stands between a task's finished file and the table: marker first, then the seal, then the file."""
+"""The check between a task's finished file and the table: marker first, then the seal, then the file."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from .transaction import Transaction
 
 @dataclass(slots=True)
 class Fence:
-    """The `Publisher` of an instant: lets files through only while it is open; several threads may use it.
+    """The `Publisher` of an instant: publishes files only while the write is open; several threads may use it.
 
     Attributes:
-        work: The instant in the making.
-        number: Tells this task attempt's markers from those of all others, where work is not shared.
+        number: Distinguishes this task attempt's markers from those of others, where work is not shared.
         sealed_by_us: True in the commit, which writes files of its own after it sealed the write.
         partitions: Partitions that are known to have their metafile.
     """
@@ -35,11 +34,7 @@ class Fence:
     _lock: Lock = field(default_factory=Lock)
 
     def announce(self, files: Iterable[tuple[str, MarkerType]]) -> None:
-        """Name files in markers, which must be there before the files: all that are known, in one request.
-
-        Args:
-            files: The path of each and what the write does to it.
-        """
+        """Write markers for files, which must exist before the files do: for all known files in one request."""
         with self._lock:
             fresh = {path: Marker(path, kind) for path, kind in files if path not in self._announced}
             self._announced |= fresh
@@ -49,24 +44,16 @@ class Fence:
                 self.work.markers.write(self.number, self._announced.values())
 
     def publish(self, staged: Staged, partition_path: str, path: str, kind: MarkerType) -> int:
-        """Make a whole file visible while the write is open, and return its size in bytes.
-
-        Raises:
-            WriteSealedError: The write is over; the file is gone again.
-        """
+        """Make a finished file visible and return its bytes; raise `WriteSealedError` where the write is over."""
         self.before_publish(partition_path, path, kind)
         size = staged.publish()
         self.after_publish(path)
         return size
 
     def before_publish(self, partition_path: str, path: str, kind: MarkerType) -> None:
-        """Name the file in a marker, make its partition known, and refuse when the write is over.
-
-        Raises:
-            WriteSealedError: The write is over.
-        """
+        """Write the marker and the partition metafile; raise `WriteSealedError` where the write is over."""
         self.announce([(path, kind)])
-        # Whether the instant is still there is asked after the file: without it no reader sees the file.
+        # `after_publish` checks the instant itself: without it no reader sees the file.
         self._refuse_sealed()
         if partition_path not in self.partitions:
             made = write_partition_metafile(self.work.storage, partition_path, self.work.instant_time)
@@ -75,10 +62,9 @@ class Fence:
                 self._take_back_metafile(partition_path)
 
     def after_publish(self, path: str) -> None:
-        """Look once more: a commit that sealed between the check and the file did not see the file.
+        """Look for the seal once more: a commit that sealed between the check and the file did not see the file.
 
-        Raises:
-            WriteSealedError: The write is over; the file is gone again.
+        Deletes the file and raises `WriteSealedError` where the write is over.
         """
         if self.sealed_by_us:
             return
@@ -89,13 +75,11 @@ class Fence:
             raise
 
     def finish(self) -> None:
-        """Look once more after the last file: another release seals what it gives up where only this looks.
+        """Look for the seal after the last file: an older release seals what it gives up where only this looks.
 
-        The release before format numbers may take this write for dead and roll it back. From its seal until it deletes
-        the files that it found, none of the looks above sees that.
-
-        Raises:
-            WriteSealedError: The write was given up; all files of this fence are gone again.
+        The release before format numbers may take this write for dead and roll it back. The other checks do not see
+        that between its seal and its deletion of the files that it found. Raises `WriteSealedError` after deleting all
+        files.
         """
         storage = self.work.storage
         notes = (Seal(storage, one) for one in self.work.seals)
@@ -104,11 +88,7 @@ class Fence:
             raise over(self.work)
 
     def refuse(self) -> None:
-        """Raise when the write is over, or when somebody took its instant off the timeline.
-
-        Raises:
-            WriteSealedError: It is.
-        """
+        """Raise `WriteSealedError` when the write is over or its instant is off the timeline."""
         if self.sealed_by_us:
             return
         self._refuse_sealed()
@@ -124,7 +104,7 @@ class Fence:
             refuse_sealed(self.work)
 
     def _take_back_metafile(self, partition_path: str) -> None:
-        """Remove the metafile just made when the write is over: it would hide partitions made below it later."""
+        """Where the write is over, remove the metafile just made: it would hide later partitions below."""
         try:
             self.refuse()
         except WriteSealedError:

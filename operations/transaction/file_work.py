@@ -1,4 +1,4 @@
-"""What writes data files for an instant: of rows that arrive with it, or of those that a table service rewrites."""
+"""The makers of data files for an instant, for rows that arrive or rows that a table service rewrites."""
 
 from __future__ import annotations
 
@@ -21,13 +21,12 @@ from .transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class FileWork:
-    """The data files of one instant: where they go, how they look, and the table that they are made from.
+    """The data files of one instant: their place, their format, and the table that they come from.
 
     Attributes:
-        transaction: The instant.
-        schema: The table's data columns after it.
-        output: How files look, and how many Arrow bytes of rows may be merged at once.
-        logs: How log files look besides.
+        schema: The table's data columns after the instant.
+        output: Format of base files, and how many Arrow bytes of rows a merge may hold at once.
+        logs: Format of log files.
         sort_columns: Columns that the rows of each base file are sorted by.
     """
 
@@ -38,23 +37,22 @@ class FileWork:
     sort_columns: tuple[str, ...] = ()
 
     def files(self, token: WriteToken, publisher: Publisher) -> DataFiles:
-        """Return where the files of one attempt go."""
         work = self.transaction
         return DataFiles(work.storage, work.instant_time, token, work.aside, publisher)
 
     def slices(self, sees: Callable[[str], bool], open_spill: Callable[[], tuple[SpillWriter, Storage]]) -> SliceReader:
-        """Return what reads file slices, by the instants that it sees."""
+        """Return a reader of file slices that contain the instants that `sees` accepts."""
         work = self.transaction
         return SliceReader(work.storage, work.config, self.schema, sees, self.output.memory, open_spill)
 
     def form(self, schema: pa.Schema | None = None) -> FileFormat:
-        """Return how base files look, or rows in log files that have some columns only."""
+        """Return the format of base files, or of log files with some columns only."""
         config, columns = self.transaction.config, self.schema if schema is None else schema
         text = avro_schema(columns, config.name, meta=True)
         return FileFormat(columns, text, self.output, self.sort_columns, filters_for(config, self.output))
 
     def log_format(self, *, partial: bool = False) -> LogFormat:
-        """Return how log files look, whose rows may leave out the columns that an update leaves as they are."""
+        """Return the format of log files; rows of `partial` files lack the columns that an update keeps."""
         logs = self.logs
         data_format = safe_format(logs.data_format, self.transaction.config, self.schema)
         return LogFormat(data_format, logs.block_bytes, logs.file_bytes, partial)

@@ -29,9 +29,7 @@ class Follower(Protocol):
     def properties(self, config: TableConfig, outcome: Outcome | None) -> Mapping[str, str | None]:
         """Return the properties that have to change before the instant's next file is made.
 
-        Args:
-            config: The table's properties as they are.
-            outcome: What becomes of the instant; None where it is about to be requested or to change its first file.
+        `outcome` is None where the instant is about to be requested or to change its first file.
         """
 
     def completed(self, storage: Storage, outcome: Outcome) -> None:
@@ -46,7 +44,6 @@ class RetiredMetadataTable:
     """
 
     def properties(self, config: TableConfig, outcome: Outcome | None) -> Mapping[str, str | None]:
-        """Return the changes that make readers list files again; none where they do so already."""
         if not config.metadata_partitions:
             return {}
         return {
@@ -56,7 +53,6 @@ class RetiredMetadataTable:
         }
 
     def completed(self, storage: Storage, outcome: Outcome) -> None:
-        """Delete the files of a metadata table that is out of use."""
         if storage.has_files(METADATA_TABLE) and not load_config(storage).metadata_partitions:
             storage.delete_folder(METADATA_TABLE)
             storage.delete_folder(INDEX_DEFINITIONS)
@@ -78,7 +74,7 @@ def changed_properties(table: Table, outcome: Outcome | None) -> dict[str, str |
 
 
 def follow(table: Table, outcome: Outcome) -> None:
-    """Let all followers follow an instant that is complete, so that nothing here may fail it."""
+    """Call all followers for a completed instant; their errors are logged, as they must not fail it."""
     for follower in FOLLOWERS:
         try:
             follower.completed(table.storage, outcome)
@@ -89,10 +85,9 @@ def follow(table: Table, outcome: Outcome) -> None:
 
 
 def check_retirable(config: TableConfig, metadata_enable: bool | None, path: str) -> None:
-    """Refuse a write that would throw away an index that takes hours to rebuild, unless the user allows it.
+    """Raise `UnsupportedTableError` where a write would drop an index that takes hours to rebuild.
 
-    Raises:
-        UnsupportedTableError: The metadata table holds record, secondary, expression or bloom partitions.
+    These are the record, secondary, expression and bloom partitions of the metadata table. The user can allow it.
     """
     costly = sorted(set(config.metadata_partitions) - _CHEAP)
     if costly and metadata_enable is not False:

@@ -1,4 +1,4 @@
-"""What an instant may have left in a table's folder: data files, its own files, and what its writer kept."""
+"""What an instant may leave in a table's folder: data files, instant files, and what its writer kept."""
 
 from __future__ import annotations
 
@@ -13,14 +13,10 @@ from ...timeline.writers.markers import Markers
 
 
 def files_of(storage: Storage, instant_time: str, *, rolled_back: bool = False) -> list[str]:
-    """Return the data files that a write may have left: by its markers, or by listing where it kept none.
+    """Return the data files that a write may have left: by its markers, or by a listing.
 
-    A write of ours leaves a marker before each file, so that without markers it left no file.
-
-    Args:
-        storage: Rooted at the table.
-        instant_time: Requested time of the write.
-        rolled_back: Whether somebody may have taken the write's markers away while it went on.
+    A pyhudi write makes a marker before each file, so without markers it left no file. `rolled_back` says that another
+    writer may have deleted the markers while the write ran, so only a listing finds all files.
     """
     if not rolled_back:
         if Markers(storage, instant_time).exist():
@@ -37,20 +33,18 @@ def files_of(storage: Storage, instant_time: str, *, rolled_back: bool = False) 
 
 
 def erase(instants: InstantFiles, victim: Instant, paths: list[str]) -> None:
-    """Delete a write's data files, then its inflight and requested files."""
     instants.storage.delete(*paths)
     instants.remove_pending(victim)
 
 
 def forget(storage: Storage, instant_time: str) -> None:
-    """Delete what else a write kept: markers, heartbeat and its working folder."""
+    """Delete a write's markers, heartbeat and working folder."""
     Markers(storage, instant_time).delete()
     heartbeat.Heartbeat(storage, instant_time).delete()
     storage.delete_folder(owner.folder(instant_time))
 
 
 def by_partition(paths: list[str]) -> dict[str, list[str]]:
-    """Return the paths of files by the partitions that they are in."""
     partitions: dict[str, list[str]] = {}
     for path in paths:
         partitions.setdefault(path.rpartition("/")[0], []).append(path)

@@ -23,10 +23,9 @@ class LockProvider(Protocol):
 
 
 class NoLock:
-    """No lock: the race for the next decision is enough where all writers are pyhudi's."""
+    """No lock: the race for the next decision is enough where all writers are pyhudi."""
 
     def hold(self, table: Table) -> AbstractContextManager[None]:
-        """Return a context that does nothing."""
         return nullcontext()
 
 

@@ -1,7 +1,7 @@
 """Keys that two writers added at one time to file groups of their own, under an index that lets keys go anywhere.
 
-Neither found the key, so that each opened a place for it: the conflict that file groups do not show. Only where another
-write completed meanwhile are the keys of both read. What is held of them are hashes of 8 bytes.
+Neither writer found the key, so each opened a place for it, a conflict that file groups do not show. Both writers' keys
+are read only where another write completed meanwhile, and held as hashes of 8 bytes.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _COLUMNS = pa.schema([pa.field(_COMMIT_TIME, pa.string()), pa.field(RECORD_KEY, 
 
 @dataclass(frozen=True, slots=True)
 class NewKeys:
-    """Where a write put keys that it had looked for and not found.
+    """Where a write put keys that it had looked up and not found.
 
     Attributes:
         files: The paths of the files that have some of them, with the number of rows of each.
-        anywhere: Whether the keys are unique in the whole table, not only within their partition.
-        logs: The same of the log files that were appended where keys were found. Such a key may have been deleted
-            there, and a compaction that completed meanwhile made it a new one for others.
-        partitions: Those that the rows belong to whose keys were looked for.
+        anywhere: Whether keys are unique in the whole table, not only within their partition.
+        logs: The same of log files that were appended to the file groups of found keys. Such a key may be deleted
+            there, and a compaction that completed meanwhile makes other writers take it for new.
+        partitions: Partitions of the rows whose keys were looked up.
     """
 
     files: Mapping[str, int]
@@ -52,7 +52,7 @@ class NewKeys:
     partitions: frozenset[str] = frozenset()
 
     def beside(self, compacted: Collection[FileGroupId]) -> NewKeys:
-        """Return the same, with the keys that others may have taken for new, as these file groups were compacted."""
+        """Return the same with the keys that other writers may take for new since these file groups were compacted."""
         logs = (self.logs[group] for group in sorted(compacted) if group in self.logs)
         return replace(self, files={path: rows for some in (self.files, *logs) for path, rows in some.items()})
 
@@ -74,15 +74,9 @@ def find_twin(
     theirs: Collection[FileGroupId],
     times: Collection[str],
 ) -> Twin | None:
-    """Return a key that this write and others added, each to another file group; None where there is none.
+    """Return a key that this write and another write added, each to another file group; None where there is none.
 
-    Args:
-        storage: Rooted at the table.
-        timeline: As it is now.
-        ours: What this write added.
-        instant_time: Of this write.
-        theirs: The file groups that others wrote to meanwhile, none of which this write wrote to.
-        times: The requested times of these others.
+    `theirs` are the file groups that other writes, requested at `times`, wrote to meanwhile, and this write did not.
     """
     scopes: dict[str | None, list[str]] = {}
     for path in sorted(ours.files):
@@ -93,7 +87,7 @@ def find_twin(
         if not groups:
             continue
         view = view or FileView(timeline, read_written(timeline))
-        # What is gone was replaced by others of them, whose file groups hold its rows, or none does.
+        # A group that is gone was replaced by another of these writes, whose file groups hold the rows that remain.
         file_slices = [
             file_slice for one in groups if (file_slice := view.slices(one.partition_path).get(one.file_id)) is not None
         ]
@@ -106,14 +100,11 @@ def find_twin(
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """Holds the new keys of some files against those of others' file groups.
+    """Compares the new keys of some files of this write with those of other writes' file slices.
 
     Attributes:
-        storage: Rooted at the table.
-        files: Base and log files of this write.
         instant_time: Of this write.
-        file_slices: Others' file slices, as they are now.
-        times: The requested times of the others.
+        times: Requested times of the other writes.
     """
 
     storage: Storage
@@ -136,7 +127,7 @@ class _Search:
         return None
 
     def _known(self, part: int, parts: int) -> Hashes:
-        """Return the hashes of this write's keys that belong to one part of all, each once."""
+        """Return the distinct hashes of this write's keys that belong to one of several parts."""
         some = [np.zeros(0, np.uint64)]
         for _, keys in self._ours():
             hashes = hash64(keys)

@@ -16,18 +16,10 @@ from .decide import decide
 
 
 def forget_partitions(table: Table, victim: Instant, partitions: Iterable[str]) -> None:
-    """Take back the metafiles of the partitions that a write opened and nobody else has written to.
+    """Delete the metafiles of partitions that only this write, which is over, opened and used. Raises as `decide`.
 
-    Left behind, one would hide every partition below it that somebody makes later, at the root those of a whole table.
-    A writer that relied on one makes it again before it decides to commit.
-
-    Args:
-        table: The table.
-        victim: The write, which is over.
-        partitions: Paths of partitions, whoever opened them.
-
-    Raises:
-        ConcurrentWriteError: Others decided first all the time.
+    A metafile left behind would hide every partition made below it later, at the root those of the whole table. A
+    writer that relied on it makes it again before it decides to commit.
     """
     paths = list(partitions)
     if paths:

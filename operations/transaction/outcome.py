@@ -1,4 +1,4 @@
-"""What becomes of an instant that completes: its body, the data files that it changed, the table's properties."""
+"""What a completing instant changes: its body, data files, the table's properties."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Properties:
     """What an instant does to the table's properties.
 
     Attributes:
-        new_table: Those of the table that it makes; empty where the table is there.
-        changes: Those that it sets in a table that is there; None removes one.
-        current: Those that the table has, where the caller has just read them.
+        new_table: Properties of the table that the instant makes; empty for an existing table.
+        changes: Properties that it sets in an existing table; None removes a key.
+        current: The table's properties, where the caller has just read them.
     """
 
     new_table: Mapping[str, str] = field(default_factory=dict)
@@ -30,15 +30,13 @@ class Properties:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What becomes of an instant that completes.
+    """What a completing instant changes.
 
     Attributes:
-        body: What the completed file holds, encoded or not.
-        added: Paths of the data files that it makes part of the table.
-        removed: Paths of the data files that it deleted.
+        body: Content of the completed file, encoded or not.
+        removed: Paths of the data files that the instant deleted.
         replaced: The file groups that readers pass over from then on.
-        properties: What it does to the table's properties.
-        followed: Whether followers learn of it; not of a savepoint, which changes nothing that readers see.
+        followed: False for a savepoint, which changes nothing that readers see.
     """
 
     body: InstantModel | bytes

@@ -1,4 +1,4 @@
-"""What a write saw when it was planned, and what completed since: on the timeline still, or archived by now."""
+"""What a write saw when it was planned, and the instants that completed since, archived instants included."""
 
 from __future__ import annotations
 
@@ -29,9 +29,8 @@ class Undone:
     """A write that a rollback names.
 
     Attributes:
-        instant_time: Its requested time.
-        group: The action of its completed file, where the rollback tells it.
-        file_groups: Those of which the rollback deletes a file.
+        group: The action of its completed file, where the rollback names it.
+        file_groups: The file groups of which the rollback deletes a file.
         known: Whether the rollback is pending or completed.
     """
 
@@ -46,11 +45,10 @@ class Since:
     """The instants that completed since a write was planned.
 
     Attributes:
-        work: The instant in the making.
         seen: What the write saw.
-        timeline: As of a moment ago.
-        active: Those that are on it, in the order in which they completed.
-        archived: Those that were archived meanwhile, with what their completed files held where the archive tells it.
+        active: The instants on the timeline, in the order in which they completed.
+        archived: The instants that were archived meanwhile, with the content of their completed files; empty bytes
+            where the archive lacks it.
     """
 
     work: Transaction
@@ -61,15 +59,7 @@ class Since:
 
     @classmethod
     def find(cls, work: Transaction, timeline: Timeline) -> Since:
-        """Return what completed since a write was planned.
-
-        Args:
-            work: The instant in the making.
-            timeline: As of a moment ago; what was archived since then is on it.
-
-        Raises:
-            CommitConflictError: History does not tell it any more.
-        """
+        """Return what completed since the plan; raise `CommitConflictError` where history lacks it by now."""
         seen = _seen(work, timeline)
         gone = work.table.archive.since(timeline, seen)
         bodies = work.table.archive.bodies(gone)
@@ -81,13 +71,10 @@ class Since:
         return tuple(one for one in (*self.active, *self.archived) if one.action in WRITE_ACTIONS)
 
     def read(self, write: Instant) -> CommitMetadata:
-        """Return what one of `writes` did.
+        """Return the metadata of one of `writes`.
 
-        Raises:
-            CommitConflictError: It was archived, and the archive does not tell.
-            CorruptInstantError: It cannot be parsed.
-            UnsupportedTableError: A newer release made it, with ``pyhudi.*`` keys in a format that this one does not
-                know.
+        Raises `CommitConflictError` where the archive lacks it, `UnsupportedTableError` where a newer release wrote
+        ``pyhudi.*`` keys in an unknown format.
         """
         found = self._read(write)
         refuse_newer_keys(self.timeline, write, found.extra_metadata)
@@ -103,22 +90,20 @@ class Since:
 
     @property
     def restore(self) -> Instant | None:
-        """A restore among them, or one that is pending: the table went back behind what the write saw."""
+        """A completed or pending restore: the table went back behind what the write saw."""
         known = (*self.active, *self.archived, *self.timeline.pending)
         return next((one for one in known if one.action == "restore"), None)
 
     @property
     def known_of_cleans(self) -> Known:
-        """Whether one of the cleans that `cleaned` tells of is completed."""
+        """Whether one of the cleans that `cleaned` reads is completed."""
         done = any(one.action == "clean" for one in (*self.active, *self.archived))
         return Known.COMPLETED if done else Known.PENDING
 
     def cleaned(self) -> Mapping[str, tuple[DataFile, ...]]:
-        """Return the files that cleans among them took, or pending ones are about to take, by partition path.
+        """Return the files that completed cleans deleted or pending cleans are about to delete, by partition path.
 
-        Raises:
-            CommitConflictError: A clean was archived, and the archive does not tell what it took.
-            CorruptInstantError: A clean cannot be parsed.
+        Raises `CommitConflictError` where the archive lacks what a clean deleted.
         """
         from ...table.files.cleaned import files_of  # noqa: PLC0415 (brings pydantic along)
         from ...timeline.metadata.models import CleanMetadata  # noqa: PLC0415
@@ -129,20 +114,13 @@ class Since:
         return files_of(one for one in told if one is not None)
 
     def rollbacks_of(self, instant_time: str) -> list[Undone]:
-        """Return what rollbacks among them, or pending ones, tell of an instant that they name.
-
-        Raises:
-            CommitConflictError: A rollback was archived, and the archive does not tell what it undid.
-            CorruptInstantError: A rollback's plan cannot be parsed.
-        """
+        """Return what completed or pending rollbacks of an instant undo."""
         return [one for one in self.undone() if one.instant_time == instant_time]
 
     def undone(self) -> Iterator[Undone]:
-        """Return the writes that rollbacks among them, or pending ones, name.
+        """Return the writes that completed or pending rollbacks undo.
 
-        Raises:
-            CommitConflictError: A rollback was archived, and the archive does not tell what it undid.
-            CorruptInstantError: A rollback's plan cannot be parsed.
+        Raises `CommitConflictError` where the archive lacks what a rollback undid.
         """
         known = {*self.active, *self.timeline.pending}
         for one in sorted(known, key=lambda instant: instant.requested_time):
@@ -180,23 +158,18 @@ def _undone(rollback: Instant, victim: InstantInfo, deleted: Iterable[tuple[str,
 
 
 def seen_by(work: Transaction, now: Timeline) -> SeenTable:
-    """Return the table as it was when the write was planned.
+    """Return the table as it was when the write was planned, by a timeline of some moment since then.
 
-    Args:
-        work: The instant in the making.
-        now: As it is, or was at some moment since then.
-
-    Raises:
-        CommitConflictError: History does not tell it any more.
+    Raises `CommitConflictError` where history does not show it any more.
     """
     return SeenTable(work.table, now.as_of(_seen(work, now)))
 
 
 def conflict(work: Transaction, what: str) -> CommitConflictError:
-    """Return the error of a write that must not be committed on top of what others did meanwhile."""
+    """Return the error of a write that must not be committed on top of what other instants did meanwhile."""
     return CommitConflictError(
         f"The write {work.instant_time} of the table {work.path} cannot be committed. {what}.",
-        "Nothing of this write is left; write again.",
+        "This write left nothing behind; write again.",
     )
 
 
@@ -206,6 +179,6 @@ def _seen(work: Transaction, timeline: Timeline) -> Seen:
     except UnreadableTimeError as error:
         raise conflict(
             work,
-            "What it saw cannot be told from what completed meanwhile: instants of then have left the timeline without "
-            "being archived, or others were put between them",
+            "The timeline no longer shows which instants it saw and which completed meanwhile: instants of that time "
+            "left it without being archived, or other instants were put between them",
         ) from error
