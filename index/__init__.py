@@ -1,4 +1,4 @@
-"""Which file group holds a record key; what authors of an index need is named here."""
+"""Which file group holds a record key; this package exports what the author of an index needs."""
 
 from __future__ import annotations
 

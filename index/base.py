@@ -1,4 +1,4 @@
-"""What an index is to the rest of pyhudi: the answer to which file group holds a record key."""
+"""The contract between an index and the rest of pyhudi: an index says which file group holds a record key."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOT_FOUND = -1
 
 
 class Index(Protocol):
-    """What a writer has to know of any index, whether the key alone or the table tells where a key is."""
+    """What a writer asks of every index, whether the index computes a key's place or looks it up."""
 
     @property
     def is_global(self) -> bool:
@@ -29,12 +29,12 @@ class Index(Protocol):
 
     @property
     def needs_lookup(self) -> bool:
-        """Whether the table has to be read to tell where a key is; otherwise the key alone decides."""
+        """Whether the index has to look a key up in order to place it; otherwise the key alone decides."""
         ...
 
     @property
     def can_index_log_files(self) -> bool:
-        """Whether keys are found that stand in log files only, so that inserts may go to log files."""
+        """Whether the index finds keys that only log files hold, so that inserts may be written to log files."""
         ...
 
     def misfits(self, record_keys: pa.Array, group: FileGroupId) -> Positions:
@@ -43,48 +43,71 @@ class Index(Protocol):
         Args:
             record_keys: n record keys of one file group, none null.
             group: The file group.
+
+        Returns:
+            Positions among the n keys, ascending.
         """
         ...
 
     def rival_key(self, group: FileGroupId) -> str:
-        """Return what two writers may not both write to in one partition, as people call it.
+        """Return, for error messages, the place in a partition that only one of two concurrent writers may write.
 
-        It is more than the file group where the index gives a place of the partition to one file group: each of two
-        writers may have opened one there.
+        The place is more than the file group where the index maps a place of the partition to one file group: each of
+        two writers may have opened a file group there.
+
+        Args:
+            group: A file group that a writer wrote to.
+
+        Returns:
+            Equal texts for two file groups of a partition whose writers are in conflict.
         """
         ...
 
 
 class ComputedIndex(Index, Protocol):
-    """An index that tells by the key alone in which file group of its partition a record key is."""
+    """An index that computes from the key alone which file group of its partition holds it."""
 
     def buckets(self, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> Buckets:
         """Return the number of the file group, within its partition, that each key belongs to.
 
         Args:
             record_keys: n record keys, none null.
-            parts: What composite keys were made of, where the caller knows: with it they need not be taken apart.
+            parts: The fields and texts that composite keys were made of, where the caller has them; they save parsing
+                the keys.
+
+        Returns:
+            n numbers, from 0 on.
         """
         ...
 
     def number_of(self, group: FileGroupId) -> int | None:
-        """Return the number of a file group within its partition, None where none can be told of it."""
+        """Return the number of a file group within its partition.
+
+        Args:
+            group: The file group.
+
+        Returns:
+            As `buckets` gives it; None where the file group's id does not hold a number.
+        """
         ...
 
     def place(self, instant_time: str, partition_path: str, number: int) -> FileGroupId:
-        """Return the file group that an instant opens for a number: the same one for every task and attempt.
+        """Return the file group that an instant opens for a number: the same for every task and attempt.
 
         Args:
             instant_time: Requested time of the instant.
             partition_path: The partition.
             number: As `buckets` gives it, of which the partition has no file group yet.
+
+        Returns:
+            The new file group.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedRows:
-    """n rows that are to be looked up.
+    """n rows to look up.
 
     Attributes:
         record_keys: n record keys, none null.
@@ -101,14 +124,14 @@ class KeyedRows:
 
 @dataclass(frozen=True, slots=True)
 class LookupFigures:
-    """What a lookup took.
+    """What a lookup cost.
 
     Attributes:
-        files: Base files and log-only slices that could have held a key, before anything was ruled out.
-        candidates: Those that ranges and filters did not rule out, whose keys were read.
-        false_positives: Those of the candidates in which no wanted key was found.
-        bytes: Read from footers and key columns, but for what Spark's own reader reads of them for very many keys.
-        seconds: From the first file to the last.
+        files: Base files and log-only slices that could have held a key, before ranges and filters excluded any.
+        candidates: Files that ranges and filters did not exclude, whose keys were read.
+        false_positives: Candidates in which no wanted key was found.
+        bytes: Bytes read from footers and key columns, without those that Spark's own reader reads for very many keys.
+        seconds: Seconds from the first file to the last.
     """
 
     files: int = 0
@@ -118,7 +141,7 @@ class LookupFigures:
     seconds: float = 0.0
 
     def __add__(self, other: LookupFigures) -> LookupFigures:
-        """Return what this lookup and another one took together."""
+        """Return what this lookup and another lookup cost together."""
         return LookupFigures(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
 
 
@@ -127,13 +150,13 @@ class Tags:
     """Where n looked-up rows are.
 
     Attributes:
-        groups: File groups that hold some of the keys. Under a global index a row's may lie in another partition than
-            the row belongs to.
+        groups: File groups that hold some of the keys. Under a global index a file group may lie in another partition
+            than the row that belongs to it.
         codes: n numbers: the place of a row's file group among `groups`, `NOT_FOUND` where the table lacks the key.
-        figures: What it took to find out.
-        copied: Rows, by their position, whose key stands in further file groups, as inserts that look for no key leave
-            it there; a row comes once for each of those. Apache Hudi updates and deletes all copies of a key.
-        copy_codes: The place of the further file group of each of them among `groups`.
+        figures: What the lookup cost.
+        copied: Positions of rows whose key further file groups hold too, as inserts without a lookup leave it there; a
+            row comes once for each further file group. Apache Hudi updates and deletes all copies of a key.
+        copy_codes: The place among `groups` of the further file group, for each element of `copied`.
     """
 
     groups: tuple[FileGroupId, ...]
@@ -157,11 +180,11 @@ class GroupKeys:
 
 
 class LookupIndex(Index, Protocol):
-    """An index that reads the table, or asks something outside of it, to tell where record keys are."""
+    """An index that reads the table, or asks a store outside of it, to find record keys."""
 
     @property
     def needs_lookup(self) -> bool:
-        """True: the key alone does not tell."""
+        """True: the key alone does not place the row."""
         return True
 
     @property
@@ -170,11 +193,26 @@ class LookupIndex(Index, Protocol):
         return False
 
     def misfits(self, record_keys: pa.Array, group: FileGroupId) -> Positions:
-        """Return no position: a key may be in every file group."""
+        """Return no position: every file group may hold every key.
+
+        Args:
+            record_keys: n record keys of one file group.
+            group: The file group.
+
+        Returns:
+            An empty array.
+        """
         return np.zeros(0, np.int64)
 
     def rival_key(self, group: FileGroupId) -> str:
-        """Return the file group itself: keys have no place that two writers could open twice."""
+        """Return the file group itself: a key has no place that two writers could open twice.
+
+        Args:
+            group: The file group.
+
+        Returns:
+            The file group's name for error messages.
+        """
         return f"file group {group.file_id}"
 
     def tag(self, rows: KeyedRows, view: FileView, storage: Storage) -> Tags:
@@ -184,5 +222,8 @@ class LookupIndex(Index, Protocol):
             rows: Rows of one write, or of a part of it; a key may come several times.
             view: The table's file slices as of the write's watermark.
             storage: Rooted at the table.
+
+        Returns:
+            The file groups, and which of them holds each row's key.
         """
         ...

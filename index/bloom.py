@@ -18,24 +18,24 @@ from ..table.files.output import Output
 from .lookup import TableLookup
 from .slice_keys import Hits, SliceKeys, WantedKeys, hits_of_base
 
-# Where of so many rows a file may hold one that is looked for, a disk gives its keys as soon as its filter is decoded.
+# Once a local file may hold one wanted key among this many rows, its keys are read as fast as its filter is decoded.
 _MANY = 8
 
 
 class BloomIndex(TableLookup):
-    """Finds a record key in its partition by the footers of base files, and by the keys of those that may hold it."""
+    """Finds record keys per partition: file footers exclude most files, the key columns of the others decide."""
 
     reads_ranges: ClassVar[bool] = True
 
     def look(self, keys: SliceKeys, wanted: WantedKeys) -> Hits:
-        """Return which of some keys one file slice holds; its log files, which have no filters, are read."""
+        """Log files have no filters, so their keys are always read."""
         base = keys.slice.base
         found = Hits.none() if base is None else self._look_at_base(keys.storage, base, wanted)
         return found + keys.hits_of_logs(wanted)
 
     def _look_at_base(self, storage: Storage, file: BaseFile, wanted: WantedKeys) -> Hits:
         by_range = self.settings.prunes_by_ranges
-        # Without its filter, which may be forgotten by now, the range may be enough.
+        # The cache may have dropped the filter; the range alone may exclude the file.
         known = FOOTERS.known(storage, file) or KeyFooter(FOOTERS.range_of(storage, file))
         possible = known.possible(wanted.filtered, by_range=by_range)
         if not len(possible):
@@ -55,14 +55,10 @@ class BloomIndex(TableLookup):
 
 
 def filters_for(config: TableConfig, output: Output) -> BloomSettings | None:
-    """Return which bloom filters a table's base files get, None where they get none.
+    """Return which bloom filters a table's base files get, None for none.
 
-    Under an index that looks into filters each file has one, whoever asks for none: Apache Hudi fails on a file
+    Under a bloom index every file gets a filter, whatever the writer's options say: Apache Hudi fails on a file
     without.
-
-    Args:
-        config: The table's properties.
-        output: Says whether a writer wants filters, and of what kind.
     """
     if config.generates_keys:
         return None

@@ -27,9 +27,8 @@ class BucketIndex:
 
     Attributes:
         bucket_count: Buckets of one partition.
-        record_key_fields: Fields of the record key.
-        hash_fields: Those of them that are hashed; none for all.
-        parser: How the writers of the table take record keys apart.
+        hash_fields: The record key fields that are hashed; empty for all.
+        parser: How the table's writers parse record keys.
     """
 
     bucket_count: int
@@ -43,29 +42,21 @@ class BucketIndex:
 
     @property
     def is_global(self) -> bool:
-        """False: each partition has its own buckets."""
         return False
 
     @property
     def needs_lookup(self) -> bool:
-        """False: the key alone decides."""
         return False
 
     @property
     def can_index_log_files(self) -> bool:
-        """True: where a key belongs does not depend on where it was written."""
+        """True: a key's bucket does not depend on the file it was written to."""
         return True
 
     def buckets(self, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> Buckets:
         """Return the bucket of each record key, from 0 to the number of buckets less one.
 
-        Args:
-            record_keys: n record keys (string, large_string, or a dictionary of either).
-            parts: What composite keys were made of, if that is known.
-
-        Raises:
-            NullKeyError: A record key is null.
-            DataError: A record key is not valid UTF-8.
+        Raises `NullKeyError` for a null key and `DataError` for a key that is not valid UTF-8.
         """
         if pa.types.is_dictionary(record_keys.type):
             record_keys = record_keys.dictionary_decode()
@@ -90,36 +81,25 @@ class BucketIndex:
         return np.asarray(numbers.view(np.int32))
 
     def misfits(self, record_keys: pa.Array, group: FileGroupId) -> Positions:
-        """Return the positions of the keys that do not belong to the bucket which a file group's id tells.
-
-        Args:
-            record_keys: n record keys of one file.
-            group: Its file group; no key belongs to one whose id tells no bucket.
-        """
+        """Return the positions of the keys of other buckets; all where the file group's id holds no bucket."""
         bucket = self.number_of(group)
         wrong = self.buckets(record_keys) != (-1 if bucket is None else bucket)
         return np.flatnonzero(wrong).astype(np.int64)
 
     def number_of(self, group: FileGroupId) -> int | None:
-        """Return the bucket that a file group's id tells, which a table with fewer buckets may not have."""
+        """Return the bucket in a file group's id; it may exceed the bucket count of a table that has fewer by now."""
         return bucket_of(group.file_id)
 
     def place(self, instant_time: str, partition_path: str, number: int) -> FileGroupId:
-        """Return the file group that an instant opens for a bucket."""
         return FileGroupId(partition_path, new_bucket_file_id(instant_time, partition_path, number))
 
     def rival_key(self, group: FileGroupId) -> str:
-        """Return the bucket of a file group."""
         bucket = bucket_of(group.file_id)
         return f"file group {group.file_id}" if bucket is None else f"bucket {bucket}"
 
 
 def combined_hash(hashes: Sequence[Buckets]) -> Buckets:
-    """Return Java's ``List.hashCode`` of n lists of one length, given the hashes of their elements.
-
-    Args:
-        hashes: One array of n hashes for each place in the lists; at least one.
-    """
+    """Return Java's ``List.hashCode`` of n lists of one length, given n hashes for each place in the lists."""
     of_lists = np.ones(len(hashes[0]), np.uint32)
     for elements in hashes:
         of_lists *= np.uint32(31)
@@ -128,11 +108,7 @@ def combined_hash(hashes: Sequence[Buckets]) -> Buckets:
 
 
 def java_list_hash(lists: pa.LargeListArray) -> Buckets:
-    """Return Java's ``List.hashCode`` of lists of strings: from 1 on, ``h = 31 * h + hash``, 32 bits, null counts 0.
-
-    Args:
-        lists: n lists, none null.
-    """
+    """Return Java's ``List.hashCode`` of lists of strings: from 1 on, ``h = 31 * h + hash``, 32 bits, null counts 0."""
     hashes = java_string_hash(lists.flatten()).view(np.uint32)
     bounds = lists.offsets.to_numpy()
     bounds = bounds - bounds[0]

@@ -16,15 +16,12 @@ from .simple import SimpleIndex
 
 
 class EverywhereLookup(TableLookup):
-    """Looks for all keys in the file slices of all partitions."""
-
     @property
     def is_global(self) -> bool:
-        """True: a key is looked for wherever it may be."""
         return True
 
     def searches(self, rows: KeyedRows, view: FileView) -> Iterator[KeySearch]:
-        """Yield that all rows are looked for in all slices."""
+        """Yield one search: all rows in the slices of all partitions."""
         yield KeySearch(None, view.all_slices())
 
 
@@ -33,4 +30,4 @@ class GlobalSimpleIndex(EverywhereLookup, SimpleIndex):
 
 
 class GlobalBloomIndex(EverywhereLookup, BloomIndex):
-    """Finds a record key by the footers of all base files, and by the keys of those that may hold it."""
+    """Finds a record key by the footers of all base files, then by the key columns of the files that may hold it."""

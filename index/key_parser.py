@@ -1,8 +1,7 @@
 """From record keys back to the values of their fields, as Apache Hudi's writers parse them before they hash.
 
-A record key of several fields reads ``f1:v1,f2:v2`` and escapes nothing, so that a value that holds ``,`` or ``:``
-is taken apart in ways that differ between releases. Whoever wants to find the bucket that a writer chose must parse as
-that writer did.
+A record key of several fields reads ``f1:v1,f2:v2`` and escapes nothing, so releases of Apache Hudi parse a value that
+holds ``,`` or ``:`` differently. To find the bucket that a writer chose, a process must parse as that writer did.
 
 Source: ``KeyGenUtils.extractRecordKeysByFields`` and ``BucketIdentifier`` of Apache Hudi 0.15.0 and 1.2.0.
 """
@@ -31,7 +30,7 @@ Mask = np.ndarray[Any, np.dtype[np.bool_]]
 
 
 class KeyParser(str, Enum):
-    """Whose rules a record key is parsed by: those of the release that writes the table, whatever its version."""
+    """The release whose rules apply: that of the table's writers, whatever the table's version."""
 
     RELEASE_0 = "0.15"
     RELEASE_1 = "1.x"
@@ -39,14 +38,14 @@ class KeyParser(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class _Pieces:
-    """m pieces of record keys, in the order of the keys and of the text.
+    """m pieces of record keys, in the order of the keys and of the text, as byte offsets.
 
     Attributes:
         row: Which key a piece comes from.
         start: Where its name begins.
-        colon: The colon between name and value; -1 for a piece without one.
+        colon: The colon between name and value; -1 for a piece without a colon.
         end: Where its value ends.
-        whole: Which of the n keys are not taken apart at all.
+        whole: Which of the n keys have no pieces and are their own only value.
     """
 
     row: Offsets
@@ -58,14 +57,7 @@ class _Pieces:
 
 @dataclass(frozen=True, slots=True)
 class _Marks:
-    """Every comma and colon of n record keys.
-
-    Attributes:
-        at: Where each one is.
-        is_colon: Which of the two it is.
-        row: Which key it is in.
-        bounds: The marks of key i are those from ``bounds[i]`` to ``bounds[i + 1]``.
-    """
+    """Every comma and colon of n record keys, by byte offset; ``bounds[i]`` to ``bounds[i + 1]`` are those of key i."""
 
     at: Offsets
     is_colon: Mask
@@ -86,7 +78,6 @@ class _Marks:
         return counted
 
     def of_rows(self, rows: Mask) -> _Marks:
-        """Return the marks of some of the keys; the others lose theirs."""
         if rows.all():
             return self
         keep = rows[self.row]
@@ -96,21 +87,16 @@ class _Marks:
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """n record keys, one after another.
-
-    Attributes:
-        data: Their bytes.
-        offsets: Where each of them begins, and where the last one ends.
-    """
+    """n record keys, one after another; `offsets` has n + 1 elements."""
 
     data: Bytes
     offsets: Offsets
 
     def spans(self, start: Offsets, end: Offsets) -> pa.Array:
-        """Return the texts from start to end; each span begins where the one before it ends, or later."""
+        """Return the texts from start to end; a span must not begin before the previous span ends."""
         if not len(start):
             return pa.array([], pa.large_string())
-        # Texts and the gaps between them are the elements of one array over the same bytes; every other one is a text.
+        # Texts and the gaps between them are the elements of one array over the same bytes; texts have even positions.
         edges = np.empty(2 * len(start), np.int64)
         edges[0::2] = start
         edges[1::2] = end
@@ -120,8 +106,8 @@ class _Texts:
     def cut_1(self) -> _Pieces | None:
         """Cut keys as releases 1.x do: at each comma that a colon follows as the next mark, once a colon was met.
 
-        Java walks from colon to colon and looks back for the last comma; the pieces are the same. (1.2.0 never returns
-        from a key whose last piece is of a field not asked for and holds a second colon; here that piece just ends.)
+        Java walks from colon to colon and looks back for the last comma; the pieces are the same. 1.2.0 never returns
+        from a key whose last piece is of an unwanted field and holds a second colon; here that piece just ends.
         """
         if not (self.data == _COMMA).any():
             return None
@@ -149,7 +135,7 @@ class _Texts:
         return _Pieces(row, start, marks.at[opens], end, ~composite)
 
     def cut_0(self) -> _Pieces:
-        """Cut keys as 0.15 does: at every comma, and a piece at its first colon; empty ones at the end are none."""
+        """Cut keys as 0.15 does: at every comma, a piece at its first colon, and without empty pieces at the end."""
         offsets, marks = self.offsets, _Marks.of(self)
         composite = np.diff(marks.colons_before()[marks.bounds]) > 0
         marks = marks.of_rows(composite)
@@ -177,20 +163,12 @@ class _Texts:
 
 
 def parse_record_keys(record_keys: pa.Array, fields: Sequence[str], parser: KeyParser) -> pa.LargeListArray:
-    """Return the values of each record key that belong to certain fields, in the order in which the key holds them.
+    """Return n lists: the values of each record key that belong to certain fields (none for all), in key order.
 
-    Under ``RELEASE_1`` a key without a comma or without a colon is its own only value; in others a comma ends a value
-    if a name and a colon follow it, so that values may hold commas and colons; a key in which no field is found is its
-    own only value. Under ``RELEASE_0`` only a key without a colon is; others are cut at every comma, and pieces
-    without a colon are values too.
-
-    Args:
-        record_keys: n keys (string or large_string), none null.
-        fields: Names of the fields that are asked for; none for all.
-        parser: Whose rules apply.
-
-    Returns:
-        n lists of strings; null where the key holds ``__null__``, an empty string for ``__empty__``.
+    ``__null__`` becomes null and ``__empty__`` an empty string. Under ``RELEASE_1`` a key without a comma or without a
+    colon is its own only value; in others a comma ends a value if a name and a colon follow it, so that values may hold
+    commas and colons; a key that holds none of the fields is its own only value. Under ``RELEASE_0`` only a key without
+    a colon is its own only value; others are cut at every comma, and pieces without a colon are values too.
     """
     texts = _Texts(*string_buffers(record_keys))
     cut = texts.cut_0 if parser is KeyParser.RELEASE_0 else texts.cut_1
@@ -223,13 +201,9 @@ def parse_record_keys(record_keys: pa.Array, fields: Sequence[str], parser: KeyP
 
 
 def separate_values(parts: Sequence[KeyPart], fields: Sequence[str]) -> list[pa.Array] | None:
-    """Return what `parse_record_keys` would find in the keys that are composed of these texts; None if that is unsure.
+    """Return what `parse_record_keys` would find in keys composed of these parts; None where that is unsure.
 
-    It is sure, by any parser's rules, where neither a field's name nor a text holds a comma or a colon.
-
-    Args:
-        parts: Each field with the n texts that stand in the keys, in the order of the keys' fields.
-        fields: Names of the fields that are asked for.
+    The result is sure, under any parser's rules, where neither a field's name nor a text holds a comma or a colon.
     """
     values = [text for name, text in parts if name in fields]
     if len(parts) < 2 or not values or any(mark in name for name, _ in parts for mark in ",:"):
@@ -242,7 +216,7 @@ def separate_values(parts: Sequence[KeyPart], fields: Sequence[str]) -> list[pa.
 
 
 def _without_placeholders(values: pa.Array, named: Mask) -> pa.Array:
-    """Return the values with Hudi's marks for null and empty replaced; a text that has no name is never such a mark."""
+    """Replace Hudi's placeholders for null and empty; a text without a name is never a placeholder."""
     for mark, meaning in ((NULL_VALUE, None), (EMPTY_VALUE, "")):
         marked = pc.and_(pc.equal(values, mark), pa.array(named))
         if pc.any(marked).as_py():  # O(1)
@@ -251,7 +225,7 @@ def _without_placeholders(values: pa.Array, named: Mask) -> pa.Array:
 
 
 def _merged(chosen: Mask, where_chosen: Any, elsewhere: Any) -> np.ndarray[Any, Any]:
-    """Return an array that takes the elements of one array, in order, where chosen, and those of another elsewhere."""
+    """Take the elements of one array, in order, where chosen, and those of another array elsewhere."""
     merged = np.empty(len(chosen), np.asarray(elsewhere).dtype)
     merged[chosen] = where_chosen
     merged[~chosen] = elsewhere

@@ -1,6 +1,6 @@
-"""What indexes that read the table have in common: which slices are searched for which keys, and what comes of it.
+"""What indexes that read the table share: which slices they search for which keys, and how they combine the hits.
 
-How the keys of one slice are looked at is each index's own matter.
+Each index defines how it searches one slice.
 """
 
 from __future__ import annotations
@@ -27,12 +27,7 @@ from .slice_keys import Hits, SliceKeys, WantedKeys
 
 @dataclass(frozen=True, slots=True)
 class KeySearch:
-    """Rows whose keys are looked for in the same file slices.
-
-    Attributes:
-        rows: Positions of n rows among all that are looked up; None for all of them.
-        file_slices: The slices, each file group once.
-    """
+    """Rows, by position (None for all), whose keys are looked for in the same file slices, each file group once."""
 
     rows: Positions | None
     file_slices: Sequence[FileSlice]
@@ -44,28 +39,23 @@ Unit = tuple[pa.StringArray, FileSlice]
 
 @dataclass(frozen=True)
 class TableLookup(LookupIndex):
-    """An index that reads the keys of the table's own files.
-
-    Attributes:
-        settings: How keys are looked up.
-    """
+    """An index that reads the keys of the table's own files."""
 
     settings: LookupSettings = field(default_factory=LookupSettings)
 
-    # Whether it leaves files out by the ranges in their footers.
+    # Whether the index excludes files by the key ranges in their footers.
     reads_ranges: ClassVar[bool] = False
 
     @property
     def is_global(self) -> bool:
-        """False: a key is looked for in its own partition."""
         return False
 
     @abstractmethod
     def look(self, keys: SliceKeys, wanted: WantedKeys) -> Hits:
-        """Return which wanted keys are among those of one file slice, for certain."""
+        """Return which wanted keys one file slice holds, without false positives."""
 
     def searches(self, rows: KeyedRows, view: FileView) -> Iterator[KeySearch]:
-        """Yield which rows are looked for in which slices: here those of each partition in the slices of it."""
+        """Yield which rows are looked for in which slices: here the rows of each partition in its own slices."""
         parted = dict(by_partition(rows))
         slices = for_each(view.storage, view.slices, parted)
         for positions, file_slices in zip(parted.values(), slices, strict=True):
@@ -74,19 +64,12 @@ class TableLookup(LookupIndex):
     def tag(self, rows: KeyedRows, view: FileView, storage: Storage) -> Tags:
         """Return where each row's key is; each file is opened once.
 
-        Args:
-            rows: Rows of one write, or of a part of it; a key may come several times.
-            view: The table's file slices as of the write's watermark.
-            storage: Rooted at the table.
-
-        Raises:
-            CorruptFileError: A file that may hold a key cannot be read.
-            NullKeyError: A file holds rows without a record key.
-            StorageError: A file is gone.
+        Raises `CorruptFileError`, `NullKeyError` for a file whose rows lack record keys, and `StorageError` for a
+        missing file.
         """
 
         def look(units: Sequence[Unit]) -> list[Hits]:
-            # Those of one search are one array, which is made ready once.
+            # All units of a search share one array of keys, so it is prepared once.
             apart = {id(keys): keys for keys, _ in units}
             ready = {each: WantedKeys.of(keys) for each, keys in apart.items()}
 
@@ -94,7 +77,7 @@ class TableLookup(LookupIndex):
                 keys, one = units[number]
                 return self.look(SliceKeys(storage, one, view.sees), ready[id(keys)])
 
-            # What is updated is new for the most part, and a file that holds some takes the longest: it begins first.
+            # Updates mostly hit young files, and files with hits take longest: start with the youngest.
             order = sorted(range(len(units)), key=lambda number: units[number][1].base_time, reverse=True)
             found = dict(zip(order, for_each(storage, find, order, computes=True), strict=True))
             return [found[number] for number in range(len(units))]
@@ -102,13 +85,9 @@ class TableLookup(LookupIndex):
         return self.tag_by(rows, view, look)
 
     def tag_by(self, rows: KeyedRows, view: FileView, look: Callable[[Sequence[Unit]], Sequence[Hits]]) -> Tags:
-        """Return where each row's key is, the files being opened elsewhere.
+        """Return where each row's key is, where `look` opens the files, in Spark tasks for instance.
 
-        Args:
-            rows: Rows of one write, or of a part of it; a key may come several times.
-            view: The table's file slices as of the write's watermark.
-            look: Returns what `look` does for each pair of keys and a slice; pairs of the same keys, which are one
-                array, come together.
+        `look` gets pairs of keys and a slice; pairs of one search share their array and come together.
         """
         began = time.monotonic()
         found = _Found(len(rows))
@@ -124,7 +103,7 @@ class TableLookup(LookupIndex):
 
 
 def by_partition(rows: KeyedRows) -> Iterator[tuple[str, Positions]]:
-    """Yield the partitions of some rows with the positions of their rows, ascending."""
+    """Yield each partition with the ascending positions of its rows."""
     numbers = rows.paths.indices.to_numpy(zero_copy_only=False)
     order = np.argsort(numbers, kind="stable")
     bounds = np.searchsorted(numbers[order], np.arange(len(rows.paths.dictionary) + 1))
@@ -135,7 +114,7 @@ def by_partition(rows: KeyedRows) -> Iterator[tuple[str, Positions]]:
 
 @dataclass(frozen=True, slots=True)
 class _KeyedSearch:
-    """A search with its unique keys, and which of them is each row's."""
+    """A search with its unique keys; `key_of_row` is the position of each row's key among them."""
 
     rows: Positions
     file_slices: Sequence[FileSlice]
@@ -160,7 +139,7 @@ class _Found:
         self._copy_codes: list[Buckets] = []
 
     def add(self, search: _KeyedSearch, hits: Sequence[tuple[FileGroupId, Hits]]) -> None:
-        """Take what was found in the slices of one search; of several that hold a key the first one is its home."""
+        """Add the hits of one search; the first slice that holds a key is its home, further slices hold copies."""
         home = np.full(len(search.keys), NOT_FOUND, np.int32)
         again: list[tuple[Positions, int]] = []
         for group, seen in hits:
@@ -176,7 +155,7 @@ class _Found:
             self._add_copies(search, again)
 
     def _add_copies(self, search: _KeyedSearch, again: Sequence[tuple[Positions, int]]) -> None:
-        """Note the rows of keys that further slices hold: pairs of key and slice, met with pairs of key and row."""
+        """Join (key, further slice) with (key, row), which gives the rows of each copy."""
         keys = np.concatenate([positions for positions, _ in again])
         codes = np.repeat([code for _, code in again], [len(positions) for positions, _ in again]).astype(np.int32)
         order = np.argsort(search.key_of_row, kind="stable")
@@ -188,7 +167,6 @@ class _Found:
         self._copy_codes.append(np.repeat(codes, lengths))
 
     def tags(self, figures: LookupFigures) -> Tags:
-        """Return what was gathered."""
         if not self._copied:
             return Tags(tuple(self._groups), self._codes, figures)
         copied, codes = np.concatenate(self._copied), np.concatenate(self._copy_codes)

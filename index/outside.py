@@ -1,9 +1,9 @@
-"""An index that lives outside of its table: what it is told of the table's commits, so that it knows what it is asked.
+"""An index that lives outside of its table, and how pyhudi reports the table's commits to it.
 
-A commit is never told of in its own transaction: the process may die in between, and other engines tell nobody. So such
-an index says how far it knows the table, and before it is asked it is told what happened since. Whoever tells it may
-have looked at the table before another one did who is done already; what an index takes note of therefore begins where
-it stands, or is left out as a whole.
+pyhudi never reports a commit within the commit's own transaction: the process may die in between, and other engines
+report nothing. So an outside index says up to which moment it knows the table, and pyhudi reports what happened since
+before it asks the index. Two processes may report at the same time, and the slower may have looked at the table before
+the faster. So the index takes a report only if the report begins at the index's own position, and takes it as a whole.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ class News:
 
     Attributes:
         table: The table's path. An index may serve several tables.
-        since: The moment at which the index has to stand, as it was given as `until` before; None where it knows
-            nothing of the table.
-        until: The moment at which it stands afterwards; a text of some kilobytes.
-        anew: Whether all that it knows of the table is to be forgotten first: `groups` are all that there are.
-        undone: Requested times of the writes, of which it may have been told, that are no part of the table any more.
+        since: The position that the index must have, as an earlier report gave it in `until`; None where the index
+            knows nothing of the table.
+        until: The index's position afterwards; a text of some kilobytes.
+        anew: Whether the index must first forget all that it knows of the table: `groups` are all of the table's file
+            groups.
+        undone: Requested times of writes that are no part of the table any more; earlier reports may have included
+            them.
         groups: The file groups that changed, each with all keys that it holds now, and without keys where it is gone.
-            They are read while they are gone through, which can be done once.
+            Iterating reads them, and works once.
     """
 
     table: str
@@ -40,45 +42,60 @@ class News:
 
 @runtime_checkable
 class OutsideIndex(LookupIndex, Protocol):
-    """An index that looks keys up in something that it keeps itself, in a database for instance.
+    """An index that looks keys up in a store of its own, in a database for instance.
 
-    A class that inherits from it has to say whether it `is_global`, and to define `tag` and what follows here.
+    A class that inherits from it must define `is_global`, `tag`, `position`, `committed` and `rolled_back`.
     """
 
     @property
     def asked_by_tasks(self) -> bool:
-        """Whether `tag` gives the same answers in any process of a cluster, to which the index is sent as a pickle.
+        """Whether `tag` gives the same answers in any process of a cluster, where the index arrives as a pickle.
 
-        False, so that it is asked where its writes are committed. What keeps keys in a file of the driver's host must
-        leave it so: elsewhere it would find no key, and every row would be there twice.
+        False by default: only the process that commits a write calls `tag`. An index that keeps keys in a file of the
+        driver's host must leave it False. On another host it would find no key, and every row would be in the table
+        twice.
         """
         return False
 
     def position(self, table: str) -> str | None:
-        """Return the moment up to which it knows a table, None where it knows nothing of it.
+        """Return the moment up to which the index knows a table.
 
         Args:
             table: The table's path.
+
+        Returns:
+            `News.until` of the last report that the index took; None where it knows nothing of the table.
         """
         ...
 
     def committed(self, news: News) -> bool:
         """Take note of what writes made of a table's file groups, all of it or nothing.
 
-        Whatever `groups` raises is to be let through, and nothing is then to be noted.
+        Args:
+            news: The report.
 
         Returns:
-            False, and nothing changed, where the index does not stand at `News.since`: somebody else told it meanwhile.
+            True where the index took the report. False, with nothing changed, where the index's position is not
+            `News.since`, because another process reported meanwhile.
+
+        Raises:
+            Exception: Whatever iterating `News.groups` raises; the index must pass it on and take note of nothing.
         """
         ...
 
     def rolled_back(self, news: News) -> bool:
-        """Take note that writes were undone, which `News.undone` names, as `committed` does of the others.
+        """Take note that the writes which `News.undone` names were undone, as `committed` takes note of commits.
 
-        The file groups come with the keys that they hold now, so that an index that keeps nothing of single writes does
-        the same in both.
+        The file groups come with the keys that they hold now, so that an index that keeps nothing of single writes may
+        do the same in both methods.
+
+        Args:
+            news: The report.
 
         Returns:
             As `committed` does.
+
+        Raises:
+            Exception: As `committed` does.
         """
         ...

@@ -1,4 +1,4 @@
-"""How many bytes a row takes in a base file, as earlier commits tell."""
+"""How many bytes a row takes in a base file, estimated from earlier commits."""
 
 from __future__ import annotations
 
@@ -18,31 +18,23 @@ _CLUSTERING = "CLUSTER"
 
 
 def learned_record_bytes(timeline: Timeline, sizes: FileSizes) -> float:
-    """Return how many bytes a row of a table takes in a base file.
+    """Return how many bytes a row of a table takes in a base file, above 0.
 
-    The newest commits tell by their base files, those of them that wrote much: the footers of small files weigh more
-    than their rows. Clusterings do not tell, because rows that are sorted take less than rows that come as they come.
-
-    Args:
-        timeline: As of the write's watermark.
-        sizes: Which commits wrote much, and what is assumed where none did.
-
-    Returns:
-        Above 0.
+    The estimate comes from the base files of the newest commits that wrote much: in small files the footers weigh more
+    than the rows. Clusterings do not count, because sorted rows take less than rows in order of arrival.
     """
     newest = timeline.writes[: -_NEWEST - 1 : -1]
-    told = for_each(timeline.files.storage, lambda one: _told(timeline, one), newest)
-    much = [(written, rows) for written, rows in told if rows and written > sizes.telling * max(sizes.small, 0)]
+    found = for_each(timeline.files.storage, lambda one: _bytes_and_rows(timeline, one), newest)
+    much = [(written, rows) for written, rows in found if rows and written > sizes.telling * max(sizes.small, 0)]
     rows = sum(rows for _, rows in much)
     return sum(written for written, _ in much) / rows if rows else float(max(sizes.record_bytes, 1))
 
 
-def _told(timeline: Timeline, instant: Instant) -> tuple[int, int]:
-    """Return how many bytes a write made of base files, and how many rows they hold."""
+def _bytes_and_rows(timeline: Timeline, instant: Instant) -> tuple[int, int]:
     try:
         body = timeline.files.read_commit(instant)
     except (StorageError, CorruptInstantError) as error:
-        # It may have been archived since. A write that only wants to know how large files get can do without it.
+        # The commit may have been archived since. The estimate can do without it.
         logger.info("%s tells no size of a row: %s", instant.requested_time, error)
         return 0, 0
     if body.operation_type == _CLUSTERING:

@@ -1,4 +1,4 @@
-"""Which index a table has, by name: the built-in ones, and those that other packages offer.
+"""Which index a table has, by name: those of pyhudi, and those that other packages offer.
 
 A package offers an index through the entry-point group ``pyhudi.indexes``. The entry point's name is the value of
 ``hoodie.index.type`` that it serves, its object takes a `TableConfig` and `LookupSettings` and returns an `Index`::
@@ -6,7 +6,7 @@ A package offers an index through the entry-point group ``pyhudi.indexes``. The 
     [project.entry-points."pyhudi.indexes"]
     MY_INDEX = "my_package:index_of_table"
 
-The names of Apache Hudi's own indexes cannot be taken over.
+No package can take over the names of Apache Hudi's own indexes.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BUCKET_EXPRESSIONS = "hoodie.bucket.index.partition.expressions"
 
 
 class _Unindexed:
-    """The index of a table that generates its keys: no key is looked for, and each may be in every file group."""
+    """The index of a table that generates its keys: no key is looked for, and every file group may hold every key."""
 
     is_global = False
     needs_lookup = False
@@ -54,19 +54,11 @@ IndexFactory = Callable[[TableConfig, LookupSettings], Index]
 
 
 def index_for(config: TableConfig, settings: LookupSettings | None = None) -> Index:
-    """Return the index of a table; a table that names none, but a number of buckets, has a bucket index.
+    """Return the index of a table.
 
-    A table without record key fields has nothing to look up, whatever its properties say.
-
-    Args:
-        config: The table's properties.
-        settings: How an index that has to looks keys up; none for the defaults.
-
-    Raises:
-        MissingOptionError: The table says too little to know its buckets.
-        OptionConflictError: Several installed packages offer the index.
-        TableConfigError: The table's buckets make no sense.
-        UnsupportedTableError: Neither pyhudi nor an installed package has the index.
+    A table that names no index, but a number of buckets, has a bucket index, and a table without record key fields has
+    nothing to look up, whatever its properties say. Raises `MissingOptionError` where neither properties nor options
+    give the number of buckets, and `OptionConflictError`, `TableConfigError` or `UnsupportedTableError`.
     """
     if config.generates_keys:
         return _Unindexed()
@@ -79,25 +71,15 @@ def index_for(config: TableConfig, settings: LookupSettings | None = None) -> In
 
 
 def noted_index_for(config: TableConfig) -> Index | None:
-    """Return the index of a table; None where it says neither which one nor how many buckets it has.
-
-    Args:
-        config: The table's properties.
-
-    Raises:
-        PyHudiError: See `index_for`.
-    """
+    """Return the index of a table; None where its properties name neither an index nor a number of buckets."""
     says = config.generates_keys or config.bucket_count is not None or config.index_type not in {None, BUCKET}
     return index_for(config) if says else None
 
 
 def placing_index_for(config: TableConfig) -> ComputedIndex | None:
-    """Return the index that a table's properties name, where the key alone tells a row's file group; else None.
+    """Return the index that a table's properties name, where the key alone decides a row's file group; else None.
 
-    Reads leave out file groups by it. They load no index of another package, which may need options of its own.
-
-    Raises:
-        PyHudiError: See `index_for`.
+    Reads prune file groups by it. They load no index of another package, which may need options of its own.
     """
     if config.generates_keys or config.index_type != BUCKET or config.bucket_count is None:
         return None
@@ -105,12 +87,7 @@ def placing_index_for(config: TableConfig) -> ComputedIndex | None:
 
 
 def computed_index_for(config: TableConfig) -> ComputedIndex:
-    """Return the index of a table whose keys alone tell where they are.
-
-    Raises:
-        ValueError: The table has to be read for that.
-        PyHudiError: See `index_for`.
-    """
+    """Return the index of a table whose keys alone decide where they are; raises `ValueError` for any other table."""
     index = index_for(config)
     if index.needs_lookup or config.generates_keys:
         raise ValueError(f"the keys of {config.name} do not tell where they are")
@@ -118,25 +95,13 @@ def computed_index_for(config: TableConfig) -> ComputedIndex:
 
 
 def lookup_for(config: TableConfig, settings: LookupSettings | None = None) -> LookupIndex | None:
-    """Return the index of a table that has to be asked where keys are; None where the keys tell it.
-
-    Args:
-        config: The table's properties.
-        settings: How it looks keys up; none for the defaults.
-
-    Raises:
-        PyHudiError: See `index_for`.
-    """
+    """Return the index of a table where it has to look keys up; None where the keys alone decide."""
     index = index_for(config, settings)
     return cast(LookupIndex, index) if index.needs_lookup else None
 
 
 def is_offered(kind: str) -> bool:
-    """Return whether pyhudi or an installed package has an index.
-
-    Args:
-        kind: Its name, in capitals.
-    """
+    """Return whether pyhudi or an installed package has an index of this name, given in capitals."""
     return kind == BUCKET or kind in key.LOOKUP_INDEXES or bool(_offers(kind))
 
 
@@ -152,7 +117,7 @@ def _offered(kind: str, config: TableConfig) -> IndexFactory:
         raise OptionConflictError(
             f"Table {config.name!r} has the index {kind}, which several packages offer: "
             f"{', '.join(sorted(entry.value for entry in offers))}.",
-            "Uninstall all but one of them.",
+            "Keep one of these packages and uninstall the others.",
         )
     if not offers:
         known = ", ".join(sorted({BUCKET, *_LOOKUPS}))

@@ -1,4 +1,4 @@
-"""How an index that looks keys up goes about it, and where new keys go: what a write may choose each time."""
+"""What a write may choose about its index: how the index looks keys up, and where new keys are written."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ MIB = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class FileSizes:
-    """Where new keys go under an index that lets them go anywhere.
+    """Where new keys are written under an index that does not bind a key to a file group.
 
     Attributes:
         small: Base files of fewer bytes take new keys in; 0 for none (``hoodie.parquet.small.file.limit``).
-        largest: Bytes that a base file is filled up to (``hoodie.parquet.max.file.size``).
-        record_bytes: Assumed size of a row where no commit tells (``hoodie.copyonwrite.record.size.estimate``).
-        telling: Commits tell the size of a row that wrote more bytes than so many times `small`
+        largest: Bytes up to which a base file is filled (``hoodie.parquet.max.file.size``).
+        record_bytes: Assumed size of a row where no commit gives one (``hoodie.copyonwrite.record.size.estimate``).
+        telling: A commit counts for the size of a row if it wrote more bytes than so many times `small`
             (``hoodie.record.size.estimation.threshold``).
-        most_rewritten: How many small files of a partition take new keys in where rows are appended otherwise
+        most_rewritten: How many small files of a partition take new keys in where the write appends to file groups
             (``hoodie.merge.small.file.group.candidates.limit``).
     """
 
@@ -34,16 +34,16 @@ class LookupSettings:
     """How keys are looked up.
 
     Attributes:
-        prunes_by_ranges: Whether files are left out by their least and greatest key
+        prunes_by_ranges: Whether the least and greatest key of a file exclude it
             (``hoodie.bloom.index.prune.by.ranges``).
         keys_per_task: How many pairs of key and candidate file one task tests (``hoodie.bloom.index.keys.per.bucket``).
         caches: Whether Spark keeps the input between the lookup and the write (``hoodie.bloom.index.use.caching``,
             ``hoodie.simple.index.use.caching``).
-        moves_rows: Whether a row whose partition changed moves there; else it is updated where it is. Of global
-            indexes alone (``hoodie.bloom.index.update.partition.path``, ``hoodie.simple.index.update.partition.path``).
-        sizes: Where new keys go.
-        own: Options of an index that another package offers, by its own names, lower-case; not shown, because secrets
-            may be among them (``hoodie.pyhudi.index.*``).
+        moves_rows: Whether a row whose partition changed moves there; else it is updated where it is. Of global indexes
+            alone (``hoodie.bloom.index.update.partition.path``, ``hoodie.simple.index.update.partition.path``).
+        sizes: Where new keys are written.
+        own: Options of another package's index, by its own names, in lower case; never shown, because they may hold
+            secrets (``hoodie.pyhudi.index.*``).
     """
 
     prunes_by_ranges: bool = True

@@ -1,6 +1,6 @@
-"""The simple index: the keys of all files that may hold one are read and met with those that are looked for.
+"""The simple index: reads the keys of all files that may hold a wanted key.
 
-Source: ``org.apache.hudi.index.simple.HoodieSimpleIndex``, which joins them likewise.
+Source: ``org.apache.hudi.index.simple.HoodieSimpleIndex``.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from .slice_keys import Hits, SliceKeys, WantedKeys
 
 
 class SimpleIndex(TableLookup):
-    """Finds a record key in its partition by reading the keys of all its file slices."""
+    """Finds a record key in its partition by reading the keys of all the partition's file slices."""
 
     def look(self, keys: SliceKeys, wanted: WantedKeys) -> Hits:
-        """Return which of some keys one file slice holds."""
         return keys.hits(wanted)

@@ -18,38 +18,21 @@ MANY_FILE_GROUPS = 10_000
 def suggest_buckets(
     total_bytes: int, *, partitions: int = 1, growth: float = 1.0, table_type: str = COPY_ON_WRITE
 ) -> int:
-    """Return how many buckets each partition of a table should have.
+    """Return how many buckets each partition of a table should have, at least 1; raises `InvalidOptionError`.
 
-    A write rewrites the base file of every bucket that it touches, as a whole, so that small buckets make cheap writes:
-    the aim is 512 MiB of Parquet a bucket, some seconds of one core. But every bucket of every partition is a file to
-    list, to open and to plan for. A table that would have over 10,000 of them gets larger buckets, up to 3 GiB; what
-    is above that costs more memory and time per task than the fewer files save.
-
-    A write to a merge-on-read table rewrites nothing, so that only the files count: there the aim is 3 GiB, which a
-    compaction takes at once.
-
-    A table of unknown size has 8 buckets a partition, which suits partitions of up to 4 GiB and bears 24 GiB.
-
-    Args:
-        total_bytes: Bytes of the table's rows as Parquet files, over all partitions.
-        partitions: How many partitions share them; they count as equal, so give less if a few hold most of the rows.
-        growth: How many times as large the table will become.
-        table_type: ``COPY_ON_WRITE`` or ``MERGE_ON_READ``.
-
-    Returns:
-        At least 1.
-
-    Raises:
-        InvalidOptionError: An argument makes no sense.
+    A write rewrites the base file of every bucket that it touches, so small buckets make cheap writes; but every bucket
+    of every partition is a file to list, to open and to plan for. A write to a merge-on-read table rewrites nothing, so
+    only the files count there. A table of unknown size gets 8 buckets, which suit partitions of up to 4 GiB and bear 24
+    GiB.
     """
     if total_bytes < 0 or partitions < 1 or not 0 < growth < math.inf:
         raise InvalidOptionError(
-            f"Buckets were asked for {total_bytes} bytes in {partitions} partitions that grow {growth} times.",
+            f"No number of buckets suits {total_bytes} bytes in {partitions} partitions that grow {growth} times.",
             "Give a size of at least 0, at least 1 partition, and a positive growth.",
         )
     if table_type not in AIMED_BYTES:
         raise InvalidOptionError(
-            f"Buckets were asked for a table of the type {table_type}.", f"Give one of {', '.join(AIMED_BYTES)}."
+            f"No number of buckets suits a table of the type {table_type}.", f"Give one of {', '.join(AIMED_BYTES)}."
         )
     one_partition = total_bytes * growth / partitions
     aimed = math.ceil(one_partition / AIMED_BYTES[table_type])

@@ -1,4 +1,4 @@
-"""Wanted record keys found among those of one file slice, whose key column alone is read."""
+"""Which wanted record keys one file slice holds; only the key column is read."""
 
 from __future__ import annotations
 
@@ -22,25 +22,19 @@ from ..table.merging.key_probe import KeyProbe
 from ..table.schema.columns import RECORD_KEY
 from .base import Positions
 
-# Where one of so many keys is found, each is marked; fewer are put in order.
+# Above one hit in this many wanted keys, a mask over all keys is faster than sorting the hits.
 _MANY = 64
 
-# So many keys of a batch tell whether any lie beyond the wanted ones: to hash a key costs ten times what to compare it
-# does, and where keys come in the order of time few of a file have to be hashed.
-_TOLD_BY = 16
+# This many keys of a batch are sampled to decide whether any lie outside the range of the wanted keys: hashing a key
+# costs ten times as much as comparing it, and where keys ascend with time few keys of a file have to be hashed.
+_SAMPLE = 16
 
 _KEYS = pa.schema([pa.field(RECORD_KEY, pa.string())])
 
 
 @dataclass(frozen=True, slots=True)
 class WantedKeys:
-    """Unique record keys that are looked for.
-
-    Attributes:
-        keys: n keys in the order of their bytes.
-        probe: Finds keys of files among them.
-        filtered: The keys as filters are asked for them.
-    """
+    """Unique record keys to look for, in the order of their bytes, with the probe and filter hashes for them."""
 
     keys: pa.StringArray
     probe: KeyProbe
@@ -48,15 +42,9 @@ class WantedKeys:
 
     @classmethod
     def of(cls, keys: pa.StringArray) -> WantedKeys:
-        """Return keys, ready to be found.
-
-        Args:
-            keys: n unique keys in the order of their bytes, none null.
-        """
         return cls(keys, KeyProbe.over(keys), FilterKeys(keys))
 
     def __len__(self) -> int:
-        """Return n."""
         return len(self.keys)
 
     def some(self, positions: Positions) -> WantedKeys:
@@ -64,10 +52,10 @@ class WantedKeys:
         return WantedKeys.of(self.keys.take(pa.array(positions)))
 
     def near(self, keys: pa.StringArray) -> pa.StringArray:
-        """Return those of some keys that lie between the least and the greatest wanted one; all, if most seem to."""
+        """Return the keys between the least and the greatest wanted key; all keys, if a sample lies in that range."""
         if not len(self) or not len(keys):
             return keys
-        some = keys.take(pa.array(np.linspace(0, len(keys) - 1, _TOLD_BY, dtype=np.int64)))
+        some = keys.take(pa.array(np.linspace(0, len(keys) - 1, _SAMPLE, dtype=np.int64)))
         if pc.all(self._between(some)).as_py():  # O(1)
             return keys
         return keys.filter(self._between(keys))
@@ -78,12 +66,11 @@ class WantedKeys:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """Which of n wanted keys a file slice holds.
+    """Which of n wanted keys a file slice holds, as ascending positions.
 
     Attributes:
-        positions: Of the keys, each once, in ascending order.
-        bytes: Read to find out: footers, key columns of row groups, log files as a whole.
-        was_read: Whether any keys were read; what is told beforehand may rule all of them out.
+        bytes: Bytes read for it: footers, key columns of row groups, log files as a whole.
+        was_read: Whether any keys were read; ranges and filters may exclude all keys beforehand.
     """
 
     positions: Positions
@@ -92,15 +79,13 @@ class Hits:
 
     @classmethod
     def none(cls, nbytes: int = 0) -> Hits:
-        """Return that no key was found, nor any read."""
         return cls(np.zeros(0, np.int64), nbytes)
 
     def at(self, positions: Positions) -> Hits:
-        """Return the same of keys that were looked for as some of others, given the position of each among those."""
+        """Translate positions among some keys to positions among all, given the position of each of the some."""
         return Hits(positions[self.positions], self.bytes, self.was_read)
 
     def __add__(self, other: Hits) -> Hits:
-        """Return what two files of one slice hold together."""
         if not other.was_read and not other.bytes:
             return self
         both = np.union1d(self.positions, other.positions)
@@ -109,15 +94,10 @@ class Hits:
 
 @dataclass(frozen=True, slots=True)
 class SliceKeys:
-    """The record keys of one file slice.
+    """The record keys of one file slice; `sees` says whether the blocks of an instant are visible.
 
-    Its methods raise `CorruptFileError` where a file cannot be read, `NullKeyError` where one holds rows without a
-    record key, and `StorageError` where one is gone.
-
-    Attributes:
-        storage: Rooted at the table.
-        slice: The slice.
-        sees: Returns whether the blocks of an instant, given its requested time, may be seen.
+    Its methods raise `CorruptFileError`, `NullKeyError` for rows without a record key, and `StorageError` for a missing
+    file.
     """
 
     storage: Storage
@@ -125,7 +105,7 @@ class SliceKeys:
     sees: Callable[[str], bool]
 
     def __iter__(self) -> Iterator[pa.StringArray]:
-        """Yield all record keys, those of the base file and those of the rows in log files."""
+        """Yield all record keys, of the base file and of rows in log files."""
         base = self.slice.base
         if base is not None:
             with BaseFileReader(self.storage, base.path) as reader:
@@ -134,7 +114,6 @@ class SliceKeys:
             yield from keys
 
     def hits(self, wanted: WantedKeys) -> Hits:
-        """Return which wanted keys the slice holds, in its base file or its log files."""
         found = self.hits_of_logs(wanted)
         base = self.slice.base
         if base is None:
@@ -143,13 +122,11 @@ class SliceKeys:
             return hits_of_base(reader, base, wanted) + found
 
     def hits_of_logs(self, wanted: WantedKeys) -> Hits:
-        """Return which wanted keys stand in log files: in rows, whether or not they were deleted since.
+        """Return which wanted keys are in rows of log files, deleted or not.
 
-        A key of a base file that a log file deletes is the base file's, and one that comes again after its delete has
-        to meet that delete: both belong to their file group all the while.
-
-        Raises:
-            UnsupportedTableError: A block is of a kind that pyhudi does not read.
+        A key that comes again after its delete has to meet that delete, so both belong to one file group. A key of a
+        base file that a log file deletes counts as the base file's. Raises `UnsupportedTableError` for a block that
+        pyhudi does not read.
         """
         logs = self.slice.logs
         found = [_found(keys, wanted) for keys in self._of_blocks()]
@@ -157,7 +134,6 @@ class SliceKeys:
         return Hits(positions, sum(log.size for log in logs), bool(found))
 
     def _of_blocks(self) -> Iterator[Iterator[pa.StringArray]]:
-        """Yield the keys of each block of rows in the log files."""
         for block in effective_blocks([read_log(self.storage, log) for log in self.slice.logs], self.sees):
             if block.is_data:
                 shown = f"{block.shown[:1].upper()}{block.shown[1:]}"
@@ -165,17 +141,7 @@ class SliceKeys:
 
 
 def hits_of_base(base: BaseFileReader, file: BaseFile, wanted: WantedKeys) -> Hits:
-    """Return which wanted keys a base file holds; row groups between whose bounds no key lies are left out.
-
-    Args:
-        base: The file, open.
-        file: Names it.
-        wanted: The keys.
-
-    Raises:
-        CorruptFileError: The file cannot be read.
-        NullKeyError: It holds rows without a record key.
-    """
+    """Return which wanted keys a base file holds, by its row groups whose key ranges overlap them."""
     metadata = base.parquet.metadata
     groups = row_groups_around(base.parquet, RECORD_KEY, wanted.keys)
     leaves = leaves_of(base.parquet, (RECORD_KEY,))
@@ -192,13 +158,12 @@ def _keys(batches: Iterable[pa.RecordBatch], shown: str) -> Iterator[pa.StringAr
             raise NullKeyError(
                 f"{shown} holds {keys.null_count} rows without a record key, so that none can be looked up.",
                 "A table written without meta columns (hoodie.populate.meta.fields=false) has no keys: write it "
-                "anew, or go on with the writer that made it.",
+                "anew, or continue with the writer that made it.",
             )
         yield keys
 
 
 def _found(batches: Iterable[pa.StringArray], wanted: WantedKeys) -> Positions:
-    """Return the positions of the wanted keys that are among others, each once."""
     found = [wanted.probe.find(wanted.near(keys)) for keys in batches]
     met = np.concatenate([np.zeros(0, np.int64), *(positions[positions >= 0] for positions in found)])
     if _MANY * len(met) < len(wanted):

@@ -1,7 +1,7 @@
-"""Where new keys go under an index that lets them go anywhere: into small files first, then into new file groups.
+"""Where new keys are written under an index that does not bind them: into small files first, then into new file groups.
 
-A write counts its new rows by partition and deals their places out once. Which of the places a key gets its hash alone
-tells, so that many tasks fill one small file together without a word to each other, and none fills it twice.
+A write counts its new rows by partition and assigns hash ranges to file groups once. A key's hash alone then decides
+its file group, so that many tasks fill one small file together without talking to each other, and none overfills it.
 """
 
 from __future__ import annotations
@@ -20,18 +20,13 @@ from .settings import FileSizes
 
 Hashes = np.ndarray[Any, np.dtype[np.uint64]]
 
-# As many as a 64-bit hash has values.
+# Values of a 64-bit hash.
 _HASHES = 1 << 64
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class SmallFile:
-    """A base file that new rows may join.
-
-    Attributes:
-        size: Its bytes.
-        file_id: Its file group.
-    """
+    """A base file that new rows may join; order is by size in bytes."""
 
     size: int
     file_id: str
@@ -39,11 +34,7 @@ class SmallFile:
 
 @dataclass(frozen=True, slots=True)
 class GroupSizes:
-    """The file groups that new rows may join.
-
-    Attributes:
-        small: Small files by partition path, smallest first.
-    """
+    """The file groups that new rows may join: small files by partition path, smallest first."""
 
     small: Mapping[str, tuple[SmallFile, ...]] = field(default_factory=dict)
 
@@ -59,16 +50,11 @@ class GroupSizes:
     ) -> GroupSizes:
         """Return the small files of some partitions.
 
-        A slice with log files is none, as rows that join it would have to be merged with them first. Nor is a slice
-        that a pending compaction or clustering is going to read: what joins it then would be lost. What looks like a
-        bucket is left to its keys, by which writers with a bucket index would look for it.
-
-        Args:
-            view: The table's file slices as of the write's watermark.
-            partitions: Those that new rows belong to.
-            sizes: What counts as small.
-            held: File groups that pending compactions and clusterings hold, by partition path and file id.
-            appends: Whether the write appends to file groups, which it does not do to those that new rows join.
+        A slice with log files is excluded, because new rows would have to be merged with the logs first. A slice of
+        `held` (partition path, file id) is excluded, because a pending compaction or clustering is going to read it and
+        would lose the new rows. A file group with a bucket's name takes only that bucket's keys, because writers with a
+        bucket index look for them there. A write that `appends` rewrites at most `FileSizes.most_rewritten` files of a
+        partition.
         """
         found: dict[str, tuple[SmallFile, ...]] = {}
         for path in partitions if sizes.small > 0 else ():
@@ -90,10 +76,8 @@ class Share:
     """What one file group gets of a partition's new rows.
 
     Attributes:
-        file_id: The file group.
-        number: Counts the file groups that the write opens in the partition; None for one that is there.
-        rows: How many rows it is to get.
-        last: The greatest hash of its keys. The least is one above the `last` of the share before it, or 0.
+        number: Counts the file groups that the write opens in the partition; None for a file group that exists.
+        last: The greatest hash of its keys. The least is the previous share's `last` plus 1, or 0.
     """
 
     file_id: str
@@ -103,27 +87,18 @@ class Share:
 
     @property
     def spelled(self) -> str:
-        """The file id of a file group that is there, ``+n`` of one to be opened: as rows say that were placed."""
+        """The file id of a file group that exists, ``+n`` of a new file group: as the column of placed rows has it."""
         return self.file_id if self.number is None else f"+{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """How the new rows of one partition are dealt out.
-
-    Attributes:
-        shares: In order of hashes; together they take every hash, none twice.
-    """
+    """How the new rows of one partition are dealt out, in order of hashes; each hash belongs to exactly one share."""
 
     shares: tuple[Share, ...]
 
     def take(self, hashes: Hashes) -> Buckets:
-        """Return which of the shares each key belongs to.
-
-        Args:
-            hashes: n hashes of record keys as `hash64` makes them. Any other good hash deals as well, if all tasks of
-                a write take the same.
-        """
+        """Return which share each key belongs to, by `hash64` or any other good hash that all tasks of a write use."""
         lasts = np.array([one.last for one in self.shares], np.uint64)
         return np.searchsorted(lasts, hashes, side="left").astype(np.int32)
 
@@ -131,20 +106,10 @@ class Shares:
 def deal(
     new_rows: Mapping[str, int], groups: GroupSizes, sizes: FileSizes, record_bytes: float, instant_time: str
 ) -> dict[str, Shares]:
-    """Deal the places of new rows out: small files are filled up, smallest first, and new file groups take the rest.
+    """Deal out new rows by partition path: small files are filled up, smallest first, new file groups take the rest.
 
-    A file group gets as many rows as its size has room for by the size of one row, and at least one where it is new.
-    By hash it gets about as many: their number varies as that of heads does when coins are thrown.
-
-    Args:
-        new_rows: How many rows of new keys each partition gets; partitions of none are left out.
-        groups: Which small files there are.
-        sizes: Up to which size files are filled.
-        record_bytes: Size of one row in a base file, above 0.
-        instant_time: Of the write, which makes the file ids of new file groups.
-
-    Returns:
-        By partition path.
+    A file group gets as many rows as fit by the size of one row, and at least one where it is new. Hashes hit that
+    number only about, with the variance of coin throws.
     """
     full = max(int(sizes.largest / record_bytes), 1)
     return {
@@ -155,7 +120,7 @@ def deal(
 
 
 def _rooms(small: Iterable[SmallFile], sizes: FileSizes, record_bytes: float) -> dict[str, int]:
-    """Return for how many rows each small file has room, of those that have any."""
+    """Return for how many rows each small file has room, without full files."""
     rooms = {one.file_id: int((sizes.largest - one.size) / record_bytes) for one in small}
     return {file_id: room for file_id, room in rooms.items() if room > 0}
 
@@ -175,6 +140,6 @@ def _deal(path: str, rows: int, rooms: Mapping[str, int], full: int, instant_tim
     dealt = 0
     for file_id, known, quota in quotas:
         dealt += quota
-        # In whole numbers, so that the last one is exactly the greatest hash there is.
+        # Integer arithmetic, so that the last share ends exactly at the greatest hash.
         shares.append(Share(file_id, known, quota, _HASHES * dealt // rows - 1))
     return Shares(tuple(shares))
