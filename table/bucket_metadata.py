@@ -20,11 +20,7 @@ _KINDS = {
 
 
 def recorded_buckets(storage: Storage) -> tuple[str, str] | None:
-    """Return which bucket index Apache Hudi recorded for a table, in words, and a file that says so; None for none.
-
-    Args:
-        storage: Rooted at the table.
-    """
+    """Return in words the bucket index that Apache Hudi recorded, and a file that says so; None for none."""
     for info in storage.list(FOLDER, recursive=True, strict=False):
         ending, kind = _KINDS.get(info.path.removeprefix(f"{FOLDER}/").partition("/")[0], ("", ""))
         if ending and info.path.endswith(ending):
@@ -33,14 +29,7 @@ def recorded_buckets(storage: Storage) -> tuple[str, str] | None:
 
 
 def refuse_recorded_buckets(storage: Storage) -> None:
-    """Refuse to write a table whose buckets Apache Hudi records in files of its own.
-
-    Args:
-        storage: Rooted at the table.
-
-    Raises:
-        UnsupportedTableError: Apache Hudi recorded them.
-    """
+    """Raise `UnsupportedTableError` where Apache Hudi records the table's buckets in files of its own."""
     found = recorded_buckets(storage)
     if found is not None:
         kind, path = found

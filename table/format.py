@@ -1,7 +1,7 @@
 """What differs between table versions: one format a version, chosen when a table is opened.
 
-A format has a slot where two versions differ, or where version 6 is going to: docs/decisions names the fact behind
-each. What the properties of a version say of merging is chosen in `table.config`, below this module.
+A format has a slot where two versions differ, or where version 6 will differ; docs/decisions names the fact behind
+each. What a version's properties say of merging is chosen in `table.config`, below this module.
 """
 
 from __future__ import annotations
@@ -18,14 +18,7 @@ from .config import TableConfig
 
 @dataclass(frozen=True, slots=True)
 class TableFormat:
-    """How tables of some versions keep their timeline and archive.
-
-    Attributes:
-        layout_version: What the properties of such tables call the layout of the timeline.
-        layout: The class that names the files of instants.
-        codec: How the bodies of instants are encoded.
-        archive: The class that reads and writes archived instants.
-    """
+    """How tables of some versions keep their timeline and archive; ``layout_version`` is its name in properties."""
 
     layout_version: str
     layout: type[LayoutV2]
@@ -38,16 +31,12 @@ _FORMATS = {8: _LSM, 9: _LSM}
 
 
 def format_of(config: TableConfig) -> TableFormat:
-    """Return the format of a table's version.
-
-    Raises:
-        TableVersionError: pyhudi does not know the version's format yet.
-    """
+    """Return the format of a table's version; `TableVersionError` where pyhudi does not know it."""
     found = _FORMATS.get(config.version)
     if found is None:
         raise TableVersionError(
             f"The table {config.name!r} is of version {config.version}, whose timeline has a layout that pyhudi does "
             "not know yet.",
-            "Use a table of version 8 or 9, or upgrade this one with Apache Hudi.",
+            "Use a table of version 8 or 9, or upgrade this table with Apache Hudi.",
         )
     return found

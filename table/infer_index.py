@@ -1,4 +1,4 @@
-"""Which index a table has that does not say: what the names of its file groups tell.
+"""Infers a table's index from the names of its file groups, where its properties do not name it.
 
 Apache Hudi keeps no note of a table's index. Its bucket index puts the number of the bucket in place of the first eight
 characters of a file id, which otherwise are those of a random UUID.
@@ -19,7 +19,7 @@ from .files.written import read_written
 from .table import Table
 
 _RANDOM_IDS = 16**8
-# Random ids that begin as buckets do are taken for such where that is less likely than this.
+# File ids that begin as buckets do count as buckets if chance alone would be less likely than this.
 _HARDLY_EVER = 1e-4
 
 
@@ -28,9 +28,8 @@ class InferredIndex:
     """What the file groups of a table tell.
 
     Attributes:
-        kind: ``BUCKET``; ``SIMPLE``, which is right wherever rows are; None where the file groups contradict each
-            other.
-        mixture: Then one that is a bucket by its name, and one that is none.
+        kind: ``BUCKET``, or ``SIMPLE``, which is right for rows in any place; None where file groups contradict others.
+        mixture: Then a file group that is a bucket by its name, and another that is not.
     """
 
     kind: str | None
@@ -38,16 +37,12 @@ class InferredIndex:
 
 
 def is_unnoted(config: TableConfig) -> bool:
-    """Return whether a table has record keys, and says nothing of where they are."""
+    """Return whether a table has record keys and its properties name no index."""
     return not config.generates_keys and config.index_type is None
 
 
 def index_of_groups(groups: Iterable[FileGroupId]) -> InferredIndex:
-    """Return the index that file groups belong to, which may be none at all.
-
-    Args:
-        groups: All live file groups of a table.
-    """
+    """Return the index of a table's live file groups, if any."""
     buckets: list[tuple[int, FileGroupId]] = []
     others: list[FileGroupId] = []
     for group in groups:
@@ -63,12 +58,7 @@ def index_of_groups(groups: Iterable[FileGroupId]) -> InferredIndex:
 
 
 def index_of_view(view: FileView, partitions: Iterable[str]) -> InferredIndex:
-    """Return the index that a table's file groups tell: the live ones, or those it had where it has none any more.
-
-    Args:
-        view: The table's.
-        partitions: All its partitions.
-    """
+    """Return the index of a table's live file groups, or of its replaced file groups where it has no others."""
     named = tuple(partitions)
     live = [group.id for one in named for group in view.groups(one).values()]
     if live:
@@ -79,18 +69,14 @@ def index_of_view(view: FileView, partitions: Iterable[str]) -> InferredIndex:
 
 
 def infer_index(table: Table) -> InferredIndex:
-    """Return the index that the file groups of a table tell as it is now; all its partitions are listed."""
+    """Return the index that the table's file groups show now; all its partitions are listed."""
     timeline = table.timeline()
     view = FileView(timeline, read_written(timeline))
     return index_of_view(view, view.partitions())
 
 
 def with_inferred_index(table: Table) -> Table:
-    """Return a table, in its properties the index that its file groups tell where they say none.
-
-    Raises:
-        UnsupportedTableError: Some file groups are buckets, and others are not.
-    """
+    """Return a table whose properties name an index, inferred if need be; raises as `mixed` says."""
     if not is_unnoted(table.config):
         return table
     told = infer_index(table)
@@ -101,18 +87,17 @@ def with_inferred_index(table: Table) -> Table:
 
 
 def with_inferred(config: TableConfig, told: InferredIndex) -> TableConfig:
-    """Return a table's properties with the index that was told.
+    """Return a table's properties with an inferred index.
 
-    They stay as they are where its file groups are buckets: nobody but a writer of the table knows how many.
+    Those of bucketed file groups stay as they are: only a writer of the table knows how many buckets there are.
     """
     looked_up = told.kind not in {None, key.BUCKET}
     return TableConfig({**config.properties, key.INDEX_TYPE: str(told.kind)}) if looked_up else config
 
 
 def mixed(told: InferredIndex, where: str) -> UnsupportedTableError:
-    """Return the error of a table whose file groups contradict each other."""
     return UnsupportedTableError(
-        f"The table {where} {mixture(told)}, so that nobody can tell by which index it is written.",
+        f"The table {where} {mixture(told)}, so that its index is unknown.",
         f"If none of its writers uses buckets, say {key.INDEX_TYPE}={key.SIMPLE}, once; pyhudi remembers it in the "
         f"table. Else rewrite the table with mode overwrite and {key.BUCKET_COUNT}.",
     )

@@ -1,7 +1,7 @@
-"""How a table spells the record key of one field that does not say: what its rows tell.
+"""Infers from its rows how a table spells the record key of a single field, where its properties do not say.
 
 The key generator COMPLEX makes ``field:value`` of one field in Apache Hudi 0.14.0 and in tables of version 9, and the
-bare value in releases 0.14.1 to 1.0.2. Apache Hudi 1.2 is told by an option what it does in tables of version 8.
+bare value in releases 0.14.1 to 1.0.2. In tables of version 8, Apache Hudi 1.2 decides by an option.
 """
 
 from __future__ import annotations
@@ -27,12 +27,9 @@ _SLICES_LOOKED_INTO = 8
 
 
 def with_inferred_key_encoding(table: Table) -> Table:
-    """Return a table, in its properties the spelling of its keys: looked up in some of its rows where they say none.
+    """Return a table whose properties say how keys are spelled, inferred from some of its rows if need be.
 
-    Of a table without rows it is what the Apache Hudi release does whose own the table version is.
-
-    Raises:
-        UnsupportedTableError: Some keys are spelt in one way and some in the other.
+    Without rows it is the spelling of the Apache Hudi release that introduced the table version.
     """
     if table.config.names_key_field is not None:
         return table
@@ -63,7 +60,7 @@ def _look_up(table: Table) -> bool | None:
 
 
 def _spellings(rows: pa.RecordBatch, field: str) -> set[bool]:
-    """Return how the keys of some rows are spelt: with their field's name (True), without, both, or none where none is.
+    """Return the spellings of the keys of some rows: with their field's name (True), without it, both, or none.
 
     A value may begin as a name does, so that the rows' own values decide.
     """

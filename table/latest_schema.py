@@ -23,23 +23,11 @@ _KEEP_THE_SCHEMA = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
 
 
 def latest_schema(config: TableConfig, timeline: Timeline, *, writing: bool = False) -> pa.Schema | None:
-    """Return a table's data columns: those of its newest completed write that names some.
+    """Return a table's data columns at a moment, canonical; None for a table without a write.
 
-    Where none does, those that the table was created with, and where it says nothing either, those of a file.
-
-    Args:
-        config: The table's properties.
-        timeline: The table's timeline, of now or of an earlier moment.
-        writing: Whether the caller is going to write.
-
-    Returns:
-        Canonical Arrow fields without meta columns; None for a table that nobody has written to.
-
-    Raises:
-        CorruptInstantError: A commit on the way cannot be parsed.
-        UnsupportedTableError: Columns were renamed, or added anew under an older one's name, so that names do not tell
-            which column of a file is which; or the table keeps such a history and is going to be written; or it is
-            going to be written, and a newer release of pyhudi wrote its newest commit in a format of its own.
+    They are those of its newest completed write that names some, else those of its creation, else those of a file.
+    Raises `UnsupportedTableError` where columns were renamed or replaced under an old name, and, if ``writing``, where
+    the table keeps such a history or a newer release of pyhudi wrote its newest commit in a format of its own.
     """
     check_history(timeline.storage, writing=writing)
     found = newest_schema(timeline, writing=writing)
@@ -51,13 +39,7 @@ def latest_schema(config: TableConfig, timeline: Timeline, *, writing: bool = Fa
 
 
 def newest_schema(timeline: Timeline, *, writing: bool = False) -> tuple[Instant, pa.Schema] | None:
-    """Return the newest completed write, by requested time, that names the table's columns, and those.
-
-    Raises:
-        CorruptInstantError: A commit on the way cannot be parsed.
-        UnsupportedTableError: The caller is going to write, and the ``pyhudi.*`` keys of a commit on the way have a
-            newer format.
-    """
+    """Return the newest completed write, by requested time, that names the table's columns, and those columns."""
     for instant in reversed(timeline.writes):
         text = schema_text(timeline, instant, writing=writing)
         if text:
@@ -66,17 +48,9 @@ def newest_schema(timeline: Timeline, *, writing: bool = False) -> tuple[Instant
 
 
 def schema_text(timeline: Timeline, instant: Instant, *, of_files: bool = False, writing: bool = False) -> str:
-    """Return the Avro schema, JSON, that a completed write tells; empty where it tells none.
+    """Return the Avro schema, JSON, in a completed write; empty where it has none.
 
-    Args:
-        timeline: Knows where its instants' files are.
-        instant: The write.
-        of_files: Whether the schema of its files is asked for; of the table's, compaction and clustering tell nothing.
-        writing: Whether the caller is going to write.
-
-    Raises:
-        CorruptInstantError: It cannot be parsed.
-        UnsupportedTableError: The caller is going to write, and the write's ``pyhudi.*`` keys have a newer format.
+    That is the schema of its files with ``of_files``, else the table's, which compaction and clustering do not name.
     """
     summary = timeline.files.read_summary(instant)
     if writing:
@@ -87,16 +61,7 @@ def schema_text(timeline: Timeline, instant: Instant, *, of_files: bool = False,
 
 
 def refuse_newer_keys(timeline: Timeline, instant: Instant, extra_metadata: Mapping[str, str]) -> None:
-    """Refuse to write where a completed write has ``pyhudi.*`` keys of a newer format.
-
-    Args:
-        timeline: The table's.
-        instant: The write.
-        extra_metadata: What it holds.
-
-    Raises:
-        UnsupportedTableError: It has.
-    """
+    """Raise `UnsupportedTableError` where a completed write has ``pyhudi.*`` keys of a newer format."""
     what = f"{formats.KEY} in {timeline.files.path(instant)}"
     number = formats.number_of_keys(extra_metadata)
     formats.refuse_newer(timeline.files.storage.path, what, number, formats.COMMIT_KEYS)

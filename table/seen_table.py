@@ -18,47 +18,27 @@ from .table import Table
 
 @dataclass(frozen=True)
 class SeenTable:
-    """One listing of a table's timeline, which functions and tasks pass on instead of listing again.
-
-    Attributes:
-        table: The table.
-        timeline: As it is now, or as it was at a moment.
-    """
+    """One listing of a table's timeline, which functions and tasks pass on instead of listing again."""
 
     table: Table
     timeline: Timeline
 
     @classmethod
     def now(cls, table: Table) -> SeenTable:
-        """List the timeline of a table.
-
-        Raises:
-            StorageError: The store failed.
-        """
+        """List the timeline of a table."""
         return cls(table, table.timeline())
 
     @property
     def storage(self) -> Storage:
-        """The table's store."""
         return self.table.storage
 
     @cached_property
     def view(self) -> WholeView:
-        """The table's file slices; each partition is listed once, when it is asked for.
-
-        Raises:
-            CorruptInstantError: A completed instant cannot be parsed.
-            StorageError: The store failed.
-        """
+        """The table's file slices; each partition is listed once, on first use."""
         return open_view(self.timeline)
 
     @cached_property
     def schema(self) -> pa.Schema | None:
-        """The table's data columns, canonical types; None for a table without a write.
-
-        Raises:
-            PyHudiError: See `latest_schema`.
-        """
         return latest_schema(self.table.config, self.timeline)
 
     def __reduce__(self) -> tuple[object, ...]:

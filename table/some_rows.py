@@ -1,4 +1,4 @@
-"""Some rows of a file slice, for who wants to know how a table's rows are without reading them all."""
+"""Some rows of a file slice, for callers that look at a table's rows without reading them all."""
 
 from __future__ import annotations
 
@@ -15,19 +15,13 @@ from .files.logs.whole_log import read_log
 
 
 def some_rows(storage: Storage, file_slice: FileSlice, schema: pa.Schema) -> Iterator[tuple[DataFile, pa.RecordBatch]]:
-    """Yield some rows of a slice's base file and some of its newest log file, each with the file.
-
-    Args:
-        storage: Rooted at the table.
-        file_slice: The slice.
-        schema: The columns wanted, canonical; meta columns may be among them.
-    """
+    """Yield some rows of a slice's base file and some of its newest log file, each with the file."""
     if file_slice.base is not None:
         with BaseFileReader(storage, file_slice.base.path) as reader:
             for rows in islice(reader.batches(schema), 1):
                 yield file_slice.base, rows
     for log in file_slice.logs[-1:]:
-        # Partial rows hold their key, and not the columns that it was made of.
+        # Partial rows hold their key, but may lack the columns of which it was made.
         blocks = (one for one in read_log(storage, log) if one.is_data and not one.is_partial)
         for block in islice(blocks, 1):
             for rows in islice(BlockContent(storage, block).rows(schema), 1):

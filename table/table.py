@@ -17,7 +17,7 @@ class Table:
     """One table, opened once per call; it remembers no timeline, and travels with tasks.
 
     Attributes:
-        storage: The table's store; not shown, because its options may hold secrets.
+        storage: The table's store; its repr is hidden, because its options may hold secrets.
         config: The table's properties, as they were when it was opened, or as a write is going to make them.
     """
 
@@ -31,16 +31,10 @@ class Table:
 
     @property
     def format(self) -> TableFormat:
-        """The format of the table's version.
-
-        Raises:
-            TableVersionError: pyhudi does not know the version's format yet.
-        """
         return format_of(self.config)
 
     @property
     def instants(self) -> InstantFiles:
-        """The files of the table's instants."""
         layout = self.format.layout(self.config.timeline_folder, self.config.archive_folder)
         return InstantFiles(self.storage, layout, self.format.codec)
 
@@ -50,20 +44,10 @@ class Table:
         return self.format.archive(self.storage, self.config.archive_folder)
 
     def timeline(self) -> Timeline:
-        """List the timeline as it is now.
-
-        Raises:
-            StorageError: The store failed.
-        """
+        """List the timeline as it is now."""
         return Timeline.load(self.instants)
 
 
 def open_table(storage: Storage) -> Table:
-    """Open the table at a store's root.
-
-    Raises:
-        TableNotFoundError: There is none.
-        TableConfigError: Its properties cannot be read.
-        TableVersionError: pyhudi does not know its version.
-    """
+    """Open the table at a store's root; raises where there is none, or pyhudi cannot read its properties."""
     return Table(storage, load_config(storage))

@@ -45,7 +45,7 @@ _UNREADABLE = (
     OSError,
     UnicodeDecodeError,
 )
-# Rows differ in their keys, so that many in few bytes are none that anybody wrote, and could go on for ever.
+# Rows differ in their keys, so that no writer fits more into a byte. A forged footer could make a read endless.
 _MOST_ROWS_A_BYTE = 1000
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 # What Parquet's own reader asks for first, and what ends a file.
@@ -60,17 +60,11 @@ _FEW_BYTES = 2.5
 
 
 def file_schema(schema: pa.Schema, dictionaries: frozenset[str] = frozenset()) -> pa.Schema:
-    """Return the Arrow schema in which a base file is written: columns that repeat are dictionaries.
-
-    Args:
-        schema: The table's data columns, canonical, without meta columns.
-        dictionaries: Names of string columns that repeat, beside the meta columns that always do.
-    """
+    """Return the Arrow schema of a base file: the meta columns that repeat and ``dictionaries`` are dictionaries."""
     return with_dictionaries(with_meta(schema), _REPEATED | dictionaries)
 
 
 def with_dictionaries(schema: pa.Schema, names: frozenset[str]) -> pa.Schema:
-    """Return a schema with the named string columns as dictionaries."""
     return pa.schema([field.with_type(_DICTIONARY) if field.name in names else field for field in schema])
 
 
@@ -81,18 +75,7 @@ def constant(value: str, length: int) -> pa.DictionaryArray:
 
 
 class BaseFileWriter:
-    """Writes the rows of one base file, row group by row group, and closes it with Hudi's footer.
-
-    Args:
-        stream: Where the bytes go.
-        schema: What `file_schema` returned.
-        avro_schema: The Avro schema of the rows with meta columns, JSON.
-        output: The codec, and how large row groups are.
-        bloom: What kind of bloom filter over the record keys the footer gets; None for none.
-        previous: The open file whose rows are kept, from whose filter this one's may go on; None for none.
-        stamped: Whether the footer says that pyhudi wrote the file, so that nobody looks at its keys again.
-        notes: Further entries of the footer.
-    """
+    """Writes a base file. ``previous`` is the open base file whose rows are kept: its bloom filter may be extended."""
 
     def __init__(
         self,
@@ -124,10 +107,9 @@ class BaseFileWriter:
         self.rows = 0
 
     def expected(self, more: int) -> int:
-        """Return how many bytes the file will have with so many more Arrow bytes, as the first ones turned out.
+        """Return the file's size in bytes after ``more`` Arrow bytes.
 
-        The rows of a file that none have been written to yet count as large as they are in memory. They are written
-        when they would be too many for a row group by that, so that it is known from then on.
+        Its first row group is written early to measure that.
         """
         if not self._flushed_bytes and self._waiting_bytes + more > self._output.row_group_bytes:
             self._flush()
@@ -138,12 +120,7 @@ class BaseFileWriter:
         return written + waiting * written // self._flushed_bytes
 
     def write(self, batch: pa.RecordBatch, *, kept: bool = False) -> None:
-        """Add rows.
-
-        Args:
-            batch: The rows, exactly in the schema of the file.
-            kept: Whether they are rows of the previous file.
-        """
+        """Add rows in the file's schema; ``kept`` rows come from the previous file."""
         if batch.num_rows == 0:
             return
         span = pc.min_max(batch.column(RECORD_KEY))
@@ -159,7 +136,6 @@ class BaseFileWriter:
             self._flush()
 
     def close(self) -> None:
-        """Write the last row group and the footer."""
         self._flush()
         parquet = self._parquet or self._open(self._schema.empty_table())
         number = {formats.KEY: str(formats.FOOTER_KEYS)}
@@ -173,7 +149,7 @@ class BaseFileWriter:
         parquet.close()
 
     def abandon(self) -> None:
-        """Close the writer of a file that nobody wants; its bytes are no whole file."""
+        """Close the writer of a file that the write gives up; its bytes are no whole file."""
         self._waiting = []
         if self._parquet is not None and self._parquet.is_open:
             with suppress(Exception):
@@ -189,8 +165,7 @@ class BaseFileWriter:
         self._waiting, self._waiting_bytes = [], 0
 
     def _open(self, rows: pa.Table) -> pq.ParquetWriter:
-        """Begin the file, whose columns are encoded as the first row group suggests."""
-        import pyarrow.parquet as pq  # noqa: PLC0415 (whoever plans a write opens no file)
+        import pyarrow.parquet as pq  # noqa: PLC0415 (planning a write opens no file)
 
         self._parquet = pq.ParquetWriter(
             self._stream,
@@ -205,22 +180,13 @@ class BaseFileWriter:
 
 
 class BaseFileReader:
-    """Reads one base file in batches of a table's schema, whoever wrote it.
+    """Reads a base file of any writer in batches of a table's schema; `CorruptFileError` where it is damaged.
 
     Args:
-        storage: Rooted at the table.
-        path: The file, relative to the table's root.
-        plain: Columns that are wanted as plain strings even where the file has them dictionary-encoded; None for all.
-        part: Where in the file the Parquet lies and how many bytes it has, as in log files; None for the whole file.
-        shown: What is read, for messages; None for the base file of the path.
-        check_footer: Called with the bytes from the Parquet footer on before anything is read by it.
-
-    Attributes:
-        dictionaries: The string columns that `batches` gives as dictionaries, as the file has them.
-
-    Raises:
-        CorruptFileError: The file is not Parquet or its footer is damaged.
-        UnsupportedTableError: Something in the file is encrypted.
+        plain: Columns to read as plain strings even where the file has them dictionary-encoded; None for all.
+        part: Offset and length of the Parquet bytes inside a log file; None for the whole file.
+        shown: The name of what is read in messages; None for the base file of the path.
+        check_footer: Called with the bytes from the Parquet footer on before pyarrow parses them.
     """
 
     def __init__(
@@ -256,7 +222,7 @@ class BaseFileReader:
             raise _corrupt(self._shown, error) from error
 
     def _open(self, footer: pq.FileMetaData, dictionaries: Sequence[str] | None = None) -> pq.ParquetFile:
-        import pyarrow.parquet as pq  # noqa: PLC0415 (whoever plans a write opens no file)
+        import pyarrow.parquet as pq  # noqa: PLC0415 (planning a write opens no file)
 
         return pq.ParquetFile(
             self._input,
@@ -267,11 +233,11 @@ class BaseFileReader:
         )
 
     def _footer(self, check: Callable[[bytes], None] | None) -> pq.FileMetaData:
-        """Return the footer, having checked its bytes, with the requests that Parquet's own reader makes.
+        """Return the footer.
 
-        pyarrow ends the process where something is asked of an encrypted column that a footer in plain text describes.
+        An encrypted column under a plain footer is refused here, because pyarrow would crash on it.
         """
-        import pyarrow.parquet as pq  # noqa: PLC0415 (whoever plans a write opens no file)
+        import pyarrow.parquet as pq  # noqa: PLC0415 (planning a write opens no file)
 
         size = self._input.size()
         tail = self._last(min(size, _FOOTER_AHEAD))
@@ -307,11 +273,7 @@ class BaseFileReader:
         return STAMP in (self.parquet.metadata.metadata or {}) and self._format <= formats.FOOTER_KEYS
 
     def refuse_newer(self) -> None:
-        """Refuse to write what is made of this file where its ``pyhudi.*`` keys have a newer format.
-
-        Raises:
-            UnsupportedTableError: They have.
-        """
+        """Raise `UnsupportedTableError` where the file's ``pyhudi.*`` keys have a format too new to rewrite."""
         what = f"{formats.KEY} in the footer of {self._shown}"
         formats.refuse_newer(self._table, what, self._format, formats.FOOTER_KEYS)
 
@@ -322,19 +284,12 @@ class BaseFileReader:
 
     @property
     def rows(self) -> int:
-        """How many rows the footer counts."""
         return int(self.parquet.metadata.num_rows)
 
     def batches(
         self, schema: pa.Schema, *, batch_rows: int = 65_536, row_groups: Sequence[int] | None = None
     ) -> Generator[pa.RecordBatch]:
-        """Yield the rows with exactly the columns of ``schema``; columns that the file lacks are null.
-
-        Args:
-            schema: Wanted columns, canonical types, meta columns may be among them; `dictionaries` stay what they are.
-            batch_rows: Rows of one batch at most.
-            row_groups: Which row groups; None for all.
-        """
+        """Yield the rows with exactly the columns of ``schema``; columns that the file lacks are null."""
         present = set(self.parquet.schema_arrow.names)
         columns = [name for name in schema.names if name in present]
         target = with_dictionaries(schema, self.dictionaries)
@@ -365,7 +320,6 @@ class BaseFileReader:
                 raise pa.ArrowInvalid(f"row group {number} lacks {missing} of the rows that the footer counts")
 
     def close(self) -> None:
-        """Close the file."""
         self.parquet.close(force=True)
 
 

@@ -38,14 +38,15 @@ _ROWS = struct.Struct(">iii")
 _VERSION = -1
 _MURMUR = 1
 _MOST_BITS = (1 << 31) - 1
-# Anybody may have written a filter, and nobody may be kept busy by it: the default one takes 60 hashes of a key.
+# A forged filter must not keep a process busy: the default filter takes 60 hashes of a key.
 _MOST_HASHES = 1 << 16
 
-# Keys of which all hashes are worked out at once: of those that one file is asked for, and of a write.
+# The most keys of a file, and of a write, for which all hashes are worked out at once. So few take little memory, and
+# probing all their bits at once is faster than one bit after another.
 _FEW = 1 << 12
 _FEW_IN_ALL = 1 << 17
 _LINKS = 64
-# So many keys of each that a file holds its filter may have taken in before it is built anew without those that went.
+# The most keys that a filter may have taken in for each row of its file before it is rebuilt without deleted keys.
 _MOST_TAKEN = 1.25
 
 # Of n keys the hashes of each, one array after another.
@@ -55,14 +56,7 @@ Packed = np.ndarray[Any, np.dtype[np.uint8]]
 
 @dataclass(frozen=True, slots=True)
 class BloomSettings:
-    """The bloom filters that base files get.
-
-    Attributes:
-        entries: How many keys a filter is made for (``hoodie.index.bloom.num_entries``).
-        false_positives: Share of absent keys that such a filter takes for present (``hoodie.index.bloom.fpp``).
-        dynamic: Whether it grows beyond that number (``hoodie.bloom.index.filter.type`` DYNAMIC_V0, else SIMPLE).
-        most_entries: Up to how many keys (``hoodie.bloom.index.filter.dynamic.max.entries``).
-    """
+    """The bloom filters that base files get, from ``hoodie.index.bloom.*`` and ``hoodie.bloom.index.filter.*``."""
 
     entries: int = 60_000
     false_positives: float = 1e-9
@@ -71,25 +65,14 @@ class BloomSettings:
 
     @property
     def bits(self) -> int:
-        """How many bits a filter for so many keys has."""
         return math.ceil(self.entries * (-math.log(self.false_positives) / (math.log(2) * math.log(2))))
 
     @property
     def hashes(self) -> int:
-        """How many of its bits each key sets."""
         return math.ceil(math.log(2) * self.bits / self.entries)
 
 
 class BloomFilterBuilder:
-    """Gathers the record keys of one base file.
-
-    Args:
-        settings: What kind of filter.
-
-    Raises:
-        InvalidOptionError: No filter has so many bits.
-    """
-
     def __init__(self, settings: BloomSettings) -> None:
         self._settings = settings
         self._size = settings.bits
@@ -108,7 +91,7 @@ class BloomFilterBuilder:
 
     @classmethod
     def after(cls, before: BloomFilter, settings: BloomSettings) -> BloomFilterBuilder:
-        """Return one that goes on with a filter of the same kind, as `BloomFilter.is_of` says."""
+        """Return a builder that extends a filter for which `BloomFilter.is_of` holds."""
         made = cls(settings)
         made._rows, made._in_row = len(before.rows), before.in_row
         made._bits = np.concatenate(
@@ -131,7 +114,6 @@ class BloomFilterBuilder:
                 bits[positions if in_one else starts + positions] = True
 
     def footer(self) -> dict[str, str]:
-        """Return what the file's footer says of its filter."""
         head = _HEAD.pack(_VERSION, self._settings.hashes, _MURMUR, self._size)
         bits = self._bits[: self._rows * self._size].reshape(self._rows, self._size)
         rows = [head + np.packbits(row, bitorder="little").tobytes() for row in bits]
@@ -141,10 +123,10 @@ class BloomFilterBuilder:
         return {FILTER: base64.b64encode(b"".join([head, counts, *rows])).decode(), TYPE_CODE: DYNAMIC}
 
     def _rows_of(self, count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Return to which of the filters each of the next keys goes, and open those that it takes.
+        """Return to which row each of the next keys goes, and open the rows that they need.
 
-        A filter that is full is followed by another, up to the bound. Then one more key goes to the first, and all
-        others by turns to each.
+        A full row is followed by another, up to the bound. Then one more key goes to the first, and all others by
+        turns.
         """
         rows = np.zeros(count, np.int64)
         if not self._settings.dynamic:
@@ -174,15 +156,7 @@ class BloomFilterBuilder:
 
 
 class FileFilter:
-    """The bloom filter of a base file that is being written.
-
-    A filter is most of what writing a file anew costs where few rows change, and keys that stay are in the old one.
-
-    Args:
-        settings: What kind of filter.
-        footer: What the footer of the file says whose rows are kept; empty where there is none.
-        rows: How many that file has.
-    """
+    """The bloom filter of a base file that is being written; it extends the previous file's filter where it can."""
 
     def __init__(self, settings: BloomSettings, footer: Mapping[bytes, bytes], rows: int) -> None:
         self._taken = _taken_over(settings, footer, rows)
@@ -193,12 +167,7 @@ class FileFilter:
             self._keys = int(footer[FILTER_KEYS.encode()])
 
     def add(self, keys: pa.Array, *, kept: bool) -> None:
-        """Add record keys, none null.
-
-        Args:
-            keys: Of n rows.
-            kept: Whether these are keys of the file whose rows are kept.
-        """
+        """Add record keys, none null; ``kept`` keys are of the previous file."""
         if self._taken is not None:
             if kept:
                 return
@@ -208,9 +177,8 @@ class FileFilter:
             self._keys += len(keys)
 
     def footer(self) -> dict[str, str]:
-        """Return what the file's footer says of its filter."""
-        said = self._builder.footer()
-        return {**said, FILTER_CHECKSUM: checksum(said[FILTER].encode()).decode(), FILTER_KEYS: str(self._keys)}
+        entries = self._builder.footer()
+        return {**entries, FILTER_CHECKSUM: checksum(entries[FILTER].encode()).decode(), FILTER_KEYS: str(self._keys)}
 
 
 def checksum(*values: bytes) -> bytes:
@@ -219,11 +187,7 @@ def checksum(*values: bytes) -> bytes:
 
 
 class FilterKeys:
-    """Record keys that are held against many filters: what they have in common is worked out once, when it is needed.
-
-    Args:
-        keys: n record keys, none null.
-    """
+    """Record keys, none null, to be probed in many filters: their hashes are worked out once, when they are needed."""
 
     def __init__(self, keys: pa.Array) -> None:
         self.keys = plain(keys)
@@ -232,7 +196,7 @@ class FilterKeys:
         self._lock = threading.Lock()
 
     def between(self, start: int, end: int) -> Iterator[MurmurStrings]:
-        """Yield the keys from one position up to another, ready to be hashed on, in chunks."""
+        """Yield the keys from one position up to another, ready to be hashed further, in chunks."""
         if start == end:
             return
         with self._lock:
@@ -243,16 +207,7 @@ class FilterKeys:
             yield chunk if inside.all() else chunk.chosen(np.flatnonzero(inside))
 
     def chains(self, start: int, end: int, count: int) -> Chains | None:
-        """Return the first links of each key's chain from one position up to another; None where they are too many.
-
-        Few keys of a file are sooner held against all bits at once than against one after another, and few keys of a
-        write take little memory with all their links.
-
-        Args:
-            start: The first key.
-            end: Behind the last key.
-            count: How many links of each.
-        """
+        """Return the first links of each key's chain of hashes; None where they would take too much memory."""
         if end - start > _FEW or len(self.keys) > _FEW_IN_ALL or count > _LINKS:
             return None
         with self._lock:
@@ -276,9 +231,8 @@ class BloomFilter:
     """A filter as it was read: it holds a key where any of its rows does.
 
     Attributes:
-        rows: One, or several of a filter that grew.
-        entries: For how many keys each row of a filter that grows is made; 0 of one that does not grow.
-        in_row: How many keys its last row has, or all of its rows beyond the first ones once it grows no more.
+        entries: How many keys each row of a growing filter takes; 0 where the filter does not grow.
+        in_row: How many keys its last row has, or all rows beyond their first entries once the filter is full.
     """
 
     rows: tuple[_Row, ...]
@@ -287,20 +241,11 @@ class BloomFilter:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that it takes."""
         return sum(row.bits.nbytes for row in self.rows)
 
     @classmethod
     def decode(cls, text: bytes, code: str = SIMPLE) -> BloomFilter:
-        """Return the filter that a footer holds.
-
-        Args:
-            text: The footer's value.
-            code: What the footer says of its type; nothing is said of SIMPLE ones.
-
-        Raises:
-            ValueError: It is none that can be read, so that the file may hold any key.
-        """
+        """Return a footer's filter; `ValueError` where it cannot be read, so that the file may hold any key."""
         data = memoryview(base64.b64decode(text, validate=True))
         entries = in_row = 0
         if code.upper() == SIMPLE:
@@ -314,26 +259,21 @@ class BloomFilter:
         else:
             raise ValueError(f"its type is {code}")
         if end != len(data):
-            raise ValueError(f"{len(data) - end} bytes are left over")
+            raise ValueError(f"{len(data) - end} bytes follow its end")
         return cls(rows, entries, in_row)
 
     def is_of(self, settings: BloomSettings) -> bool:
-        """Return whether a filter of such settings can go on from it."""
+        """Return whether a filter of such settings can extend this filter."""
         grows = settings.entries if settings.dynamic else 0
         return self.entries == grows and all(
             row.size == settings.bits and row.hashes == settings.hashes for row in self.rows
         )
 
     def may_hold(self, keys: pa.Array) -> Mask:
-        """Return which record keys the file may hold; those that it holds are always among them.
-
-        Args:
-            keys: n record keys, none null.
-        """
+        """Return which record keys, none null, the file may hold; no key that it holds is missing."""
         return self.may_hold_between(FilterKeys(keys), 0, len(keys))
 
     def may_hold_between(self, keys: FilterKeys, start: int, end: int) -> Mask:
-        """Return which of some record keys the file may hold, from one position up to another."""
         # No writer can put an empty key into a filter.
         found = mask(pc.equal(pc.binary_length(keys.keys.slice(start, end - start)), 0))
         chains = keys.chains(start, end, max(row.hashes for row in self.rows))
@@ -360,11 +300,11 @@ class _Row:
 
     @property
     def head(self) -> bytes:
-        """The bytes that say how to read its bits; a filter that grows begins with the same ones."""
+        """The bytes that say how to read its bits; a filter that grows begins with the same bytes."""
         return _HEAD.pack(_VERSION, self.hashes, _MURMUR, self.size)
 
     def holds(self, strings: MurmurStrings) -> Mask:
-        """Return for which strings all bits are set; those of which one is not soon drop out."""
+        """Return for which strings all bits are set; strings with an unset bit soon drop out."""
         found = np.zeros(len(strings.rows), np.bool_)
         places = np.arange(len(found))
         held = np.ones(len(found), np.bool_)
@@ -381,16 +321,15 @@ class _Row:
         return found
 
     def has(self, links: Chains) -> Mask:
-        """Return of each hash whether its bit is set."""
         positions = _positions(links, self.size)
         set_bits: Mask = (self.bits[positions >> np.uint32(3)] >> (positions & np.uint32(7)).astype(np.uint8)) & 1 != 0
         return set_bits
 
 
 def _taken_over(settings: BloomSettings, footer: Mapping[bytes, bytes], rows: int) -> BloomFilter | None:
-    """Return the filter in a footer that another can go on from; None where it is not certain to be what was written.
+    """Return a footer's filter if it can be extended.
 
-    One of another writer has no checksum: a bit that it lost would be lost for good.
+    Without pyhudi's checksum it cannot: a lost bit would stay lost.
     """
     text, keys = footer.get(FILTER.encode()), footer.get(FILTER_KEYS.encode())
     if text is None or keys is None or footer.get(FILTER_CHECKSUM.encode()) != checksum(text):

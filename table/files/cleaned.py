@@ -15,22 +15,13 @@ Clean = CleanMetadata | CleanerPlan
 
 
 def read_cleans(now: Timeline, time: str) -> list[tuple[Instant, Clean]]:
-    """Return the cleans that were requested after a time, pending ones included, with what they took or will take.
-
-    A clean takes away slices that newer ones had replaced by then, so that one from before a moment takes nothing that
-    the moment shows.
-
-    Args:
-        now: The timeline as it is.
-        time: The moment.
-    """
+    """Return the completed and pending cleans requested after a time: no earlier clean takes what that moment shows."""
     later = [one for one in now.instants if one.action == "clean" and one.requested_time > time]
     found = for_each(now.storage, now.files.read_clean, later)
     return [(instant, clean) for instant, clean in zip(later, found, strict=True) if clean is not None]
 
 
 def names_cleaned(now: Timeline) -> frozenset[str]:
-    """Return the names of all files that the cleans of a timeline took, or are about to."""
     return frozenset(
         name.rpartition("/")[2] for _, clean in read_cleans(now, "") for _, names in deleted_by(clean) for name in names
     )
@@ -39,14 +30,7 @@ def names_cleaned(now: Timeline) -> frozenset[str]:
 def cleaned_since(
     cleans: Iterable[tuple[Instant, Clean]], now: Timeline, moment: Timeline, time: str
 ) -> Mapping[str, tuple[DataFile, ...]]:
-    """Return the base and log files that a reader of a moment may miss, by partition path.
-
-    Args:
-        cleans: What `read_cleans` returned, for this moment or an earlier one.
-        now: The timeline as it is.
-        moment: The timeline as the reader wants to see it.
-        time: When that is.
-    """
+    """Return by partition path the files that a reader of ``moment``, the timeline at ``time``, may miss."""
     later = ((instant, clean) for instant, clean in cleans if instant.requested_time > time)
     return files_of(clean for _, clean in later if not _keeps(clean, now, moment))
 

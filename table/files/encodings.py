@@ -19,20 +19,15 @@ _DICTIONARY_BYTES = 1 << 20
 
 
 def dictionary_columns(rows: pa.Table) -> list[str]:
-    """Return the flat columns that a dictionary makes smaller.
-
-    Args:
-        rows: The first row group, in the file's schema; columns that are dictionaries already stay such.
-    """
+    """Return the flat columns that a dictionary makes smaller, going by the first row group."""
     return [field.name for field in rows.schema if _pays(rows.column(field.name))]
 
 
 def statistics_columns(schema: pa.Schema) -> list[str]:
-    """Return the leaves, by their paths in Parquet, that are written with a least and a greatest value.
+    """Return the Parquet paths of the leaves that get bounds: all but floating-point numbers.
 
-    All but floating-point numbers. Arrow leaves NaN out of a row group's greatest value, as the Parquet specification
-    wants it; to Spark NaN is greater than every number, so that Spark's Parquet reader, which Apache Hudi uses too,
-    would pass over NaNs in the row groups that it skips.
+    Arrow leaves NaN out of a bound, as Parquet wants it. Spark orders NaN above every number, so that its reader, which
+    Apache Hudi uses too, would skip row groups with NaNs.
     """
     return [path for field in schema for path, kind in _leaves(field) if not pa.types.is_floating(kind)]
 
@@ -64,14 +59,10 @@ def _sample(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def estimate_distinct(values: int, distinct: int) -> float:
-    """Return how many distinct values a column has, going by a sample drawn evenly from it.
+    """Return how many distinct values a column has, going by ``distinct`` among ``values`` sampled evenly from it.
 
-    A column of D values that are equally frequent shows ``D * (1 - exp(-n / D))`` of them among n; solved for D by
-    Newton's method. Infinite where the sample holds no value twice.
-
-    Args:
-        values: Sample size n.
-        distinct: Distinct values among them.
+    D equally frequent values show ``D * (1 - exp(-n / D))`` among n; solved for D by Newton's method. Infinite where
+    the sample holds no value twice.
     """
     if distinct >= values:
         return math.inf

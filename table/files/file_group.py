@@ -9,15 +9,7 @@ from .names import BaseFileName, FileGroupId, LogFileName
 
 @dataclass(frozen=True, slots=True)
 class BaseFile:
-    """One base file as its name and the listing describe it.
-
-    Attributes:
-        path: Relative to the table's root.
-        size: Bytes.
-        file_id: The file group's id.
-        write_token: Which task attempt wrote it.
-        instant_time: Requested time of the instant that wrote it.
-    """
+    """One base file; its path is relative to the table's root."""
 
     path: str
     size: int
@@ -27,25 +19,20 @@ class BaseFile:
 
     @property
     def name(self) -> str:
-        """The file's name without its folder."""
         return self.path.rpartition("/")[2]
 
     @property
     def kind(self) -> str:
-        """How a sentence calls it."""
+        """How a message names it."""
         return "base file"
 
 
 @dataclass(frozen=True, slots=True)
 class StatedLog:
-    """What the completed instant that wrote a log file states about it, from table version 8 on.
+    """What the completed instant that wrote a log file states about its bytes and records, from table version 8 on.
 
-    One instant writes the file, and no other instant appends to it. Source: ``HoodieWriteStat``.
-
-    Attributes:
-        size: Bytes; the greatest number where several write statistics name the file.
-        records: Rows and deletes; likewise.
-        by_pyhudi: Whether pyhudi wrote the file.
+    One instant writes the file, and no other instant appends to it. Where several write statistics name the file, the
+    greatest numbers count. Source: ``HoodieWriteStat``.
     """
 
     size: int
@@ -64,12 +51,9 @@ class StatedLog:
 
 @dataclass(frozen=True, slots=True)
 class LogFile:
-    """One log file as its name and the listing describe it.
+    """One log file; its path is relative to the table's root.
 
     Attributes:
-        path: Relative to the table's root.
-        size: Bytes.
-        name: What its name says.
         stated: What its completed instant states about it; None where no instant on the timeline does.
         readable: Where the blocks begin that a repair reads, which gives up the others; None where all must be read.
     """
@@ -82,7 +66,6 @@ class LogFile:
 
     @property
     def file_id(self) -> str:
-        """The file group's id."""
         return self.name.file_id
 
     @property
@@ -92,7 +75,7 @@ class LogFile:
 
     @property
     def kind(self) -> str:
-        """How a sentence calls it."""
+        """How a message names it."""
         return "log file"
 
 
@@ -101,10 +84,9 @@ DataFile = BaseFile | LogFile
 
 @dataclass(frozen=True, slots=True)
 class FileSlice:
-    """One file group as it stands from one instant to the next that compacts or rewrites it.
+    """The files of a file group from one instant that compacts or rewrites it to the next.
 
     Attributes:
-        group: The file group.
         base_time: Requested time of the instant that began it.
         base: Its base file; None where it began with log files.
         logs: Its log files, in the order in which they are to be read.
@@ -117,17 +99,15 @@ class FileSlice:
 
     @property
     def partition_path(self) -> str:
-        """The partition of its file group."""
         return self.group.partition_path
 
     @property
     def file_id(self) -> str:
-        """The file group's id."""
         return self.group.file_id
 
     @property
     def data_files(self) -> tuple[DataFile, ...]:
-        """All its files: the base file, where it has one, then the log files in their order."""
+        """The base file, where it has one, then the log files in their order."""
         return self.logs if self.base is None else (self.base, *self.logs)
 
     @property
@@ -137,12 +117,10 @@ class FileSlice:
 
     @property
     def log_bytes(self) -> int:
-        """The size of its log files."""
         return sum(one.size for one in self.logs)
 
     @property
     def size(self) -> int:
-        """The size of all its files."""
         return self.log_bytes + (0 if self.base is None else self.base.size)
 
     @property
@@ -155,35 +133,29 @@ class FileSlice:
 
 @dataclass(frozen=True, slots=True)
 class FileGroup:
-    """One file group with all its committed slices that are there, the newest last; at least one.
-
-    Attributes:
-        id: Names it.
-        slices: Oldest first.
-    """
+    """One file group with all its committed slices that exist, at least one, the oldest first."""
 
     id: FileGroupId
     slices: tuple[FileSlice, ...]
 
     @property
     def newest(self) -> FileSlice:
-        """What readers of the table as it is see."""
         return self.slices[-1]
 
 
 def base_file(path: str, size: int = 0) -> BaseFile | None:
-    """Return what the path of a base file says, None where it is none."""
+    """Return what the path of a base file says; None for any other path."""
     name = BaseFileName.parse(path.rpartition("/")[2])
     return None if name is None else BaseFile(path, size, name.file_id, str(name.write_token), name.instant_time)
 
 
 def log_file(path: str, size: int = 0) -> LogFile | None:
-    """Return what the path of a log file of rows says; None where it is none, as change data is none."""
+    """Return what the path of a log file of rows says; None for any other path, and for change data."""
     text = path.rpartition("/")[2]
     name = LogFileName.parse(text) if text.startswith(".") else None
     return None if name is None or name.is_cdc else LogFile(path, size, name)
 
 
 def data_file(path: str, size: int = 0) -> DataFile | None:
-    """Return what the path of a base file or a log file of rows says, None where it is neither."""
+    """Return what the path of a base file or a log file of rows says; None for any other path."""
     return base_file(path, size) or log_file(path, size)

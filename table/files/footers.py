@@ -34,12 +34,7 @@ def batch_rows(parquet: pq.ParquetFile, schema: pa.Schema) -> int:
 
 
 def text_bounds(parquet: pq.ParquetFile, column: str) -> list[tuple[str | None, str | None]]:
-    """Return the least and the greatest text of a column in each row group, None where the footer does not tell.
-
-    Args:
-        parquet: An open file.
-        column: A string column at the top; of one that the file lacks nothing is told.
-    """
+    """Return the least and greatest text of a top-level string column by row group; None where they are unknown."""
     leaves = leaves_of(parquet, (column,))
     groups = (parquet.metadata.row_group(number) for number in range(parquet.num_row_groups))
     found: list[tuple[str | None, str | None]] = []
@@ -54,19 +49,13 @@ def text_bounds(parquet: pq.ParquetFile, column: str) -> list[tuple[str | None, 
 
 
 def row_groups_around(parquet: pq.ParquetFile, column: str, texts: pa.StringArray) -> list[int]:
-    """Return the numbers of the row groups that may hold one of some texts, by the bounds that the footer tells.
-
-    Args:
-        parquet: An open file.
-        column: A string column at the top.
-        texts: In the order of their bytes.
-    """
+    """Return the row groups whose bounds admit one of some texts, which come in the order of their bytes."""
     spans = (span_of(texts, *bounds) for bounds in text_bounds(parquet, column))
     return [number for number, (start, end) in enumerate(spans) if start < end]
 
 
 def text_bound(raw: Any) -> str | None:
-    """Return a bound of a string column as a text; a writer may have cut it inside a character."""
+    """Return a bound of a string column; None where a writer cut it inside a character."""
     if isinstance(raw, str):
         return raw
     try:
@@ -76,9 +65,9 @@ def text_bound(raw: Any) -> str | None:
 
 
 def greatest_text(raw: Any) -> str | None:
-    """Return the upper bound of a string column as a text; None of an empty one, which may stand for none.
+    """Return the upper bound of a string column; None for an empty bound, which may mean that there is none.
 
-    Parquet C++ writes no bound of more than 4 KiB, and before pyarrow 21 it reads one that is absent beside the other
-    as empty. No text is less, so that as a lower bound an empty one says nothing that is wrong.
+    Parquet C++ writes no bound of more than 4 KiB, and pyarrow before 21 reads a missing bound beside a present bound
+    as empty. An empty lower bound is never wrong: no text is less.
     """
     return text_bound(raw) or None

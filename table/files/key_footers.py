@@ -32,28 +32,25 @@ _DISPUTED = "\ue000"
 _MOST_OF_RANGES = 64 << 20
 _MOST_OF_FILTERS = 128 << 20
 _A_RANGE = 400
-# Of more keys than these it is not told which ones a filter lets pass; of these first ones, whether any does.
+# With more keys than FEW, `possible` does not find out which of them a filter lets pass, only whether any does.
 FEW = 1 << 12
+# How many keys it probes first to find that out.
 _FIRST = 1 << 9
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """Between which texts all record keys of a base file lie, both included."""
+    """The least and the greatest record key of a base file."""
 
     least: str
     greatest: str
 
     @classmethod
     def told_by(cls, footer: Mapping[bytes, bytes], path: str) -> KeyRange | None:
-        """Return what a footer says; None where it says nothing that is sure.
+        """Return a footer's range of keys; None where it has none, or none that is sure.
 
-        Apache Hudi's range is by the order of Java's texts or by that of their bytes, as its writers have it. Where a
-        bound has a character of which the two orders disagree, the range is none. One that is damaged is reported.
-
-        Args:
-            footer: Its key-values.
-            path: The file, for the log.
+        Writers of Apache Hudi order texts as Java does or by bytes. A bound with a character that the two order
+        differently voids the range. A damaged range is logged.
         """
         bounds = [footer[key.encode()] for key in (MIN_KEY, MAX_KEY) if key.encode() in footer]
         if len(bounds) < 2:
@@ -72,14 +69,7 @@ class KeyRange:
 
 
 class FooterFilter:
-    """The bloom filter in the footer of a base file, decoded when it is first asked for: most ranges rule it out.
-
-    Args:
-        text: The footer's value.
-        code: What the footer says of its type.
-        known: The checksum of the value; None where its writer has none.
-        path: The file, for the log.
-    """
+    """The bloom filter in a base file's footer, decoded on first use, because most ranges rule it out."""
 
     def __init__(self, text: bytes, code: bytes, known: bytes | None, path: str) -> None:
         self.nbytes = len(text)
@@ -87,7 +77,7 @@ class FooterFilter:
         self._decoded: BloomFilter | None = None
 
     def get(self) -> BloomFilter | None:
-        """Return the filter; None of one that cannot be read, which is reported."""
+        """Return the filter; None where it cannot be read, which is logged."""
         encoded = self._encoded
         if encoded is not None:
             text, code, known, path = encoded
@@ -103,37 +93,21 @@ class FooterFilter:
 
 @dataclass(frozen=True, slots=True)
 class KeyFooter:
-    """What a footer says of record keys.
-
-    Attributes:
-        range: Between which they lie; None where that is not known.
-        filter: Tells of most other keys that they are not there; None where the file has none.
-    """
-
     range: KeyRange | None = None
     filter: FooterFilter | None = None
 
     @classmethod
     def of(cls, footer: Mapping[bytes, bytes], path: str) -> KeyFooter:
-        """Return what a Parquet footer says.
-
-        Args:
-            footer: Its key-values.
-            path: The file, for the log.
-        """
         text = footer.get(FILTER.encode()) or footer.get(OLD_FILTER.encode())
         code = footer.get(TYPE_CODE.encode(), SIMPLE.encode())
         known = footer.get(FILTER_CHECKSUM.encode())
         return cls(KeyRange.told_by(footer, path), None if text is None else FooterFilter(text, code, known, path))
 
     def possible(self, keys: pa.StringArray | FilterKeys, *, by_range: bool = True) -> Positions:
-        """Return the positions of the keys that the file may hold; those that it holds are always among them.
+        """Return the positions of the keys that the file may hold; no key that it holds is missing.
 
-        Of many keys all are possible where one is.
-
-        Args:
-            keys: n record keys in the order of their bytes, none null; as `FilterKeys` where many files are asked.
-            by_range: Whether the range is looked at, beside the filter.
+        ``keys`` come in the order of their bytes, none null; pass `FilterKeys` where many files are probed. Of more
+        than `FEW` keys in the range, either all or none are returned.
         """
         asked = keys if isinstance(keys, FilterKeys) else FilterKeys(keys)
         start, end = 0, len(asked.keys)
@@ -144,7 +118,8 @@ class KeyFooter:
             return np.arange(start, end)
         if end - start <= FEW:
             return start + np.flatnonzero(found.may_hold_between(asked, start, end))
-        # To hold so many keys against a filter costs more than to read the file's, which one of them is enough for.
+        # With so many keys, the filter is probed only until the first hit. Reading the key column then settles the rest
+        # faster.
         at, step = start, _FIRST
         while at < end and not found.may_hold_between(asked, at, min(at + step, end)).any():
             at, step = at + step, 2 * step
@@ -152,7 +127,7 @@ class KeyFooter:
 
 
 class _Kept(Generic[T]):
-    """Values by file, of so many bytes at most."""
+    """Values by file; beyond a number of bytes the least recently used values are dropped."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -170,7 +145,6 @@ class _Kept(Generic[T]):
             return (found[0],)
 
     def put(self, key: tuple[str, int], value: T, nbytes: int) -> None:
-        """Keep a value, and give up those that were not asked for the longest, this one if need be."""
         with self._lock:
             before = self._values.pop(key, None)
             self._bytes += nbytes - (0 if before is None else before[1])
@@ -181,20 +155,19 @@ class _Kept(Generic[T]):
 
 
 class KeyFooters:
-    """The footers that this process has read, the least used ones forgotten; ranges longer than filters."""
+    """The footers that this process has read; filters, which are larger, are dropped sooner than ranges."""
 
     def __init__(self, *, ranges: int = _MOST_OF_RANGES, filters: int = _MOST_OF_FILTERS) -> None:
         self._ranges: _Kept[KeyRange | None] = _Kept(ranges)
         self._filters: _Kept[FooterFilter | None] = _Kept(filters)
 
     def known(self, storage: Storage, file: BaseFile) -> KeyFooter | None:
-        """Return the whole of what a file's footer says, None where it is not known or known no more."""
+        """Return what a file's footer says; None unless both its range and its filter are kept."""
         key = _name(storage, file)
         ranges, filters = self._ranges.get(key), self._filters.get(key)
         return None if ranges is None or filters is None else KeyFooter(ranges[0], filters[0])
 
     def range_of(self, storage: Storage, file: BaseFile) -> KeyRange | None:
-        """Return between which texts a file's keys lie, None where that is not known."""
         known = self._ranges.get(_name(storage, file))
         return None if known is None else known[0]
 
@@ -209,12 +182,7 @@ class KeyFooters:
         return found
 
     def read(self, storage: Storage, file: BaseFile) -> KeyFooter:
-        """Return what a file's footer says; it is read where it is not known.
-
-        Raises:
-            CorruptFileError: The footer is damaged.
-            StorageError: The file is gone.
-        """
+        """Return what a file's footer says; the file is read where its footer is not kept."""
         known = self.known(storage, file)
         if known is not None:
             return known
@@ -226,16 +194,7 @@ FOOTERS = KeyFooters()
 
 
 def key_ranges(storage: Storage, files: Iterable[BaseFile]) -> list[KeyRange | None]:
-    """Return between which texts the record keys of each base file lie, None where its footer does not tell.
-
-    Args:
-        storage: Rooted at the table.
-        files: Whose footers are read, those alone and as many at once as the store bears.
-
-    Raises:
-        CorruptFileError: A footer is damaged.
-        StorageError: A file is gone.
-    """
+    """Return the range of record keys of each base file; None where its footer has none."""
     return for_each(
         storage, lambda file: FOOTERS.range_of(storage, file) or FOOTERS.read(storage, file).range, files, computes=True
     )

@@ -10,19 +10,10 @@ from .file_group import DataFile
 
 
 def without_long_replaced(archive: Archive, timeline: Timeline, lost: Iterable[DataFile]) -> list[DataFile]:
-    """Return those of the lost files whose file groups no archived replacecommit took away.
+    """Return the lost files whose file groups no archived replacecommit took away.
 
-    A clean may stay on the timeline for longer than the replacecommit whose files it took: it still names them, and
-    nothing on the timeline says any more that nobody misses them.
-
-    Args:
-        archive: The table's.
-        timeline: Of the moment at which the files are missing.
-        lost: What `FileView.lost` returned.
-
-    Raises:
-        CorruptInstantError: The archive, or an instant in it, cannot be read.
-        StorageError: The archive was merged meanwhile, or the store failed.
+    A clean may stay on the timeline for longer than the replacecommit whose files it took. It still names them, and
+    nothing on the timeline says any more that the table does not need them.
     """
     waiting = list(lost)
     first = next((one.requested_time for one in timeline.instants if one.is_write), "")

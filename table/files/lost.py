@@ -1,4 +1,4 @@
-"""Base and log files that completed writes name and nobody finds: what became of them, and who needs them."""
+"""Base and log files that completed writes name and the store lacks: what became of them, and who needs them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,7 @@ class WholeView(FileView):
     """A view for writes: it shows no partition of which a file is missing."""
 
     def slices(self, partition_path: str) -> dict[str, FileSlice]:
-        """Return the newest committed slice of every live file group of one partition, by file id.
-
-        Raises:
-            MissingFileError: A file that a completed write names is gone.
-            StorageError: It was taken away rightly, but after this view's moment.
-        """
+        """Return the newest slices as `FileView.slices` does, unless a file is gone."""
         lost = superseded(self.timeline, self.lost(partition_path))
         if lost:
             raise _taken_meanwhile(self.storage, lost[0], "was replaced by a newer one and removed")
@@ -31,23 +26,15 @@ class WholeView(FileView):
 
 
 def open_view(timeline: Timeline) -> WholeView:
-    """Return the view of the table as of ``timeline``, having read what its writes say of files."""
     return WholeView(timeline, read_written(timeline))
 
 
 def superseded(timeline: Timeline, lost: Iterable[DataFile], now: Timeline | None = None) -> list[DataFile]:
-    """Return those of the lost files that are none of the table as it is now, so that a clean may have taken them.
+    """Return the lost files that the table does not need as it is now, so that a clean may have taken them.
 
-    Files that a clean of the timeline names are left out otherwise: it says by whom they were taken, though not why.
-
-    Args:
-        timeline: Of whatever moment.
-        lost: What `FileView.lost` returned.
-        now: The timeline as it is, after the files were listed; None where it is to be read.
-
-    Raises:
-        MissingFileError: The table needs one of the others.
-        StorageError: One of the others is being rolled back, or was.
+    ``now`` is the timeline after the files were listed; None where it is to be read. Files that a clean of that
+    timeline names are neither returned nor missed. Raises `MissingFileError` where the table needs another lost file,
+    `StorageError` where a rollback of that file's instant began.
     """
     waiting = list(lost)
     if not waiting:
@@ -78,7 +65,7 @@ def _missing(now: Timeline, missing: list[DataFile]) -> MissingFileError | Stora
         f"The {first.kind} {first.path} of the table {now.storage.path} is gone, which the "
         f"{writer.action if writer else 'write'} {first.instant_time} made and nothing has replaced since"
         + (f" (and so are {more} more)." if more else "."),
-        "Restore the file from a backup, or roll back the commits from that one on; an overwrite of "
+        "Restore the file from a backup, or roll back that commit and all later commits; an overwrite of "
         "its partition gives up the rows that were in it.",
     )
 

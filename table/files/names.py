@@ -20,7 +20,7 @@ _LOG = re.compile(
 )
 _BUCKET = re.compile(r"(?P<bucket>[0-9]{8})(?=-)")
 _MAX_BUCKET = 10**8
-# No table has as many buckets in a partition.
+# No table has so many buckets in a partition.
 _MOST_BUCKETS = 100_000
 
 # Fixed for ever: every writer of one instant must invent the same file id for the same bucket.
@@ -29,7 +29,7 @@ NAMESPACE = uuid.UUID("5a4cb0ba-5b4a-5d0c-8d75-3c2a2f5c6e1e")
 
 @dataclass(frozen=True, slots=True, order=True)
 class WriteToken:
-    """Which attempt of which task wrote a file: Spark partition, stage, task attempt id."""
+    """The attempt of a task that wrote a file: Spark partition, stage, task attempt id."""
 
     partition: int
     stage: int
@@ -37,7 +37,6 @@ class WriteToken:
 
     @classmethod
     def parse(cls, text: str) -> WriteToken:
-        """Return the token that ``text`` spells; the opposite of ``str``."""
         partition, stage, attempt = text.split("-")
         return cls(int(partition), int(stage), int(attempt))
 
@@ -47,27 +46,13 @@ class WriteToken:
 
 @dataclass(frozen=True, slots=True, order=True)
 class FileGroupId:
-    """Names one file group of a table.
-
-    Attributes:
-        partition_path: The partition, relative to the table.
-        file_id: Unique in the table.
-    """
-
     partition_path: str
     file_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class BaseFileName:
-    """The name of a base file, ``<file id>_<write token>_<instant><extension>``.
-
-    Attributes:
-        file_id: The file group.
-        write_token: The task attempt.
-        instant_time: Requested time of the instant that wrote it.
-        extension: With its dot.
-    """
+    """The name of a base file, ``<file id>_<write token>_<instant><extension>``."""
 
     file_id: str
     write_token: WriteToken
@@ -76,14 +61,13 @@ class BaseFileName:
 
     @classmethod
     def parse(cls, name: str) -> BaseFileName | None:
-        """Return what a file's name (without folder) says, None where it is no base file's."""
+        """Return what a file's name (without folder) says; None where it is no base file's."""
         match = _BASE.fullmatch(name)
         if match is None:
             return None
         return cls(match["file_id"], WriteToken.parse(match["token"]), match["instant"], match["extension"])
 
     def format(self) -> str:
-        """Return the name; the opposite of `parse`."""
         return f"{self.file_id}_{self.write_token}_{self.instant_time}{self.extension}"
 
 
@@ -92,7 +76,6 @@ class LogFileName:
     """The name of a log file, ``.<file id>_<instant>.log.<version>_<write token>`` and ``.cdc`` for change data.
 
     Attributes:
-        file_id: The file group.
         instant_time: Version 6: the base instant of the slice; from version 8 on: the delta commit's own instant.
         version: Counts the log files of one slice or delta commit.
         write_token: None in files of the oldest releases.
@@ -107,7 +90,7 @@ class LogFileName:
 
     @classmethod
     def parse(cls, name: str) -> LogFileName | None:
-        """Return what a file's name (without folder) says, None where it is no log file's."""
+        """Return what a file's name (without folder) says; None where it is no log file's."""
         match = _LOG.fullmatch(name)
         if match is None:
             return None
@@ -116,7 +99,7 @@ class LogFileName:
 
     @property
     def order(self) -> tuple[str, int, str, bool]:
-        """What puts the log files of one slice in the order in which they are to be read.
+        """The key by which the log files of one slice are sorted to be read.
 
         Write tokens are compared as text, so that 10 comes before 9; Source: ``HoodieLogFile.LogFileComparator``.
         """
@@ -124,7 +107,6 @@ class LogFileName:
         return self.instant_time, self.version, token, self.is_cdc
 
     def format(self) -> str:
-        """Return the name; the opposite of `parse`."""
         token = "" if self.write_token is None else f"_{self.write_token}"
         return f".{self.file_id}_{self.instant_time}.log.{self.version}{token}{'.cdc' if self.is_cdc else ''}"
 
@@ -135,7 +117,7 @@ def parse_data_name(name: str) -> BaseFileName | LogFileName | None:
 
 
 def bucket_of(file_id: str) -> int | None:
-    """Return the bucket that a file id belongs to, None where it has no bucket number in front."""
+    """Return the bucket number in front of a file id; None where there is none."""
     match = _BUCKET.match(file_id)
     return None if match is None else int(match["bucket"])
 
@@ -147,31 +129,19 @@ def bucket_by_name(file_id: str) -> int | None:
 
 
 def new_file_id(instant_time: str, partition_path: str, writer: int) -> str:
-    """Return the file id of a file group without a bucket: the same one for every attempt of a task.
-
-    Args:
-        instant_time: Requested time of the opening instant.
-        partition_path: The partition, relative to the table.
-        writer: Spark partition of the task that opens it.
-    """
+    """Return the id of a file group without a bucket: the same for every attempt of the Spark partition ``writer``."""
     invented = str(uuid.uuid5(NAMESPACE, f"{instant_time}/{partition_path}/by {writer}"))
     # Eight digits in front would be taken for a bucket.
     return f"{'abcdef'[int(invented[0], 16) % 6]}{invented[1:]}-0"
 
 
 def numbered_file_id(file_id: str, number: int) -> str:
-    """Return the file id of one of several file groups that are opened together, of which the first one's ends in 0."""
+    """Return the file id of one of several file groups that are opened together; the first file id ends in 0."""
     return f"{file_id.rpartition('-')[0]}-{number}"
 
 
 def new_bucket_file_id(instant_time: str, partition_path: str, bucket: int) -> str:
-    """Return the file id of a bucket that an instant opens: the same one for every task and attempt.
-
-    Args:
-        instant_time: Requested time of the opening instant.
-        partition_path: The partition, relative to the table.
-        bucket: Number of the bucket, below 100 million.
-    """
+    """Return the file id of a bucket that an instant opens: the same for every task and attempt."""
     if not 0 <= bucket < _MAX_BUCKET:
         raise ValueError(f"bucket {bucket} has no eight digits")
     invented = str(uuid.uuid5(NAMESPACE, f"{instant_time}/{partition_path}/{bucket}"))

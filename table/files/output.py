@@ -15,10 +15,8 @@ class Output:
     """How files are written.
 
     Attributes:
-        compression: Parquet codec.
         row_group_bytes: Arrow bytes that are gathered before a row group is written.
-        bloom: What kind of bloom filter base files get, where they get one.
-        bloom_filter: Whether they get one; None where the table's index decides.
+        bloom_filter: Whether base files get a filter as `bloom` describes it; None where the table's index decides.
         memory: Arrow bytes of rows that one task may hold.
     """
 

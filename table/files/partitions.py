@@ -23,28 +23,17 @@ _NUMBER = re.compile(r"[0-9]{1,20}")
 
 @dataclass(frozen=True, slots=True)
 class PartitionMetadata:
-    """What a partition's metafile says.
-
-    Attributes:
-        instant_time: Requested time of the write that made the folder.
-        depth: Folders between the table's root and the partition's files; 0 for the root itself.
-    """
+    """What a partition's metafile says; ``depth`` counts the folders from the table's root to the partition's files."""
 
     instant_time: str
     depth: int
 
 
 def write_partition_metafile(storage: Storage, partition_path: str, instant_time: str) -> bool:
-    """Make a folder a partition, unless it is one already; True when this call did it.
+    """Make a folder a partition, unless it is already; True when this call did it.
 
-    Args:
-        storage: Rooted at the table.
-        partition_path: The folder, "" for the root of an unpartitioned table.
-        instant_time: Requested time of the write that needs it.
-
-    Raises:
-        PartitionValueError: Another partition lies above or below the folder, so that Apache Hudi would see only the
-            upper one. It comes of partition values with slashes that are not escaped.
+    Raises `PartitionValueError` where a partition lies above or below it, as unescaped slashes in partition values make
+    them: Apache Hudi would see only the upper partition.
     """
     depth = len(partition_path.split("/")) if partition_path else 0
     path = metafile_of(partition_path)
@@ -62,11 +51,6 @@ def write_partition_metafile(storage: Storage, partition_path: str, instant_time
 
 
 def parse_partition_metafile(data: bytes, where: str) -> PartitionMetadata:
-    """Return what the bytes of a metafile say.
-
-    Raises:
-        CorruptFileError: They are no metafile.
-    """
     try:
         properties = parse_properties(data)
     except ValueError:
@@ -75,28 +59,23 @@ def parse_partition_metafile(data: bytes, where: str) -> PartitionMetadata:
     if not _NUMBER.fullmatch(instant_time) or not _NUMBER.fullmatch(depth):
         raise CorruptFileError(
             f"The partition metafile {where} does not say {_COMMIT_TIME} and {_DEPTH}.",
-            "Restore it, or copy the one of another partition of the same depth.",
+            "Restore it, or copy the metafile of another partition of the same depth.",
         )
     return PartitionMetadata(instant_time, int(depth))
 
 
 def list_partitions(storage: Storage) -> list[str]:
-    """Return the paths of all partitions, sorted; [""] for an unpartitioned table.
-
-    A folder without a metafile is no partition, and what lies below a partition is none either, as for Apache Hudi.
-    """
+    """Return the paths of all partitions, sorted; [""] for an unpartitioned table."""
     return sorted(walk_partitions(storage))
 
 
 def walk_partitions(
     storage: Storage, left_out: Callable[[str], bool] = lambda folder: False
 ) -> dict[str, tuple[FileInfo, ...]]:
-    """Return the files of every partition by its path, each folder having been looked into once.
+    """Return the files of every partition by its path, with one listing of each folder.
 
-    Args:
-        storage: Rooted at the table.
-        left_out: Whether a folder is a partition that nobody asks for, which is not looked into. It must not be said of
-            a folder above partitions.
+    ``left_out`` names partitions that are not listed; it must be false for a folder above partitions. As for Apache
+    Hudi, a folder without a metafile is no partition, and neither is a folder below a partition.
     """
 
     def look(folder: str) -> Folder | None:
@@ -119,13 +98,12 @@ def walk_partitions(
 
 
 def is_partition(folder: str, files: Iterable[FileInfo]) -> bool:
-    """Return whether a folder's files show that it is a partition."""
     metafile = metafile_of(folder)
     return any(info.path == metafile for info in files)
 
 
 def _relative_partition(storage: Storage, partition_path: str) -> str | None:
-    """Return a partition that lies above or below a partition, None where there is none."""
+    """Return a partition that lies above or below a partition; None where there is none."""
     if not partition_path:
         return None
     names = partition_path.split("/")
@@ -144,7 +122,6 @@ def _relative_partition(storage: Storage, partition_path: str) -> str | None:
 
 
 def metafile_of(folder: str) -> str:
-    """Return where the metafile of a partition is."""
     return _join(folder, METAFILE)
 
 

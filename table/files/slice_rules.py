@@ -21,25 +21,16 @@ class SliceRule(Protocol):
         logs: Sequence[LogFile],
         completed_at: Callable[[str], str],
     ) -> tuple[FileSlice, ...]:
-        """Return the slices of a file group, the oldest first.
-
-        Args:
-            group: Names it.
-            bases: Its committed base files, one an instant.
-            logs: Its committed log files of rows.
-            completed_at: When the completed instant of a requested time completed.
-        """
+        """Return the slices, the oldest first, of a file group's committed files; it has one base file an instant."""
 
 
 class ByCompletionTime:
     """The rule from table version 8 on, where a log file has the delta commit that wrote it in its name.
 
     It belongs to the newest base file whose instant had been requested when the delta commit completed. A compaction
-    merges what is complete when it is requested, and an append that was at work then completes later: so a compaction
-    and appends need not wait for one another. Log files that have no such base file make up a slice without one, the
-    first of its file group.
-
-    Source: ``HoodieFileGroup.getBaseInstantTime``.
+    merges what is complete when it is requested, and an append in flight then completes later: so compactions and
+    appends need not wait for each other. Log files without such a base file make up the first slice of their file
+    group, which has none. Source: ``HoodieFileGroup.getBaseInstantTime``.
     """
 
     def slices(
@@ -49,7 +40,6 @@ class ByCompletionTime:
         logs: Sequence[LogFile],
         completed_at: Callable[[str], str],
     ) -> tuple[FileSlice, ...]:
-        """Return the slices of a file group, the oldest first."""
         by_time = {one.instant_time: one for one in sorted(bases, key=lambda one: one.instant_time)}
         if not logs:
             return tuple(FileSlice(group, time, base) for time, base in by_time.items())
@@ -75,7 +65,6 @@ def _base_time(log: LogFile, times: Sequence[str], completed_at: Callable[[str],
 
 
 def slice_rule(layout: Layout) -> SliceRule:
-    """Return the rule of the table versions that have a timeline layout."""
     return _RULES[type(layout)]
 
 

@@ -16,11 +16,9 @@ from .written import Written
 
 
 class FileView:
-    """The file slices of a table as of one timeline.
+    """The file slices of a table as of one timeline, which decides what is committed.
 
     Args:
-        timeline: Decides which instants are committed.
-        written: What the timeline's completed writes say of files.
         listings: The files of partitions, by path, where they are known already.
         cleaned: Files that a clean took away since, by partition path; none of them is shown, see `lost`.
     """
@@ -43,16 +41,14 @@ class FileView:
 
     @property
     def storage(self) -> Storage:
-        """The table's store."""
         return self.timeline.storage
 
     def partitions(self) -> list[str]:
-        """Return the paths of all partitions, sorted; their files, which are found on the way, are kept."""
+        """Return the paths of all partitions, sorted; their files, which the walk lists, are kept."""
         self._listings = walk_partitions(self.storage)
         return sorted(self._listings)
 
     def is_partition(self, partition_path: str) -> bool:
-        """Return whether a folder has the metafile that makes it a partition."""
         return is_partition(partition_path, self._files(partition_path))
 
     def slices(self, partition_path: str) -> dict[str, FileSlice]:
@@ -64,14 +60,11 @@ class FileView:
         return self._groups(partition_path, _data_files(self._files(partition_path)))
 
     def replaced_groups(self, partition_path: str) -> dict[str, FileGroup]:
-        """Return the file groups of one partition that were taken away, with their committed slices that are left."""
+        """Return the replaced file groups of one partition with those of their committed slices that exist."""
         return self._groups(partition_path, _data_files(self._files(partition_path)), replaced=True)
 
     def lost(self, partition_path: str) -> list[DataFile]:
-        """Return the base and log files that `slices` would show of one partition, were they there.
-
-        A clean may have taken them away, or they are those that completed writes name and nobody finds.
-        """
+        """Return the files that `slices` would show of one partition if they existed; a clean may have taken them."""
         present = {info.path for info in self._files(partition_path)}
         absent = [
             path
@@ -86,7 +79,7 @@ class FileView:
         return [file for group in groups.values() for file in group.newest.data_files if file.path not in present]
 
     def named_partitions(self) -> list[str]:
-        """Return the partitions in which completed writes left files of live file groups, whether or not they exist."""
+        """Return the partitions, existing or not, in which completed writes name files of live file groups."""
         return self._written.partitions
 
     def _groups(
@@ -100,7 +93,7 @@ class FileView:
         return {file_id: self._group(FileGroupId(partition_path, file_id), found[file_id]) for file_id in sorted(found)}
 
     def _group(self, group: FileGroupId, files: list[DataFile]) -> FileGroup:
-        """Return a file group of its files; of two base files that one instant left, the later attempt's counts."""
+        """Return a file group of its files; of two base files of one instant, the later attempt's counts."""
         bases: dict[str, BaseFile] = {}
         for file in files:
             if isinstance(file, BaseFile):

@@ -1,8 +1,7 @@
 """What the completed writes of a timeline say of a table's files: which are the newest, and which were replaced.
 
-The bodies of completed writes never change, and a process looks at one timeline again and again, a little longer each
-time. So what was read is folded into one answer, and a longer timeline is answered from a shorter one's. What is kept
-grows with the table's file groups, not with its commits.
+The bodies of completed writes never change, and a process reads a growing timeline again and again. So what it has read
+is folded into one answer, which later answers extend. It grows with the table's file groups, not with its commits.
 """
 
 from __future__ import annotations
@@ -30,12 +29,7 @@ _MOST_NAMES = 500_000
 
 @dataclass(frozen=True, slots=True)
 class LogWritten:
-    """One log file that a completed write names.
-
-    Attributes:
-        instant: The write.
-        stated: What the write states about the file.
-    """
+    """A log file that a completed write names, and what that write states about it."""
 
     instant: Instant
     stated: StatedLog
@@ -46,9 +40,7 @@ class Written:
     """What some completed writes say together.
 
     Attributes:
-        instants: These writes.
-        newest: The name of the newest base file that one of them wrote, by partition path and file id; replaced file
-            groups are among them.
+        newest: The name of the newest base file by partition path and file id, replaced file groups included.
         replaced_by: The file groups that each replacecommit among them took away.
         logs: The log files that go with the newest base file, or with none, by partition path, file id and name.
     """
@@ -60,7 +52,6 @@ class Written:
 
     @property
     def replaced(self) -> FileGroups:
-        """The file groups that were taken away."""
         return _NONE.union(*self.replaced_by.values())
 
     @property
@@ -77,11 +68,7 @@ class Written:
         return [one for one in every if any((one, file_id) not in replaced for file_id, _ in self.names(one))]
 
     def count_groups(self, passed_over: Container[str]) -> int:
-        """Return in how many file groups they left files that none of them replaced, but for those of some partitions.
-
-        Args:
-            passed_over: The partitions that do not count.
-        """
+        """Return the number of live file groups outside the partitions in ``passed_over``."""
         others = (one for one in {*self.newest, *self.logs} if one not in passed_over)
         return len({(one, file_id) for one in others for file_id, _ in self.names(one)} - self.replaced)
 
@@ -122,11 +109,7 @@ class Written:
         )
 
     def joined_by(self, bodies: Iterable[tuple[Instant, CommitFiles]]) -> Written:
-        """Return what the writes and some others say together.
-
-        Args:
-            bodies: The others, in order of requested time.
-        """
+        """Return what the writes and further writes, in order of requested time, say together."""
         newest, replaced_by, instants = dict(self.newest), dict(self.replaced_by), set(self.instants)
         logs: dict[str, dict[str, dict[str, LogWritten]]] = {}
         last = max((one.requested_time for one in self.instants), default="")
@@ -146,12 +129,7 @@ class Written:
 
 
 def read_written(timeline: Timeline) -> Written:
-    """Return what the completed writes of a timeline say; what a process has read once it need not read again.
-
-    Raises:
-        CorruptInstantError: A body cannot be parsed.
-        StorageError: A body is gone, or the store failed.
-    """
+    """Return what the completed writes of a timeline say; the process reads no body twice."""
     writes = timeline.writes
     if not writes:
         return Written()
@@ -171,31 +149,17 @@ def read_written(timeline: Timeline) -> Written:
 
 
 def read_replaced(timeline: Timeline) -> Written:
-    """Return what the completed writes of a timeline say of replaced file groups, and perhaps no more.
-
-    It reads as few bodies as that takes, where `read_written` reads all that the process has not read yet.
-
-    Raises:
-        CorruptInstantError: A body cannot be parsed.
-        StorageError: A body is gone, or the store failed.
-    """
+    """Return at least what completed writes say of replaced file groups; it reads fewer bodies than `read_written`."""
     return _read_some(timeline, lambda write: write.replaces)
 
 
 def read_stated(timeline: Timeline, times: Container[str]) -> Written:
-    """Return what the completed writes of some requested times say, and perhaps what others do.
-
-    It reads no other bodies, where `read_written` reads all that the process has not read yet.
-
-    Raises:
-        CorruptInstantError: A body cannot be parsed.
-        StorageError: A body is gone, or the store failed.
-    """
+    """Return at least what the completed writes of some requested times say; no other bodies are read."""
     return _read_some(timeline, lambda write: write.requested_time in times)
 
 
 def _read_some(timeline: Timeline, wanted: Callable[[Instant], bool]) -> Written:
-    """Return what the process knows of the completed writes, and what those say that are wanted besides."""
+    """Return what the process knows of the completed writes, and what the wanted writes say."""
     writes = timeline.writes
     if not writes:
         return Written()
@@ -206,13 +170,7 @@ def _read_some(timeline: Timeline, wanted: Callable[[Instant], bool]) -> Written
 
 
 def _best_known(place: _Place, wanted: frozenset[Instant], first: str) -> Written:
-    """Return what the process knows of most of the wanted writes, and perhaps of older ones, which were archived since.
-
-    Args:
-        place: The table's path with its timeline's folder.
-        wanted: The writes.
-        first: Requested time of the first of them.
-    """
+    """Return what the process knows of most of the wanted writes; older, since archived writes may be among them."""
     with _LOCK:
         exact = _KNOWN.get((place, wanted))
         if exact is not None:
@@ -227,7 +185,7 @@ def _best_known(place: _Place, wanted: frozenset[Instant], first: str) -> Writte
 
 
 def _read(timeline: Timeline, writes: list[Instant]) -> list[CommitFiles]:
-    """Return the bodies of some writes; of one that was archived since the timeline was read, an empty one."""
+    """Return the bodies of some writes; an empty body for a write that was archived since the timeline was read."""
     try:
         return for_each(timeline.storage, timeline.files.read_written_files, writes)
     except StorageError:
@@ -242,13 +200,7 @@ def _read(timeline: Timeline, writes: list[Instant]) -> list[CommitFiles]:
 
 
 def _still_newest(known: LogsWritten, fresh: LogsWritten, newest: Mapping[str, Mapping[str, str]]) -> LogsWritten:
-    """Return the log files that go with the newest base file of their file group, or with none.
-
-    Args:
-        known: Those that are known already; older base files may have been the newest then.
-        fresh: Those to add.
-        newest: The newest base files.
-    """
+    """Return the log files that go with the newest base file of their file group, or with none."""
     if not known and not fresh:
         return known
     found: dict[str, dict[str, Mapping[str, LogWritten]]] = {}
@@ -284,12 +236,7 @@ def _base_files(stats: Iterable[Stat]) -> Iterator[tuple[str, str]]:
 
 
 def logs_in(stats: Iterable[Stat], by_pyhudi: bool) -> Iterator[tuple[str, str, StatedLog]]:
-    """Yield file id and name of each log file that write statistics name, and what they state about it.
-
-    Args:
-        stats: What one write says of its files in one partition.
-        by_pyhudi: Whether pyhudi made the write.
-    """
+    """Yield file id and name of each log file in a write's statistics of one partition, and what they state of it."""
     found: dict[tuple[str, str], StatedLog] = {}
     for stat in stats:
         file_id, name = stat.get("fileId"), (stat.get("path") or "").rpartition("/")[2]

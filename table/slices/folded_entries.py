@@ -1,4 +1,4 @@
-"""The entries of logs by themselves, folded: of each key the one to which they come, deletes among them."""
+"""The entries of log files folded by key, without the base file; deletes are kept."""
 
 from __future__ import annotations
 
@@ -19,26 +19,20 @@ from .log_rows import RESET, ROW, LogSpec, kinds
 
 @dataclass(frozen=True, slots=True)
 class KeptEntries(LogSpec):
-    """What the entries of logs hold, where none of them counts as gone, so that deletes stay among them."""
+    """Entries of logs of which none counts as deleted, so that deletes stay among them."""
 
     def deleted(self, rows: pa.RecordBatch) -> Mask:
-        """Return that no entry is."""
         return np.zeros(rows.num_rows, dtype=np.bool_)
 
 
 @dataclass(frozen=True, slots=True)
 class LaidEntries:
-    """Entries that give some of their columns only, laid over each other and over nothing else.
-
-    Attributes:
-        rows: One for each key.
-    """
+    """Entries with some of their columns only, merged by key, for a slice without base rows."""
 
     rows: pa.RecordBatch
 
     @classmethod
     def of(cls, spec: LogSpec, entries: pa.RecordBatch, given: Given) -> LaidEntries:
-        """Return what some entries come to, at least one."""
         return cls(merged_partially(spec, entries, given))
 
     def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, bool]]:
@@ -46,27 +40,17 @@ class LaidEntries:
         yield from ((batch, False) for batch in base)
 
     def arrivals(self) -> pa.RecordBatch:
-        """Return the rows."""
         return self.rows
 
     @property
     def counts(self) -> MergeCounts:
-        """What became of the entries."""
         return MergeCounts(inserts=self.rows.num_rows, keys=self.rows.num_rows)
 
 
 def parted(entries: pa.RecordBatch, ordering: tuple[str, ...], partition_path: str) -> tuple[pa.RecordBatch, Deletes]:
     """Return the rows among folded entries, and the deletes as a delete block has them.
 
-    A row that says of itself that it is a delete becomes one with its ordering value, as in Apache Hudi.
-
-    Args:
-        entries: With their kind.
-        ordering: The columns that decide who wins.
-        partition_path: Of their file group.
-
-    Raises:
-        UnsupportedTableError: A delete asks for an order and lacks a value for it.
+    A row whose columns mark it as a delete becomes a delete with its ordering value, as in Apache Hudi.
     """
     kind = kinds(entries)
     gone = kind != ROW

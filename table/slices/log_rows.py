@@ -1,7 +1,7 @@
-"""The rows and deletes of a file slice's log blocks, in the order of the logs, as rows that meet its base file.
+"""The rows and deletes of a file slice's log blocks, in the order of the logs, to be merged with its base file.
 
-Rules of ``BufferedRecordMergerFactory`` and ``DeleteContext`` in Apache Hudi 1.2: entries of the logs are folded one
-after another, and what they come to is held against the base row once.
+Rules of ``BufferedRecordMergerFactory`` and ``DeleteContext`` in Apache Hudi 1.2: the entries of the logs are folded
+one after another, and the result meets the base row once.
 """
 
 from __future__ import annotations
@@ -36,29 +36,23 @@ _GONE = ["D", "-U"]
 
 @dataclass(frozen=True, slots=True)
 class LogSpec:
-    """What the entries of logs hold.
-
-    Attributes:
-        ordering_fields: The columns that decide who wins, the first one first; none for the later entry.
-    """
+    """How entries of logs are compared; without ordering fields the later entry wins."""
 
     ordering_fields: tuple[str, ...]
 
     @property
     def deciding(self) -> list[str]:
-        """The columns by which entries are held against one another: the record key, the ordering fields, the kind."""
+        """The columns that decide between entries: the record key, the ordering fields, the kind."""
         return list(dict.fromkeys([RECORD_KEY, *self.ordering_fields, KIND]))
 
     def ordering(self, rows: pa.RecordBatch) -> tuple[pa.Array, ...]:
-        """Return the values of each ordering field; none where the later entry wins."""
         return tuple(rows.column(name) for name in self.ordering_fields)
 
     def stood(self, rows: pa.RecordBatch) -> Positions | None:
-        """Return None: entries stand in the order of the logs."""
+        """Return None: the entries come in the order of the logs."""
         return None
 
     def deleted(self, rows: pa.RecordBatch) -> Mask:
-        """Return which entries are deletes."""
         found: Mask = kinds(rows) != ROW
         return found
 
@@ -70,7 +64,7 @@ class LogSpec:
     def yielding(self, rows: pa.RecordBatch) -> Mask | None:
         """Return which entries come from delete blocks, with an ordering value.
 
-        Apache Hudi passes over such a one whose key is deleted without an ordering value, as it does not over a row.
+        Apache Hudi ignores such an entry if its key was deleted without an ordering value before. A row it would take.
         """
         found = kinds(rows) == DELETE
         return found if self.ordering_fields and found.any() else None
@@ -81,16 +75,11 @@ class LogRows:
     """The entries of the effective log blocks of one slice.
 
     Attributes:
-        storage: Rooted at the table.
-        blocks: Data and delete blocks that count, in the order in which they do.
-        schema: The columns that are given, canonical types; the record key and the ordering fields among them. All are
-            nullable here, as deletes have only the record key and ordering values.
-        table_schema: The table's columns, meta columns among them: what says of a row that it is a delete may be
-            none of those that are given.
-        ordering_fields: The columns that decide who wins.
-        marker: The value of a column by which rows are deletes.
-        numbered: Whether entries say which block they are of.
-        records: How many entries were read at last.
+        blocks: Data and delete blocks that count, in their order.
+        schema: The columns to give; all are nullable here, as deletes have only the record key and ordering values.
+        table_schema: The table's columns: a column that marks a row as a delete need not be in ``schema``.
+        numbered: Whether entries get the number of their block as a column.
+        records: How many entries the last pass read.
     """
 
     storage: Storage
@@ -105,7 +94,7 @@ class LogRows:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all entries and their merging, about: by the widest batch read so far, and the number of entries."""
+        """About the bytes of all entries and their merging: the widest row read so far, times their number."""
         rows = sum(batch.num_rows for batch in self.batches([RECORD_KEY]))
         return int(rows * self._row_bytes) + 1
 
@@ -114,7 +103,7 @@ class LogRows:
         return within(self._measured(), nbytes, self._cost)
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield all entries, with some of their columns or all and their kind; they may be asked for again."""
+        """Yield all entries with the named columns, or all and their kind; may be called again."""
         every = [*self.schema.names, KIND, *([BLOCK] if self.numbered else [])]
         names = every if columns is None else list(columns)
         wanted = pa.schema([self._field(name) for name in names])
@@ -169,7 +158,6 @@ class LogRows:
         return judges
 
     def _kinds_of(self, rows: pa.RecordBatch) -> pa.Array:
-        """Return what each row of a data block is."""
         gone = deleted(rows, self.marker)
         if OPERATION_COLUMN in rows.schema.names:
             gone |= mask(pc.is_in(rows.column(OPERATION_COLUMN), pa.array(_GONE)))
@@ -186,13 +174,12 @@ class LogRows:
 
 
 def kinds(rows: pa.RecordBatch) -> np.ndarray[Any, np.dtype[np.int8]]:
-    """Return what each entry is."""
     found: np.ndarray[Any, np.dtype[np.int8]] = rows.column(KIND).to_numpy(zero_copy_only=False)
     return found
 
 
 def _without_value(rows: pa.RecordBatch, ordering: tuple[str, ...]) -> Mask:
-    """Return which rows have no value in any ordering field, which Apache Hudi takes for its stand-in, too."""
+    """Return which rows have no value in any ordering field, which Apache Hudi treats as its default value, too."""
     found = np.ones(rows.num_rows, dtype=np.bool_)
     for name in ordering:
         found &= mask(rows.column(name).is_null())

@@ -40,11 +40,8 @@ class LogCounts:
     """What was found in the logs of a slice.
 
     Attributes:
-        files: Log files.
-        blocks: Blocks in them, of all kinds.
-        corrupt: Blocks among them that cannot be read, and were left out.
-        records: Entries of those blocks that count, rows and deletes; known once the slice was read.
-        nbytes: Bytes of the log files.
+        corrupt: Blocks that cannot be read, and were skipped.
+        records: Rows and deletes of the blocks that count; known once the slice was read.
         merge: What became of the entries, as of the rows of a write; known once the slice was read.
     """
 
@@ -60,21 +57,12 @@ class LogCounts:
 class MergedSlice:
     """The rows of one file slice, whole or some of their columns, as they are once its logs are merged.
 
-    Where a base file holds a key several times, the logs meet its first row alone and the others stay, as Apache Hudi's
-    readers and compactions have it.
+    Where a base file holds a key several times, the logs change its first row alone, as Apache Hudi's readers and
+    compactions do. Raises `UnsupportedTableError` where pyhudi does not know the rules by which the table merges logs.
 
     Attributes:
-        storage: Rooted at the table.
-        config: The table's properties: who wins, and what is a delete.
-        file_slice: The slice.
-        schema: The table's columns, canonical types, the meta columns in front whether or not they were given.
         sees: Returns whether the blocks of an instant, given its requested time, may be seen.
         memory: Bytes that log entries and their merging may take at once; beyond it they are spilled.
-        open_spill: Opens a spill, with the storage that reads it back.
-        counts: What the logs held.
-
-    Raises:
-        UnsupportedTableError: The slice has logs, and the table merges them by rules that pyhudi does not know.
     """
 
     storage: Storage
@@ -103,7 +91,7 @@ class MergedSlice:
 
     @cached_property
     def blocks(self) -> tuple[LogBlock, ...]:
-        """The data and delete blocks that count, in the order in which they do."""
+        """The data and delete blocks that count, in their order."""
         found = [(log, tuple(read_log(self.storage, log))) for log in self.file_slice.logs]
         self.counts.blocks = sum(len(blocks) for _, blocks in found)
         self.counts.corrupt = sum(one.type is BlockType.CORRUPT for _, blocks in found for one in blocks)
@@ -120,20 +108,14 @@ class MergedSlice:
         row_groups: Callable[[pq.ParquetFile], Sequence[int]] | None = None,
         dictionaries: frozenset[str] = frozenset(),
     ) -> Generator[pa.RecordBatch]:
-        """Yield the rows, the base file's first.
+        """Yield the rows in the types of ``columns``, the base file's first.
 
-        Args:
-            columns: Some columns of the table, or all, with the types and nullability wanted.
-            row_groups: Returns which row groups of the base file are read; None for all. One may be left out where
-                nothing would be shown of any of its keys: an entry of a log meets the first row of its key that is
-                read.
-            dictionaries: Which string columns may come as dictionaries, where the base file has them so.
-
-        Raises:
-            CorruptFileError: The base file, or a block that counts, cannot be read.
+        ``row_groups`` returns which row groups of the base file are read, None for all. It may leave out a group of
+        whose keys no row would be shown: an entry of a log meets the first row of its key that is read.
+        ``dictionaries`` names the string columns that may come as dictionaries, where the base file has them so.
         """
         if not columns.names:
-            # Arrays tell how many rows there are, and there must be one for it.
+            # The number of rows shows only in an array, so read the key.
             keys = pa.schema([self.schema.field(RECORD_KEY)])
             yield from (batch.select([]) for batch in self.batches(keys, row_groups=row_groups))
             return
@@ -151,13 +133,10 @@ class MergedSlice:
         """Yield what the log files come to by themselves: rows with all their columns, and deletes; each key once.
 
         Rows and deletes may come in any order. None of the blocks that count may be partial.
-
-        Raises:
-            CorruptFileError: A block that counts cannot be read.
         """
         partial, spec = self._partial, KeptEntries(self._ordering)
         rows = self._log_rows(self.schema)
-        # Deletes end what is laid together, and so have to be known there.
+        # A delete ends a chain of partial updates, so merging them must see which entries are deletes.
         whole = LogSpec(self._ordering)
         lay = None if partial is None else lambda some: LaidEntries.of(whole, some, partial.given)
         encounter = self._encounter(spec, lay)
@@ -218,7 +197,7 @@ def _rows_of(
     base: BaseFileReader, columns: pa.Schema, row_groups: Callable[[pq.ParquetFile], Sequence[int]] | None
 ) -> Iterator[pa.RecordBatch]:
     wanted = None if row_groups is None else row_groups(base.parquet)
-    # A read of columns that the file lacks needs one that it has, to know how many rows there are.
+    # If the file lacks all wanted columns, its record key shows how many rows there are.
     lacks_all = not set(columns.names).intersection(base.parquet.schema_arrow.names)
     read = pa.schema([*columns, pa.field(RECORD_KEY, pa.string())]) if lacks_all else columns
     for batch in base.batches(read, batch_rows=batch_rows(base.parquet, read), row_groups=wanted):

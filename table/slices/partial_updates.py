@@ -1,4 +1,4 @@
-"""Which columns an entry of a log gives, and which it leaves to what it is laid over.
+"""Which columns an entry of a log gives, and which keep the value of the older row.
 
 Source: Apache Hudi's ``PartialUpdateMode`` and ``PartialUpdateHandler``, and the blocks that ``MERGE INTO`` writes.
 """
@@ -21,20 +21,20 @@ from ..files.logs.log_contents import columns_of
 from ..merging.overlay import merged_partially
 from ..merging.row_spec import Judged
 
-# The block of an entry, by its place among those that count; given where a block is partial.
+# The number of an entry's block among those that count; a column of entries where a block is partial.
 BLOCK = "_pyhudi_block"
 
 
 @dataclass(frozen=True, slots=True)
 class PartialUpdates:
-    """What of its columns an entry gives.
+    """Which of its columns an entry gives.
 
     Attributes:
         ignores_nulls: Whether a null leaves a column to the older row.
-        unavailable: The text or bytes that do; None for none.
+        unavailable: The text or bytes that leave a column to the older row; None for none.
         columns: The columns of each block that counts, None for all, where some block has not all.
-        until_then: How the entries before the first such block update one another, where the table has a mode of its
-            own. From that block on Apache Hudi forgets the mode, and what has been laid together counts as given.
+        until_then: The table's own mode, for entries before the first such block. From that block on Apache Hudi
+            forgets the mode, and columns merged until then count as given.
     """
 
     ignores_nulls: bool = False
@@ -55,12 +55,7 @@ class PartialUpdates:
         return cls(columns=columns, until_then=by_mode)
 
     def begun(self, spec: Judged, entries: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the entries of some keys, with those laid together already that go by another rule than the rest.
-
-        Args:
-            spec: What entries hold.
-            entries: In the order of the logs, with their blocks.
-        """
+        """Return entries in the order of the logs, with those that `until_then` governs merged already."""
         if self.until_then is None or self.columns is None:
             return entries
         first = next(number for number, names in enumerate(self.columns) if names is not None)
@@ -71,13 +66,7 @@ class PartialUpdates:
         return concat([begun, entries.filter(pa.array(~early))])
 
     def given(self, rows: pa.RecordBatch | None, name: str, values: pa.Array) -> Mask | None:
-        """Return which rows give a column, None where all do.
-
-        Args:
-            rows: Entries of logs with their blocks, or None for rows of a base file, which have all columns.
-            name: The column.
-            values: Its values.
-        """
+        """Return which rows give a column, None where all do; ``rows`` is None for rows of a base file."""
         found: Mask | None = None
         if self.ignores_nulls:
             found = mask(values.is_valid())

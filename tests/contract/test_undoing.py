@@ -177,7 +177,7 @@ def test_a_file_that_is_lost_is_cured_by_undoing_the_write_that_made_it(life: Li
     """The error of the read says so."""
     storage = open_storage(str(life.path))
     next(life.path.glob(f"a/*_{life.instants[-1]}.parquet")).unlink()
-    with pytest.raises(MissingFileError, match="roll back the commits from that one on"):
+    with pytest.raises(MissingFileError, match="roll back that commit and all later commits"):
         content(life.path)
     _ = rollback(storage, life.instants[-1]) if by == "rollback" else restore(storage, life.instants[-2])
 

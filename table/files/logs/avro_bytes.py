@@ -19,19 +19,14 @@ _LONGEST_NUMBER = 10
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """The encodings of n values, one behind the other.
-
-    Attributes:
-        lengths: Bytes of each, n of them.
-        data: All of them.
-    """
+    """The encodings of n values, one behind the other; ``lengths`` has the bytes of each."""
 
     lengths: Integers
     data: Octets
 
 
 def numbers(values: Integers) -> Encoded:
-    """Return integers in as many bytes as each needs."""
+    """Return integers in as few bytes as Avro's zigzag encoding needs."""
     signed = values.astype(np.int64, copy=False)
     folded = ((signed << 1) ^ (signed >> 63)).view(np.uint64)
     lengths = np.ones(len(folded), dtype=np.int64)
@@ -56,7 +51,6 @@ def fixed(rows: Octets) -> Encoded:
 
 
 def same(value: bytes, count: int) -> Encoded:
-    """Return one value many times."""
     one = np.frombuffer(value, dtype=np.uint8)
     return fixed(np.broadcast_to(one, (count, len(one))))
 
@@ -82,7 +76,7 @@ def slices(array: pa.Array) -> Encoded:
 
 
 def beside(columns: Sequence[Encoded]) -> Encoded:
-    """Return what a record has: for each row its value of the first column, that of the second, and so on."""
+    """Return records: for each row its value of the first column, that of the second, and so on."""
     if len(columns) == 1:
         return columns[0]
     lengths = together(columns)
@@ -117,7 +111,6 @@ def spread(values: Encoded, chosen: np.ndarray[Any, np.dtype[np.bool_]]) -> Enco
 
 
 def _put(data: Octets, at: Integers, column: Encoded) -> None:
-    """Copy each value of a column to its place."""
     lengths = column.lengths
     if len(column.data) == 0:
         return

@@ -1,7 +1,7 @@
-"""Rows in Avro decoded column by column: what stands at the same place in many rows is read at once.
+"""Decodes Avro rows column by column: values at the same place in many rows are read at once, far faster than by row.
 
-It is far faster than row by row. Of lists and maps the first items of all rows are read at once, then the second ones;
-where some have very many, the rows are left to fastavro.
+Of lists and maps the first items of all rows are read at once, then the second items. Rows with very long lists go to
+fastavro.
 """
 
 from __future__ import annotations
@@ -26,16 +26,11 @@ _MOST_ITEMS = 1_000
 
 
 def row_starts(data: Octets) -> Integers | None:
-    """Return where rows begin, each with its length in four bytes in front, and where the last whole one ends.
+    """Return where rows begin, each with its length in four bytes in front, and where the last whole row ends.
 
-    A row's beginning is known once that of the row before it is. So all places that may be one, those of a length that
-    begins with two zeros, are told what follows them, and then what follows that: twice as many rows each time.
-
-    Args:
-        data: Rows, the first of which begins at its beginning; the last one may break off.
-
-    Returns:
-        None where the first row is too long to be found so, or breaks off.
+    The first row begins at the beginning; None where it is too long to be found so, or breaks off. Every pair of zeros
+    may begin a length, so each such place is linked to the place behind its row. Doubling the links finds all rows in a
+    few steps, though a row's beginning follows from the row before.
     """
     maybe = np.flatnonzero((data[:-3] == 0) & (data[1:-2] == 0))
     if len(maybe) == 0 or maybe[0] != 0:
@@ -80,19 +75,7 @@ def decode(
     names: Collection[str],
     one_by_one: Callable[[bytes, int], Iterator[pa.RecordBatch]],
 ) -> Iterator[pa.RecordBatch]:
-    """Yield rows.
-
-    Args:
-        data: The rows, each with its length in front.
-        starts: Where they begin, and where the last one ends.
-        record: Their schema, which `takes_bytes`.
-        columns: Its columns, of the types that they take in Arrow.
-        names: Which columns are wanted.
-        one_by_one: Decodes so many rows with lists that are too long.
-
-    Raises:
-        ValueError: They are damaged; or pyarrow's, which is one.
-    """
+    """Yield the wanted columns of rows whose schema `takes_bytes`; ``one_by_one`` decodes rows with long lists."""
     for first in range(0, len(starts) - 1, _CHUNK_ROWS):
         ends = starts[first + 1 : first + 1 + _CHUNK_ROWS]
         rows = Places(data, starts[first : first + len(ends)] + _LENGTH, ends)
@@ -118,20 +101,14 @@ def _batch(rows: Places, record: dict[str, Any], columns: pa.Schema, names: Coll
 
 @dataclass(slots=True)
 class Places:
-    """As many places in rows, each before a value of the same type.
-
-    Attributes:
-        data: All bytes.
-        at: Where the next value of each row is.
-        ends: Where each row ends.
-    """
+    """A place in each of many rows, before a value of the same type; ``ends`` are the rows' ends."""
 
     data: Octets
     at: Integers
     ends: Integers
 
     def read(self, avro: Any, field: pa.Field, *, wanted: bool) -> pa.Array | None:
-        """Return the next value of each row, None where it is not wanted, and go behind it."""
+        """Return the next value of each row, None where it is not wanted, and move behind it."""
         if not isinstance(avro, list):
             return self._value(avro, field.type, wanted)
         branch = self._numbers()
@@ -214,7 +191,7 @@ class Places:
         return list_array(kind, None, np.bincount(rows, minlength=len(self.at)), in_order)
 
     def _counts(self, rows: Integers) -> Integers:
-        """Return how many items the next block of each of some lists has, and go behind that."""
+        """Return how many items the next block of each of some lists has, and move behind that number."""
         some = self._some(rows)
         counts = some._numbers()
         sized = np.flatnonzero(counts < 0)
@@ -232,13 +209,11 @@ class Places:
         return Places(self.data, self.at[rows], self.ends[rows])
 
     def _pass(self, lengths: Integers) -> None:
-        """Go behind so many bytes of each row."""
         if ((lengths < 0) | (lengths > self.ends - self.at)).any():
             raise ValueError("a value in it is longer than its row")
         self.at = self.at + lengths
 
     def _numbers(self) -> Integers:
-        """Return the next number of each row, and go behind it."""
         if (self.at >= self.ends).any():
             raise ValueError("a row in it breaks off")
         octets = self.data[self.at]
@@ -262,7 +237,7 @@ class Places:
         return values
 
     def _binary(self, lengths: Integers, kind: pa.DataType) -> pa.Array:
-        """Return the bytes that were gone behind last."""
+        """Return the bytes just passed."""
         offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])
         places = np.repeat(self.at - lengths - offsets[:-1], lengths)

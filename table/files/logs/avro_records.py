@@ -23,18 +23,8 @@ CHUNK = 16_384
 def decoded(
     schema: dict[str, Any], count: int, data: bytes, only: dict[str, Any] | None = None
 ) -> Iterator[list[dict[str, Any]]]:
-    """Yield records, some thousand at a time.
-
-    Args:
-        schema: Of a record that takes bytes.
-        count: How many there are.
-        data: Their encodings, one behind the other.
-        only: The part of the schema that is wanted.
-
-    Raises:
-        Exception: Whatever fastavro knows, where the bytes are no such records.
-    """
-    import fastavro  # noqa: PLC0415 (whoever plans a write opens no file)
+    """Yield ``count`` records, some thousand at a time; any exception of fastavro means that the bytes are none."""
+    import fastavro  # noqa: PLC0415 (planning a write opens no file)
 
     meta = sized(slices(pa.array([b"avro.schema", json.dumps(schema).encode(), b"avro.codec", b"null"])))
     header = _MAGIC + number(2) + meta.data.tobytes() + number(0) + _SYNC
@@ -50,11 +40,7 @@ def number(value: int) -> bytes:
 
 
 def read_number(data: bytes, at: int) -> tuple[int, int]:
-    """Return an integer and where it ends.
-
-    Raises:
-        ValueError: It has no end.
-    """
+    """Return an integer and where it ends."""
     value = 0
     for position, byte in enumerate(data[at : at + 10]):
         value |= (byte & 0x7F) << 7 * position

@@ -38,7 +38,7 @@ _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "b
 
 
 def encode_head(count: int) -> bytes:
-    """Return what stands in front of so many rows."""
+    """Return the bytes in front of so many rows."""
     return _HEAD.pack(_VERSIONS[-1], count)
 
 
@@ -102,11 +102,7 @@ def _lists(counts: Integers, items: Encoded) -> Encoded:
 
 
 def count(content: bytes, size: int) -> int:
-    """Return how many rows a content of so many bytes says that it has.
-
-    Raises:
-        ValueError: It is damaged; `struct.error` means the same.
-    """
+    """Return how many rows a content of ``size`` bytes has; `ValueError` or `struct.error` where it is damaged."""
     version, rows = _HEAD.unpack_from(content)
     if version not in _VERSIONS:
         raise ValueError(f"its content is of version {version}")
@@ -120,15 +116,8 @@ def decode(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a block's content, of which a part is in memory at a time.
 
-    Args:
-        read: Returns the next bytes of the content.
-        size: How many bytes it has.
-        avro_schema: The schema of the rows, JSON.
-        columns: The columns of the schema, as `parse_avro` read them.
-        names: Which of them are wanted.
-
-    Raises:
-        ValueError: The content is damaged; other errors of fastavro and pyarrow mean the same.
+    ``read`` returns the next bytes of the content, ``columns`` are those of the schema as `parse_avro` read them.
+    Raises `ValueError`, or another error of fastavro or pyarrow, where the content is damaged.
     """
     left = count(read(_HEAD.size), size)
     record = parse_json(avro_schema)
@@ -167,7 +156,7 @@ def _one_by_one(record: dict[str, Any], chosen: pa.Schema, data: bytes, count: i
     physical = _Physical()
     written = physical.record(record)
     fields = [one for one in written["fields"] if raw.get_field_index(one["name"]) >= 0]
-    # What a column is may stand in another column.
+    # A column's type may be defined in another column.
     only = None if physical.refers else {**written, "fields": fields}
     found = length = 0
     for records in decoded(written, count, data, only):
@@ -183,7 +172,8 @@ def _one_by_one(record: dict[str, Any], chosen: pa.Schema, data: bytes, count: i
 class _Physical:
     """Writes a schema anew with what its values take in bytes: no logical types, and maps as the lists that they are.
 
-    Strings are read as bytes, which Arrow checks; whatever takes no bytes is refused, because it could go on for ever.
+    Strings are read as bytes, which Arrow checks. A type that takes no bytes is refused: a forged count would never
+    end.
     """
 
     def __init__(self) -> None:
@@ -251,7 +241,7 @@ def _raw(kind: pa.DataType) -> pa.DataType:
 
 
 def _logical(array: pa.Array, field: pa.Field) -> pa.Array:
-    """Return what was read as a column's values; one that is not nullable has nulls only where no struct is."""
+    """Return the values of a column; a column that is not nullable has nulls only where no struct is."""
     types, kind = pa.types, field.type
     if not types.is_nested(kind):
         flat = decimals(array, kind) if types.is_decimal(kind) else array.view(kind)

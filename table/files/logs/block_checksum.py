@@ -39,12 +39,7 @@ def _with_digits(head: BlockHead | LogBlock, digits: str) -> BlockHead:
 
 
 class Check:
-    """Computes the checksum of an Avro block's or a delete block's content while the content is read.
-
-    Args:
-        block: The block; any content passes where its headers have no checksum.
-        read: Returns the next bytes of the content.
-    """
+    """Checks an Avro or delete block's content by its checksum, if it has one, while ``read`` reads it."""
 
     def __init__(self, block: LogBlock, read: Callable[[int], bytes]) -> None:
         self._block = block
@@ -56,29 +51,19 @@ class Check:
             self._crc = zlib.crc32(_with_digits(block, PLACEHOLDER).described)
 
     def read(self, size: int) -> bytes:
-        """Return the next bytes of the content."""
         data = self._read(size)
         if self._kept is not None:
             self._crc = zlib.crc32(data, self._crc)
         return data
 
     def end(self) -> None:
-        """Raise where the headers or the content, which is read to its end, are not what was written.
-
-        Raises:
-            CorruptFileError: They differ from the checksum.
-        """
+        """Raise `CorruptFileError` where headers or content, which was read to its end, do not match the checksum."""
         if self._kept is not None and self._kept != f"{self._crc:08x}":
             raise damaged(self._block, "its headers and its content do not match their checksum")
 
 
 def seal_parquet(pieces: list[bytes], headers: Mapping[Header, str]) -> None:
-    """Put the checksum of a block into the bytes of its Parquet file, in place.
-
-    Args:
-        pieces: The file's bytes, with the entry `KEY` whose value is `PLACEHOLDER`.
-        headers: The block's.
-    """
+    """Put a block's checksum in place of `PLACEHOLDER` in the pieces of its Parquet file."""
     tail = b""
     while len(tail) < _TAIL.size or len(tail) < _TAIL.size + _TAIL.unpack_from(tail, len(tail) - _TAIL.size)[0]:
         tail = pieces.pop() + tail
@@ -89,15 +74,7 @@ def seal_parquet(pieces: list[bytes], headers: Mapping[Header, str]) -> None:
 
 
 def check_parquet(block: LogBlock, footer: bytes) -> None:
-    """Raise where a block's headers or footer are not what was written.
-
-    Args:
-        block: A Parquet block.
-        footer: The bytes of its Parquet file from the footer on; a footer without a checksum passes.
-
-    Raises:
-        CorruptFileError: They differ from the checksum.
-    """
+    """Raise `CorruptFileError` where headers or footer do not match the checksum; a footer without one passes."""
     at = footer.find(KEY.encode())
     if at < 0:
         return

@@ -21,8 +21,7 @@ class LogSettings:
     """How the log files of one write look.
 
     Attributes:
-        block_format: What rows are encoded as: ``parquet`` or ``avro``; None for ``parquet``, and ``avro`` where a
-            string orders rows.
+        block_format: ``parquet`` or ``avro``; None for ``parquet``, and ``avro`` where a string orders rows.
         block_bytes: Arrow bytes of rows after which a block ends.
         file_bytes: Bytes after which a log file ends.
         per_group: How many tasks append to one file group where its rows are in several.
@@ -35,31 +34,17 @@ class LogSettings:
 
     @property
     def data_format(self) -> BlockType:
-        """What rows are encoded as where no ordering field forbids it."""
+        """The encoding of rows where no ordering field forbids it."""
         return BlockType[(self.block_format or BlockType.PARQUET.name).upper()]
 
 
 def safe_format(wished: BlockType, config: TableConfig, schema: pa.Schema) -> BlockType:
-    """Return Avro where a string orders the table's rows, and the wished encoding elsewhere.
-
-    Apache Hudi 1.2 misorders strings that it reads from a Parquet block.
-
-    Args:
-        wished: `BlockType.PARQUET` or `BlockType.AVRO`.
-        config: The table's properties.
-        schema: The table's data columns, canonical types.
-    """
+    """Return Avro where a string orders rows, which Apache Hudi 1.2 misorders from Parquet blocks, else ``wished``."""
     return BlockType.AVRO if ordered_by(config, schema, pa.types.is_string) else wished
 
 
 def ordered_by(config: TableConfig, schema: pa.Schema, kind: Callable[[pa.DataType], bool]) -> tuple[str, ...]:
-    """Return the ordering fields whose types are of a kind; none where the later row wins.
-
-    Args:
-        config: The table's properties.
-        schema: The table's data columns, canonical types.
-        kind: Whether a type is of the kind.
-    """
+    """Return the ordering fields whose types are of a kind; none where the later row wins."""
     if config.merge_mode == COMMIT_TIME_ORDERING:
         return ()
     return tuple(name for name in config.ordering_fields if name in schema.names and kind(schema.field(name).type))

@@ -1,7 +1,7 @@
 """What is in a delete block: keys, and from which ordering value on each may come back.
 
-Source: ``HoodieDeleteBlock``, ``HoodieDeleteRecord.avsc`` and ``OrderingValues``. An ordering value stands in a record
-of its own, one for each type; the integer 0, or none, stands for a delete that asks for no order.
+An ordering value is wrapped in a record, whose type tells the value's. The integer 0, or none, means a delete without
+order. Source: ``HoodieDeleteBlock``, ``HoodieDeleteRecord.avsc`` and ``OrderingValues``.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _HEAD = struct.Struct(">ii")
 _DECIMAL = pa.decimal128(38, 15)
 _LEAST_RECORD = 3
 
-# The places of the wrappers among each other, which stand in files.
+# The positions of the wrappers in Apache Hudi's union, which delete blocks store.
 _BOOLEAN, _INT, _LONG, _FLOAT, _DOUBLE, _BYTES, _STRING, _DATE, _DECIMALS, _TIME, _TIMESTAMP, _ARRAY = range(1, 13)
 # By the places, less the first, which is that of nothing: the Avro type in it, and the Arrow type that it is read as.
 _WRAPPED: tuple[tuple[str, str, pa.DataType], ...] = (
@@ -54,10 +54,9 @@ class OldVersionError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Deletes:
-    """Keys that were deleted.
+    """Keys that were deleted, none of them null.
 
     Attributes:
-        keys: Record keys, none null.
         partition_paths: The partition of each.
         ordering: The values of the ordering fields of each, one array a field in the field's type.
         default: Where the delete asks for no order, and the values are null.
@@ -73,17 +72,14 @@ class Deletes:
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory."""
         return sum(array.nbytes for array in (self.keys, self.partition_paths, self.default, *self.ordering))
 
     def filter(self, chosen: pa.Array) -> Deletes:
-        """Return some of the deletes."""
         keys, paths, default = (a.filter(chosen) for a in (self.keys, self.partition_paths, self.default))
         return Deletes(keys, paths, tuple(values.filter(chosen) for values in self.ordering), default)
 
 
 def joined(some: Sequence[Deletes]) -> Deletes:
-    """Return deletes behind one another as one; at least one of them."""
     columns = ([getattr(one, name) for one in some] for name in ("keys", "partition_paths", "default"))
     keys, paths, default = (pa.concat_arrays(arrays) for arrays in columns)
     ordering: Iterator[Sequence[pa.Array]] = zip(*(one.ordering for one in some), strict=True)
@@ -91,11 +87,7 @@ def joined(some: Sequence[Deletes]) -> Deletes:
 
 
 def encode(deletes: Deletes) -> bytes:
-    """Return the content of a delete block.
-
-    Raises:
-        UnsupportedTypeError: An ordering value has a type, or a size, that Apache Hudi has no place for.
-    """
+    """Return a delete block's content; `UnsupportedTypeError` where Apache Hudi has no place for an ordering value."""
     count = len(deletes)
     string = same(number(1), count)
     names = texts(plain(deletes.keys)), texts(plain(deletes.partition_paths))
@@ -160,17 +152,10 @@ def _wrap(array: pa.Array) -> tuple[int, Encoded]:
 
 
 def decode(content: bytes, written: Sequence[pa.DataType], wanted: Sequence[pa.Field]) -> Deletes:
-    """Return what the content of a delete block says.
+    """Return the deletes in a whole block, with the values of the fields in ``wanted``, converted to their types.
 
-    Args:
-        content: All of it.
-        written: The types of the ordering fields when the block was written.
-        wanted: The ordering fields as the table has them; none where no order is asked for.
-
-    Raises:
-        ValueError: It is damaged.
-        OldVersionError: An old release wrote it.
-        SchemaMismatchError: An ordering value has no place in its field's type.
+    ``written`` are the types of the ordering fields when the block was written. Raises `ValueError` where the content
+    is damaged, `OldVersionError`, and `SchemaMismatchError` where an ordering value does not fit its field.
     """
     records, at = _counted(content, len(content))
     body = content[at:]
@@ -186,12 +171,7 @@ def decode(content: bytes, written: Sequence[pa.DataType], wanted: Sequence[pa.F
 
 
 def count(content: bytes, size: int) -> int:
-    """Return how many deletes a content of so many bytes, of which the first are given, says that it has.
-
-    Raises:
-        ValueError: It is damaged.
-        OldVersionError: An old release wrote it.
-    """
+    """Return how many deletes a content says that it has, given its first bytes; raises as `decode` does."""
     return _counted(content, size)[0]
 
 
@@ -211,10 +191,10 @@ def _counted(content: bytes, size: int) -> tuple[int, int]:
 
 
 def _alike(body: bytes, count: int) -> list[pa.Array] | None:
-    """Return the columns of deletes that are all of one partition and have values of one type, as most blocks' are.
+    """Return the columns of deletes that are all of one partition and have values of one type, as in most blocks.
 
-    What is the same in all of them parts the key of each from its value, which the next one's key follows. Where every
-    part is just that, no other way of reading them is left; None where some part is not.
+    The bytes that they share separate each key from its value, and the next key follows. None unless every part between
+    those bytes is exactly that, which leaves no other reading.
     """
     alike = _first(body) if count else None
     if alike is None:
@@ -223,7 +203,7 @@ def _alike(body: bytes, count: int) -> list[pa.Array] | None:
     head, *parts = body.split(between)
     if head != number(1) + number(len(key)) + key or len(parts) != count or not parts[-1].endswith(number(0)):
         return None
-    # Where the list ends there is no next key; an empty one stands in.
+    # Behind the last value the list ends; an empty key takes the place of the next key.
     parts[-1] = parts[-1][: -len(number(0))] + number(1) + number(0)
     known = slices(pa.array(parts, pa.binary()))
     ends = np.cumsum(known.lengths)
@@ -244,7 +224,7 @@ def _alike(body: bytes, count: int) -> list[pa.Array] | None:
 
 
 def _first(body: bytes) -> tuple[bytes, bytes, bytes, int] | None:
-    """Return the first key, what stands between it and its value, and of that the partition and the wrapper's place."""
+    """Return the first key, the bytes between it and its value, and of those the partition and the wrapper's place."""
     found = []
     at = 0
     for _ in range(2):
@@ -272,10 +252,10 @@ def _records(body: bytes, count: int) -> Iterator[list[dict[str, Any]]]:
     """Yield so many records of a list, some thousand at a time."""
     if count == 0:
         if body:
-            raise ValueError("something stands behind its records")
+            raise ValueError("bytes follow its records")
         return
-    # What ends the list reads as a key that is null: with two numbers more it is a record, and another one behind it
-    # tells that nothing else stands there.
+    # What ends the list reads as a key that is null: with two numbers more it is a record. Another record behind it
+    # shows that no further bytes lie there.
     ended = body + number(0) * 2 + number(1) + number(len(_END)) + _END + number(0) * 2
     kept: list[dict[str, Any]] = []
     for records in decoded(_AVRO, count + 2, ended):
@@ -306,7 +286,7 @@ def _ordering(
 
 
 def _values(wrapped: pa.StructArray, written: pa.DataType, wanted: pa.Field) -> pa.Array:
-    """Return what stands in wrappers of whatever types as values of a field."""
+    """Return the values in wrappers of any types as values of a field."""
     found = pa.nulls(len(wrapped), written)
     for name, _, _ in (*_WRAPPED, _LOCAL_DATE):
         place = wrapped.type.get_field_index(name)
@@ -333,7 +313,7 @@ def _as_written(values: pa.Array, wrapper: str, kind: pa.DataType, name: str) ->
 
 
 def _wrapper(name: str, avro: str) -> dict[str, Any]:
-    """Return the record that holds a value; its field has a name of its own, so that none is taken for another."""
+    """Return the record that holds a value; its field is named after it, so that no two wrappers are confused."""
     return {"type": "record", "name": f"of_{name}", "fields": [{"name": name, "type": avro}]}
 
 
@@ -342,7 +322,7 @@ _VALUE = pa.struct([pa.field(name, kind) for name, _, kind in _WRAPPED])
 _ITEM = pa.struct([*_VALUE, pa.field(_LOCAL_DATE[0], _LOCAL_DATE[2])])
 _ORDERING = pa.struct([*_VALUE, pa.field("array", pa.list_(_ITEM))])
 _ROW = pa.struct([pa.field("key", pa.string()), pa.field("path", pa.string()), pa.field("ordering", _ORDERING)])
-# What is named a second time stands for the same record.
+# A record's name in place of its definition refers to the definition further up.
 _LIST = {"type": "array", "items": ["null", *(f"of_{name}" for name, _, _ in _WRAPPED), _wrapper(*_LOCAL_DATE[:2])]}
 _SEVERAL = {"type": "record", "name": "of_several", "fields": [{"name": "array", "type": ["null", _LIST]}]}
 _AVRO: dict[str, Any] = {

@@ -4,8 +4,7 @@ Source: ``HoodieLogFormat``, ``HoodieLogBlock`` and ``HoodieLogFileReader``. All
 
     magic 6 | length 8 | version 4 | type 4 | headers | content length 8 | content | footers 4 | trailer 8
 
-where the length counts what follows it, and the trailer all that is before it, so that a block that was written in part
-shows.
+The length counts the bytes behind it, the trailer the bytes before it, so that a block that was written in part shows.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ Read = Callable[[int, int], bytes]
 
 
 class BlockType(IntEnum):
-    """What a block holds; the numbers stand in files."""
+    """What a block holds, by the numbers that log files store."""
 
     COMMAND = 0
     DELETE = 1
@@ -48,7 +47,7 @@ class BlockType(IntEnum):
 
 
 class Header(IntEnum):
-    """What a block may say of itself; the numbers stand in files."""
+    """What a block may say of itself, by the numbers that log files store."""
 
     INSTANT_TIME = 0
     TARGET_INSTANT_TIME = 1
@@ -69,16 +68,7 @@ ROLLBACK = "0"
 
 @dataclass(frozen=True, slots=True)
 class LogBlock:
-    """One block of a log file, without its content.
-
-    Attributes:
-        path: The file, relative to the table's root.
-        offset: Where in the file it begins.
-        type: What it holds.
-        headers: What it says of itself, less the positions of its rows in a base file, which nothing here trusts.
-        content_offset: Where in the file its content begins.
-        content_size: Bytes of its content.
-    """
+    """One block without its content; of its headers it lacks the positions of rows, which nothing here trusts."""
 
     path: str
     offset: int
@@ -99,7 +89,6 @@ class LogBlock:
 
     @property
     def is_data(self) -> bool:
-        """Whether it holds rows."""
         return self.type in DATA_BLOCKS
 
     @property
@@ -119,7 +108,6 @@ class LogBlock:
 
     @property
     def is_rollback(self) -> bool:
-        """Whether it takes the blocks of another instant back."""
         return self.type == BlockType.COMMAND and self.headers.get(Header.COMMAND_BLOCK_TYPE) == ROLLBACK
 
     @property
@@ -130,8 +118,6 @@ class LogBlock:
 
 @dataclass(frozen=True, slots=True)
 class BlockHead:
-    """The type of a block that is written, and what the block says of itself."""
-
     type: BlockType
     headers: Mapping[Header, str]
 
@@ -151,13 +137,7 @@ class BlockHead:
 
 
 def sound_end(read: Read, offset: int, size: int) -> int | None:
-    """Return where a block ends, None where it is torn: its length and its trailer differ, or no block follows.
-
-    Args:
-        read: Returns bytes from an offset on, fewer where the file ends.
-        offset: Where it begins.
-        size: The file's size.
-    """
+    """Return where a block ends, None where it is torn: its length and its trailer differ, or no block follows."""
     prefix = read(offset, PREFIX)
     if len(prefix) < PREFIX or not prefix.startswith(MAGIC):
         return None
@@ -174,14 +154,7 @@ def sound_end(read: Read, offset: int, size: int) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class BlockParser:
-    """Parses one block of a log file.
-
-    Attributes:
-        read: As for `sound_end`.
-        path: The file.
-        offset: Where the block begins.
-        end: Where it ends, as `sound_end` told.
-    """
+    """Parses the block between ``offset`` and ``end``, which `sound_end` found."""
 
     read: Read
     path: str
@@ -189,12 +162,7 @@ class BlockParser:
     end: int
 
     def parse(self) -> LogBlock:
-        """Return what the block says of itself.
-
-        Raises:
-            CorruptFileError: Its parts do not fit into it, or it says what no block of its kind does.
-            UnsupportedTableError: A newer release wrote it.
-        """
+        """Return the block; raises `CorruptFileError`, or `UnsupportedTableError` where a newer release wrote it."""
         at = self.offset + PREFIX
         version, ordinal = _VERSION_AND_TYPE.unpack(self.read(at, _VERSION_AND_TYPE.size))
         if version != VERSION:
@@ -256,7 +224,6 @@ class BlockParser:
 
 
 def damaged(block: LogBlock, reason: str) -> CorruptFileError:
-    """Return the CorruptFileError for a block whose content is not what it should be."""
     return _damaged(block.path, block.offset, reason)
 
 

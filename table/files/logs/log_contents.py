@@ -28,12 +28,7 @@ __all__ = ["BlockContent", "Deletes", "columns_of"]
 
 
 def columns_of(block: LogBlock) -> pa.Schema:
-    """Return the columns of the rows in a data block, meta columns among them; of a delete block those of its table.
-
-    Raises:
-        CorruptFileError: The block names no schema, or one that is none.
-        UnsupportedTypeError: A column has a type that pyhudi does not read.
-    """
+    """Return the columns of a data block's rows, or of a delete block's table, meta columns included."""
     if block.schema is None:
         raise damaged(block, "it says nothing of its columns")
     try:
@@ -44,15 +39,7 @@ def columns_of(block: LogBlock) -> pa.Schema:
 
 @dataclass(frozen=True, slots=True)
 class BlockContent:
-    """What is in one block of a log file.
-
-    Methods raise CorruptFileError where the content is damaged, and UnsupportedTableError where it is of a kind that
-    pyhudi does not read.
-
-    Attributes:
-        storage: Rooted at the table.
-        block: A data block or a delete block.
-    """
+    """The content of a data or delete block; `CorruptFileError` where damaged, `UnsupportedTableError` by its kind."""
 
     storage: Storage
     block: LogBlock
@@ -60,18 +47,10 @@ class BlockContent:
     def rows(
         self, schema: pa.Schema, *, batch_rows: int = 65_536, plain: Collection[str] | None = None
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a data block with exactly the columns of ``schema``.
+        """Yield the rows of a data block with exactly the columns of ``schema``; columns that the block lacks are null.
 
-        Columns that the block lacks are null; where it is partial they may be null even where the table's are not, and
-        `columns_of` tells which they are.
-
-        Args:
-            schema: Wanted columns, canonical types, meta columns may be among them.
-            batch_rows: Rows of one batch at most.
-            plain: As for `BaseFileReader`: None for plain strings, else what is not wanted as the file's dictionaries.
-
-        Raises:
-            SchemaMismatchError: A value has no place in its column.
+        Of a partial block such nulls appear even in columns that are not nullable in the table. ``plain`` as for
+        `BaseFileReader`, but None gives plain strings.
         """
         block = self.block
         if block.is_partial:
@@ -103,14 +82,7 @@ class BlockContent:
             return count(content, block.content_size)
 
     def deletes(self, ordering: Sequence[pa.Field] = ()) -> Deletes:
-        """Return the deletes of a delete block.
-
-        Args:
-            ordering: The table's ordering fields, as it has them now; none where deletes ask for no order.
-
-        Raises:
-            SchemaMismatchError: An ordering value has no place in its field's type.
-        """
+        """Return a delete block's deletes with the values of ``ordering``, the fields as the table has them now."""
         block = self.block
         written = [field.type for field in ordering]
         if ordering and block.schema is not None:
@@ -155,12 +127,7 @@ class BlockContent:
 
 @contextmanager
 def repairable(storage: Storage, path: str) -> Iterator[None]:
-    """Have errors about a damaged log file end with the call that gives up what cannot be read of the file.
-
-    Args:
-        storage: Rooted at the table.
-        path: The log file.
-    """
+    """Let errors about a damaged log file end with the call that gives up the rows that cannot be read."""
     try:
         yield
     except CorruptFileError as error:
@@ -171,7 +138,7 @@ def repairable(storage: Storage, path: str) -> Iterator[None]:
 
 @contextmanager
 def _parsing(block: LogBlock) -> Iterator[None]:
-    """Turn whatever a parser makes of damaged bytes, which is every error that Python knows, into one of ours."""
+    """Turn any error that a parser raises on damaged bytes into an error of pyhudi."""
     try:
         yield
     except (PyHudiError, MemoryError, OSError):

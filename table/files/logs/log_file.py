@@ -36,20 +36,11 @@ def read_blocks(
     *,
     passes_over_damage: bool = False,
 ) -> Iterator[LogBlock]:
-    """Yield the blocks of a log file in their order, without their contents; each corrupt stretch as one block.
+    """Yield the blocks of a log file in their order, without contents; each corrupt stretch as one block.
 
-    `read_log` reads the log files of file slices, and raises where they are damaged.
-
-    Args:
-        storage: Rooted at the table.
-        path: The file, relative to the table's root.
-        check_size: Called with the file's size in bytes before the first block is read.
-        passes_over_damage: Whether a block that is whole and says of itself what cannot be counts as corrupt too.
-
-    Raises:
-        CorruptFileError: A block is whole and says of itself what cannot be.
-        UnsupportedTableError: A block is of a kind that only newer releases know.
-        StorageError: The file cannot be read, or is gone.
+    `read_log` reads the log files of file slices, and raises where they are damaged. With ``passes_over_damage`` a
+    whole block whose headers are invalid counts as corrupt, too, instead of raising. ``check_size`` gets the file's
+    size first.
     """
     with storage_errors("read", path), open_log(storage, path) as source:
         blocks = _Blocks(source, path, _AHEAD_REMOTE if storage.remote else _AHEAD, passes_over_damage)
@@ -58,11 +49,7 @@ def read_blocks(
 
 
 def open_log(storage: Storage, path: str) -> Any:
-    """Return a log file as a seekable pyarrow ``NativeFile``.
-
-    Raises:
-        StorageError: It cannot be opened, or is gone.
-    """
+    """Return a log file as a seekable pyarrow ``NativeFile``."""
     try:
         return storage.open_input(path)
     except FileNotFoundError as error:
@@ -73,8 +60,6 @@ def open_log(storage: Storage, path: str) -> Any:
 
 
 class _Blocks:
-    """Walks through one open log file."""
-
     def __init__(self, source: Any, path: str, ahead: int, passes_over_damage: bool) -> None:
         self._passes_over_damage = passes_over_damage
         self._source = source
@@ -125,7 +110,7 @@ class _Blocks:
         return self.size
 
     def _read(self, at: int, length: int) -> bytes:
-        """Return bytes from a place on, fewer where the file ends; what lies behind them is kept for the next call."""
+        """Return bytes from a place on, fewer where the file ends; bytes read ahead are kept for the next call."""
         start = at - self._window_at
         if start < 0 or start + length > len(self._window):
             self._source.seek(at)
@@ -142,17 +127,12 @@ class LogFileWriter:
     """Writes rows and deletes as the blocks of one log file; a block is written when it is full.
 
     Attributes:
-        stream: Where the bytes go.
-        instant_time: Requested time of the instant that writes.
         schema: The schema in which rows are given, as `file_schema` returned it.
         avro_schema: The Avro schema of the rows with meta columns, JSON.
-        data_format: `BlockType.PARQUET` or `BlockType.AVRO`.
         block_bytes: Arrow bytes of rows after which a block is closed.
-        output: As for `BaseFileWriter`.
         partial: Whether the rows leave the columns that ``schema`` lacks as they are.
-        replaces: Of log compaction: the instants whose blocks these stand for.
-        size: Bytes written; rows that wait for their block are none yet.
-        blocks: How many were written.
+        replaces: Of log compaction: the instants whose blocks the written blocks replace.
+        size: Bytes written, without rows that wait for their block.
     """
 
     stream: Any
@@ -170,7 +150,6 @@ class LogFileWriter:
     _content: _ParquetContent | _AvroContent | None = field(default=None, init=False)
 
     def add_rows(self, batch: pa.RecordBatch) -> None:
-        """Add rows, given exactly in the schema."""
         if batch.num_rows == 0:
             return
         if self._content is None:
@@ -182,10 +161,7 @@ class LogFileWriter:
     def add_deletes(self, deletes: Deletes) -> None:
         """Add deletes behind the rows that were added so far, in blocks of their own.
 
-        Those that ask for an order and those that do not are parted: other readers take no block that has both.
-
-        Raises:
-            UnsupportedTypeError: An ordering value has no place in a delete block.
+        Deletes with an order and deletes without it get separate blocks: other readers take no block that has both.
         """
         self._end_rows()
         for chosen in (pc.invert(deletes.default), deletes.default):
@@ -194,11 +170,11 @@ class LogFileWriter:
                 self._write(BlockHead(BlockType.DELETE, self._headers), [delete_block.encode(some)])
 
     def close(self) -> None:
-        """Write what waits; the stream is left open."""
+        """Write the rows that wait; the stream stays open."""
         self._end_rows()
 
     def abandon(self) -> None:
-        """Give up rows that wait in a file that nobody wants."""
+        """Drop rows that wait in a file that the write gives up."""
         if self._content is not None:
             self._content.abandon()
         self._content = None
@@ -258,7 +234,7 @@ class _ParquetContent:
 
 
 class _Pieces:
-    """Keeps what is written to it as it comes: a buffer that grows would be there twice while it does."""
+    """Keeps what is written to it as it comes: a buffer that grows would be in memory twice while it does."""
 
     closed = False
 

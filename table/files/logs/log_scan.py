@@ -1,7 +1,7 @@
 """Which blocks of a slice's log files count, and in which order.
 
-Source: ``BaseHoodieLogRecordReader``: instants count in the order in which they are first seen; a command takes back
-what was read of its target so far; a block of log compaction stands where the newest of those stood that it replaces.
+Source: ``BaseHoodieLogRecordReader``. Instants count in the order in which they are first seen. A command takes back
+what was read of its target so far. A block of log compaction takes the place of the newest block that it replaces.
 """
 
 from __future__ import annotations
@@ -13,15 +13,7 @@ from .log_blocks import BlockType, LogBlock
 
 
 def effective_blocks(blocks_by_file: Iterable[Iterable[LogBlock]], upto: Callable[[str], bool]) -> tuple[LogBlock, ...]:
-    """Return the blocks of rows and deletes that count, those that win a tie last.
-
-    Args:
-        blocks_by_file: The blocks of each log file, the files in their order.
-        upto: Says of an instant whether its rows may be seen.
-
-    Raises:
-        UnsupportedTableError: A command is none that pyhudi knows.
-    """
+    """Return the data and delete blocks that count, winners of ties last; ``upto`` says which instants may be seen."""
     instants: dict[str, list[LogBlock]] = {}
     for blocks in blocks_by_file:
         for block in blocks:
@@ -52,6 +44,6 @@ def _in_place(instants: dict[str, list[LogBlock]]) -> list[str]:
         replaced = instants[time][0].compacted_times
         final |= dict.fromkeys(replaced, final.get(time, time))
         if not replaced:
-            # The newest of those that were replaced gives the place, and is met first on this way back.
+            # The newest replaced instant gives the place, and the reversed order comes to it first.
             ordered.setdefault(final.get(time, time))
     return [*reversed(ordered)]

@@ -1,4 +1,4 @@
-"""The blocks of a file slice's log file, held against what the completed instant states about the file."""
+"""Reads a file slice's log file and checks it against what the completed instant states about the file."""
 
 from __future__ import annotations
 
@@ -14,19 +14,10 @@ from .log_file import read_blocks
 
 
 def read_log(storage: Storage, log: LogFile) -> Iterator[LogBlock]:
-    """Yield the blocks of a log file in their order, without their contents, and raise where rows of it are lost.
+    """Yield the blocks of a log file in their order, without contents, and raise where rows of it are lost.
 
-    A file about which no instant on the timeline states anything is read as `read_blocks` reads it: readers pass over
-    torn blocks. Of a file that a repair reads, the blocks that the repair found readable are read and no others.
-
-    Args:
-        storage: Rooted at the table.
-        log: The file, as a `FileView` shows it.
-
-    Raises:
-        CorruptFileError: The file is damaged, or a block is whole and says of itself what cannot be.
-        UnsupportedTableError: A block is of a kind that only newer releases know.
-        StorageError: The file cannot be read, or is gone.
+    Torn blocks of a file about which no instant states anything are skipped, as readers do. Of a file that a repair
+    reads, only the blocks that the repair found readable are read.
     """
     with repairable(storage, log.path):
         if log.readable is not None:
@@ -40,8 +31,6 @@ def read_log(storage: Storage, log: LogFile) -> Iterator[LogBlock]:
 
 @dataclass(frozen=True, slots=True)
 class _WholeLog:
-    """One log file and what its completed instant states about it."""
-
     storage: Storage
     log: LogFile
     stated: StatedLog
