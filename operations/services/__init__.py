@@ -1,1 +1,1 @@
-"""What keeps a table small and what takes things back: clean, archive, rollback, savepoint, restore."""
+"""Services that keep a table small (clean, archive, compaction) and that undo writes (rollback, savepoint, restore)."""

@@ -1,4 +1,4 @@
-"""Which instants may leave the timeline: a prefix of what is complete, behind everything that somebody still needs.
+"""Which instants may leave the timeline: a prefix of the completed instants that no reader or service still needs.
 
 Rules as in ``TimelineArchiverV2`` and ``ArchivalUtils``.
 """
@@ -16,9 +16,9 @@ from ...timeline.timeline import Timeline
 from ..transaction.concurrency import ARCHIVING, Meeting, Verdict, judge, kind_of, known_of
 from .settings import ArchiveSettings
 
-# They go along with the writes around them; of all others Apache Hudi archives none.
+# Archived together with the writes around them; Apache Hudi archives no other action beside writes.
 _ALONG = frozenset({"clean", "rollback"})
-# Beyond what the clean retains.
+# Writes that stay beyond those that the clean retains.
 _MORE_THAN_RETAINED = 2
 
 
@@ -27,11 +27,8 @@ def candidates(
 ) -> tuple[Instant, ...]:
     """Return the instants that may be archived, in order of requested time.
 
-    Args:
-        timeline: As of a moment ago.
-        settings: How many commits stay.
-        retained: From which instant on cleaning keeps what readers may ask for; "" where nothing says so.
-        held: Instants that the archive holds already, as somebody died before they left the timeline.
+    `retained` is the instant from which on cleaning keeps what readers may ask for, "" for no limit. `held` are
+    instants that the archive holds already, because an archiving process died before it took them off the timeline.
     """
     writes = timeline.writes
     keep = max(settings.min_commits, 1)
@@ -40,7 +37,7 @@ def candidates(
     most = settings.max_commits + keep - max(settings.min_commits, 1)
     last = writes[len(writes) - keep - 1].requested_time if len(writes) > max(most, keep) else ""
     last = max([last, *(one.requested_time for one in held if one.is_write)])
-    # The newest stays in any case: it tells the table's columns.
+    # The newest write always stays: it names the table's columns.
     wanted = {one for one in writes[:-1] if one.requested_time <= last}
     if settings.delta_commits is not None:
         since = _needed_by_compaction(timeline, settings.delta_commits)
@@ -49,9 +46,9 @@ def candidates(
 
 
 def _needed_by_compaction(timeline: Timeline, delta_commits: int) -> str:
-    """Return from which requested time on instants stay for whoever counts when a compaction is due, "" for none.
+    """Return the requested time from which on instants stay so that a compaction's trigger can count them, "" for none.
 
-    It is due after so many delta commits since the last compaction, and without that one after so many at all.
+    A compaction is due after `delta_commits` delta commits since the last compaction, or in all where there is none.
     """
     found = since_compaction(timeline)
     if not any(one.action == "deltacommit" for one in timeline.completed):
@@ -62,19 +59,14 @@ def _needed_by_compaction(timeline: Timeline, delta_commits: int) -> str:
 
 
 def cut(timeline: Timeline, wanted: Iterable[Instant]) -> tuple[Instant, ...]:
-    """Return those of some instants that are on a timeline and older than everything on it that has to stay.
-
-    Args:
-        timeline: As of a moment ago.
-        wanted: Completed instants.
-    """
+    """Return the instants that are on the timeline and older than every instant that has to stay on it."""
     if any(_verdict(one) is Verdict.WAIT for one in timeline.pending):
         return ()
     wanted = {*wanted}.intersection(one for one in timeline.completed if one.completion_time is not None)
     obstacles = [one.requested_time for one in timeline.instants if _stays(one, wanted)]
     waiting = [one.requested_time for one in timeline.pending if one.is_write and _verdict(one) is Verdict.GIVE_WAY]
     if waiting:
-        # As Apache Hudi, which wants a commit before the first that is pending.
+        # As Apache Hudi, which wants a commit before the first pending write.
         before = [one.requested_time for one in timeline.writes if one.requested_time < min(waiting)]
         obstacles += before[-1:]
     end = min(obstacles, default=None)
@@ -84,9 +76,9 @@ def cut(timeline: Timeline, wanted: Iterable[Instant]) -> tuple[Instant, ...]:
 
 
 def before_replaced_files(timeline: Timeline, wanted: tuple[Instant, ...]) -> tuple[Instant, ...]:
-    """Return the instants before the first that replaced file groups of which files are still there.
+    """Return the instants before the first whose replaced file groups still have files.
 
-    Readers would take them for live again once nothing says that they were replaced.
+    Readers would take these files for live if the timeline no longer had the replacing instant.
     """
     for one in wanted:
         if not one.replaces:
@@ -107,13 +99,15 @@ def _stays(instant: Instant, wanted: set[Instant]) -> bool:
 
 
 def _verdict(instant: Instant) -> Verdict:
-    """Return what archiving does beside another instant; one that it does not know stays, with all that is younger."""
+    """Return what archiving does beside another instant.
+
+    An instant of an unknown kind stays, with all younger instants.
+    """
     kind = kind_of(instant.action)
     return Verdict.GIVE_WAY if kind is None else judge(Meeting(ARCHIVING, kind, known_of(instant)))
 
 
 def _along(timeline: Timeline, writes: Iterable[Instant]) -> set[Instant]:
-    """Return the cleans and rollbacks that are older than the last of some writes."""
     last = max((one.requested_time for one in writes), default="")
     return {one for one in timeline.completed if one.action in _ALONG and one.requested_time < last}
 

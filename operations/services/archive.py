@@ -1,7 +1,7 @@
 """Instants moved from the timeline into its archive, so that writes and reads cost what a young table's cost.
 
-Nobody is kept out meanwhile, and nothing is decided: each step may be taken by several processes at once, and again by
-another where one died. Decision 26 says why the steps come in this order.
+Archiving locks no process out and decides nothing: several processes may take each step at once, and a process may
+repeat the steps of a process that died. Decision 26 says why the steps come in this order.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ logger = logging.getLogger("pyhudi")
 
 _ACTION = "archive"
 
-# Bodies that are read at once where a store waits for a network, and files that are deleted at once where it does not.
+# Bodies read at once from a remote store, and files deleted at once from a local store.
 _AT_ONCE = 64
 
 
@@ -47,24 +47,11 @@ def archive(
     *,
     metadata_enable: bool | None = None,
 ) -> ServiceResult:
-    """Move the oldest completed instants into the archive, where there are more than are to stay.
+    """Move the oldest completed instants into the archive, where there are more than `settings` keeps.
 
-    Args:
-        storage: Rooted at the table.
-        settings: How many stay.
-        cleaning: What cleans keep: the commits that readers may ask for then stay, and two more; None where that does
-            not matter.
-        metadata_enable: What the user says of a metadata table, which pyhudi does not maintain.
-
-    Returns:
-        How many instants left the timeline, and how many orphaned data files went before them.
-
-    Raises:
-        UnsupportedTableError: The table is of a kind that pyhudi cannot write, its metadata table is costly, or a newer
-            release of pyhudi writes it.
-        CorruptInstantError: An instant, or the archive, cannot be read.
-        ConcurrentWriteError: Others changed the archive first, again and again.
-        StorageError: The store failed; whoever archives next goes on.
+    `cleaning` says what cleans keep: the commits that readers may ask for then stay, and two more. A call that fails
+    with `StorageError` leaves its steps to the next. Raises `UnsupportedTableError`, `CorruptInstantError`, and
+    `ConcurrentWriteError` where other processes keep changing the archive first.
     """
     began = time.monotonic()
     table = open_table(storage)
@@ -87,7 +74,7 @@ def archive(
 
 
 def _retained(timeline: Timeline, zone: str, cleaning: CleanSettings | None) -> str:
-    """Return from which instant on cleaning keeps what readers may ask for, "" where nothing says so."""
+    """Return the instant from which on cleaning keeps what readers may ask for, "" for no limit."""
     if cleaning is None:
         return ""
     found = earliest_to_retain(timeline, cleaning, int(time.time() * 1000), zone)
@@ -95,7 +82,7 @@ def _retained(timeline: Timeline, zone: str, cleaning: CleanSettings | None) -> 
 
 
 def _held(table: Table, timeline: Timeline, until: Sequence[str]) -> set[Instant]:
-    """Return the instants on the timeline that the archive holds, as somebody died before he took them off it."""
+    """Return instants in both timeline and archive: their archiving process died before it took them off."""
     there = {one for one in timeline.completed if until and one.requested_time <= until[-1]}
     if not there:
         return set()
@@ -105,20 +92,14 @@ def _held(table: Table, timeline: Timeline, until: Sequence[str]) -> set[Instant
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """One round of archiving, after it was announced.
-
-    Attributes:
-        table: The table.
-        settings: How many instants stay.
-        timeline: As of after the announcement.
-    """
+    """One round of archiving, after it was announced; `timeline` is as of after the announcement."""
 
     table: Table
     settings: ArchiveSettings
     timeline: Timeline
 
     def carry_out(self, wanted: Iterable[Instant]) -> ServiceResult:
-        """Archive those of the instants that nothing is in the way of by now."""
+        """Archive the instants that still may be archived."""
         gone = cut(self.timeline, wanted)
         if not gone:
             return ServiceResult(self.table.path, _ACTION)
@@ -126,7 +107,6 @@ class _Round:
         return exclusive(self.table, partial(self._move, gone, noted), removes_files=True)
 
     def _move(self, gone: Sequence[Instant], noted: NotedIds) -> ServiceResult:
-        """Move instants into the archive."""
         first = _first_write({*self.timeline.instants} - {*gone})
         orphans = self._delete_orphans(first)
         self._put(gone)
@@ -144,10 +124,11 @@ class _Round:
         )
 
     def _delete_orphans(self, until: str) -> list[FileInfo]:
-        """Delete the base and log files of instants that are on no timeline, between its first write and a time.
+        """Delete data files of instants that are on no timeline, from the timeline's first write up to a time.
 
-        They are those of writes that never completed. Readers take what is older than the first write for archived, and
-        what is absent among younger ones for uncommitted: here the first write is about to be a later one.
+        Such files belong to writes that never completed. Readers take a file older than the first write for archived,
+        and a younger file without an instant for uncommitted; archiving is about to move the first write past these
+        files.
         """
         storage, first = self.table.storage, _first_write(self.timeline.instants) or until
         found: dict[str, list[FileInfo]] = {}
@@ -156,8 +137,8 @@ class _Round:
                 name = parse_data_name(split(info.path)[1])
                 if name is not None and first <= name.instant_time < until:
                     found.setdefault(name.instant_time, []).append(info)
-        # Asked after the files: a write is on the timeline before its first file is there, and one that has left the
-        # timeline meanwhile came into the archive before.
+        # Read the timeline after the files: a write is on the timeline before its first file exists, and a write that
+        # has left the timeline meanwhile came into the archive before.
         now = self.timeline.reload()
         known = {one.requested_time for one in (*self.timeline.instants, *now.instants)}
         if not found.keys() <= known:
@@ -167,7 +148,6 @@ class _Round:
         return orphans
 
     def _put(self, gone: Sequence[Instant]) -> None:
-        """Add the instants to the archive, those that it does not hold yet."""
         known = {*self.table.archive.instants(*_span(gone))}
         waiting: list[Row] = []
         size = 0
@@ -180,7 +160,7 @@ class _Round:
         if waiting:
             append(self.table.archive, waiting)
         else:
-            # Whoever put them there died before the archive was said to consist of them.
+            # The process that put them there died before the archive's manifest named them.
             settle(self.table.archive)
 
     def _rows(self, instants: Sequence[Instant]) -> Iterator[Row]:
@@ -190,14 +170,16 @@ class _Round:
             yield from filter(None, for_each(self.table.storage, lambda one: self._row(one, files), some))
 
     def _row(self, instant: Instant, files: Mapping[str, Mapping[State, tuple[str, ...]]]) -> Row | None:
-        """Return what the archive is to keep of an instant; None where somebody else has taken it off meanwhile."""
+        """Return what the archive keeps of an instant; None where another process has removed the instant meanwhile."""
         requested = files.get(instant.identity, {}).get(State.REQUESTED, ())
         plan = _read(self.table.storage, requested[0]) if requested else None
         body = _read(self.table.storage, self.timeline.files.path(instant))
         return None if body is None else Row(instant, body, plan or None)
 
     def _take_off(self, gone: Sequence[Instant]) -> int:
-        """Delete the files of those instants that the archive holds, however it came to, and return their number."""
+        """Delete the files of the instants that the archive holds, whichever process put them there; return their
+        number.
+        """
         held = {*self.table.archive.instants(*_span(gone))}.intersection(gone)
         files = self.timeline.files.paths()
         marked = frozenset(marked_instants(self.table.storage))
@@ -205,10 +187,10 @@ class _Round:
             if one.requested_time in marked:
                 Markers(self.table.storage, one.requested_time).delete()
         ordered = [pair for one in gone if one in held for pair in files.get(one.identity, {}).items()]
-        # Without its completed file an instant is pending to whoever looks; so that one goes last.
+        # Without its completed file an instant looks pending, so delete that file last.
         self.table.storage.delete(*(path for state, paths in ordered if state != State.COMPLETED for path in paths))
         completed = [path for state, paths in ordered if state == State.COMPLETED for path in paths]
-        # Ascending: whoever meets an older one while a younger is gone takes the younger for uncommitted. A disk
+        # Ascending: a reader that sees an older instant but misses a younger takes the younger for uncommitted. A disk
         # deletes in the order of a call, a store of objects need not.
         step = 1 if self.table.storage.remote else _AT_ONCE
         for start in range(0, len(completed), step):

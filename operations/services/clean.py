@@ -1,7 +1,7 @@
-"""A clean: file slices that no reader and no writer needs any more are deleted, and an instant says which.
+"""A clean: deletes file slices that no reader and no writer needs any more; its instant names them.
 
-What is deleted is decided before (`clean_plan`), put on the timeline as the table's next decision, and then carried
-out by whoever comes: a pending clean of anybody is finished before a new one is planned.
+`clean_plan` decides what is deleted, the plan becomes the table's next decision, and any process may then carry it out:
+a clean first finishes pending cleans, of pyhudi or another engine, and then plans its own.
 """
 
 from __future__ import annotations
@@ -36,17 +36,14 @@ logger = logging.getLogger("pyhudi")
 
 _ACTION = "clean"
 _ROUNDS = 20
-# One request of a store of objects takes so many.
+# As many keys as one delete request of a store of objects takes.
 _MOST_FILES_OF_A_UNIT = 1000
 
 
 class Cleaner(TableService[CleanPlan]):
-    """The clean as a table service."""
-
     action = _ACTION
 
     def requested(self, plan: CleanPlan) -> CleanerPlan:
-        """Return the plan as Apache Hudi writes it."""
         from ...timeline.metadata.models import ActionInstant, CleanerPlan, CleanFileInfo  # noqa: PLC0415 (see timeline/instant_files.py)
 
         named = None
@@ -70,17 +67,15 @@ class Cleaner(TableService[CleanPlan]):
         )
 
     def carry_out(self, instant: Instant, plan: CleanPlan) -> None:
-        """Delete what a plan names, whoever requested it, and complete its instant.
+        """Delete what a plan names and complete its instant.
 
-        Raises:
-            ConcurrentWriteError: Other processes decided first all the time.
-            StorageError: The store failed; the instant stays pending, and the next clean finishes it.
+        Where the store fails, the instant stays pending and the next clean finishes it.
         """
         began = time.monotonic()
         if not self.start(instant):
             return
-        # The files of one partition together, as far as they are few. They must not come back from a power cut: those
-        # of a replaced file group would be rows of the table again once its replacecommit is archived.
+        # Delete a partition's files together, as far as they are few. Deletions must survive a power cut: files of a
+        # replaced file group would be rows of the table again once its replacecommit is archived.
         most = _MOST_FILES_OF_A_UNIT
         units = [paths[at : at + most] for paths in plan.files.values() for at in range(0, len(paths), most)]
         for_each(self.table.storage, lambda paths: self.table.storage.delete(*paths), units)
@@ -88,7 +83,6 @@ class Cleaner(TableService[CleanPlan]):
         self.complete(instant, lambda _: self._outcome(plan, at, time.monotonic() - began))
 
     def _outcome(self, plan: CleanPlan, at: str, seconds: float) -> Outcome:
-        """Return what the clean did, as Apache Hudi writes it."""
         from ...timeline.metadata.models import CleanMetadata, CleanPartition  # noqa: PLC0415
 
         partitions = {
@@ -123,24 +117,12 @@ def clean(
     dry_run: bool = False,
     inline: bool = False,
 ) -> ServiceResult:
-    """Delete the file slices that the settings do not keep, having finished whatever clean is pending.
+    """Delete the file slices that the settings do not keep, after finishing pending cleans.
 
-    Args:
-        storage: Rooted at the table.
-        settings: What is kept.
-        metadata_enable: ``hoodie.metadata.enable``; False where a metadata table may go that is costly to rebuild.
-        dry_run: Whether to say only what would be deleted.
-        inline: Whether it follows a write, and so waits for `CleanSettings.after_commits`.
-
-    Returns:
-        How many files went, and their size; the instant is empty where none did.
-
-    Raises:
-        ConcurrentWriteError: A rollback or restore is pending, or others decided first all the time.
-        CorruptInstantError: A pending clean has a plan that nobody can carry out, or names what must stay.
-        UnsupportedTableError: The table is of a kind that pyhudi does not do, or the metadata table holds an index that
-            the user has not given up.
-        StorageError: The store failed; whoever cleans next goes on with it.
+    `metadata_enable` False allows dropping a metadata table that is costly to rebuild. `inline` marks a clean after a
+    write, which waits for `CleanSettings.after_commits`. The result has no instant where no file was deleted. Raises
+    `ConcurrentWriteError`, `UnsupportedTableError`, and `CorruptInstantError` for a pending clean whose plan names what
+    must stay or that no process can carry out.
     """
     began = time.monotonic()
     table = open_table(storage)
@@ -163,8 +145,6 @@ def clean(
 
 @dataclass(slots=True)
 class _Tally:
-    """What the cleans of one call have done."""
-
     instant: str = ""
     files: int = 0
     bytes: int = 0
@@ -184,8 +164,6 @@ class _Tally:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """One call of `clean`."""
-
     table: Table
     settings: CleanSettings
     metadata_enable: bool | None
@@ -193,7 +171,7 @@ class _Run:
     tally: _Tally = field(default_factory=_Tally)
 
     def foretold(self) -> _Tally:
-        """Return what a clean would delete, by the pending plans and by one of its own; nothing is written."""
+        """Return what a clean would delete, by the pending plans and by a plan of its own, without writing anything."""
         timeline = self.table.timeline()
         _refuse_pending(timeline)
         saved = read_savepoints(timeline)
@@ -206,7 +184,7 @@ class _Run:
         return _Tally("", len(named) + len(own), sum(plan.bytes for plan in waiting) + sizes)
 
     def advance(self) -> bool:
-        """Finish the cleans that are pending, or make one; return whether nothing is left to be done."""
+        """Finish the pending cleans, or make one; return whether the call is done."""
         timeline = self.table.timeline()
         _refuse_pending(timeline)
         waiting = _pending_cleans(timeline)
@@ -243,32 +221,29 @@ class _Run:
 
 
 def _refuse_pending(timeline: Timeline) -> None:
-    """Refuse to clean beside what may need the slices that a clean takes.
-
-    Raises:
-        ConcurrentWriteError: A rollback or restore is pending.
-    """
+    """Raise `ConcurrentWriteError` beside a rollback or restore that may need the slices that a clean deletes."""
     for one in timeline.pending:
         kind = kind_of(one.action)
         if kind is not None and judge(Meeting(CLEAN, kind)) is Verdict.REFUSE:
             raise ConcurrentWriteError(
                 f"The {one.action} {one.requested_time} is pending on the table {timeline.storage.path}, and may "
                 "bring back file slices that a clean would delete.",
-                "Clean again when it is complete: the next write finishes a rollback, and whoever began it a restore.",
+                "Clean again when it is complete: the next write finishes a rollback, and HudiTable.restore to the "
+                "same instant finishes a restore.",
             )
 
 
 def _pending_cleans(timeline: Timeline) -> list[Instant]:
-    """Return the cleans that are finished before another one is planned."""
+    """Return the cleans to finish before a new plan."""
     kinds = ((one, kind_of(one.action)) for one in timeline.pending)
     return [one for one, kind in kinds if kind is not None and judge(Meeting(CLEAN, kind)) is Verdict.FINISH]
 
 
 def _holds(seen: Survey, now: Timeline) -> bool:
-    """Return whether a plan made from a survey is right still.
+    """Return whether a plan made from a survey still holds.
 
-    New writes do no harm: what they replace is not in the plan, and what they merge is newer than anything in it. A
-    write that had completed before the earliest retained instant without being seen would be passed over for ever.
+    New writes do no harm: the plan does not contain what they replace, and what they merge is newer than anything in
+    it. But no later clean would look at a write that completed unseen before the earliest retained instant.
     """
     seen_before = {(one.identity, one.state) for one in seen.timeline.instants}
     fresh = [one for one in now.instants if (one.identity, one.state) not in seen_before]
@@ -283,7 +258,7 @@ def _holds(seen: Survey, now: Timeline) -> bool:
 
 
 def _take_note(survey: Survey, progress: CleanProgress | None) -> None:
-    """Remember that nothing was to be cleaned, if that says more than what is known."""
+    """Note that nothing was to be cleaned, if that says more than what is known."""
     settings = survey.settings
     if survey.earliest is None and settings.policy != KEEP_LATEST_FILE_VERSIONS:
         return
@@ -295,7 +270,7 @@ def _take_note(survey: Survey, progress: CleanProgress | None) -> None:
         savepoints=tuple(sorted(survey.savepoints)),
     )
     known = None if progress is None else (progress.earliest, progress.savepoints)
-    # Who counts writes since the last clean counts from here.
+    # Writes since the last clean are counted from this note.
     if known != (found.earliest, found.savepoints) or settings.after_commits > 1:
         write_note(survey.timeline.storage, found)
 

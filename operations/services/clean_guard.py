@@ -1,7 +1,7 @@
-"""Plans of cleans that are found pending, whoever made them: what of them may be carried out on the table as it is.
+"""Pending plans of cleans, checked against the table as it is now before any process carries them out.
 
-A plan is a list of paths that anybody may have written, and it may be old: what it names may have become the newest
-slice of its file group again by a rollback, or a savepoint may have come to keep it.
+Any engine may have written such a plan, and it may be old: a rollback may have made what it names the newest slice of
+its file group again, or a savepoint may have come to keep it.
 """
 
 from __future__ import annotations
@@ -32,26 +32,14 @@ _S3 = frozenset({"s3", "s3a", "s3n"})
 
 @dataclass(frozen=True, slots=True)
 class PendingClean:
-    """A clean that is found pending.
-
-    Attributes:
-        timeline: As it is.
-        instant: The clean.
-    """
-
     timeline: Timeline
     instant: Instant
 
     def plan(self, savepoints: Mapping[str, frozenset[str]]) -> CleanPlan | None:
-        """Return what the clean deletes; None where it is pending no more.
+        """Return what the clean deletes; None where it is no longer pending.
 
-        Args:
-            savepoints: The names of the files that each completed savepoint keeps, by its time.
-
-        Raises:
-            CorruptInstantError: The plan says nothing, cannot be parsed, or names what no clean of this table may
-                delete.
-            StorageError: A folder that it names leads through a link, or the store failed.
+        `savepoints` has the file names that each completed savepoint keeps, by its time. Raises `CorruptInstantError`
+        for an empty or unreadable plan and for files that no clean of this table may delete.
         """
         from ...timeline.metadata.models import CleanerPlan  # noqa: PLC0415 (see timeline/instant_files.py)
 
@@ -59,7 +47,7 @@ class PendingClean:
         if not isinstance(found, CleanerPlan):
             if all(one.identity != self.instant.identity for one in self.timeline.reload().pending):
                 return None
-            raise self._refused("has an empty plan or none, so that nobody can carry it out")
+            raise self._refused("has an empty plan or none, so that no process can carry it out")
         named: dict[str, list[str]] = {}
         for partition, path in self._named(found):
             named.setdefault(partition, []).append(path)
@@ -78,18 +66,14 @@ class PendingClean:
             earliest=None if retained is None else (retained.timestamp, retained.action, retained.state),
             last_completed=found.last_completed_commit_timestamp,
             files=files,
-            # A savepoint that is named here and gone later has the next clean look at everything.
+            # If a savepoint named here is deleted later, the next clean looks at all partitions.
             savepoints=tuple(sorted({*savepoint_times(found.extra_metadata), *keeping})),
             bytes=sum(sizes.get(one, 0) for paths in files.values() for one in paths),
             spared={partition: tuple(paths) for partition, paths in spared.items() if paths},
         )
 
     def _named(self, plan: CleanerPlan) -> Iterator[tuple[str, str]]:
-        """Yield partition path and path of each file that a plan names.
-
-        Raises:
-            CorruptInstantError: One is no data file in that partition of this table.
-        """
+        """Yield partition path and path of each file that a plan names."""
         for partition, names in (plan.files_to_be_deleted_per_partition or {}).items():
             for name in names:
                 yield partition, self._checked(partition, join(partition, split(name)[1]), name)
@@ -106,17 +90,15 @@ class PendingClean:
         return path
 
     def _sizes(self, named: Mapping[str, list[str]]) -> dict[str, int]:
-        """Return the sizes of the files in the partitions that a plan names.
-
-        Raises:
-            CorruptInstantError: The plan names the newest slice of a file group that is part of the table.
+        """Return the sizes of the files in the partitions that a plan names; refuse a plan with files of a newest
+        slice.
         """
         listings = dict(
             zip(named, map(tuple, for_each(self.timeline.storage, self.timeline.storage.list, named)), strict=True)
         )
         view = FileView(self.timeline, read_replaced(self.timeline), listings)
         for partition, paths in named.items():
-            # By instant, not by path: what a write left beside its files, the change data, is kept with them.
+            # Compare by instant, not by path: change data, which a write puts beside its files, is kept with them.
             newest = {
                 (file.file_id, file.instant_time)
                 for group in view.groups(partition).values()
@@ -132,13 +114,13 @@ class PendingClean:
         return CorruptInstantError(
             f"The pending clean {self.instant.requested_time} of the table {self.timeline.storage.path} {what}. "
             "Nothing was deleted.",
-            "Find out who made the plan; if nobody is at work on it, remove the files "
+            "Find out which process made the plan; if none is at work on it, remove the files "
             f"{self.instant.requested_time}.clean.* from the timeline folder, and clean again.",
         )
 
 
 def path_inside(storage: Storage, uri: str) -> str | None:
-    """Return the path below the table's root that a URI means, however its scheme is spelt; None for one outside."""
+    """Return the path below the table's root that a URI means, in any spelling of its scheme; None outside the root."""
     root, path = _spelt(storage.uri("")).rstrip("/"), _spelt(uri)
     return path[len(root) + 1 :] if path.startswith(f"{root}/") else None
 

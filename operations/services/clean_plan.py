@@ -1,7 +1,7 @@
-"""Which file slices a clean takes, decided from values alone.
+"""Which file slices a clean deletes, decided from values alone.
 
-The policies are those of Apache Hudi's ``CleanPlanner`` and ``CleanerUtils``. Beyond them, a slice that a pending write
-may have read stays under every policy, and so does a file group that a pending clustering is going to read.
+The policies are those of Apache Hudi's ``CleanPlanner`` and ``CleanerUtils``. Beyond them, every policy keeps a slice
+that a pending write may have read, and a file group that a pending clustering is going to read.
 """
 
 from __future__ import annotations
@@ -35,18 +35,14 @@ _HOUR_MS = 3_600_000
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What a clean is planned from.
+    """What a clean is planned from; `timeline` was read before the files were listed.
 
     Attributes:
-        timeline: As it was before the files were listed.
         earliest: The first instant whose readers keep all that they see; None under KEEP_LATEST_FILE_VERSIONS.
-        listings: The files of the partitions to be cleaned, by path.
-        view: Of these files.
-        replaced_at: When each file group that was taken away was, as a requested time, by partition path and file id.
+        replaced_at: Requested time at which each replaced file group was replaced, by partition path and file id.
         savepoints: The names of the files that each completed savepoint keeps, by its time.
         held: The file groups that pending clusterings are going to read.
-        compacting: The slices that pending compactions are going to merge: the base time of each, by file group.
-        settings: What is kept.
+        compacting: By file group, the base time of the slice that a pending compaction is going to merge.
     """
 
     timeline: Timeline
@@ -62,16 +58,13 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class CleanPlan:
-    """The files that a clean deletes, with what its instant says of them.
+    """The files that a clean deletes, with what its instant says; `files` and `spared` are by partition path.
 
     Attributes:
-        policy: Hudi's name of the policy.
-        earliest: The instant from which everything was kept, as time, action and state; None where there is none.
-        last_completed: Requested time of the newest completed write when it was planned; "" where there was none.
-        files: Paths by partition path.
-        savepoints: The times of the savepoints that were respected.
-        bytes: The size of the files that are there.
-        spared: Files that stay after all, because a savepoint has come to keep them since; paths by partition path.
+        earliest: Time, action and state of the instant from which everything was kept; None where there is none.
+        last_completed: Requested time of the newest completed write at planning; "" for none.
+        bytes: The size of those files that still exist.
+        spared: Planned files that stay, because a savepoint has come to keep them since.
     """
 
     policy: str
@@ -84,21 +77,15 @@ class CleanPlan:
 
     @property
     def count(self) -> int:
-        """How many files it deletes."""
         return sum(map(len, self.files.values()))
 
 
 def earliest_to_retain(timeline: Timeline, settings: CleanSettings, now_ms: int, zone: str) -> Instant | None:
-    """Return the first instant of which readers keep all that they see; None where nothing is to be cleaned by that.
+    """Return the first instant whose readers keep all that they see; None where this rule cleans nothing.
 
-    It is never later than the last write before the first pending one. Apache Hudi says so of KEEP_LATEST_COMMITS
-    alone; under KEEP_LATEST_BY_HOURS a write that takes longer than these hours would lose the slice that it merges.
-
-    Args:
-        timeline: As it is.
-        settings: What is kept.
-        now_ms: Milliseconds since 1970 in UTC.
-        zone: The timeline's.
+    `now_ms` is epoch milliseconds, `zone` the timeline's. The instant is never later than the last write before the
+    first pending write. Apache Hudi has that bound for KEEP_LATEST_COMMITS alone; under KEEP_LATEST_BY_HOURS a write
+    that takes longer than these hours would lose the slice that it merges.
     """
     writes = timeline.writes
     if settings.policy == KEEP_LATEST_FILE_VERSIONS:
@@ -116,9 +103,9 @@ def earliest_to_retain(timeline: Timeline, settings: CleanSettings, now_ms: int,
 
 
 def first_pending(timeline: Timeline) -> str:
-    """Return the requested time of the first pending write or clustering, "" where there is none.
+    """Return the requested time of the first pending write or clustering, "" for none.
 
-    A compaction is none: its plan names the slices that it needs, and it may wait for its turn for long.
+    Compactions do not count: a compaction's plan names the slices that it needs, and it may wait for long.
     """
     kinds = ((one, kind_of(one.action)) for one in timeline.pending if one.is_write)
     waiting = (one for one, kind in kinds if kind is not None and judge(Meeting(CLEAN, kind)) is Verdict.GIVE_WAY)
@@ -126,7 +113,6 @@ def first_pending(timeline: Timeline) -> str:
 
 
 def plan_clean(survey: Survey) -> CleanPlan:
-    """Return which of the files of a survey a clean deletes."""
     files: dict[str, tuple[str, ...]] = {}
     size = 0
     saved = frozenset[str]().union(*survey.savepoints.values()) if gives_way(SAVEPOINT) else frozenset[str]()
@@ -160,7 +146,7 @@ def plan_clean(survey: Survey) -> CleanPlan:
 
 
 def gives_way(theirs: InstantKind) -> bool:
-    """Return whether a clean leaves alone what another instant holds."""
+    """Return whether a clean spares what another instant holds."""
     shared, known = (Shared.FILES, Known.COMPLETED) if theirs is SAVEPOINT else (Shared.FILE_GROUP, Known.PENDING)
     return judge(Meeting(CLEAN, theirs, known, frozenset({shared}))) is Verdict.GIVE_WAY
 
@@ -174,24 +160,24 @@ def _is_kept(survey: Survey, saved: frozenset[str], file_slice: FileSlice) -> bo
 
 
 def live_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
-    """Return the slices of a file group of the table that stay whatever savepoints say: the newest is among them."""
+    """Return the slices of a live file group that stay whatever savepoints keep; the newest is among them."""
     if survey.settings.policy == KEEP_LATEST_FILE_VERSIONS:
         kept, since = max(survey.settings.file_versions, 1), survey.compacting.get(group.id)
         if since is None:
             return (*group.slices[-kept:], *_read_by_pending(survey, group))
-        # What a compaction merges makes up one of the versions, as in Apache Hudi.
+        # The slices that a compaction merges count as one version, as in Apache Hudi.
         left = [file_slice for file_slice in group.slices if file_slice.base_time < since]
         return (group.newest, *left[max(len(left) - kept + 1, 0) :], *_read_by_pending(survey, group))
     if survey.earliest is None:
         return group.slices
     since = survey.earliest.requested_time
     older = [file_slice for file_slice in group.slices if file_slice.base_time < since]
-    # Whoever reads the table as of the earliest instant sees the newest of those from before it.
+    # A reader of the table as of the earliest instant sees the newest older slice.
     return (group.newest, *older[-1:], *(file_slice for file_slice in group.slices if file_slice.base_time >= since))
 
 
 def _replaced_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
-    """Return the slices of a file group that was taken away which stay."""
+    """Return the slices of a replaced file group that stay."""
     at = survey.replaced_at[group.id.partition_path, group.id.file_id]
     if survey.settings.policy == KEEP_LATEST_FILE_VERSIONS:
         pending = first_pending(survey.timeline)
@@ -201,14 +187,14 @@ def _replaced_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
 
 
 def _read_by_pending(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
-    """Return the slice that was the newest before the first pending write, which may be at work on it."""
+    """Return the newest slice before the first pending write, which that write may be merging."""
     pending = first_pending(survey.timeline)
     older = [file_slice for file_slice in group.slices if file_slice.base_time < pending]
     return tuple(older[-1:])
 
 
 def _with_change_data(expired: Iterable[FileSlice], listing: Iterable[FileInfo]) -> list[FileInfo]:
-    """Return the files of slices, the change data that their writes left beside them included."""
+    """Return the files of slices, with the change data that their writes put beside them."""
     files = {file.path: (file.file_id, file.instant_time) for file_slice in expired for file in file_slice.data_files}
     if not files:
         return []

@@ -1,7 +1,7 @@
-"""How far earlier cleans have come, and in which partitions the next one can find something.
+"""How far earlier cleans have come, and in which partitions the next clean can find something.
 
-A clean leaves its instant where it deleted something. Where it found nothing to delete there is none, and a note says
-instead how far it looked, or a table of which nothing is ever replaced would be listed as a whole after each write.
+A clean has an instant only if it deleted something. A clean that found nothing to delete notes instead how far it
+looked. Without the note, every write would list all of a table of which nothing is ever replaced.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from .clean_plan import Survey, earliest_to_retain, gives_way
 from .settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 
 NOTE = join(ROOT, "cleaned")
-# What Apache Hudi's CleanerUtils calls the savepoints that a clean respected, in extraMetadata.
+# Key of extraMetadata, in Apache Hudi's CleanerUtils, for the savepoints that a clean respected.
 SAVEPOINTS = "savepointed_timestamps"
-# A write statistic of a new file group has this text for the instant of its previous slice.
+# In the write statistic of a new file group, the text in place of the previous slice's instant.
 _NO_SLICE = "null"
 
 
 @dataclass(frozen=True, slots=True)
 class CleanProgress:
-    """What the newest clean, or look for something to clean, had seen to.
+    """How far the newest clean, or search for something to clean, got.
 
     Attributes:
-        earliest: Requested time of the instant from which it kept everything, "" where it did not go by that. Of what
-            was replaced before, nothing is left but what a savepoint keeps.
-        until: What completed later was not looked at.
-        last_completed: Requested time of the newest completed write of then.
+        earliest: Requested time of the instant from which it kept everything, "" under a policy without such an
+            instant. Of what was replaced before, only files of savepoints remain.
+        until: The completion time up to which it looked at writes.
+        last_completed: Requested time of the newest completed write at that moment.
         savepoints: The times of the savepoints that it respected.
     """
 
@@ -57,35 +57,23 @@ class CleanProgress:
 
 
 def find_progress(timeline: Timeline) -> CleanProgress | None:
-    """Return what the newest clean, or look for something to clean, had seen to; None where nothing tells.
+    """Return how far the newest clean, or search for something to clean, got; None where neither is known.
 
-    Raises:
-        CorruptInstantError: The newest clean cannot be parsed.
-        StorageError: It was archived meanwhile, or the store failed.
-        UnsupportedTableError: A newer release noted how far it looked in a format that this one does not know.
+    Raises `UnsupportedTableError` for a note in a newer format, and `StorageError` if the clean was archived meanwhile.
     """
     found = [one for one in (_of_newest_clean(timeline), _read_note(timeline.storage)) if one is not None]
     return max(found, key=lambda one: one.until, default=None)
 
 
 def write_note(storage: Storage, progress: CleanProgress) -> None:
-    """Remember that nothing was to be cleaned."""
     content = formats.numbered(asdict(progress), formats.CLEAN_NOTE)
     storage.write(NOTE, json.dumps(content).encode(), durable=False)
 
 
 def make_survey(table: Table, timeline: Timeline, settings: CleanSettings, progress: CleanProgress | None) -> Survey:
-    """Look at what a clean needs to know, in no more partitions than those in which something was replaced.
+    """List the partitions in which something was replaced, and read what a clean of them must know.
 
-    Args:
-        table: The table.
-        timeline: As of a moment ago.
-        settings: What is kept.
-        progress: How far cleans have come.
-
-    Raises:
-        CorruptInstantError: An instant that has to be known cannot be parsed.
-        StorageError: One was archived meanwhile, or the store failed.
+    Raises `StorageError` if an instant was archived meanwhile.
     """
     earliest = earliest_to_retain(timeline, settings, int(time.time() * 1000), table.config.timezone)
     by_versions = settings.policy == KEEP_LATEST_FILE_VERSIONS
@@ -121,7 +109,7 @@ def _listed(storage: Storage, partitions: Iterable[str] | None) -> dict[str, tup
 
 
 def _replaced_at(written: Written) -> dict[tuple[str, str], str]:
-    """Return when each file group was taken away first."""
+    """Return when each file group was first replaced."""
     found: dict[tuple[str, str], str] = {}
     for instant in sorted(written.replaced_by, key=lambda one: one.requested_time, reverse=True):
         found |= dict.fromkeys(written.replaced_by[instant], instant.requested_time)
@@ -131,9 +119,7 @@ def _replaced_at(written: Written) -> dict[tuple[str, str], str]:
 def read_savepoints(timeline: Timeline) -> dict[str, frozenset[str]]:
     """Return the names of the files that each completed savepoint keeps, by its time.
 
-    Raises:
-        CorruptInstantError: A savepoint cannot be parsed.
-        StorageError: It was deleted meanwhile, or the store failed.
+    Raises `StorageError` if a savepoint was deleted meanwhile.
     """
     saved = [one for one in timeline.completed if one.action == "savepoint"]
     bodies = for_each(timeline.storage, timeline.files.read_savepoint, saved)
@@ -167,21 +153,13 @@ def _partitions_to_look_at(
 ) -> frozenset[str] | None:
     """Return the partitions in which something was replaced that no clean has looked at; None for all.
 
-    Args:
-        timeline: As it is.
-        earliest: The instant from which everything is to be kept; None under KEEP_LATEST_FILE_VERSIONS.
-        progress: How far cleans have come.
-        saved: The times of the savepoints that there are.
-        merges: Whether the table is merge-on-read.
-
-    Raises:
-        CorruptInstantError: A write cannot be parsed.
-        StorageError: A write was archived meanwhile, or the store failed.
+    `earliest` is None under KEEP_LATEST_FILE_VERSIONS, `saved` are the times of the savepoints, `merges` says whether
+    the table is merge-on-read.
     """
     savepoints = set(saved)
     if earliest is None or progress is None or not progress.earliest:
         return None
-    # Beyond a savepoint, younger instants are archived while the one that it names stays.
+    # Archiving takes instants younger than a savepoint while the savepoint's own write stays.
     active = (one.requested_time for one in timeline.instants if one.is_write and one.requested_time not in savepoints)
     if progress.earliest < next(active, "") or not savepoints.issuperset(progress.savepoints):
         return None
@@ -189,7 +167,7 @@ def _partitions_to_look_at(
         one
         for one in timeline.writes
         if progress.earliest <= one.requested_time < earliest.requested_time
-        # Requested before that and completed since: whoever looked then did not see it.
+        # Requested before that and completed since: the earlier clean did not see it.
         or (one.requested_time < progress.earliest and one.visible_since > progress.until)
     ]
     bodies = for_each(timeline.storage, timeline.files.read_written_files, window)
@@ -197,14 +175,14 @@ def _partitions_to_look_at(
 
 
 def savepoint_times(extra: Mapping[str, str] | None) -> tuple[str, ...]:
-    """Return the savepoints that a clean's extra metadata names."""
     return tuple(one for one in (extra or {}).get(SAVEPOINTS, "").split(",") if one)
 
 
 def _replacing(body: CommitFiles, *, merges: bool) -> Iterable[str]:
     """Yield the partitions in which a write replaced slices or file groups.
 
-    A log file replaces nothing. A base file may replace a slice without one, of which its statistic says nothing.
+    A log file replaces nothing. A base file may replace a slice without a base file, which its statistic does not
+    mention.
     """
     yield from (partition for partition, ids in body.replaced.items() if ids)
     for partition, stats in body.stats.items():
@@ -220,7 +198,7 @@ def _of_newest_clean(timeline: Timeline) -> CleanProgress | None:
         if one.action != "clean":
             continue
         found = timeline.files.read_clean(one)
-        # An empty one says nothing, to Apache Hudi neither.
+        # An empty file says nothing; Apache Hudi skips it, too.
         if isinstance(found, CleanMetadata):
             return CleanProgress(
                 found.earliest_commit_to_retain.strip(),
@@ -232,10 +210,9 @@ def _of_newest_clean(timeline: Timeline) -> CleanProgress | None:
 
 
 def _read_note(storage: Storage) -> CleanProgress | None:
-    """Return what the note says; None where there is none, or nobody can read it, which costs a look at everything.
+    """Return what the note says; None where it is missing or unreadable, so that the clean looks at all partitions.
 
-    Raises:
-        UnsupportedTableError: A newer release wrote it in a format that this one does not know.
+    Raises `UnsupportedTableError` where a newer release wrote it in an unknown format.
     """
     try:
         found = parse_json(storage.read(NOTE, MOST_OF_A_NOTE))
