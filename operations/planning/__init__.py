@@ -1,1 +1,1 @@
-"""What one write will do, decided before any row is seen."""
+"""What a write will do, decided before it reads any row."""

@@ -1,4 +1,4 @@
-"""What the caller says of a table that is there, held against what the table says of itself."""
+"""The table options of a write to an existing table, checked against its properties."""
 
 from __future__ import annotations
 
@@ -26,26 +26,15 @@ def _as_without_rows() -> InferredIndex:
 
 
 class AdoptedTable(TableTerms):
-    """What a write says of a table that is there."""
-
     def changes_to(
         self, config: TableConfig, look: Callable[[], InferredIndex] = _as_without_rows, *, rewrites: bool = False
     ) -> tuple[TableConfig, dict[str, str]]:
-        """Return an existing table's properties with what this write teaches it, and those additions alone.
+        """Return the table's properties with those that this write adds, and the additions alone.
 
-        Apache Hudi stores neither the index nor the number of buckets; the first write that names them does. An index
-        that is named nowhere, and that the names of file groups tell, is in the properties returned and no addition:
-        another writer may choose another one with the next overwriting.
-
-        Args:
-            config: The table's properties.
-            look: Returns what the file groups tell, asked only where nobody wrote the index down.
-            rewrites: Whether the write leaves none of those file groups.
-
-        Raises:
-            OptionConflictError: An option disagrees with the table.
-            MissingOptionError: The table does not say how many buckets it has, nor does the write.
-            UnsupportedTableError: Nobody says which index the table has, and its file groups contradict each other.
+        Apache Hudi stores neither the index nor the number of buckets: the first write whose options name them adds
+        them. An index that ``look`` infers from names of file groups is returned but never added, because the next
+        overwrite of another writer may choose a different index. A write that ``rewrites`` replaces all those file
+        groups.
         """
         self._check_agrees(config)
         marker = self.marker(config.delete_marker)
@@ -56,12 +45,12 @@ class AdoptedTable(TableTerms):
             BUCKET if self.asked.bucket_count is not None or self.asked.hash_fields else None
         )
         if is_unnoted(config) and named != BUCKET:
-            told = look()
-            taught = {} if named is None else self._taught_lookup(named, told, rewrites=rewrites)
-            config = config if named else self._as_told(config, told)
+            inferred = look()
+            added = {} if named is None else self._added_lookup(named, inferred, rewrites=rewrites)
+            config = config if named else self._as_inferred(config, inferred)
         else:
-            taught = self._taught_buckets(config)
-        additions = {**taught, **self._taught_times(config)}
+            added = self._added_buckets(config)
+        additions = {**added, **self._added_times(config)}
         return (TableConfig({**config.properties, **additions}) if additions else config), additions
 
     def _check_agrees(self, config: TableConfig) -> None:
@@ -99,7 +88,6 @@ class AdoptedTable(TableTerms):
             )
 
     def _differing_updates(self, config: TableConfig) -> list[str]:
-        """Return in what an existing table leaves columns to older rows otherwise than the write says."""
         kept = config.partial_update_mode or NO_UPDATE_MODE
         differing = []
         if self.asked.partial_update_mode is not None and self.asked.partial_update_mode != kept:
@@ -111,15 +99,15 @@ class AdoptedTable(TableTerms):
             )
         return differing
 
-    def _taught_times(self, config: TableConfig) -> dict[str, str]:
-        """Return what the write says of the times in partition paths and the table does not."""
+    def _added_times(self, config: TableConfig) -> dict[str, str]:
+        """Return the time options that the table does not store yet."""
         if PartitionType.TIMESTAMP not in config.partition_types:
             return {}
         known = config.time_options
         TimeOptions({**known, **self.asked.time_options}, self.path).partitions()
         return {option: text for option, text in self.asked.time_options.items() if option not in known}
 
-    def _taught_buckets(self, config: TableConfig) -> dict[str, str]:
+    def _added_buckets(self, config: TableConfig) -> dict[str, str]:
         if config.generates_keys:
             self.check_no_index()
             return {}
@@ -134,10 +122,10 @@ class AdoptedTable(TableTerms):
         self.check_hash_fields(hash_fields, config.record_key_fields)
         return bucket_properties(self.asked.bucket_count, config.record_key_fields, hash_fields)
 
-    def _taught_lookup(self, named: str, told: InferredIndex, *, rewrites: bool) -> dict[str, str]:
-        """Return what a write teaches that names another index than buckets, if the table's file groups bear it."""
+    def _added_lookup(self, named: str, inferred: InferredIndex, *, rewrites: bool) -> dict[str, str]:
+        """Return the additions of a write that names a lookup index, if the file groups permit that index."""
         self.check_no_buckets(named)
-        if told.kind == BUCKET and not rewrites:
+        if inferred.kind == BUCKET and not rewrites:
             raise OptionConflictError(
                 f"{INDEX_TYPE} is {named} here, and the file groups of the table {self.path} are buckets, whose "
                 "writers find no row elsewhere and bear no other file groups.",
@@ -145,13 +133,12 @@ class AdoptedTable(TableTerms):
             )
         return {INDEX_TYPE: named}
 
-    def _as_told(self, config: TableConfig, told: InferredIndex) -> TableConfig:
-        """Return a table's properties with the index that its file groups tell."""
-        if told.kind is None:
-            raise mixed(told, self.path)
-        if told.kind == BUCKET:
+    def _as_inferred(self, config: TableConfig, inferred: InferredIndex) -> TableConfig:
+        if inferred.kind is None:
+            raise mixed(inferred, self.path)
+        if inferred.kind == BUCKET:
             raise self._uncounted()
-        return with_inferred(config, told)
+        return with_inferred(config, inferred)
 
     def _uncounted(self) -> MissingOptionError:
         return MissingOptionError(

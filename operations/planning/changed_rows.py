@@ -1,7 +1,7 @@
-"""What is wrong with rows that were made from a table's own, before any of them is written.
+"""Checks of rows that a merge or an update made from the table's own rows, before any of them is written.
 
-Whoever changes rows of a table by more than their keys counts, for each place that a row may have, what goes and what
-comes there. What one write cannot do as it was meant is refused here, with a key that it would have happened to.
+For each place (key and partition) the caller counts which rows leave and which rows come. The checks refuse what one
+write cannot do, with a key that it would happen to.
 """
 
 from __future__ import annotations
@@ -15,13 +15,6 @@ from ..result import RowCounts
 
 @dataclass(frozen=True, slots=True)
 class RowPlace:
-    """What names a row of a table.
-
-    Attributes:
-        record_key: Its key.
-        partition_path: Its partition.
-    """
-
     record_key: str
     partition_path: str
 
@@ -32,18 +25,17 @@ class RowPlace:
 
 @dataclass(frozen=True, slots=True)
 class ChangedRows:
-    """Some changed rows, and the first place at which each thing happens that must not; None where it does nowhere.
+    """Counts of changed rows, and the first place at which each forbidden thing happens; None where it does not.
 
     Attributes:
-        counts: What becomes of the rows.
         left: How many rows leave their places.
-        replaced: At how many places a row comes whose own row goes.
-        unproven: How many rows come to places of which nobody knows yet whether the table has a row there.
+        replaced: At how many places a row comes whose own row leaves.
+        unproven: How many rows come to places where the table may or may not have a row.
         matched_often: Several rows change one row of the table, and not all of them delete it.
         held_twice: The table holds several rows of one key, and not all of them are deleted.
         crowded: Several rows come to one place.
-        older: A row has a lesser ordering value than the one whose place it takes.
-        kept: A row leaves a column as it is in the one whose place it takes, by a value that was to be there.
+        older: A row has a lesser ordering value than the row whose place it takes.
+        kept: A value makes a partial update keep the old value of the row whose place it takes.
     """
 
     counts: RowCounts = field(default_factory=RowCounts)
@@ -58,28 +50,18 @@ class ChangedRows:
 
 
 def check_changed_rows(found: ChangedRows, table: str) -> None:
-    """Refuse changed rows that one write cannot bring into the table as they were meant.
-
-    Args:
-        found: What was found among them.
-        table: The table's path, for messages.
-
-    Raises:
-        DuplicateKeyError: A row would be changed in two ways, or a key would have several rows.
-        OlderRowError: A row would be dropped for being older than the one that it is to replace.
-        OptionConflictError: A value would be dropped by the table's mode of partial updates.
-    """
+    """Refuse changed rows that one write cannot bring into the table."""
     if found.matched_often is not None:
         raise DuplicateKeyError(
-            f"Several rows of the source match the row of {found.matched_often} of the table {table}, and more than "
-            "one of them would change it.",
+            f"Several rows of the source match the row of {found.matched_often} of the table {table}, and "
+            "several of them would change it.",
             "Leave one row of each in the source, or add to the condition by which rows match, or to those of the "
-            "clauses, until one is left.",
+            "clauses, until one row matches.",
         )
     if found.held_twice is not None:
         raise DuplicateKeyError(
-            f"The table {table} holds several rows of {found.held_twice}, as inserts leave them that look no key up, "
-            "and a change of one of them would take the place of all.",
+            f"The table {table} holds several rows of {found.held_twice}, as inserts without a lookup make them, "
+            "and a change of a single row would replace all of them.",
             "Upsert or delete this key first, which leaves one row of it or none, and run this again.",
         )
     if found.crowded is not None:
@@ -91,21 +73,21 @@ def check_changed_rows(found: ChangedRows, table: str) -> None:
     if found.older is not None:
         raise OlderRowError(
             f"The new row of {found.older} of the table {table} has a lesser ordering value than the row whose place "
-            "it is to take, so that readers would go on to show that one.",
+            "it is to take, so that readers would still show the stored row.",
             "Leave the ordering field out of what is set, or give it a value that is not less; or narrow the "
             "condition to rows that are older.",
         )
     if found.kept is not None:
         raise OptionConflictError(
-            f"The new row of {found.kept} of the table {table} has a value that stands for none by the table's "
-            f"{PARTIAL_UPDATE_MODE}, so that readers would go on to show what the row before it has there.",
+            f"The new row of {found.kept} of the table {table} has a value that the table's "
+            f"{PARTIAL_UPDATE_MODE} reads as missing, so that readers would still show the value of the stored row.",
             "Give the columns other values, such as coalesce(source.a, target.a); or delete the row first, and insert "
             "it by another write.",
         )
 
 
 def held_elsewhere(place: RowPlace, table: str) -> DuplicateKeyError:
-    """Return the error of a row that comes to a place where the table has a row which nothing changes."""
+    """Return the error of a row that comes to the place of a row which nothing changes."""
     return DuplicateKeyError(
         f"A row for the table {table} would have {place}, which a row of the table has that nothing here changes.",
         "Match rows by their key, so that the row which is there is updated; or give the new row another key.",

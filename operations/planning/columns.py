@@ -1,4 +1,4 @@
-"""The incoming columns held against the table's: what a write needs of them, and which columns the table then has."""
+"""The incoming columns checked against the table's, and the columns that the table has after the write."""
 
 from __future__ import annotations
 
@@ -33,11 +33,7 @@ logger = logging.getLogger("pyhudi")
 
 
 def check_columns(config: TableConfig, incoming: pa.Schema, operation: str, where: str) -> None:
-    """Refuse a write whose rows lack a column that makes keys, partitions or the order.
-
-    Raises:
-        MissingColumnError: They do.
-    """
+    """Refuse a write whose rows lack a column of the record key, the partition or the order."""
     needed = {
         "record key column": () if operation == DELETE_PARTITION else config.record_key_fields,
         "partition column": config.partition_fields,
@@ -55,11 +51,7 @@ def check_columns(config: TableConfig, incoming: pa.Schema, operation: str, wher
 
 
 def check_located(given: pa.Schema, where: str) -> None:
-    """Refuse deletes from a table of generated keys that do not say where their rows were read.
-
-    Raises:
-        MissingColumnError: A meta column is absent.
-    """
+    """Refuse deletes from a table with generated keys whose rows lack the meta columns that say where they are."""
     missing = [name for name in LOCATION if name not in given.names]
     if missing:
         raise MissingColumnError(
@@ -72,21 +64,14 @@ def check_located(given: pa.Schema, where: str) -> None:
 def table_schema(
     table: pa.Schema | None, incoming: pa.Schema, config: TableConfig, request: WriteRequest, operation: str
 ) -> pa.Schema:
-    """Return the columns that the table has after a write, having checked that the incoming ones fit them.
+    """Return the columns that the table has after a write, having checked the incoming columns.
 
-    A delete brings keys alone and changes nothing. Mode overwrite makes the table anew, so that its columns may be any,
-    as in Apache Hudi, where it does not ask for the operation that replaces rows alone.
-
-    Args:
-        table: The columns of a table that was written before, else None.
-        incoming: The columns of the rows, without meta columns.
-        config: Says which columns make keys, partitions and the order.
-        request: Says how far the columns may differ.
-        operation: Hudi's name of the operation.
+    A delete changes no columns. Mode overwrite takes any columns, as in Apache Hudi, unless the request names the
+    operation that replaces rows alone.
 
     Raises:
-        SchemaMismatchError: They do not fit.
-        TableNotFoundError: There is nothing yet that could be deleted.
+        SchemaMismatchError: The columns do not fit.
+        TableNotFoundError: The table has no rows that a delete could find.
     """
     if operation in {DELETE, DELETE_PARTITION}:
         if table is None:
@@ -104,7 +89,7 @@ def table_schema(
 
 
 def makes_anew(request: WriteRequest, operation: str) -> bool:
-    """Return whether a write gives the table the columns of its rows, whatever it had."""
+    """Return whether a write replaces all columns of the table by those of its rows."""
     only_rows = (request.operation or "").upper() == OVERWRITE_TABLE
     return request.overwrite and operation == OVERWRITE_TABLE and not only_rows
 
@@ -112,18 +97,7 @@ def makes_anew(request: WriteRequest, operation: str) -> bool:
 def key_schema(
     table: pa.Schema | None, incoming: pa.Schema, config: TableConfig, where: str, *, number_to_text: bool
 ) -> pa.Schema | None:
-    """Return the key and partition columns as a write of ``incoming`` leaves them, None for those of an empty table.
-
-    Args:
-        table: The columns of a table that was written before, else None.
-        incoming: Columns of the rows; only those that make keys and partitions are looked at.
-        config: Says which they are.
-        where: The table, for messages.
-        number_to_text: As the write that takes the rows has it.
-
-    Raises:
-        SchemaMismatchError: One of them has a type in which keys would be spelt otherwise.
-    """
+    """Return the key and partition columns as a write of ``incoming`` leaves them, None for those of an empty table."""
     if table is None:
         return None
     names = set(map(root_of, (*config.record_key_fields, *config.partition_fields)))
@@ -133,17 +107,7 @@ def key_schema(
 
 
 def fitted(table: pa.Schema, incoming: pa.Schema, config: TableConfig, where: str) -> pa.Schema:
-    """Return some columns of a table as they would be after a write that has just these.
-
-    Args:
-        table: The columns as they are.
-        incoming: Those of the rows, canonical types.
-        config: Says which columns make keys, partitions and the order.
-        where: The table, for messages.
-
-    Raises:
-        SchemaMismatchError: A column does not fit.
-    """
+    """Return some columns of a table as a write of rows with just these columns leaves them."""
     return _evolved(table, incoming, config, EvolutionRules(), where)
 
 
@@ -161,7 +125,7 @@ def _evolved(
 
 
 def _with_flag_as_kept(incoming: pa.Schema, table: pa.Schema) -> pa.Schema:
-    """Return the incoming columns with the delete flag, null where they lack it, just where the table keeps it."""
+    """Return the incoming columns with the delete flag, nullable, only where the table keeps it."""
     rest = [one for one in incoming if one.name != IS_DELETED]
     if IS_DELETED not in table.names:
         return pa.schema(rest)
@@ -196,15 +160,7 @@ def _advice(differences: Sequence[ColumnDifference], *, by_option: bool) -> str:
 def check_judges(spec: RowSpec, table: pa.Schema, payload: Payload | None, where: str) -> None:
     """Refuse a delete flag, a delete marker or an ordering field whose type can decide nothing.
 
-    Args:
-        spec: What the write's rows hold.
-        table: The table's columns, of which the rows may have some.
-        payload: The table's; the column of a marker that came with it may be missing, as in DMS's first load.
-        where: The table, for messages.
-
-    Raises:
-        MissingColumnError: The table has no column of the delete marker.
-        UnsupportedTypeError: The type cannot.
+    The marker column of a payload class may be missing, as in the first load of AWS DMS.
     """
     _check_judge(spec.columns, IS_DELETED, "says which rows are deletes", pa.types.is_boolean)
     for name in spec.ordering_fields:
@@ -221,17 +177,7 @@ def check_judges(spec: RowSpec, table: pa.Schema, payload: Payload | None, where
 
 
 def check_log_orders(config: TableConfig, table: pa.Schema, block_format: str | None, where: str) -> None:
-    """Refuse a merge-on-read table whose log files Apache Hudi cannot merge, and log what keeps it able to.
-
-    Args:
-        config: The table's properties.
-        table: The table's columns after the write.
-        block_format: The encoding of rows in log files that an option names; None where none does.
-        where: The table, for messages.
-
-    Raises:
-        UnsupportedTypeError: A binary column orders its rows.
-    """
+    """Refuse a table whose log files Apache Hudi cannot merge; warn where Parquet blocks must become Avro blocks."""
     if config.table_type != MERGE_ON_READ:
         return
     for name in ordered_by(config, table, pa.types.is_binary):

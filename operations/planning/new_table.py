@@ -1,4 +1,4 @@
-"""The properties of a table that is about to be made, from what the caller says of it."""
+"""The properties of a table that a write creates, from the options of the write."""
 
 from __future__ import annotations
 
@@ -31,18 +31,11 @@ _VERSION = TERMS["version"].option
 
 
 class NewTable(TableTerms):
-    """What a write says of a table that is about to be made."""
-
     def config(self, *, generates_keys: bool = False) -> TableConfig:
-        """Return the properties of a table that is about to be created.
+        """Return the properties of the new table, having checked the options.
 
         Args:
-            generates_keys: Whether it may do without a record key.
-
-        Raises:
-            MissingOptionError: No record key was named.
-            UnsupportedOptionError: A kind of table that pyhudi does not create yet.
-            OptionConflictError: Two of the options contradict each other.
+            generates_keys: Whether the table may lack a record key.
         """
         record_key = self.asked.record_key_fields or ()
         if not record_key and not generates_keys:
@@ -81,10 +74,10 @@ class NewTable(TableTerms):
         )
 
     def _index_type(self) -> str | None:
-        """Return the index of a new table, having checked that what is said of buckets goes with it."""
+        """Return the index of the new table, having checked the bucket options against it."""
         if not self.asked.record_key_fields:
             self.check_no_index()
-            # Apache Hudi's own default, which finds keys in files, goes with generated ones.
+            # Apache Hudi's default index, which finds keys in files, goes with generated keys.
             return None
         index_type = self.asked.index_type or BUCKET
         if index_type != BUCKET:
@@ -94,35 +87,35 @@ class NewTable(TableTerms):
     def _check_creatable(self) -> None:
         if self.asked.version not in {None, *VERSIONS}:
             raise UnsupportedOptionError(
-                f"The new table {self.path} was asked for with {_VERSION}={self.asked.version}, which pyhudi "
-                "does not do yet.",
+                f"{_VERSION}={self.asked.version} is given for the new table {self.path}, and pyhudi does not create "
+                "tables of that version yet.",
                 f"Use {' or '.join(map(str, VERSIONS))}, or create the table with Apache Hudi.",
             )
         if self.asked.index_type is not None and not is_offered(self.asked.index_type):
             raise UnsupportedOptionError(
-                f"The new table {self.path} was asked for with {INDEX_TYPE}={self.asked.index_type}, which "
-                "pyhudi does not do yet.",
+                f"{INDEX_TYPE}={self.asked.index_type} is given for the new table {self.path}, and pyhudi does not "
+                "have that index yet.",
                 f"Use one of {', '.join((BUCKET, *LOOKUP_INDEXES))}, or create the table with Apache Hudi.",
             )
         if self.asked.table_type not in {None, COPY_ON_WRITE, MERGE_ON_READ}:
             raise UnsupportedOptionError(
-                f"The new table {self.path} was asked for with "
-                f"hoodie.datasource.write.table.type={self.asked.table_type}.",
+                f"hoodie.datasource.write.table.type={self.asked.table_type} is given for the new table {self.path}, "
+                "and Apache Hudi has no such type.",
                 f"Use {COPY_ON_WRITE} or {MERGE_ON_READ}.",
             )
         if self.asked.timezone not in {None, "UTC", "LOCAL"}:
             raise UnsupportedOptionError(
-                f"The new table {self.path} was asked for with hoodie.table.timeline.timezone={self.asked.timezone}.",
+                f"hoodie.table.timeline.timezone={self.asked.timezone} is given for the new table {self.path}.",
                 "Use UTC or LOCAL, the two that Apache Hudi knows.",
             )
         if self.asked.merge_mode not in {None, "EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"}:
             raise UnsupportedOptionError(
-                f"The new table {self.path} was asked for with hoodie.write.record.merge.mode={self.asked.merge_mode}.",
+                f"hoodie.write.record.merge.mode={self.asked.merge_mode} is given for the new table {self.path}.",
                 "Use EVENT_TIME_ORDERING or COMMIT_TIME_ORDERING.",
             )
 
     def _check_merging(self, version: int) -> None:
-        """Refuse rules of merging that tables of the version cannot say, so that others would merge otherwise."""
+        """Refuse merge rules that tables of the version cannot store, because other engines would merge differently."""
         ordering, most = self.asked.ordering_fields or (), merge_properties(version).most_ordering_fields
         if most is not None and len(ordering) > most:
             raise OptionConflictError(
@@ -134,31 +127,30 @@ class NewTable(TableTerms):
         mode = self._partial_update_mode()
         if mode is not None and not rules.keeps_partial_updates:
             raise OptionConflictError(
-                f"The new table {self.path} was asked for with {PARTIAL_UPDATE_MODE}={mode}, which tables "
-                f"of version {version} cannot say.",
+                f"{PARTIAL_UPDATE_MODE}={mode} is given for the new table {self.path}, and tables of version {version} "
+                "cannot store it.",
                 f"Use {_VERSION}={NEWEST_VERSION}, or leave the option out.",
             )
         if self.asked.payload and self.asked.payload.delete_marker and not rules.keeps_markers:
             raise OptionConflictError(
-                f"The new table {self.path} was asked for with {PAYLOAD_CLASS}={self.asked.payload.name}, which "
-                f"in tables of version {version} merges by code of its own.",
+                f"{PAYLOAD_CLASS}={self.asked.payload.name} is given for the new table {self.path}, and in tables of "
+                f"version {version} this class merges by code of its own.",
                 f"Use {_VERSION}={NEWEST_VERSION}, or leave the class out and say in every write which rows are "
                 "deletes, by hoodie.payload.delete.field and hoodie.payload.delete.marker.",
             )
 
     def _ordering_fields(self) -> tuple[str, ...]:
-        """Return what orders the rows of a new table; some payload classes order by a column of their own."""
+        """Return the ordering fields; some payload classes bring their own."""
         own = self.asked.payload.ordering_fields if self.asked.payload else ()
         if own and self.asked.ordering_fields not in {None, own}:
             raise OptionConflictError(
-                f"{PAYLOAD_CLASS} orders the rows of the new table {self.path} by {shown(own)}, and they were "
-                f"asked to be ordered by {shown(self.asked.ordering_fields)}.",
+                f"{PAYLOAD_CLASS} orders the rows of the new table {self.path} by {shown(own)}, and "
+                f"hoodie.table.ordering.fields names {shown(self.asked.ordering_fields)}.",
                 "Leave one of the two out.",
             )
         return own or self.asked.ordering_fields or ()
 
     def _merge_mode(self, ordering: tuple[str, ...]) -> str:
-        """Return who wins among the rows of a new table with these ordering fields."""
         mode = self.asked.merge_mode or ("EVENT_TIME_ORDERING" if ordering else "COMMIT_TIME_ORDERING")
         if mode == "EVENT_TIME_ORDERING" and not ordering:
             raise OptionConflictError(
@@ -169,20 +161,19 @@ class NewTable(TableTerms):
         return mode
 
     def _partial_update_mode(self) -> str | None:
-        """Return by which mode rows of a new table leave columns to older ones, None for none."""
         mode = self.asked.partial_update_mode or (
             self.asked.payload.partial_update_mode if self.asked.payload else None
         )
         mode = None if mode == NO_UPDATE_MODE else mode
         if mode not in {None, IGNORE_DEFAULTS, FILL_UNAVAILABLE}:
             raise UnsupportedOptionError(
-                f"The new table {self.path} was asked for with {PARTIAL_UPDATE_MODE}={mode}, which pyhudi does not do.",
+                f"{PARTIAL_UPDATE_MODE}={mode} is given for the new table {self.path}, and pyhudi does not support it.",
                 f"Use {IGNORE_DEFAULTS} or {FILL_UNAVAILABLE}.",
             )
         if self.asked.unavailable and mode != FILL_UNAVAILABLE:
             raise OptionConflictError(
-                f"{UNAVAILABLE} says what stands for no value in rows of the new table {self.path}, and without "
-                f"{PARTIAL_UPDATE_MODE}={FILL_UNAVAILABLE} nothing does.",
+                f"{UNAVAILABLE} names the placeholder of a missing value in rows of the new table {self.path}, and "
+                f"only {PARTIAL_UPDATE_MODE}={FILL_UNAVAILABLE} reads it.",
                 "Give both or neither.",
             )
         if mode is not None and not self.asked.record_key_fields:
@@ -194,7 +185,7 @@ class NewTable(TableTerms):
         return mode
 
     def _check_named_once(self) -> None:
-        """Refuse fields that are named twice: a key would hold a value twice, and no reader knows two like columns."""
+        """Refuse a column that an option names twice, because no reader knows a table with two equal columns."""
         for fields, key in (
             (self.asked.record_key_fields, "hoodie.datasource.write.recordkey.field"),
             (self.asked.partition_fields, "hoodie.datasource.write.partitionpath.field"),
@@ -206,7 +197,6 @@ class NewTable(TableTerms):
                 )
 
     def _generator(self) -> KeyGeneratorType:
-        """Return the key generator of a new table, having checked that it fits the columns."""
         record_key, partition = self.asked.record_key_fields or (), self.asked.partition_fields or ()
         typed = self.asked.partition_types is not None
         generator = self.asked.key_generator or choose_key_generator(record_key, partition, is_typed=typed)
@@ -234,9 +224,9 @@ class NewTable(TableTerms):
         )
 
     def _time_options(self, generator: KeyGeneratorType) -> dict[str, str]:
-        """Return what a new table notes of the times in its partition paths.
+        """Return the time options that the table stores. An unset zone is stored as UTC.
 
-        A zone that nobody named is noted as UTC: Apache Hudi would take that of the machine it runs on.
+        Apache Hudi would take the zone of the machine that it runs on.
         """
         of_times = generator is KeyGeneratorType.TIMESTAMP or PartitionType.TIMESTAMP in (
             self.asked.partition_types or ()

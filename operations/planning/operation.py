@@ -1,4 +1,4 @@
-"""Which of Apache Hudi's operations a write carries out, and how its rows meet one another and those that are there."""
+"""The operation of Apache Hudi that a write carries out, and how its rows meet one another and the stored rows."""
 
 from __future__ import annotations
 
@@ -23,13 +23,7 @@ _DUP_POLICY = "hoodie.datasource.insert.dup.policy"
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """What one write does.
-
-    Attributes:
-        name: Hudi's name.
-        rules: How incoming rows meet one another and the rows that are there.
-        sorts: Whether the order of rows in a file is the write's to choose.
-    """
+    """What one write does; ``sorts`` says whether the write may choose the order of rows in a file."""
 
     name: str
     rules: MergeRules
@@ -42,15 +36,10 @@ class Operation:
 
 
 def opens_alone(operation: str, rules: MergeRules, config: TableConfig) -> bool:
-    """Return whether each task writes its rows to new file groups of its own, to which no other task has rows to add.
+    """Return whether each task writes to new file groups of its own, to which no other task adds rows.
 
-    So it is where no row is looked for in the table or among the others, and a key may be anywhere. An insert of rows
-    with keys fills small files up together with the other tasks.
-
-    Args:
-        operation: Hudi's name.
-        rules: How incoming rows meet one another and the rows that are there.
-        config: The table's properties.
+    That is so where the write looks up no row and folds none. An insert of keyed rows fills small files together with
+    other tasks.
     """
     if config.generates_keys:
         return operation != DELETE
@@ -60,21 +49,11 @@ def opens_alone(operation: str, rules: MergeRules, config: TableConfig) -> bool:
 
 
 def makes_keyless(request: WriteRequest) -> bool:
-    """Return whether a write that makes its table asks for generated keys: it names no key and looks none up."""
+    """Return whether a write that creates its table asks for generated keys: it names no key and looks none up."""
     return not request.table.record_key_fields and (request.operation or "").upper() in {INSERT, BULK_INSERT}
 
 
 def choose_operation(request: WriteRequest, *, generates_keys: bool = False) -> Operation:
-    """Return what the write does.
-
-    Args:
-        request: As the caller asked for it.
-        generates_keys: Whether the table has no record key fields.
-
-    Raises:
-        InvalidOptionError: There is no such operation, or partitions are to be deleted and none is named.
-        OptionConflictError: The operation does not go with the mode, or with another option.
-    """
     settings = request.write
     asked = (request.operation or _default(request, generates_keys=generates_keys)).upper()
     if generates_keys:
@@ -104,7 +83,6 @@ def choose_operation(request: WriteRequest, *, generates_keys: bool = False) -> 
 
 
 def _without_keys(request: WriteRequest, asked: str) -> Operation:
-    """Return what a write to a table of generated keys does: its rows are always new."""
     if asked == UPSERT:
         raise OptionConflictError(
             f"The table {request.path} generates its keys, so that no row of an upsert could be found in it.",

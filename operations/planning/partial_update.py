@@ -1,4 +1,4 @@
-"""An upsert whose rows have some of the table's columns: what it asks for, held against the table and its options."""
+"""Upserts whose rows have only some of the table's columns, checked against the table and the other options."""
 
 from __future__ import annotations
 
@@ -29,20 +29,7 @@ PARTIAL_UPDATE = "hoodie.pyhudi.partial.update"
 def partial_columns(
     config: TableConfig, table: pa.Schema | None, request: WriteRequest, operation: Operation
 ) -> tuple[str, ...] | None:
-    """Return which columns of the table the rows of a partial update have, in its order; None where rows are whole.
-
-    Args:
-        config: The table's properties.
-        table: Its columns; None where it was never written.
-        request: The write.
-        operation: What it does.
-
-    Raises:
-        TableNotFoundError: There is no row that could be updated.
-        OptionConflictError: The operation, the table or another option does not go with partial updates.
-        MissingColumnError: A column is missing that finds or orders rows, or there is none to be updated.
-        SchemaMismatchError: A column is not the table's, or has a type that does not fit.
-    """
+    """Return the table's columns that the rows of a partial update have, in its order; None where rows are whole."""
     _check_index(config, request, operation)
     if not request.write.partial_update:
         return None
@@ -81,7 +68,7 @@ def partial_columns(
 
 
 def _check_index(config: TableConfig, request: WriteRequest, operation: Operation) -> None:
-    """Refuse rows that leave columns to the rows of their keys where these may be in other partitions."""
+    """Refuse partial rows under a global index: a row may move away from the row that holds its other columns."""
     deletes = operation.name in {DELETE, DELETE_PARTITION}
     if deletes or not operation.rules.fold or not index_for(config).is_global:
         return
@@ -128,7 +115,7 @@ def _check_options(config: TableConfig, request: WriteRequest, operation: str) -
 
 def _misfit(where: str, differences: list[ColumnDifference]) -> SchemaMismatchError:
     return SchemaMismatchError(
-        f"The columns of a partial update do not fit the table {where}, which takes no new or wider ones by it",
+        f"The columns of a partial update do not fit the table {where}, which gets no new or wider columns by it",
         f"Do so in the DataFrame, or change the columns by a write without {PARTIAL_UPDATE} first.",
         differences,
     )

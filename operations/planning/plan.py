@@ -1,4 +1,4 @@
-"""What one write will do, decided before any row is seen and without writing a byte."""
+"""The plan of one write, made without writing a byte, before any row is read."""
 
 from __future__ import annotations
 
@@ -42,12 +42,10 @@ class WritePlan(RowPlan):
     """One write, as every task and the commit see it.
 
     Attributes:
-        transaction: The instant that it becomes.
-        rollbacks: Dead writes that are rolled back before it begins.
-        creates_table: True when the table does not exist yet.
+        transaction: The instant that the write becomes.
+        rollbacks: Dead writes that are rolled back before the write begins.
         config_changes: Properties that the commit adds to an existing table.
-        sort_columns: Columns that the rows of each file are sorted by.
-        replays: Requested time of the completed instant of the same write id; nothing is to be done then.
+        replays: Requested time of a completed instant with the same write id, which makes the write a no-op.
     """
 
     transaction: Transaction
@@ -59,17 +57,15 @@ class WritePlan(RowPlan):
 
     @property
     def instant_time(self) -> str:
-        """Requested time of the instant."""
         return self.transaction.instant_time
 
     @property
     def new_config(self) -> TableConfig:
-        """The properties of a table that this write creates: with its columns, which outlive its commits."""
+        """The properties of the table that this write creates, with its columns, which must outlive its commits."""
         columns = avro_schema(self.schema, self.config.name)
         return TableConfig({**self.config.kept.properties, CREATE_SCHEMA: columns})
 
     def requested(self, codec: Codec) -> bytes:
-        """Return what the instant's requested file holds."""
         if self.transaction.action != "replacecommit":
             return b""
         from ...timeline.metadata.models import RequestedReplaceMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
@@ -79,11 +75,7 @@ class WritePlan(RowPlan):
 
 
 def plan_write(request: WriteRequest) -> WritePlan:
-    """Decide what a write will do; nothing is written.
-
-    Raises:
-        PyHudiError: The options, the schema or the table do not allow the write; see `pyhudi.errors`.
-    """
+    """Decide what a write will do; raises PyHudiError where options, schema or table forbid it."""
     storage = open_storage(request.path, request.storage_options, durable=request.write.durable)
     target = find_target(request, storage)
     table, config = target.table, target.config
@@ -130,7 +122,6 @@ def _action(config: TableConfig, operation: str) -> str:
 
 
 def _sort_columns(operation: Operation, settings: WriteSettings, schema: pa.Schema, where: str) -> tuple[str, ...]:
-    """Return what orders the rows of one file: a bucketed table leaves nothing else to a sort."""
     if not operation.sorts:
         return ()
     for name in settings.bulk_insert_sort_columns:
@@ -150,11 +141,12 @@ def _sort_columns(operation: Operation, settings: WriteSettings, schema: pa.Sche
 
 
 def _pin(table: Table, based_on: str) -> tuple[Timeline, Timeline, Watermark, tuple[PlannedRollback, ...]]:
-    """Return the timeline, what of it the write sees, the moment of that, and the rollbacks that it finishes first.
+    """Return the timeline, the part that the write sees, its watermark, and the rollbacks that it finishes first.
 
-    Others' commits since that moment are held against the write. Of what is being rolled back it sees nothing.
+    The conflict check holds commits since the watermark against the write. The write sees nothing of a victim of a
+    rollback.
     """
-    # Asked before the timeline: what is archived in between is on neither, and is found among what was archived since.
+    # Read the archive before the timeline: an instant archived in between then counts as archived since.
     archive = table.archive.state()
     now = table.timeline()
     going = broken_off(now, WRITE)
@@ -164,29 +156,23 @@ def _pin(table: Table, based_on: str) -> tuple[Timeline, Timeline, Watermark, tu
         past = timeline.as_of_completion(moment)
         if tally and based_on != spell_moment(past.completed):
             raise CommitConflictError(
-                f"What the rows for the table {table.path} were made from, as of {moment}, cannot be told any more: "
+                f"What the rows for the table {table.path} were made from, as of {moment}, is not known any more: "
                 "meanwhile instants were archived, or completed by a clock that lags.",
                 "Make the rows anew and write them.",
             )
         if tally:
-            # What the archive held at that earlier moment nobody knows.
+            # What the archive held at that earlier moment is unknown.
             return now, timeline, past.watermark(), going
-        # Instants that completed later may have been archived since: the check at commit asks the archive for them.
+        # Instants that completed later may be archived by now, so the check at commit reads the archive, too.
         return now, timeline, replace(past.watermark(), completed_until=moment, by_time=True), going
     return now, timeline, replace(timeline.watermark(), archive=archive), going
 
 
 def seen_moment(table: Table, based_on: str = "") -> tuple[SeenTable, str]:
-    """Return what a write that was planned now would see, and that moment as the option ``based_on`` takes it.
+    """Return the table as a write planned now would see it, and that moment as the option ``based_on`` takes it.
 
-    What is looked up for a write before it is planned pins the write to what was seen.
-
-    Args:
-        table: The table.
-        based_on: The moment that the rows were made at, if they were made from the table.
-
-    Raises:
-        CommitConflictError: That moment cannot be told any more.
+    A lookup before the plan pins the write to this moment. ``based_on`` is the moment at which rows were made from the
+    table.
     """
     _, timeline, _, _ = _pin(table, based_on)
     if based_on:

@@ -1,4 +1,4 @@
-"""What one write is asked to do, in plain values that need no Spark."""
+"""The request of one write, in plain values that need no Spark."""
 
 from __future__ import annotations
 
@@ -21,42 +21,31 @@ __all__ = ["TableSettings", "WriteRequest", "WriteSettings"]
 
 @dataclass(frozen=True, slots=True)
 class WriteSettings:
-    """How this one write goes about its work; nothing here is kept in the table.
+    """Settings of one write; the table keeps none of them.
 
     Attributes:
         batch_size: Bytes of buffered rows of one file group after which they are spilled.
         commit_merge_max_bytes: Bytes of spills and touched base files that ``commit`` may merge by itself.
-        colocated: True when every file group's rows are promised to sit in one task.
-        combine_before_upsert: Whether rows of one key are folded into one where an upsert replaces the table; where
-            rows are merged they always are.
-        combine_before_insert: The same for inserts and for rows that replace others as a whole.
-        insert_drop_duplicates: Whether an insert leaves out rows whose key is there.
-        insert_dup_policy: What an insert makes of a row whose key is there: ``none`` (both stay), ``drop``, ``fail``.
-        allow_duplicates_on_insert: Whether an insert that looks no key up may add a second row of one; merged
-            otherwise.
-        delete_missing_ok: Whether a key to be deleted may be absent.
-        overwrite_mode: ``dynamic`` lets mode overwrite replace the partitions that rows belong to, else the table.
-        based_on: Completion time of the newest instant that the caller had seen when the rows were made, or that moment
-            as `spell_moment` spells it; empty where they were not made from the table.
+        colocated: True where the caller promises that one task has all rows of a file group.
+        combine_before_upsert: Whether an upsert that replaces the table folds rows of one key. Merges always do.
+        combine_before_insert: The same for inserts and for operations that replace partitions or the table.
+        insert_dup_policy: What an insert does with a row whose key exists: ``none`` (keep both), ``drop``, ``fail``.
+        allow_duplicates_on_insert: Whether an insert without a lookup may add a second row of a key; else it merges.
+        overwrite_mode: ``dynamic`` lets mode overwrite replace the partitions that rows belong to, not the table.
+        based_on: Completion time of the newest instant that the rows were made from, or that moment as `spell_moment`
+            spells it; empty where they were not made from the table.
         partitions_to_delete: Partition paths with ``*`` for anything; None for the partitions of the rows.
-        bulk_insert_sort_mode: One of Hudi's sort modes.
-        bulk_insert_sort_columns: Columns by which a bulk insert orders the rows of each file.
         reconcile_schema: Whether nullable columns that the rows lack become null.
-        set_null_for_missing: Whether all columns that the rows lack do; they and new ones may be null from then on.
-        number_to_text: Whether columns change their types as in Apache Hudi, where numbers become text and the columns
-            of keys, partitions and the order change too; else rows are brought to the table's types.
-        partial_update: Whether an upsert leaves columns that the rows lack as they are, in rows that are there.
-        allow_empty_commit: Whether a write without rows still makes an instant.
-        metadata_enable: None when not said; False lets a write retire an expensive metadata table.
-        patience: When another writer counts as dead.
-        output: How files look, and how many bytes of rows one task buffers before it spills.
-        logs: How log files look.
-        durable: Whether the write outlasts a power cut once it is done.
-        lookup: How keys are looked up and where new ones go, under an index that has to.
-        looked_up: What it took to find the file groups of rows that say them; None where the rows do not.
-        counted: What becomes of the rows; None where nobody has counted, as nobody does who did not look at the table.
-        extra_metadata: Additional key-values for the instant's extraMetadata.
-        upkeep: What is done to the table after the write.
+        set_null_for_missing: Whether all columns that the rows lack become null; these and new columns turn nullable.
+        number_to_text: Whether columns change their types as in Apache Hudi, where numbers become text, also in key,
+            partition and ordering columns; else rows are cast to the table's types.
+        partial_update: Whether columns that the rows lack keep their stored values.
+        metadata_enable: None where no option says it; False lets a write retire an expensive metadata table.
+        output: Format of files, and how many bytes of rows one task buffers before it spills.
+        durable: Whether a completed write survives a power cut.
+        looked_up: Figures of the lookup that placed the rows; None where no lookup did.
+        counted: Counts by a merge or an update that read the table; None for other writes.
+        upkeep: The table services that run after the write.
     """
 
     batch_size: int = 256 * MIB
@@ -92,17 +81,14 @@ class WriteSettings:
 
 @dataclass(frozen=True, slots=True)
 class WriteRequest:
-    """One write as the caller asked for it.
+    """One write as the caller requested it.
 
     Attributes:
-        path: The table's path.
-        storage_options: Options of the store; not shown, because secrets are among them.
+        storage_options: Options of the store; ``repr`` leaves them out, because they hold secrets.
         operation: Hudi's name of the operation in any case; None for the default of the mode.
         overwrite: True for Spark's mode ``overwrite``.
-        schema: The incoming columns, Arrow.
-        table: What was said of the table.
-        write: How to go about the work.
-        write_id: Identifies this write across replays; made by the caller.
+        schema: The incoming columns.
+        write_id: Identifies this write across replays.
         application: Name of the application, for other writers' error messages.
     """
 

@@ -33,17 +33,13 @@ class RowPlan:
     """What one write makes of its rows, as every task sees it; small whatever the table's size.
 
     Attributes:
-        table: The table, with the properties that it has or is going to have.
-        operation: Hudi's name of the operation.
-        rules: How incoming rows meet one another and the rows that are there.
-        packed_schema: The table's data columns, an Arrow schema message, compressed: plans travel with every task.
+        rules: How incoming rows meet one another and the stored rows.
+        packed_schema: The table's data columns, a compressed Arrow schema message: plans travel with every task.
         flagged: Whether incoming rows have a delete flag that the table does not keep.
-        positioned: Whether it matters where incoming rows stood before they were moved, or cut by their partitions.
-        located: Whether incoming rows say which file group they go to, having been looked up and placed.
-        settings: How to go about the work.
-        partial_columns: The columns of the table that the rows of a partial update have; None where rows are whole.
-        schema_changes: The columns that the write adds or makes wider; none where it makes the table or all its columns
-            anew.
+        positioned: Whether incoming rows carry their original position, which a shuffle or a cut would lose.
+        located: Whether incoming rows say their file group, after a lookup.
+        partial_columns: The columns of the rows of a partial update; None where rows are whole.
+        schema_changes: The columns that the write adds or widens; empty where it replaces all columns.
     """
 
     table: Table
@@ -59,31 +55,28 @@ class RowPlan:
 
     @property
     def path(self) -> str:
-        """The table's path."""
         return self.table.path
 
     @property
     def config(self) -> TableConfig:
-        """The table's properties, as they are or will be."""
         return self.table.config
 
     @property
     def storage(self) -> Storage:
-        """The table's store."""
         return self.table.storage
 
     @property
     def appends(self) -> bool:
-        """Whether rows of file groups that are there go to log files, for whoever reads them to merge.
+        """Whether rows of existing file groups go to log files, which readers merge.
 
-        What has to look at the rows that are there, or keeps two of one key, rewrites the file group.
+        A rule that must see the stored rows, or that keeps two rows of one key, rewrites the file group instead.
         """
         merges = self.rules.meeting is Meeting.MERGE and not self.rules.must_find
         return merges and self.config.table_type == MERGE_ON_READ
 
     @property
     def lays_rows(self) -> bool:
-        """Whether rows of one key are put together, all at once, because one may leave columns to the others."""
+        """Whether rows of one key are combined all at once, because each may keep columns of the others."""
         lays = self.partial_columns is not None or self.config.partial_update_mode is not None
         return lays and self.operation not in {DELETE, DELETE_PARTITION}
 
@@ -98,16 +91,11 @@ class RowPlan:
 
     @property
     def looks_up(self) -> bool:
-        """Whether the table's index has to be asked where keys are, so that no task knows it of itself."""
+        """Whether the index must look keys up, so that no task can compute the file group of a key."""
         return index_for(self.config).needs_lookup
 
     @property
     def lookup(self) -> LookupIndex:
-        """The index of a table whose keys have to be looked up.
-
-        Raises:
-            ValueError: They need not be.
-        """
         index = lookup_for(self.config, self.settings.lookup)
         if index is None:
             raise ValueError(f"the index of {self.path} looks no key up")
@@ -115,33 +103,30 @@ class RowPlan:
 
     @property
     def opens_alone(self) -> bool:
-        """Whether each task writes its rows to new file groups of its own, to which no other task has rows to add."""
         return opens_alone(self.operation, self.rules, self.config)
 
     @property
     def folds(self) -> bool:
-        """Whether of incoming rows of one key one goes on."""
+        """Whether only one of several incoming rows of a key counts."""
         return self.rules.fold or self.rules.meeting is Meeting.MERGE
 
     @property
     def moves_rows(self) -> bool:
-        """Whether a row whose key is in another partition than its own moves there, and is deleted where it was."""
+        """Whether a row whose key is in another partition moves, which deletes the key in that partition."""
         merges = self.rules.meeting is Meeting.MERGE and self.operation != DELETE
         return merges and self.settings.lookup.moves_rows and index_for(self.config).is_global
 
     @property
     def takes_rows(self) -> bool:
-        """Whether the rows given matter; partitions to be deleted may be named by an option alone."""
+        """Whether the incoming rows matter; an option alone may name the partitions to delete."""
         return self.operation != DELETE_PARTITION or self.settings.partitions_to_delete is None
 
     @property
     def schema(self) -> pa.Schema:
-        """The table's data columns."""
         return pa.ipc.read_schema(pa.py_buffer(zlib.decompress(self.packed_schema)))
 
     @property
     def spec(self) -> RowSpec:
-        """What is kept of each incoming row."""
         if self.operation in {DELETE, DELETE_PARTITION}:
             return RowSpec(pa.schema([]), (), deletes=True)
         flag = [pa.field(IS_DELETED, pa.bool_())] if self.flagged else []
@@ -155,12 +140,7 @@ def plan_rows(request: WriteRequest, target: Target, known: pa.Schema | None) ->
     """Decide what a write makes of its rows.
 
     Args:
-        request: The write.
-        target: Its table, and what it does to it.
-        known: The table's columns; None for a table that nobody has written to.
-
-    Raises:
-        PyHudiError: The options, the schema or the table do not allow the write; see `pyhudi.errors`.
+        known: The table's columns; None for a table that was never written.
     """
     request, moved = _without(request, POSITION, pa.int64())
     request, located = _without(request, FILE_GROUP, pa.string())
@@ -185,17 +165,17 @@ def plan_rows(request: WriteRequest, target: Target, known: pa.Schema | None) ->
 
 
 def _with_filters(settings: WriteSettings, target: Target) -> WriteSettings:
-    """Return the settings, with bloom filters for a table of whose index nobody knows.
+    """Return the settings, with bloom filters for a table whose index is only inferred.
 
-    Apache Hudi gives all files of such a table one, and with its bloom index fails on a file without.
+    Apache Hudi gives all files of such a table a filter, and its bloom index fails on a file without.
     """
-    if not target.told or settings.output.bloom_filter is not None:
+    if not target.inferred or settings.output.bloom_filter is not None:
         return settings
     return replace(settings, output=replace(settings.output, bloom_filter=True))
 
 
 def _without(request: WriteRequest, name: str, kind: pa.DataType) -> tuple[WriteRequest, bool]:
-    """Return the request without a column that placed rows alone have, and whether they had it."""
+    """Return the request without a column that only rows placed by pyhudi have, and whether they had it."""
     if not request.write.colocated or name not in request.schema.names:
         return request, False
     given = request.schema.field(name).type
@@ -210,7 +190,7 @@ def _without(request: WriteRequest, name: str, kind: pa.DataType) -> tuple[Write
 
 
 def _columns(config: TableConfig, known: pa.Schema | None, request: WriteRequest, operation: str) -> pa.Schema:
-    """Return the table's columns after the write, having held the incoming ones against what the write needs."""
+    """Return the table's columns after the write, having checked the incoming columns."""
     incoming = without_meta(request.schema)
     if operation == DELETE_PARTITION:
         if request.write.partitions_to_delete is None:

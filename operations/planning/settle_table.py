@@ -1,4 +1,4 @@
-"""What a commit does to the table's properties: made with the table, taught, or told that readers list files again."""
+"""The table properties that a commit writes: those of a new table, or the additions to an existing table's."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from .plan import WritePlan
 
 
 def settle_table(plan: WritePlan) -> Properties:
-    """Return the properties of the table that the write creates, and those that it changes in an existing one.
+    """Return the properties that the commit writes.
 
     Raises:
-        OptionConflictError: Another writer made the table meanwhile, or taught it something else.
+        OptionConflictError: Another writer created the table meanwhile, or added different properties.
         TableNotFoundError: The table is gone.
     """
     if plan.creates_table and not plan.storage.exists(PROPERTIES_PATH):
@@ -24,14 +24,14 @@ def settle_table(plan: WritePlan) -> Properties:
     found = load_config(plan.storage)
     if plan.creates_table:
         _check_same_table(plan, found.properties)
-    _check_same_lesson(plan, found.properties)
-    lesson = {key: value for key, value in plan.config_changes.items() if found.properties.get(key) != value}
-    return Properties(changes=lesson, current=found)
+    _check_same_additions(plan, found.properties)
+    additions = {key: value for key, value in plan.config_changes.items() if found.properties.get(key) != value}
+    return Properties(changes=additions, current=found)
 
 
 def _check_same_table(plan: WritePlan, theirs: Mapping[str, str]) -> None:
     ours = plan.config.properties
-    # Whether the columns of both go together was looked at before. Another release adds other properties by itself.
+    # The conflict check compares the columns. Properties that only one pyhudi release adds by itself do not conflict.
     compared = {*ours, *theirs} - {CREATE_SCHEMA} - (ADDED_BY_PYHUDI - (ours.keys() & theirs.keys()))
     differing = sorted(key for key in compared if ours.get(key, "") != theirs.get(key, ""))
     if differing and _forbidden():
@@ -39,22 +39,22 @@ def _check_same_table(plan: WritePlan, theirs: Mapping[str, str]) -> None:
         raise OptionConflictError(
             f"Another writer created the table {plan.path} meanwhile, with {key}={theirs.get(key, '')!r} where this "
             f"write has {ours.get(key, '')!r}.",
-            "Nothing of this write is left; write again without these options.",
+            "This write changed nothing; write again without these options.",
         )
 
 
-def _check_same_lesson(plan: WritePlan, theirs: Mapping[str, str]) -> None:
-    """Refuse to teach the table something else than another writer taught it meanwhile."""
+def _check_same_additions(plan: WritePlan, theirs: Mapping[str, str]) -> None:
+    """Refuse a property for which another writer stored a different value meanwhile."""
     for key, value in plan.config_changes.items():
         if theirs.get(key, value) != value and _forbidden():
             raise OptionConflictError(
-                f"Another writer told the table {plan.path} meanwhile that {key} is {theirs[key]!r}; this write has "
-                f"{value!r}.",
-                "Nothing of this write is left; find out which is right and write again.",
+                f"Another writer stored {key}={theirs[key]!r} in the table {plan.path} meanwhile, where this write "
+                f"has {value!r}.",
+                "This write changed nothing; find out which value is right and write again.",
             )
 
 
 def _forbidden() -> bool:
-    """Return whether two writes must not settle one property each in its way."""
+    """Return whether the rules of concurrency forbid two writes to set one property."""
     shared = frozenset({Shared.PROPERTIES})
     return judge(Meeting(WRITE, WRITE, Known.COMPLETED, shared, Asked.SINCE_PLAN)) is not Verdict.GO_ON

@@ -1,4 +1,4 @@
-"""What the options of new tables and of tables that are there have in common: how they are checked, and shown."""
+"""Checks of table options that new and existing tables share, and how messages show their values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...table.config.property_keys import BUCKET, BUCKET_COUNT, BUCKET_HASH_FIEL
 from ...table.config.table_settings import TERMS, TableSettings
 from ...table.merging.deletes import DeleteMarker
 
-# What a caller says of delete markers; the table keeps both as properties of its merge mode.
+# The options of a delete marker; the table keeps both as properties of its merge mode.
 DELETE_FIELD, DELETE_MARKER = TERMS["delete_field"].option, TERMS["delete_marker"].option
 PAYLOAD_CLASS, UNAVAILABLE = TERMS["payload"].option, TERMS["unavailable"].option
 NO_UPDATE_MODE = "NONE"
@@ -18,13 +18,13 @@ NO_UPDATE_MODE = "NONE"
 
 @dataclass(frozen=True, slots=True)
 class TableTerms:
-    """What a write says of its table, with the table's path for messages."""
+    """The table options of a write, with the table's path for messages."""
 
     asked: TableSettings
     path: str
 
     def marker(self, kept: DeleteMarker | None) -> DeleteMarker | None:
-        """Return the delete marker that the options name, completed from the table's own."""
+        """Return the delete marker of the options, with parts that they lack from the marker that the table keeps."""
         field = self.asked.delete_field or (kept.field if kept else None)
         value = self.asked.delete_marker or (kept.value if kept else None)
         if field and value:
@@ -39,29 +39,27 @@ class TableTerms:
         return None
 
     def check_no_index(self) -> None:
-        """Refuse an index of a table that generates its keys: nobody would look for a key."""
-        for key, said in (*self._said_of_buckets(), (INDEX_TYPE, self.asked.index_type)):
-            if said is not None:
+        """Refuse index options for a table with generated keys, on which no write looks a key up."""
+        for key, value in (*self._bucket_options(), (INDEX_TYPE, self.asked.index_type)):
+            if value is not None:
                 raise OptionConflictError(
-                    f"{key} is {shown(said)}, and the table {self.path} has no record key, of which an index is made.",
+                    f"{key} is {shown(value)}, and the table {self.path} has no record key, which an index needs.",
                     "Leave the option out, or name a record key with hoodie.datasource.write.recordkey.field.",
                 )
 
     def check_no_buckets(self, index_type: str) -> None:
-        """Refuse buckets of a table whose index has none."""
-        for key, said in self._said_of_buckets():
-            if said is not None:
+        for key, value in self._bucket_options():
+            if value is not None:
                 raise OptionConflictError(
-                    f"{key} is {shown(said)}, and the table {self.path} has {INDEX_TYPE}={index_type}, an index "
+                    f"{key} is {shown(value)}, and the table {self.path} has {INDEX_TYPE}={index_type}, an index "
                     "without buckets.",
                     f"Leave the option out; a new table gets buckets with {INDEX_TYPE}={BUCKET}.",
                 )
 
-    def _said_of_buckets(self) -> tuple[tuple[str, object], ...]:
+    def _bucket_options(self) -> tuple[tuple[str, object], ...]:
         return (BUCKET_COUNT, self.asked.bucket_count), (BUCKET_HASH_FIELDS, self.asked.hash_fields)
 
     def check_hash_fields(self, hash_fields: tuple[str, ...] | None, record_key: tuple[str, ...]) -> None:
-        """Refuse buckets of columns that are not in the record key."""
         strangers = [name for name in hash_fields or () if name not in record_key]
         if strangers:
             raise OptionConflictError(
@@ -72,7 +70,6 @@ class TableTerms:
 
 
 def shown(value: object) -> str:
-    """Return a value as messages show it."""
     if isinstance(value, KeyGeneratorType):
         return value.value
     if isinstance(value, tuple):

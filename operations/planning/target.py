@@ -1,4 +1,4 @@
-"""The table that a write is aimed at, as it is or as the write will make it."""
+"""The table of a write, as it is or as the write will make it."""
 
 from __future__ import annotations
 
@@ -25,37 +25,27 @@ class Target:
     """The table of a write.
 
     Attributes:
-        table: The table, with the properties that it has or is going to have.
-        exists: Whether it is there.
-        changes: Properties that the write's commit adds to those that are there.
-        operation: What the write does to it.
-        told: Whether nobody says which index it has, but the names of its file groups.
+        exists: Whether the table exists before the write.
+        changes: Properties that the write's commit adds to an existing table.
+        inferred: Whether only the names of its file groups say which index it has.
     """
 
     table: Table
     exists: bool
     changes: Mapping[str, str]
     operation: Operation
-    told: bool = False
+    inferred: bool = False
 
     @property
     def config(self) -> TableConfig:
-        """The table's properties, as they are or will be."""
         return self.table.config
 
 
 def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True) -> Target:
-    """Return the table of a write, held against what the request says of it.
+    """Return the table of a write, having checked the options of the request against it.
 
     Args:
-        request: The write.
-        storage: Rooted at the table.
-        creates: Whether the write may make the table.
-
-    Raises:
-        TableNotFoundError: There is none, and the write or its operation makes none.
-        TableError: pyhudi cannot write it.
-        OptionError: The request contradicts the table, or says too little of a new one.
+        creates: Whether the write may create the table.
     """
     try:
         found = load_config(storage)
@@ -82,7 +72,7 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
     )
     if config.index_type not in {None, BUCKET}:
         index_for(config, request.write.lookup)
-    # By partitions no key is looked at, against which a number of buckets could be held.
+    # A delete of partitions reads no key that could contradict a number of buckets.
     noted = {option: text for option, text in spelt.properties.items() if option not in found.properties}
     changes = {} if operation.name == DELETE_PARTITION else {**noted, **changes}
     return Target(Table(storage, config), True, changes, operation, is_unnoted(found) and INDEX_TYPE not in changes)

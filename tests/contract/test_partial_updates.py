@@ -238,9 +238,13 @@ def test_modes_that_mean_nothing_are_refused(tmp_path: Path) -> None:
         (
             replace(made("IGNORE_DEFAULTS", logs=False), version=8),
             OptionConflictError,
-            "tables of version 8 cannot say",
+            "tables of version 8 cannot store",
         ),
-        (replace(made("IGNORE_DEFAULTS", logs=False), unavailable="?"), OptionConflictError, "stands for no value"),
+        (
+            replace(made("IGNORE_DEFAULTS", logs=False), unavailable="?"),
+            OptionConflictError,
+            "placeholder of a missing",
+        ),
         (made("IGNORE_DEFAULTS", logs=False, index="GLOBAL_SIMPLE"), OptionConflictError, "leave columns behind"),
     ):
         with pytest.raises(error, match=says):

@@ -43,7 +43,7 @@ def test_buckets_are_the_default(index: str | None) -> None:
 
 
 def test_an_index_that_nobody_has_makes_no_table() -> None:
-    with pytest.raises(UnsupportedOptionError, match=r"/t was asked for with hoodie\.index\.type=HBASE") as raised:
+    with pytest.raises(UnsupportedOptionError, match=r"hoodie\.index\.type=HBASE is given for the new table") as raised:
         NewTable(replace(KEYED, index_type="HBASE"), "/t").config()
     assert "BUCKET, SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM" in raised.value.todo
 
