@@ -1,1 +1,1 @@
-"""What happened to a table: instants, their contents, and who is at work on them."""
+"""The timeline of a table: its instants, their bodies, and the writers at work."""

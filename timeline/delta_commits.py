@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 from .timeline import Timeline
 
-# As ``hoodie.compact.inline.max.delta.commits`` is where nobody says otherwise.
+# The default of ``hoodie.compact.inline.max.delta.commits``.
 MAKE_COMPACTION_DUE = 5
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaCommits:
-    """What has gathered since the last compaction.
+    """The delta commits that make the next compaction due.
 
     Attributes:
-        last: Requested time of the newest completed compaction, "" where there is none on the timeline.
+        last: Requested time of the newest completed compaction, "" where the timeline has none.
         since: Requested times of the completed delta commits that were requested after it, in order.
     """
 
@@ -24,7 +24,7 @@ class DeltaCommits:
 
 
 def since_compaction(timeline: Timeline) -> DeltaCommits:
-    """Return what has gathered since the last compaction, counted as Apache Hudi's ``CompactionUtils`` does."""
+    """Count as Apache Hudi's ``CompactionUtils`` does."""
     last = max((one.requested_time for one in timeline.completed if one.action == "commit"), default="")
     deltas = (one.requested_time for one in timeline.completed if one.action == "deltacommit")
     return DeltaCommits(last, tuple(time for time in deltas if time > last))

@@ -1,13 +1,13 @@
-"""Format numbers of what pyhudi adds to a table: a release refuses to write beside what a newer release has changed.
+"""Format numbers of what pyhudi adds to a table: a release does not write beside a newer format.
 
 Each kind of file below ``.hoodie/.pyhudi`` has a number, and so has each group of ``pyhudi.*`` keys. The number is
 
 - in the field ``format`` of JSON;
 - in the key ``pyhudi.format`` among other keys;
-- behind ``.v`` at the end of the name of a folder, or of a file whose content is nothing or not read.
+- after ``.v`` at the end of the name of a folder, or of a file whose content is empty or not read.
 
-What has no number has the format 1, as the release before the numbers wrote it. A number rises when older releases
-must not write beside the new content; a field that they may pass over leaves it as it is.
+Without a number the format is 1, as the release before the numbers wrote it. A number rises when older releases must
+not write beside the new content; a new field that they may ignore does not raise it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..errors import UnsupportedTableError
 FIELD = "format"
 KEY = "pyhudi.format"
 
-# The newest numbers that this release knows, which are those that it writes.
+# The newest numbers that this release knows and writes.
 OWNER = 1
 DECISION = 1
 FAILURE = 1
@@ -28,11 +28,11 @@ CLEAN_NOTE = 1
 WRITE_IDS = 1
 COMMIT_KEYS = 1
 FOOTER_KEYS = 1
-# No kind of file or folder right below ``.hoodie/.pyhudi``, and no announcement, has had another format.
+# All files and folders right below ``.hoodie/.pyhudi``, and all announcements, have had this format only.
 NAMES = 1
-# Of tables as a whole: a release that changes what older ones must respect before they meet a file sets it.
+# Of a table: a release raises it for a change that older releases must respect before they open any other file.
 PROPERTIES = 1
-# Format 1 has all seals in one folder, format 2 has a folder for each hour.
+# Format 1 has all seals in one folder, format 2 a folder for each hour.
 SEALS = 2
 
 _DIGITS = re.compile(r"[0-9]{1,9}")
@@ -40,12 +40,11 @@ _NAMED = re.compile(r".*\.v([0-9]{1,9})", re.DOTALL)
 
 
 def numbered(found: Mapping[str, object], number: int) -> dict[str, object]:
-    """Return the fields of a JSON object with its format number."""
     return {FIELD: number, **found}
 
 
 def number_of(found: object) -> int:
-    """Return the format number of parsed JSON; what tells none has the first."""
+    """Return the format number of parsed JSON; without a number it is 1."""
     number = found.get(FIELD) if isinstance(found, dict) else None
     return number if type(number) is int else 1
 
@@ -57,23 +56,12 @@ def number_of_keys(keys: Mapping[str, str]) -> int:
 
 
 def number_of_name(name: str) -> int:
-    """Return the format number in the name of a file or folder."""
     found = _NAMED.fullmatch(name)
     return int(found[1]) if found else 1
 
 
 def refuse_newer(table: str, what: str, number: int, known: int) -> None:
-    """Refuse to write a table in which a newer release has written what this one does not know.
-
-    Args:
-        table: The table's path.
-        what: The file or key, for the error.
-        number: Its format number.
-        known: The newest one of its kind that this release knows.
-
-    Raises:
-        UnsupportedTableError: The number is newer.
-    """
+    """Raise UnsupportedTableError where ``what``, a file or key, has a newer format than this release knows."""
     if number > known:
         raise UnsupportedTableError(
             f"The table {table} has {what} in the format {number}, and this release of pyhudi knows formats up to "
@@ -83,15 +71,6 @@ def refuse_newer(table: str, what: str, number: int, known: int) -> None:
 
 
 def refuse_newer_names(table: str, paths: Iterable[str], known: int) -> None:
-    """Refuse to write a table that has a file or folder whose name tells a newer format.
-
-    Args:
-        table: The table's path.
-        paths: Of the files and folders.
-        known: The newest format of their kind that this release knows.
-
-    Raises:
-        UnsupportedTableError: One of them is newer.
-    """
+    """Raise UnsupportedTableError where a file's or folder's name has a newer format."""
     for path in paths:
         refuse_newer(table, path, number_of_name(path), known)

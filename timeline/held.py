@@ -1,4 +1,4 @@
-"""Pending compactions and clusterings: which file groups they hold until they are done."""
+"""The file groups that pending compactions and clusterings hold until they complete."""
 
 from __future__ import annotations
 
@@ -18,23 +18,16 @@ COMPACTING = frozenset({COMPACTION, LOG_COMPACTION})
 
 
 def pending_compactions(timeline: Timeline) -> Mapping[Instant, CompactionPlan]:
-    """Return the compactions and log compactions that are to be done, oldest first, with their plans.
-
-    A plan that says nothing, which Apache Hudi cannot read, holds nothing.
-
-    Raises:
-        CorruptInstantError: A plan cannot be parsed.
-        StorageError: The store failed.
-    """
+    """Return the pending compactions and log compactions that have a plan, oldest first."""
     waiting = [one for one in timeline.pending if one.action in COMPACTING]
     plans = for_each(timeline.files.storage, timeline.files.read_compaction_plan, waiting)
     return {one: plan for one, plan in zip(waiting, plans, strict=True) if plan is not None}
 
 
 def held_groups(pending: Mapping[Instant, CompactionPlan]) -> Mapping[tuple[str, str], Instant]:
-    """Return the file groups that pending compactions hold, by partition path and file id, each with its instant.
+    """Return the file groups that pending compactions hold, by partition path and file id.
 
-    Apache Hudi reads no table on which two of them hold one file group.
+    Apache Hudi cannot read a table on which two compactions hold the same file group.
     """
     return {
         (one.partition_path or "", one.file_id): instant
@@ -45,12 +38,9 @@ def held_groups(pending: Mapping[Instant, CompactionPlan]) -> Mapping[tuple[str,
 
 
 def log_compactions(timeline: Timeline) -> frozenset[str]:
-    """Return the requested times of the log compactions that a timeline tells of, done or not, in one listing.
+    """Return the requested times of the log compactions on a timeline, pending or completed, in one listing.
 
-    A completed one is called as any delta commit, and told apart by its requested file, as in Apache Hudi.
-
-    Raises:
-        StorageError: The store failed.
+    A completed log compaction has the action of a delta commit; only its requested file has its own, as in Apache Hudi.
     """
     deltas = [one for one in timeline.instants if one.group == "deltacommit"]
     asked = {one: Instant(one.requested_time, LOG_COMPACTION, State.REQUESTED) for one in deltas}
@@ -65,16 +55,9 @@ def log_compactions(timeline: Timeline) -> frozenset[str]:
 def clustered_groups(timeline: Timeline, own: str | None = None) -> Mapping[tuple[str, str], Instant]:
     """Return the file groups that pending clusterings are going to read, by partition path and file id.
 
-    What else writes to one of them is lost when its clustering is carried out: Apache Hudi replaces the file group by
-    what it held when the clustering was planned.
-
-    Args:
-        timeline: As it is.
-        own: The requested time of the caller's own write, which is none; None for whoever writes nothing.
-
-    Raises:
-        CorruptInstantError: A plan cannot be parsed.
-        StorageError: The store failed.
+    Another write to such a file group is lost when the clustering is executed: Apache Hudi replaces the file group by
+    its content when the clustering was planned. ``own`` is the requested time of the caller's own write, which is left
+    out.
     """
     waiting = [one for one in timeline.pending if one.replaces and one.requested_time != own]
     plans = for_each(timeline.files.storage, timeline.files.read_replace_plan, waiting)
@@ -89,11 +72,9 @@ def clustered_groups(timeline: Timeline, own: str | None = None) -> Mapping[tupl
 
 
 def says_what_it_holds(timeline: Timeline, instant: Instant) -> bool:
-    """Return whether a pending instant is a clustering with a plan; version 6 calls one replacecommit, as overwrites.
+    """Return whether a pending instant is a clustering with a plan.
 
-    Raises:
-        CorruptInstantError: The plan of a clustering cannot be parsed.
-        StorageError: The store failed.
+    Version 6 calls a clustering replacecommit, as it calls an overwrite.
     """
     if not instant.replaces:
         return False
@@ -102,6 +83,6 @@ def says_what_it_holds(timeline: Timeline, instant: Instant) -> bool:
     except CorruptInstantError:
         if instant.action == CLUSTERING:
             raise
-        # Whoever began an overwrite may have died in the middle of its first file.
+        # The writer of an overwrite may have died in the middle of its first file.
         return False
     return plan is not None and plan.clustering_plan is not None

@@ -1,6 +1,6 @@
-"""The files of a table's instants, opened with the format of its version: their names, their place, their encoding.
+"""The files of a table's instants, opened with the format of its version: names, folder, encoding.
 
-A table version's format is its `Layout` and its `Codec`; whoever holds an `InstantFiles` needs to know of neither.
+A table version's format is its `Layout` and its `Codec`; users of `InstantFiles` need to know neither.
 """
 
 from __future__ import annotations
@@ -21,12 +21,10 @@ M = TypeVar("M", bound="metadata.models.InstantModel")
 
 @dataclass(frozen=True, slots=True)
 class InstantFiles:
-    """Where the instants of one table are read, made and removed.
+    """Reads, makes and removes the instants of one table.
 
-    Attributes:
-        storage: Rooted at the table.
-        layout: How the files are named.
-        codec: How what they hold is encoded.
+    A reading method raises CorruptInstantError where the file cannot be parsed. The file of a completed instant that is
+    gone makes a StorageError; a plan that is gone or empty is None.
     """
 
     storage: Storage
@@ -35,118 +33,67 @@ class InstantFiles:
 
     @property
     def folder(self) -> str:
-        """The timeline's folder, relative to the table's root."""
         return self.layout.folder
 
     @property
     def place(self) -> str:
-        """What tells these instants from others of the same store."""
+        """A name that separates these instants from other instants of the same store."""
         return self.folder
 
     def listed(self) -> Iterable[Instant]:
-        """Return every state of every instant, in one listing; files that are no instants are passed over."""
+        """Return every state of every instant, in one listing, without other files."""
         content = self.storage.look(self.folder)
-        # An instant that is a link would silently be missing.
+        # Without this check an instant that is a link would silently be missing.
         refuse_links(self.storage.path, self.folder, (name for name in content.links if self.layout.parse(name)))
         found = (self.layout.parse(split(info.path)[1]) for info in content.files)
         return [one for one in found if one is not None]
 
     def path(self, instant: Instant) -> str:
-        """Return where the file of an instant's state is, or would be."""
         if instant.state == State.COMPLETED and instant.completion_time is None:
-            # Of a half-done upgrade: such a file is read, and never made.
+            # Only a half-done upgrade leaves such a file; pyhudi reads it and never makes it.
             return join(self.layout.folder, f"{instant.requested_time}.{instant.group}")
         return join(self.layout.folder, self.layout.format(instant))
 
     def read_commit(self, instant: Instant) -> metadata.models.CommitMetadata:
-        """Return what a completed commit, deltacommit or replacecommit holds.
-
-        Raises:
-            CorruptInstantError: The file cannot be parsed.
-            StorageError: The file is gone, or the store failed.
-        """
         return self.decode_commit(instant, *self._read(instant))
 
     def decode_commit(self, instant: Instant, body: bytes, where: str) -> metadata.models.CommitMetadata:
-        """Return what the body of a completed commit, deltacommit or replacecommit holds, as `Codec.decode` does."""
         models = metadata.models
         kind = models.ReplaceCommitMetadata if instant.replaces else models.CommitMetadata
         return self.codec.decode(kind, body, where)
 
     def read_summary(self, instant: Instant) -> metadata.models.CommitSummary:
-        """Return what a completed commit, deltacommit or replacecommit holds beside its files; quick for large ones.
-
-        Raises:
-            CorruptInstantError: The file cannot be parsed.
-            StorageError: The file is gone, or the store failed.
-        """
+        """Return a completed write without its files, without decoding them."""
         return self.codec.decode_summary(*self._read(instant), replaces=instant.replaces)
 
     def read_written_files(self, instant: Instant) -> CommitFiles:
-        """Return what a completed commit, deltacommit or replacecommit says of files alone; quick for large ones.
-
-        Raises:
-            CorruptInstantError: The file cannot be parsed.
-            StorageError: The file is gone, or the store failed.
-        """
+        """Return what a completed write records about its files, decoding nothing else."""
         return self.codec.decode_files(*self._read(instant), replaces=instant.replaces)
 
     def read_clean(self, instant: Instant) -> metadata.models.CleanMetadata | metadata.models.CleanerPlan | None:
-        """Return what a completed clean did, or what a pending one is about to do; None where it says nothing.
-
-        Raises:
-            CorruptInstantError: The file cannot be parsed.
-            StorageError: The file is gone, or the store failed.
-        """
+        """Return the body of a completed clean, or the plan of a pending clean; None where the file is empty."""
         if instant.state == State.COMPLETED:
             data, where = self._read(instant)
-            # Apache Hudi takes an empty one for nothing, and removes it.
+            # Apache Hudi ignores an empty file, and removes it.
             return self.codec.decode(metadata.models.CleanMetadata, data, where) if data else None
         return self._read_plan(metadata.models.CleanerPlan, instant)
 
     def read_replace_plan(self, instant: Instant) -> metadata.models.RequestedReplaceMetadata | None:
-        """Return what a clustering or replacecommit, done or not, was about to do; None where it says nothing.
-
-        Raises:
-            CorruptInstantError: The file cannot be parsed.
-            StorageError: The store failed.
-        """
+        """Return the plan of a clustering or replacecommit, pending or completed."""
         return self._read_plan(metadata.models.RequestedReplaceMetadata, instant)
 
     def read_compaction_plan(self, instant: Instant) -> metadata.models.CompactionPlan | None:
-        """Return what a compaction or log compaction, done or not, was about to do; None where it says nothing.
-
-        Raises:
-            CorruptInstantError: The file cannot be parsed.
-            StorageError: The store failed.
-        """
+        """Return the plan of a compaction or log compaction, pending or completed."""
         return self._read_plan(metadata.models.CompactionPlan, instant)
 
     def read_rollback_plan(self, instant: Instant) -> metadata.models.RollbackPlan | None:
-        """Return what a rollback, done or not, was about to undo; None where it says nothing.
-
-        Raises:
-            CorruptInstantError: The file cannot be parsed.
-            StorageError: The store failed.
-        """
         return self._read_plan(metadata.models.RollbackPlan, instant)
 
     def read_restore_plan(self, instant: Instant) -> metadata.models.RestorePlan | None:
-        """Return what a restore, done or not, was about to undo; None where it says nothing.
-
-        Raises:
-            CorruptInstantError: The file cannot be parsed.
-            StorageError: The store failed.
-        """
         return self._read_plan(metadata.models.RestorePlan, instant)
 
     def read_undone(self, instant: Instant) -> list[str]:
-        """Return the requested times of the writes that a completed rollback or restore undid.
-
-        Raises:
-            CorruptInstantError: The file cannot be parsed.
-            StorageError: The file is gone, or the store failed.
-        """
+        """Return the requested times of the writes that a completed rollback or restore undid."""
         data, where = self._read(instant)
         if not data:
             return []
@@ -155,39 +102,26 @@ class InstantFiles:
         return self.codec.decode(metadata.models.RollbackMetadata, data, where).commits_rollback
 
     def read_savepoint(self, instant: Instant) -> metadata.models.SavepointMetadata:
-        """Return which files a completed savepoint keeps.
-
-        Raises:
-            CorruptInstantError: The file cannot be parsed.
-            StorageError: The file is gone, or the store failed.
-        """
         return self.codec.decode(metadata.models.SavepointMetadata, *self._read(instant))
 
     def request(self, instant: Instant, body: bytes = b"") -> bool:
-        """Put an instant on the timeline.
-
-        Returns:
-            False where its requested file exists already.
-        """
+        """Put an instant on the timeline; False where its requested file exists already."""
         return self.storage.create(self.path(instant.at(State.REQUESTED)), body)
 
     def start(self, instant: Instant, body: bytes = b"") -> bool:
-        """Say that work on a requested instant has begun.
-
-        Returns:
-            False where its inflight file exists already.
-        """
+        """Mark a requested instant as inflight; False where its inflight file exists already."""
         return self.storage.create(self.path(instant.at(State.INFLIGHT)), body)
 
     def remove_pending(self, instant: Instant) -> None:
-        """Take a pending instant off the timeline, its inflight file first: it never seems further than it is."""
+        """Remove a pending instant, its inflight file first: it never seems further than it is."""
         for state in (State.INFLIGHT, State.REQUESTED):
             self.storage.delete(self.path(instant.at(state)))
 
     def paths(self) -> Mapping[str, Mapping[State, tuple[str, ...]]]:
         """Return the files of all instants by the instant's identity and their state, in one listing.
 
-        An instant may have several of one state: completed twice, or asked for as clustering and as replacecommit.
+        An instant may have several files of one state: completed twice, or requested as clustering and as
+        replacecommit.
         """
         found: dict[str, dict[State, tuple[str, ...]]] = {}
         for info in self.storage.list(self.folder, strict=False):
@@ -209,7 +143,7 @@ class InstantFiles:
             ) from error
 
     def _read_plan(self, kind: type[M], instant: Instant) -> M | None:
-        """Read an instant's requested file; Apache Hudi takes an empty one for none."""
+        """Return an instant's plan; Apache Hudi ignores an empty requested file."""
         path = self.path(instant.at(State.REQUESTED))
         try:
             data = self.storage.read(path)

@@ -1,4 +1,4 @@
-"""One thing that happened, or is happening, to a table: when it was asked for, what it is, how far it got."""
+"""An instant, something that happened or is happening to a table: its requested time, its action, its state."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class State(IntEnum):
-    """How far an instant got; a greater state is a later one."""
+    """How far an instant got; a greater state is a later state."""
 
     REQUESTED = 0
     INFLIGHT = 1
@@ -16,7 +16,7 @@ class State(IntEnum):
 
 WRITE_ACTIONS = frozenset({"commit", "deltacommit", "replacecommit"})
 
-# A table service completes under the action of the write that it amounts to (Apache Hudi's InstantComparatorV2).
+# A table service completes under the action of the equivalent write (Apache Hudi's InstantComparatorV2).
 _GROUPS = {"compaction": "commit", "logcompaction": "deltacommit", "clustering": "replacecommit"}
 
 
@@ -25,10 +25,9 @@ class Instant:
     """One state of one instant.
 
     Attributes:
-        requested_time: When it was asked for, which names it; 17 digits as a rule.
+        requested_time: The instant's name; 17 digits as a rule.
         action: As in the file's name: "commit", "clean", "compaction" …
-        state: How far it got.
-        completion_time: When it completed; None while pending, and in layouts that do not keep it.
+        completion_time: None while pending, and in layouts without it.
     """
 
     requested_time: str
@@ -38,12 +37,12 @@ class Instant:
 
     @property
     def group(self) -> str:
-        """The action under which all states of this instant are one: that of its completed file."""
+        """The action of the instant's completed file, which all its states share."""
         return action_group(self.action)
 
     @property
     def identity(self) -> str:
-        """What tells it from every other instant of the table, whatever its state."""
+        """A name that no other instant of the table has, whatever its state."""
         return f"{self.requested_time}.{self.group}"
 
     @property
@@ -58,11 +57,10 @@ class Instant:
 
     @property
     def visible_since(self) -> str:
-        """The time from which readers see it: the completion time, or the requested time where none is kept."""
+        """The time from which readers see it: the completion time, or the requested time in layouts without it."""
         return self.completion_time or self.requested_time
 
     def at(self, state: State) -> Instant:
-        """Return a pending state of the same instant."""
         return Instant(self.requested_time, self.action, state)
 
 

@@ -1,4 +1,4 @@
-"""Where a timeline's files lie and how their names are spelled: one layout object per timeline layout version."""
+"""Where a timeline's files are and how their names are spelled: a layout object per timeline layout version."""
 
 from __future__ import annotations
 
@@ -23,49 +23,36 @@ _NAME_V2 = re.compile(
 
 
 class Layout(Protocol):
-    """The names of a timeline's files."""
+    """The names of a timeline's files; folders are relative to the table's root."""
 
     @property
-    def folder(self) -> str:
-        """The timeline's folder, relative to the table's root."""
+    def folder(self) -> str: ...
 
     @property
-    def archive_folder(self) -> str:
-        """The archive's folder, relative to the table's root."""
+    def archive_folder(self) -> str: ...
 
     def parse(self, name: str) -> Instant | None:
-        """Return the state of an instant that a file name stands for; None for any other file."""
+        """Return the instant's state that a file name spells; None for any other file."""
 
-    def format(self, instant: Instant) -> str:
-        """Return the file name of one state of an instant."""
+    def format(self, instant: Instant) -> str: ...
 
 
 @dataclass(frozen=True, slots=True)
 class LayoutV2:
-    """Timeline layout 2, of table versions 8 and 9: completed files carry both times in their names.
-
-    Attributes:
-        folder: The timeline's folder, relative to the table's root.
-        archive_folder: The archive's, relative to the table's root.
-    """
+    """Timeline layout 2, of table versions 8 and 9: completed files carry both times in their names."""
 
     folder: str = ".hoodie/timeline"
     archive_folder: str = ".hoodie/timeline/history"
 
     def parse(self, name: str) -> Instant | None:
-        """Return the state of an instant that a file name stands for; None for any other file.
+        """Return the instant's state that a file name spells; None for any other file.
 
         A completed file without a completion time, which only a half-done upgrade leaves, parses as completed: to
-        take it for nothing would hide committed rows.
+        ignore it would hide committed rows.
         """
         return _parsed_v2(name)
 
     def format(self, instant: Instant) -> str:
-        """Return the file name of one state of an instant.
-
-        Raises:
-            ValueError: The instant is completed and has no completion time.
-        """
         if instant.state == State.COMPLETED:
             if instant.completion_time is None:
                 raise ValueError(f"the completed {instant.action} {instant.requested_time} has no completion time")
@@ -77,7 +64,7 @@ class LayoutV2:
         return f"{instant.requested_time}{action}.inflight"
 
 
-# A process lists one timeline again and again, a little longer each time.
+# A process lists one timeline again and again, each time with a few more instants.
 @lru_cache(maxsize=1 << 14)
 def _parsed_v2(name: str) -> Instant | None:
     match = _NAME_V2.fullmatch(name)

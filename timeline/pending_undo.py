@@ -1,4 +1,4 @@
-"""Writes that are on their way out: a pending rollback, or a pending restore, names them."""
+"""Instants that a pending rollback or restore is going to remove."""
 
 from __future__ import annotations
 
@@ -16,12 +16,9 @@ logger = logging.getLogger("pyhudi")
 
 
 def pending_rollbacks(timeline: Timeline) -> Mapping[str, tuple[Instant, ...]]:
-    """Return the pending rollbacks of a timeline, oldest first, by the requested time of the write that each undoes.
+    """Return the pending rollbacks, oldest first, by the requested time of the write that each undoes.
 
-    A plan that cannot be read names nothing; Apache Hudi passes over such a rollback too.
-
-    Raises:
-        StorageError: The store failed.
+    The result omits a rollback whose plan cannot be read, as Apache Hudi does.
     """
     found: dict[str, tuple[Instant, ...]] = {}
     rollbacks = [one for one in timeline.pending if one.action == "rollback"]
@@ -33,17 +30,11 @@ def pending_rollbacks(timeline: Timeline) -> Mapping[str, tuple[Instant, ...]]:
 
 
 def pending_restore(timeline: Timeline) -> Instant | None:
-    """Return the restore that is pending on a timeline, None where none is."""
     return next((one for one in timeline.pending if one.action == "restore"), None)
 
 
 def on_the_way_out(timeline: Timeline) -> frozenset[str]:
-    """Return the requested times of all instants that a pending rollback or restore names.
-
-    Raises:
-        CorruptInstantError: A restore's plan cannot be parsed.
-        StorageError: The store failed.
-    """
+    """Return the requested times of all instants that a pending rollback or restore is going to remove."""
     restore = pending_restore(timeline)
     plan = None if restore is None else timeline.files.read_restore_plan(restore)
     restored = [] if plan is None else [one.commit_time for one in plan.instants_to_rollback]
@@ -51,7 +42,7 @@ def on_the_way_out(timeline: Timeline) -> frozenset[str]:
 
 
 def _victim(files: InstantFiles, rollback: Instant) -> str:
-    """Return the requested time of what a rollback is about to undo, "" where it does not say."""
+    """Return the requested time of the write that a rollback is going to undo, "" where its plan has none."""
     try:
         plan = files.read_rollback_plan(rollback)
     except CorruptInstantError as error:

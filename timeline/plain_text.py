@@ -1,4 +1,4 @@
-"""Small dataclasses of plain values as one text, and back: what stays with an index, or travels as an option."""
+"""Small dataclasses of plain values as text, and back: for an index's state, or as the value of an option."""
 
 from __future__ import annotations
 
@@ -10,16 +10,14 @@ T = TypeVar("T")
 
 
 def spell(value: Any) -> str:
-    """Return a dataclass as text; two that are equal are spelt alike."""
+    """Return a dataclass as text; equal dataclasses have equal texts."""
     return json.dumps(asdict(value), default=sorted, separators=(",", ":"), sort_keys=True)
 
 
 def parse(kind: type[T], text: str) -> T | None:
-    """Return the dataclass that a text spells, None where it spells none; fields that it lacks have their defaults.
+    """Return the dataclass in a text of `spell`, in this or an older release; None for another text.
 
-    Args:
-        kind: The class, of texts, numbers, frozen sets and such dataclasses.
-        text: As `spell` returned it, in this release or an older one.
+    The class may have texts, numbers, frozen sets and such dataclasses. Missing fields take their defaults.
     """
     try:
         return _made(kind, json.loads(text))

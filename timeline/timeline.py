@@ -1,4 +1,4 @@
-"""All instants of a table at one moment, and what follows from them: what is committed, pending, new since then."""
+"""All instants of a table at one moment: which are completed, which are pending, which are new since then."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ class Timeline:
 
     Attributes:
         instants: The newest state of each instant, in order of requested time.
-        files: Where the instants' files are.
-        seen: What was complete at the moment that `as_of` went back to; None for the present.
+        seen: The instants that were complete at the moment that `as_of` went back to; None for the present.
     """
 
     instants: tuple[Instant, ...]
@@ -39,16 +38,14 @@ class Timeline:
 
     @classmethod
     def load(cls, files: InstantFiles) -> Timeline:
-        """Read the timeline as it is now, in one listing; files that are no instants are passed over."""
+        """Read the timeline as it is now, in one listing."""
         return cls(newest_states(files.listed()), files)
 
     def reload(self) -> Timeline:
-        """Read the same table's timeline as it is now."""
         return Timeline.load(self.files)
 
     @property
     def storage(self) -> Storage:
-        """The table's store."""
         return self.files.storage
 
     @property
@@ -72,7 +69,7 @@ class Timeline:
         return next((one for one in found if one.is_write), found[0] if found else None)
 
     def greatest_time(self) -> str | None:
-        """Return the greatest requested or completion time of 17 digits; None where there is none."""
+        """Return the greatest requested or completion time of 17 digits."""
         times = (time for one in self.instants for time in (one.requested_time, one.completion_time))
         return max((time for time in times if time is not None and len(time) == _TIME_DIGITS), default=None)
 
@@ -84,11 +81,11 @@ class Timeline:
         return max((one.visible_since for one in self.completed), default="")
 
     def is_committed(self, requested_time: str) -> bool:
-        """Return whether rows written by an instant may be seen.
+        """Return whether readers may see rows that an instant wrote.
 
-        They may when it is completed, and when it is older than the timeline's first write, pending ones included:
-        it is then taken for archived (Apache Hudi's ``CompletionTimeQueryViewV2``). A timeline that went back to a
-        moment takes for archived only what was complete then, or older than the first write of then.
+        They may when it is completed, and when it is older than the timeline's first write, completed or pending: it
+        then counts as archived (Apache Hudi's ``CompletionTimeQueryViewV2``). On a timeline that went back to a moment,
+        only an instant that was complete then, or older than the first write of then, counts as archived.
         """
         if requested_time in self._writes:
             return requested_time in self._committed
@@ -98,48 +95,46 @@ class Timeline:
         return requested_time < first and self.seen.saw_write(requested_time)
 
     def watermark(self) -> Watermark:
-        """Return this moment, or the one that the timeline went back to."""
         return Watermark.of(self.instants) if self.seen is None else self.seen.watermark
 
     def as_of(self, seen: Seen) -> Timeline:
-        """Return the timeline with what was not complete at a moment taken back to inflight.
+        """Return the timeline with the instants that were not complete at a moment back at inflight.
 
-        Such instants stay in place, so that what counts as archived is what counted so then.
+        They keep their place, so that the instants that counted as archived then do so again.
         """
         return Timeline(_back_to_inflight(self.instants, seen.saw), self.files, seen)
 
     def as_of_request(self, time: str) -> Timeline:
-        """Return the timeline with what was requested after a time taken back to inflight, whenever it completed."""
+        """Return the timeline with instants requested after a time back at inflight, whenever they completed."""
         instants = _back_to_inflight(self.instants, lambda one: one.requested_time <= time)
         return Timeline(instants, self.files, self.seen)
 
     def as_of_completion(self, time: str) -> Timeline:
-        """Return the timeline with what completed after a time taken back to inflight."""
+        """Return the timeline with instants that completed after a time back at inflight."""
         instants = _back_to_inflight(self.instants, lambda one: one.visible_since <= time)
         return Timeline(instants, self.files, self.seen)
 
     def without(self, times: Collection[str]) -> Timeline:
-        """Return the timeline with the writes of some requested times taken back to inflight."""
+        """Return the timeline with the writes of some requested times back at inflight."""
         if not times:
             return self
         instants = _back_to_inflight(self.instants, lambda one: not one.is_write or one.requested_time not in times)
         return Timeline(instants, self.files, self.seen)
 
     def write_at(self, requested_time: str) -> Instant | None:
-        """Return the write of a requested time, in whatever state; None where the timeline has none."""
         found = self.find(requested_time)
         return found if found is not None and found.is_write else None
 
     def completed_since(self, seen: Seen) -> tuple[Instant, ...]:
-        """Return the instants that completed after a moment, in the order in which they completed."""
+        """Return the instants that completed after a moment, in the order of completion."""
         found = (one for one in self.completed if not seen.saw(one))
         return tuple(sorted(found, key=lambda one: (one.visible_since, one.requested_time)))
 
     def vanished(self, seen: Seen) -> tuple[str, ...]:
         """Return the requested times of writes that were complete at a moment, and are not on the timeline any more.
 
-        What is older than the timeline's first write counts as archived and is left out, but for the newest of them:
-        whatever is undone, it goes first.
+        A write older than the timeline's first write counts as archived and is not returned, except the newest: a
+        rollback or restore removes that first.
         """
         times = sorted(time for time, _, group in (one.partition(".") for one in seen.names) if group in WRITE_ACTIONS)
         return tuple(
@@ -149,16 +144,11 @@ class Timeline:
         )
 
     def complete(self, done: Instant, body: bytes) -> bool:
-        """Make an instant part of the table: the point of no return.
+        """Create the completed file, which makes the instant part of the table; False where it is completed already.
 
-        Args:
-            done: The completed instant, whose completion time is greater than every time on the timeline.
-            body: What the completed file holds.
-
-        Returns:
-            False where it is completed already, at whatever time.
+        Its completion time must be greater than every time on the timeline.
         """
-        # The name holds the completion time, so that create-if-absent alone would let an instant complete twice.
+        # The name holds the completion time, so create-if-absent alone would let an instant complete twice.
         if any((one.requested_time, one.group) == (done.requested_time, done.group) for one in self.completed):
             return False
         return self.files.storage.create(self.files.path(done), body)
@@ -173,7 +163,7 @@ def newest_states(found: Iterable[Instant]) -> tuple[Instant, ...]:
     newest: dict[tuple[str, str], Instant] = {}
     for one in found:
         known = newest.setdefault((one.requested_time, one.group), one)
-        # Of two completed files of one instant the earlier, on which readers have acted, comes first in a listing.
+        # Of two completed files of an instant, readers have acted on the earlier, which comes first in a listing.
         if one.state > known.state:
             newest[one.requested_time, one.group] = one
     return tuple(newest[key] for key in sorted(newest))

@@ -1,7 +1,7 @@
-"""A moment of a timeline that can be told again later, however much completed and was archived since.
+"""A moment of a timeline that can be found again later, however much completed and was archived since.
 
-Which instants were complete is a set, never a time: clocks of several hosts differ. The youngest are kept by name; of
-all older ones their number and a digest are kept, against which the same instants are found again.
+The moment is the set of completed instants, never a time, as the clocks of several hosts differ. It names the youngest
+instants. Of all older instants it has the number and a digest, against which the same instants are found again.
 """
 
 from __future__ import annotations
@@ -14,18 +14,17 @@ from .instants import WRITE_ACTIONS, Instant, State
 
 RECENT = 500
 
-# It bears the time of the commit that it keeps, and goes without a trace when it is deleted.
+# A savepoint has the time of the commit that it keeps, and its deletion leaves no trace.
 _SAVEPOINT = "savepoint"
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """A set of instants, of which only this much is kept.
+    """The number and the digest of a set of instants.
 
     Attributes:
-        count: How many there are.
-        first: The identity of the first; empty where there is none.
-        digest: Of the identities of all.
+        first: The least identity; empty where the set is.
+        digest: Of all identities.
     """
 
     count: int = 0
@@ -34,7 +33,6 @@ class Tally:
 
     @classmethod
     def of(cls, identities: Iterable[str]) -> Tally:
-        """Return the tally of a set."""
         ordered = sorted(identities)
         if not ordered:
             return cls()
@@ -42,7 +40,7 @@ class Tally:
 
 
 def spell_moment(completed: Iterable[Instant]) -> str:
-    """Return a moment in one word: its greatest completion time, and the tally of what was complete."""
+    """Return a moment in one word: its greatest completion time, and the tally of the completed instants."""
     completed = tuple(completed)
     tally = Tally.of(one.identity for one in completed if one.action != _SAVEPOINT)
     return f"{max((one.visible_since for one in completed), default='')}:{tally.count}:{tally.digest}"
@@ -54,10 +52,10 @@ class Watermark:
 
     Attributes:
         completed_until: The greatest completion time on the timeline, "" where nothing was completed.
-        first_write: Requested time of the first write on it, pending ones included: older ones count as archived.
+        first_write: Requested time of the first write on it, pending or completed: an older instant counts as archived.
         recent: Identities of the youngest completed instants, `RECENT` at most.
-        older: Those of all other completed instants.
-        archive: What the archive looked like right before; "" where nobody looked.
+        older: The tally of all other completed instants.
+        archive: The state of the archive right before; "" where unknown.
         by_time: Whether the moment is a completion time that a user gave: of archived instants it saw those that
             completed up to then, whatever was on the timeline.
     """
@@ -83,14 +81,10 @@ class Watermark:
         )
 
     def against(self, completed: Iterable[Instant], archived: Callable[[], Iterable[Instant]] = tuple) -> Seen | None:
-        """Return what was complete at that moment.
+        """Return the instants that were complete at that moment; None where they cannot be found any more.
 
-        Args:
-            completed: What is complete on the active timeline now.
-            archived: Returns all archived instants; asked only where the active timeline alone does not tell.
-
-        Returns:
-            None where it cannot be told any more.
+        ``completed`` are those of the active timeline now. ``archived`` returns all archived instants, and is called
+        only where the active timeline does not suffice.
         """
         if not self.older.count:
             return Seen(self)
@@ -101,7 +95,7 @@ class Watermark:
         return Seen(self, both) if Tally.of(both) == self.older else None
 
     def _candidates(self, completed: Iterable[Instant]) -> frozenset[str]:
-        """Return the instants that may be the older ones; which of them are is for the tally to say."""
+        """Return the instants that may be in ``older``; the tally decides."""
         end = min(self.recent)
         return frozenset(
             one.identity
@@ -114,10 +108,9 @@ class Watermark:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was complete at a moment.
+    """The instants that were complete at a moment.
 
     Attributes:
-        watermark: The moment.
         older: Identities of the completed instants that the watermark itself does not name.
     """
 
@@ -126,7 +119,7 @@ class Seen:
 
     @property
     def names(self) -> frozenset[str]:
-        """Identities of the completed instants, savepoints left out."""
+        """Identities of the completed instants, without savepoints."""
         return self.watermark.recent | self.older
 
     def saw(self, instant: Instant) -> bool:
@@ -145,7 +138,7 @@ class Seen:
         return instant.requested_time < mark.first_write and instant.visible_since <= mark.completed_until
 
     def saw_write(self, requested_time: str) -> bool:
-        """Return whether the write of a requested time was completed at that moment, or archived already."""
+        """Return whether a write was completed at that moment, or archived already."""
         if requested_time < self.watermark.first_write:
             return True
         return any(self._names(Instant(requested_time, one, State.COMPLETED).identity) for one in WRITE_ACTIONS)

@@ -1,1 +1,1 @@
-"""The history of instants that have left the timeline."""
+"""The archive: the history of instants that have left the timeline."""

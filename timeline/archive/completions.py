@@ -1,4 +1,4 @@
-"""When the completed instants of a table completed, those that were archived since among them."""
+"""The completion times of a table's instants, archived instants included."""
 
 from __future__ import annotations
 
@@ -8,11 +8,7 @@ from .lsm import Archive
 
 
 class CompletionTimes:
-    """Answers from the timeline alone, until somebody asks for what is only in the archive.
-
-    Args:
-        timeline: Of whatever moment.
-    """
+    """Reads the archive only when a completion time is not on the timeline."""
 
     def __init__(self, timeline: Timeline) -> None:
         self._timeline = timeline
@@ -20,14 +16,10 @@ class CompletionTimes:
         self._read_from: str | None = None
 
     def __call__(self, requested_time: str) -> str:
-        """Return when the completed write of a requested time completed.
+        """Return the completion time of a requested time.
 
-        One that neither timeline nor archive knows left files without ever completing. It is told as having completed
-        when it was requested: nothing that came after it may count its files among the newest.
-
-        Raises:
-            CorruptInstantError: A file of the archive cannot be read.
-            StorageError: The archive was merged meanwhile, or the store failed.
+        A write that neither timeline nor archive has left files without completing. It gets its requested time, so that
+        no later write counts its files among the newest.
         """
         found = self._timeline.write_at(requested_time)
         if found is not None and found.state == State.COMPLETED:

@@ -1,4 +1,4 @@
-"""A timeline that holds the archived instants too, whose bodies are read from the archive."""
+"""A timeline that also holds the archived instants, whose bodies are read from the archive."""
 
 from __future__ import annotations
 
@@ -14,17 +14,13 @@ from ..pending_undo import on_the_way_out
 from ..timeline import Timeline, newest_states
 from .lsm import Archive
 
-# Bodies are asked for in the order of their instants. A group of the archive's rows is decoded once for so many.
+# Callers read bodies in the order of their instants, so a row group is decoded once for this many.
 _AT_ONCE = 32
 _MOST_KEPT = 2 * _AT_ONCE
 
 
 class SilentArchiveError(Exception):
-    """The archive holds an instant without its body; readers turn this into an error for users.
-
-    Attributes:
-        instant: The instant.
-    """
+    """The archive holds an instant without its body; readers turn this into an error for users."""
 
     def __init__(self, instant: Instant) -> None:
         super().__init__(f"the archive does not say what the {instant.action} {instant.requested_time} did")
@@ -32,7 +28,7 @@ class SilentArchiveError(Exception):
 
 
 class _Bodies:
-    """The bodies of archived instants, of which the most recently used are kept."""
+    """The bodies of archived instants; a cache of the recently used."""
 
     def __init__(self, archive: Archive) -> None:
         self.archive = archive
@@ -45,18 +41,16 @@ class _Bodies:
         return _Bodies, (self.archive,)
 
     def expect(self, instants: Iterable[Instant]) -> None:
-        """Note which instants the archive holds, in order of requested time."""
+        """Set the instants that the archive holds, in order of requested time."""
         with self._lock:
             self._instants = list(instants)
             self._positions = {one.identity: number for number, one in enumerate(self._instants)}
             self._kept.clear()
 
     def holds(self, instant: Instant) -> bool:
-        """Return whether the archive held an instant when it was listed."""
         return instant.identity in self._positions
 
     def find(self, instant: Instant) -> bytes | None:
-        """Return the body of an archived instant, None where the archive does not have it."""
         with self._lock:
             if not self.holds(instant):
                 return None
@@ -71,23 +65,19 @@ class _Bodies:
 
 @dataclass(frozen=True, slots=True)
 class HistoryFiles(InstantFiles):
-    """The instants of a table, archived ones included; of these only the bodies can be read.
-
-    Attributes:
-        bodies: The bodies of archived instants.
-    """
+    """The instants of a table, with the archived instants, of which only the bodies can be read."""
 
     bodies: _Bodies
 
     @property
     def place(self) -> str:
-        """What tells these instants from those of the timeline alone, which may leave archived bodies out."""
+        """A name that separates these instants from those of the timeline alone, which lack archived bodies."""
         return f"{self.folder} {self.bodies.archive.folder}"
 
     def listed(self) -> Iterable[Instant]:
         """Return every state of every instant.
 
-        The timeline is listed first: an instant is in the archive before it leaves the timeline.
+        The timeline is listed first, as an instant is in the archive before it leaves the timeline.
         """
         active = [*InstantFiles.listed(self)]
         archived = self.bodies.archive.instants()
@@ -106,7 +96,7 @@ class HistoryFiles(InstantFiles):
                 raise
             if self.bodies.holds(instant):
                 raise SilentArchiveError(instant) from error
-            # It was archived since the timeline was listed, or rolled back.
+            # The instant was archived since the timeline was listed, or rolled back.
             body = self.bodies.archive.bodies([instant]).get(instant)
             if body is None:
                 raise
@@ -116,16 +106,7 @@ class HistoryFiles(InstantFiles):
 def with_archived(archive: Archive, timeline: Timeline) -> Timeline | None:
     """Return a timeline with the archived instants in their places.
 
-    Args:
-        archive: The table's.
-        timeline: As it is now, or as of a moment.
-
-    Returns:
-        None where the archive does not tell which instants were complete at that moment, and what they amounted to.
-
-    Raises:
-        CorruptInstantError: The archive cannot be read.
-        StorageError: The archive was merged meanwhile, or the store failed.
+    None where the archive does not show which instants were complete at the timeline's moment, or their actions.
     """
     known, bodies = timeline.files, _Bodies(archive)
     archived = archive.instants()
@@ -134,7 +115,7 @@ def with_archived(archive: Archive, timeline: Timeline) -> Timeline | None:
         return None
     seen = timeline.seen
     if seen is not None:
-        # It completed after everything that the moment names, and nothing tells whether it was archived before.
+        # Such an instant completed after all that the moment names; it may or may not have been archived before.
         if any(not seen.saw_archived(one) and one.requested_time < seen.watermark.first_write for one in archived):
             return None
         archived = tuple(one if seen.saw_archived(one) else one.at(State.INFLIGHT) for one in archived)
@@ -143,15 +124,9 @@ def with_archived(archive: Archive, timeline: Timeline) -> Timeline | None:
 
 
 def undone(history: Timeline) -> frozenset[str]:
-    """Return the requested times of all writes that a rollback or restore undid, or is about to.
+    """Return the requested times of all writes that a rollback or restore undid, or is going to undo.
 
-    Args:
-        history: A timeline with the archived instants.
-
-    Raises:
-        CorruptInstantError: A rollback or restore cannot be parsed.
-        SilentArchiveError: The archive lacks what one of them did.
-        StorageError: The store failed.
+    Raises SilentArchiveError where the archive lacks the body of a rollback or restore.
     """
     found = set(on_the_way_out(history))
     for one in history.completed:

@@ -1,7 +1,7 @@
-"""What the archived timeline still tells: when each archived instant was requested, when it completed, what it did.
+"""The archived timeline: requested time, completion time and body of each archived instant.
 
 Format: ``HoodieLSMTimelineInstant`` rows in Parquet files named after the least and greatest requested time in them
-(``LSMTimeline``); a manifest names the files that count.
+(``LSMTimeline``); a manifest names the current files.
 """
 
 from __future__ import annotations
@@ -39,14 +39,10 @@ _TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """The instants that have left a table's timeline, as layout 2 keeps them.
+    """The instants that have left a table's timeline, in the format of layout 2.
 
     Every method raises CorruptInstantError where a file of the archive cannot be read, and StorageError where the
-    archive was merged meanwhile, or the store failed.
-
-    Attributes:
-        storage: Rooted at the table.
-        folder: The archive's folder, relative to the table's root.
+    archive was merged meanwhile, or the store failed. Instants are in order of requested time, each once.
     """
 
     storage: Storage
@@ -54,24 +50,16 @@ class Archive:
 
     @property
     def manifests(self) -> Manifests:
-        """What names the archive's files."""
         return Manifests(self.storage, self.folder)
 
     def writes(self) -> tuple[Instant, ...]:
-        """Return the archived commits, deltacommits and replacecommits, in order of requested time."""
         return tuple(one for one in self.instants() if one.action in WRITE_ACTIONS)
 
     def instants(self, since: str = "", until: str | None = None) -> tuple[Instant, ...]:
-        """Return the archived instants of every action, each once, in order of requested time.
-
-        Args:
-            since: Files in which no instant was requested at this time or later are not opened.
-            until: Nor are those in which none was requested up to this time; None for no end.
-        """
+        """Return the archived instants, opening only files with requested times from ``since`` to ``until``."""
         return self._with_files(lambda files: self.instants_in(_between(files, since, until)))
 
     def instants_in(self, files: Iterable[ArchiveFile]) -> tuple[Instant, ...]:
-        """Return the instants in some files of the archive, each once, in order of requested time."""
         names = [one.name for one in files]
         parts = for_each(self.storage, partial(self._read, columns=COLUMNS), names)
         found = {one.identity: one for part in parts for one in _instants(part)}
@@ -80,9 +68,7 @@ class Archive:
     def newest(self, count: int | None, besides: frozenset[str]) -> tuple[Instant, ...]:
         """Return the youngest archived instants, the youngest first; only the files that hold them are opened.
 
-        Args:
-            count: How many; None for all.
-            besides: Identities of those that are on the timeline still.
+        ``besides`` holds identities to leave out: of instants that are still on the timeline.
         """
 
         def find(files: Sequence[ArchiveFile]) -> tuple[Instant, ...]:
@@ -99,12 +85,11 @@ class Archive:
         return self._with_files(find)
 
     def holds(self, requested_time: str) -> bool:
-        """Return whether an instant of this requested time completed and was archived."""
         near = self.instants(requested_time, requested_time)
         return any(one.requested_time == requested_time for one in near)
 
     def bodies(self, wanted: Iterable[Instant]) -> Mapping[Instant, bytes]:
-        """Return what the completed files of some archived instants held, of those of which the archive tells it."""
+        """Return the bodies of archived instants, without instants whose body the archive lacks."""
         wanted = set(wanted)
         times = sorted(one.requested_time for one in wanted)
         if not times:
@@ -118,12 +103,7 @@ class Archive:
     def bodies_in(
         self, files: Iterable[ArchiveFile], times: Sequence[str] | None = None
     ) -> Iterator[tuple[Instant, bytes]]:
-        """Yield the instants in some files of the archive with what their completed files held, where it is told.
-
-        Args:
-            files: Which files.
-            times: Requested times of those that are wanted, in order; None for all.
-        """
+        """Yield the instants that have a body in some files; ``times`` are the requested times wanted, in order."""
         for file in files:
             part = self._read(file.name, [*COLUMNS, BODY], times)
             if times is not None:
@@ -132,60 +112,49 @@ class Archive:
             yield from ((one, body) for one, body in zip(_instants(part), bodies, strict=True) if body)
 
     def row_groups(self, files: Iterable[ArchiveFile], schema: pa.Schema) -> Iterator[pa.Table]:
-        """Yield all that some files of the archive hold, one row group at a time."""
         for one in files:
             with self._opened(one.name) as file:
                 for number in range(file.num_row_groups):
                     yield file.read_row_group(number, use_threads=False).select(schema.names).cast(schema)
 
     def state(self) -> str:
-        """Return what changes whenever instants are archived, in one listing and one read."""
+        """Return a text that changes whenever instants are archived, in one listing and one read."""
         names = sorted(one.name for one in self.manifests.newest().files)
         return hashlib.sha256("\n".join(names).encode()).hexdigest()
 
     def seen_at(self, timeline: Timeline, watermark: Watermark) -> Seen:
-        """Return what was complete at a moment.
-
-        Args:
-            timeline: As it is now.
-            watermark: The moment.
-
-        Raises:
-            UnreadableTimeError: Instants of that time are neither on the timeline nor in the archive any more.
-        """
+        """Return the instants that were complete at a moment; UnreadableTimeError where they cannot be found."""
         seen = watermark.against(timeline.completed, lambda: self._older_than_recent(watermark))
         if seen is None:
             raise UnreadableTimeError(
                 f"What the table {self.storage.path} held when its newest instant was completed at "
-                f"{watermark.completed_until} cannot be told any more: instants of that time have left its timeline "
-                "without being archived, or others were put between them.",
+                f"{watermark.completed_until} is unknown now: instants of that time have left its timeline without "
+                "being archived, or other instants were put between them.",
                 "Make the DataFrame anew.",
             )
         return seen
 
     def since(self, timeline: Timeline, seen: Seen) -> tuple[Instant, ...]:
-        """Return the instants that completed after a moment and were archived since, in order of requested time.
+        """Return the instants that completed after a moment and were archived since.
 
-        Args:
-            timeline: As of a moment ago; what was archived since then is on it.
-            seen: What was complete at the moment.
+        ``timeline`` may be a little old: instants archived since it was read are on it.
         """
         known = seen.watermark.archive
         if known and known == self.state():
             return ()
         active = {one.identity for one in timeline.completed}
-        # A clean or rollback of before the first write of then goes along with writes that were on the timeline then.
-        # Of a moment that a user gave nothing tells which write was the first then.
+        # A clean or rollback older than the first write of then is archived together with writes that were on the
+        # timeline then. A moment that a user gave does not have its first write.
         found = self.instants("" if seen.watermark.by_time else seen.watermark.first_write)
         return tuple(one for one in found if one.identity not in active and not seen.saw_archived(one))
 
     def _older_than_recent(self, watermark: Watermark) -> tuple[Instant, ...]:
-        """Return the archived instants that may be among those of which a moment keeps the tally alone."""
+        """Return the archived instants that may be in the tally of a moment."""
         first = watermark.older.first.partition(".")[0]
         return self.instants(first, min(watermark.recent).partition(".")[0])
 
     def _with_files(self, call: Callable[[Sequence[ArchiveFile]], R]) -> R:
-        """Return what a call makes of the archive's files, asked again where one was merged into another meanwhile."""
+        """Call a function with the archive's files, again if a file was merged into another meanwhile."""
         for _ in range(_TRIES - 1):
             try:
                 return call(self.manifests.newest().files)
@@ -195,7 +164,6 @@ class Archive:
         return call(self.manifests.newest().files)
 
     def is_whole(self, file: ArchiveFile) -> bool:
-        """Return whether the instants in a file of the archive can be read."""
         try:
             self.instants_in([file])
         except PyHudiError:
@@ -229,7 +197,7 @@ class Archive:
             raise CorruptInstantError(
                 f"The archived timeline's file {join(self.storage.path, path)} cannot be read "
                 f"({type(error).__name__}: {error}).",
-                "Restore the file from a backup; until then nobody can tell what was written when.",
+                "Restore the file from a backup; until then the history of the table is not complete.",
             ) from error
 
 
@@ -238,11 +206,7 @@ def _between(files: Iterable[ArchiveFile], since: str, until: str | None) -> lis
 
 
 def check_size(footer: pq.FileMetaData) -> None:
-    """Refuse rows without number: what repeats takes no bytes in the file, and takes them in memory.
-
-    Raises:
-        ValueError: There are too many.
-    """
+    """Raise ValueError for too many rows: repeated values take no bytes in the file, but take memory."""
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     leaves = [number for number in range(footer.num_columns) if footer.schema.column(number).name in COLUMNS]
     size = sum(group.column(leaf).total_uncompressed_size for group in groups for leaf in leaves)
@@ -251,7 +215,7 @@ def check_size(footer: pq.FileMetaData) -> None:
 
 
 def _may_have(footer: pq.FileMetaData, number: int, times: Sequence[str] | None) -> bool:
-    """Return whether a row group may have one of some requested times, which are in order."""
+    """Return whether a row group may have a requested time out of ``times``, which are in order."""
     if not times:
         return True
     group = footer.row_group(number)

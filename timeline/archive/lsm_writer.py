@@ -1,7 +1,7 @@
-"""Instants into the archive: rows in new files, levels of files merged, old manifests and what they alone name removed.
+"""Writes the archive: adds instants as new files, merges levels of files, removes old manifests and their files.
 
-Follows ``LSMTimelineWriter``: a file of level 0 for each round of archiving; as soon as a level has so many files, the
-oldest are merged into one of the next.
+Follows ``LSMTimelineWriter``: each round of archiving adds a file of level 0; when a level has enough files, the oldest
+are merged into a file of the next level.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 # Apache Hudi's hoodie.timeline.compaction.target.file.max.bytes and hoodie.timeline.manifest.retained.versions.
 TARGET_BYTES = 1000 * 1024 * 1024
 KEPT_MANIFESTS = 3
-# What a file of level 0 holds in memory while it is made: a table that never archived may have many large instants.
+# Memory for a file of level 0 while it is made: a table that never archived may have many large instants.
 MOST_BYTES_A_FILE = 64 << 20
 _ROW_GROUP_BYTES = 16 << 20
 # The level is one digit of a file's name.
 _HIGHEST_LEVEL = 9
-# A file that no manifest names may be on its way into one.
+# Another process may be about to name a file in a manifest.
 _UNNAMED_KEPT_S = 3600.0
 
 _SCHEMA = pa.schema(
@@ -61,12 +61,11 @@ _FOOTER = {"writer.model.name": "avro", "parquet.avro.schema": _AVRO}
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One instant as the archive keeps it.
+    """An archived instant.
 
     Attributes:
-        instant: The completed instant.
-        body: What its completed file held.
-        plan: What its requested file held, where that was a plan.
+        body: The content of its completed file.
+        plan: The content of its requested file, if that was a plan.
     """
 
     instant: Instant
@@ -76,11 +75,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class MergedLevel:
-    """A file of the archive that took the place of others.
+    """A file of the archive that replaces others.
 
     Attributes:
-        name: The new file.
-        inputs: Those whose rows it repeats.
+        inputs: Names of the replaced files.
     """
 
     name: str
@@ -88,19 +86,7 @@ class MergedLevel:
 
 
 def append(archive: Archive, rows: Sequence[Row]) -> Manifest:
-    """Add instants to the archive, as one file.
-
-    Args:
-        archive: The archive.
-        rows: In order of requested time.
-
-    Returns:
-        The manifest that names them.
-
-    Raises:
-        CorruptInstantError: The newest manifest is damaged.
-        ConcurrentWriteError: Others changed the archive first, again and again.
-    """
+    """Add instants, in order of requested time, to the archive as one file; return the manifest that names them."""
     name = file_name(rows[0].instant.requested_time, rows[-1].instant.requested_time, 0)
     data = _encode(rows)
     file = ArchiveFile(name, len(data))
@@ -109,33 +95,20 @@ def append(archive: Archive, rows: Sequence[Row]) -> Manifest:
         if not archive.storage.create(path, data):
             file = _adopt(archive, file, rows, data)
         manifest = archive.manifests.replace_files([file], is_whole=archive.is_whole)
-        # Whoever tidied up while this one slept took the file for one that no manifest was ever going to name.
+        # While this process stalled, another process that tidied up may have deleted the still unnamed file.
         if archive.storage.exists(path) or file.name not in manifest.names:
             return manifest
 
 
 def settle(archive: Archive) -> None:
-    """Have a manifest name the archive's files, and ``_version_`` the manifest, where a writer died before that.
-
-    Raises:
-        CorruptInstantError: The newest manifest is damaged.
-        ConcurrentWriteError: Others changed the archive first, again and again.
-    """
+    """Repair the archive after a writer died: a manifest names its files, and ``_version_`` the manifest."""
     archive.manifests.replace_files((), is_whole=archive.is_whole)
 
 
 def merge_levels(archive: Archive, aside: str, batch: int) -> list[MergedLevel]:
-    """Merge the oldest files of each level that has many; each level is merged once at most.
+    """Merge the oldest ``batch`` files of each level that has so many; each level is merged once at most.
 
-    Args:
-        archive: The archive.
-        aside: Where files grow before they are published.
-        batch: How many files of a level are merged into one of the next.
-
-    Raises:
-        CorruptInstantError: A file of the archive cannot be read, or the newest manifest is damaged.
-        StorageError: Somebody else merged them meanwhile, or the store failed.
-        ConcurrentWriteError: Others changed the archive first, again and again.
+    ``aside`` is the folder in which files grow before they are published.
     """
     done: list[MergedLevel] = []
     for level in range(_HIGHEST_LEVEL):
@@ -159,9 +132,7 @@ def merge_levels(archive: Archive, aside: str, batch: int) -> list[MergedLevel]:
 def tidy(archive: Archive, merged_levels: int) -> None:
     """Delete manifests beyond the newest few, and the files that they alone name.
 
-    Args:
-        archive: The archive.
-        merged_levels: How many levels were merged right before, each of which made a manifest of its own.
+    ``merged_levels`` is the number of levels merged right before, each of which made a manifest.
     """
     listing, now = archive.storage.list(archive.folder), archive.storage.now()
     numbers = sorted(number for info in listing if (number := manifest_number(split(info.path)[1])) is not None)
@@ -213,14 +184,14 @@ def _open(sink: object) -> pq.ParquetWriter:
         compression="gzip",
         store_schema=False,
         use_dictionary=["action"],
-        # Statistics of bodies would be bodies.
+        # Statistics of a body would repeat the body.
         write_statistics=COLUMNS,
         write_page_checksum=True,
     )
 
 
 def _adopt(archive: Archive, file: ArchiveFile, rows: Sequence[Row], data: bytes) -> ArchiveFile:
-    """Return the file that is there under a new one's name; one that is not whole, or holds others, is replaced."""
+    """Return the existing file of a new file's name; replace it if it is damaged or lacks the rows."""
     path = join(archive.folder, file.name)
     listed = archive.manifests.newest()
     known = next((one for one in listed.files if listed.number and one.name == file.name), None)
@@ -231,7 +202,7 @@ def _adopt(archive: Archive, file: ArchiveFile, rows: Sequence[Row], data: bytes
         if set(found) >= {row.instant for row in rows}:
             return ArchiveFile(file.name, _size(archive, file.name))
     except PyHudiError:
-        pass  # it broke off, or somebody took it away: nobody relies on it
+        pass  # it is damaged or gone, and no manifest names it
     archive.storage.write(path, data)
     return file
 
@@ -241,7 +212,7 @@ def _size(archive: Archive, name: str) -> int:
 
 
 def _oldest(files: Sequence[ArchiveFile], batch: int) -> list[ArchiveFile]:
-    """Return the oldest files of a level that together are to be one, none that is large enough alone."""
+    """Return the oldest files of a level that are to be merged, without files that are large enough alone."""
     chosen: list[ArchiveFile] = []
     size = 0
     for file in files:

@@ -1,9 +1,8 @@
-"""Which files the archive consists of: numbered manifests, of which the greatest that is whole counts.
+"""The manifests of the archive: numbered lists of its files, of which the greatest complete manifest is valid.
 
 Format and steps: ``LSMTimeline`` and ``LSMTimelineWriter``. A file is in its place before a manifest names it, and a
-manifest before ``_version_`` says its number. Apache Hudi's readers go by that number; pyhudi goes by the greatest
-manifest, because a number can be written by somebody who slept, and an instant that leaves the timeline must not be
-missing from both.
+manifest before ``_version_`` has its number. Apache Hudi's readers use that number. pyhudi uses the greatest manifest,
+because a stalled writer can write an old number, and an instant that leaves the timeline must not be missing from both.
 """
 
 from __future__ import annotations
@@ -23,19 +22,14 @@ VERSION_FILE = "_version_"
 _FILE = re.compile(r"(?P<least>\d+)_(?P<greatest>\d+)_(?P<level>\d)\.parquet", re.ASCII)
 _MANIFEST = re.compile(r"manifest_(?P<number>\d{1,9})", re.ASCII)
 _ROUNDS = 100
-# One that is being made in place, where a file system knows no links, is whole within moments.
+# Without hard links a manifest is written in place, and is complete within moments.
 _HALF_MADE_S = 5.0
 _POLL_S = 0.1
 
 
 @dataclass(frozen=True)
 class ArchiveFile:
-    """One file of the archive, told from its name.
-
-    Attributes:
-        name: ``<least requested time>_<greatest>_<level>.parquet``.
-        size: Its bytes.
-    """
+    """A file of the archive: ``<least requested time>_<greatest>_<level>.parquet``, and its size in bytes."""
 
     name: str
     size: int
@@ -49,12 +43,10 @@ class ArchiveFile:
 
     @property
     def least(self) -> str:
-        """No instant in it was requested before this time."""
         return self._parts[0]
 
     @property
     def greatest(self) -> str:
-        """No instant in it was requested after this time."""
         return self._parts[1]
 
     @property
@@ -63,7 +55,7 @@ class ArchiveFile:
         return self._parts[2]
 
     def may_hold(self, least: str, greatest: str | None) -> bool:
-        """Return whether an instant requested between two times may be in it; None for no end."""
+        """Return whether the file may hold an instant requested between two times; None for no end."""
         return least <= self.greatest and (greatest is None or self.least <= greatest)
 
 
@@ -72,9 +64,9 @@ class Manifest:
     """The files of the archive at one moment.
 
     Attributes:
-        number: Its number; 0 where no manifest tells them.
+        number: 0 where no manifest is complete.
         files: In order of their names.
-        greatest: The greatest number that any manifest has, whole or not.
+        greatest: The greatest number of any manifest, complete or not.
     """
 
     number: int = 0
@@ -83,46 +75,34 @@ class Manifest:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of the files."""
         return frozenset(one.name for one in self.files)
 
 
 def file_name(least: str, greatest: str, level: int) -> str:
-    """Return the name of a file of the archive."""
     return f"{least}_{greatest}_{level}.parquet"
 
 
 def is_archive_file(name: str) -> bool:
-    """Return whether a file's name is that of a file of the archive."""
     return _FILE.fullmatch(name) is not None
 
 
 def manifest_number(name: str) -> int | None:
-    """Return the number of a manifest; None for another file."""
     match = _MANIFEST.fullmatch(name)
     return None if match is None else int(match["number"])
 
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """The manifests in the folder of one archive.
-
-    Attributes:
-        storage: Rooted at the table.
-        folder: The archive's folder, relative to the table's root.
-    """
-
     storage: Storage
     folder: str
 
     def path(self, number: int) -> str:
-        """Return where a manifest is."""
         return join(self.folder, f"manifest_{number}")
 
     def newest(self) -> Manifest:
         """Return the files that the archive consists of now.
 
-        Where no manifest tells it, as the newest is damaged or none is there, these are all files of the folder.
+        Without a manifest, or with a damaged newest manifest, these are all files of the folder.
         """
         listing = self.storage.list(self.folder)
         names = [split(info.path)[1] for info in listing]
@@ -131,7 +111,7 @@ class Manifests:
             files = self.parse(number)
             if files is not None:
                 return Manifest(number, files, numbers[-1])
-            # A torn one that nobody has come to rely on was left by a crash; what came before it is the archive.
+            # A crash left this incomplete manifest before `_version_` named it, so the manifest before it is valid.
             if self.version() >= number:
                 break
         found = (
@@ -140,7 +120,7 @@ class Manifests:
         return Manifest(0, tuple(found), numbers[-1] if numbers else 0)
 
     def parse(self, number: int) -> tuple[ArchiveFile, ...] | None:
-        """Return the files that a manifest names; None where it is gone or not whole."""
+        """Return the files that a manifest names; None where it is gone or incomplete."""
         try:
             found = parse_json(self.storage.read(self.path(number)))
             files = [ArchiveFile(str(one["fileName"]), int(one["fileLen"])) for one in found["files"]]
@@ -151,7 +131,7 @@ class Manifests:
         return tuple(sorted(files, key=lambda one: one.name))
 
     def version(self) -> int:
-        """Return the number that the file ``_version_`` says; -1 where it says none."""
+        """Return the number in the file ``_version_``; -1 without a number."""
         try:
             return int(self.storage.read(join(self.folder, VERSION_FILE), MOST_OF_A_NOTE))
         except (FileNotFoundError, ValueError):
@@ -164,22 +144,12 @@ class Manifests:
         *,
         is_whole: Callable[[ArchiveFile], bool],
     ) -> Manifest:
-        """Make the next manifest, with some files more and others less, and let ``_version_`` say its number.
+        """Make the next manifest, with files added and removed, and write its number to ``_version_``.
 
-        Nothing is made where the newest manifest names the added files already, or not all of the removed ones any
-        more.
-
-        Args:
-            added: Files that are in their place.
-            removed: Names of files whose rows the added ones repeat.
-            is_whole: Tells whether a file can be read; asked of files that no manifest names, where there is none.
-
-        Returns:
-            The newest manifest.
-
-        Raises:
-            CorruptInstantError: The newest manifest is damaged.
-            ConcurrentWriteError: Others made the next one, again and again.
+        Makes nothing where the newest manifest already names the added files, or does not name all removed files any
+        more. ``is_whole`` checks the files that no manifest names, where there is no manifest. Raises
+        CorruptInstantError for a damaged newest manifest, and ConcurrentWriteError where other processes were faster
+        again and again.
         """
         added, removed = tuple(added), frozenset(removed)
         for _ in range(_ROUNDS):
@@ -189,14 +159,15 @@ class Manifests:
                 return known
             files = [*(one for one in known.files if one.name not in removed), *added]
             number = known.greatest + 1
-            # A torn one may be in the making; its number is left out, for two who replaced it would undo each other.
+            # Another process may be writing the incomplete manifest. Skip its number: two processes that replaced it
+            # would undo each other's manifest.
             if known.greatest > known.number > 0 and self._is_whole_soon(known.greatest):
                 continue
             if not self.storage.create(self.path(number), _encode(files)):
                 continue
             newest = self.newest()
             if newest.greatest != number:
-                # Whoever slept finds its number free again after others went on and cleaned up.
+                # This process stalled: others made newer manifests and deleted that of this number meanwhile.
                 self.storage.delete(self.path(number), durable=False)
                 continue
             self.point_at_newest()
@@ -207,7 +178,7 @@ class Manifests:
         )
 
     def point_at_newest(self) -> None:
-        """Let ``_version_`` say the number of the newest manifest, and never a lesser one for longer than moments."""
+        """Write the newest manifest's number to ``_version_``; a lesser number stays for moments only."""
         for _ in range(_ROUNDS):
             number = self.newest().number
             if number <= self.version():
@@ -215,7 +186,7 @@ class Manifests:
             self.storage.write(join(self.folder, VERSION_FILE), str(number).encode())
 
     def _base(self, is_whole: Callable[[ArchiveFile], bool]) -> Manifest:
-        """Return the manifest on which the next one is built."""
+        """Return the manifest on which the next manifest is built."""
         known = self.newest()
         if known.number or not known.files:
             return known
@@ -225,7 +196,7 @@ class Manifests:
                 f"{self.path(known.greatest)}, does not name its files.",
                 "Restore that file from a backup.",
             )
-        # Somebody lost the manifests, or died before the first one and left a file that need not be whole.
+        # The manifests were lost, or a writer died before the first manifest and left a file that may be damaged.
         return replace(known, files=tuple(filter(is_whole, known.files)))
 
     def _is_whole_soon(self, number: int) -> bool:
