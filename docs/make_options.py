@@ -21,14 +21,14 @@ SECTIONS = {
     Scope.ANY: ("Any operation", "They belong to reads and writes alike."),
     Scope.TABLE: (
         "The table",
-        "They describe a table when it is created. Later writes need none of them; one that disagrees\n"
-        "with the table is refused, and the message shows both values.",
+        "They describe a table when it is created. Later writes need none of them. A value that disagrees\n"
+        "with the table is an error, whose message shows both values.",
     ),
     Scope.WRITE: ("One write", "They say how one write goes about its work."),
     Scope.LOOKUP: (
         "Lookups",
-        "They say how one write finds keys and where it puts new ones, where the [index](indexes.md) looks keys up; a\n"
-        "table of buckets asks none of them.",
+        "They say how a write finds keys and where it puts new keys, if the [index](indexes.md) looks keys up. A\n"
+        "bucket index needs none of them.",
     ),
     Scope.UPKEEP: (
         "Upkeep",
@@ -41,10 +41,10 @@ TEMPLATE = """\
 
 # Options
 
-Every option has Apache Hudi's own key, so that the options of a Hudi job go on working; some have a short name besides.
-Keys are understood in any case. A name that nobody knows is an error that shows the nearest one, and a name of Delta
-Lake's, Iceberg's or Flink's one that says [what does that here](coming-from.md); one option given under two names with
-two values is an error too.
+Every option has Apache Hudi's own key, so that the options of a Hudi job keep working; some have a short name, too.
+The case of keys does not matter. An unknown key is an error that names the nearest key. For a key of Delta Lake's,
+Iceberg's or Flink's the error says [what to use instead](coming-from.md). Two names of one option with two values are
+an error, too.
 
 - [Where options come from](#where-options-come-from)
 {contents}
@@ -53,7 +53,7 @@ two values is an error too.
 
 ## Where options come from
 
-Of these, the first that says anything counts:
+The first source that has an option counts:
 
 1. what is given to the operation: `option(…)`, the arguments of `HudiTable` and of its methods;
 2. the session, by `spark.conf.set("hoodie.…", …)` or `"spark.hoodie.…"`: seen by `HudiTable`, and by neither
@@ -61,11 +61,10 @@ Of these, the first that says anything counts:
 3. `hudi-defaults.conf`, Apache Hudi's own file for a machine's defaults;
 4. the default, in the tables below.
 
-What is given is a demand: a name has to be known, and a value has to agree with the table. The session and the file
-speak to every table at once, and so they only fill in what nobody gave. What they say of the table itself (the options
-under [The table](#the-table)) describes new tables and leaves those that are there alone, and a name that nobody knows
-is passed over with a warning. But a value that the operation would have to obey, and that pyhudi cannot, is an error
-that names the file and the line.
+What an operation gets is a demand: pyhudi has to know the key, and the value has to agree with the table. The session
+and the file address every table at once, so they only fill in options that the operation did not get. Their options
+under [The table](#the-table) describe new tables and leave existing tables alone, and an unknown key of theirs causes a
+warning. But a value that would count, and that pyhudi cannot follow, is an error that names the file and the line.
 
 `hudi-defaults.conf` is looked for where Apache Hudi looks: in the folder (or URL) that the environment variable
 `HUDI_CONF_DIR` names, and before that in `/etc/hudi/conf`; of two lines with one key the later one counts. Each line
@@ -74,7 +73,7 @@ holds `key value` or `key=value`, `#` begins a comment, and `include=other.conf`
 executors. Set the variable before the session starts; on Spark Connect that of the server counts for `df.write` and
 `spark.read`, and that of the client for `HudiTable`. `hoodie.pyhudi.defaults.enabled=false` does without the file.
 
-`HudiTable.explain_options()` shows each option as it stands for one table, and who said so:
+`HudiTable.explain_options()` shows each option's value for a table, and its source:
 
 ```text
 >>> table.explain_options(defaults=False, orderby="ts")
@@ -86,7 +85,7 @@ executors. Set the variable before the session starts; on Spark Connect that of 
 ## Families of keys
 
 `{storage}*` says how stores other than the local disk are reached: [S3](object-stores.md), or what fsspec
-opens, whose own names then follow the prefix. Each may stand behind `{storage}secret.` instead, which
+opens, whose own names then follow the prefix. Each name may follow `{storage}secret.` instead, which
 [Spark does not show](object-stores.md#secrets). Keys that begin with `_` (see
 `hoodie.datasource.write.commitmeta.key.prefix`) are kept in the commit's extra metadata. `{index}*` is for
 [an index of your own](indexes.md#an-index-of-your-own), which gets them without the prefix.

@@ -1,6 +1,6 @@
-"""The keys of Apache Hudi that are no options of pyhudi, as data: what becomes of a write that carries one.
+"""The keys of Apache Hudi that are no options of pyhudi, and what pyhudi does with each.
 
-Made from the ``ConfigProperty`` constants of Apache Hudi 1.2.0, plus keys of older releases that jobs still carry.
+Source: the ``ConfigProperty`` constants of Apache Hudi 1.2.0, plus keys of older releases that jobs still carry.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from enum import Enum
 
 
 class Effect(Enum):
-    """What pyhudi makes of an option that it knows and does not do."""
+    """What pyhudi does with an option that it knows and does not have."""
 
     REFUSED = "any value but the default would change what is written or read, so it is an error"
     NOT_DONE = "asks for a service that pyhudi does not do yet: accepted with a warning, unless it is switched off"
@@ -34,10 +34,8 @@ class KnownKey:
     """One key of Apache Hudi.
 
     Attributes:
-        effect: What becomes of it.
         why: A clause that says what pyhudi does instead.
-        default: Apache Hudi's default, lower-case; empty where it has none. Kept for refused keys only.
-        scope: What it is about. Kept for refused keys only.
+        default: Apache Hudi's default, lower-case; empty where it has none. Only refused keys have default and scope.
     """
 
     effect: Effect
@@ -47,7 +45,7 @@ class KnownKey:
 
 
 def find_known(key: str) -> KnownKey | None:
-    """Return what is known of a lower-case key of Apache Hudi, None where nothing is."""
+    """Return the entry of a lower-case key; None where the catalogue has none."""
     known = CATALOGUE.get(key)
     if known is not None:
         return known
@@ -55,7 +53,7 @@ def find_known(key: str) -> KnownKey | None:
 
 
 _REFUSED: dict[tuple[Scope, str], str] = {
-    (Scope.TABLE, "the layout of keys and partitions is the one that the key generator and the columns give"): """
+    (Scope.TABLE, "the key generator and the columns alone give the layout of keys and partitions"): """
         hoodie.datasource.write.drop.partition.columns=false
         hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled=false
         hoodie.datasource.write.slash.separated.date.partitioning=false
@@ -101,7 +99,7 @@ _REFUSED: dict[tuple[Scope, str], str] = {
         hoodie.bulkinsert.overwrite.operation.type=
         hoodie.prewrite.cleaner.policy=none
     """,
-    (Scope.UPKEEP, "a clean goes over all partitions, and would delete more than was asked for"): """
+    (Scope.UPKEEP, "a clean covers all partitions, and would delete more than the option allows"): """
         hoodie.clean.partition.filter.regex=
         hoodie.clean.partition.filter.selected=
         hoodie.cleaner.partition.filter.regex=
@@ -161,13 +159,13 @@ _REFUSED: dict[tuple[Scope, str], str] = {
     """,
 }
 
-# A reason, then for each prefix the endings of the keys.
+# A reason, then for each prefix the endings of its keys.
 _NOT_DONE = {
-    "a write cleans and archives once it is complete, and not beside the next one": {
+    "a write cleans and archives once it is complete, and not beside the next write": {
         "hoodie.clean.": "async async.enabled",
         "hoodie.archive.": "async",
     },
-    "a clean finishes the one before": {"hoodie.clean.": "allow.multiple multiple.enabled"},
+    "a clean finishes the previous clean": {"hoodie.clean.": "allow.multiple multiple.enabled"},
     "archiving stops at the first savepoint": {"hoodie.archive.": "beyond.savepoint"},
     "archiving goes by the number of commits": {"hoodie.archive.": "block.on.latest.clean.ectr"},
     "file groups stay as the writes leave them": {
@@ -186,11 +184,11 @@ _NOT_DONE = {
         "hoodie.": "index.name",
         "hoodie.expression.index.": "function range.metadata.storage.level type",
     },
-    "no catalog is told of the table": {
+    "pyhudi registers tables in no catalog": {
         "hoodie.datasource.": "hive_sync.enable meta.sync.enable",
         "hoodie.metaserver.": "enabled",
     },
-    "nobody is told of the commit": {"hoodie.": "write.commit.callback.on metrics.on"},
+    "pyhudi reports commits to no other system": {"hoodie.": "write.commit.callback.on metrics.on"},
     "no copy of a rolled back instant is made": {"hoodie.rollback.": "instant.backup.enabled"},
 }
 
@@ -368,14 +366,14 @@ CATALOGUE: dict[str, KnownKey] = dict(_entries())
 
 # Families without an end: their members are other systems' settings.
 FAMILIES: dict[str, KnownKey] = {
-    "hoodie.datasource.hive_sync.": KnownKey(Effect.NO_MEANING, "no catalog is told of the table"),
-    "hoodie.datasource.meta.sync.": KnownKey(Effect.NO_MEANING, "no catalog is told of the table"),
-    "hoodie.datasource.meta_sync.": KnownKey(Effect.NO_MEANING, "no catalog is told of the table"),
-    "hoodie.meta.sync.": KnownKey(Effect.NO_MEANING, "no catalog is told of the table"),
-    "hoodie.meta_sync.": KnownKey(Effect.NO_MEANING, "no catalog is told of the table"),
-    "hoodie.metaserver.": KnownKey(Effect.NO_MEANING, "no catalog is told of the table"),
+    "hoodie.datasource.hive_sync.": KnownKey(Effect.NO_MEANING, "pyhudi registers tables in no catalog"),
+    "hoodie.datasource.meta.sync.": KnownKey(Effect.NO_MEANING, "pyhudi registers tables in no catalog"),
+    "hoodie.datasource.meta_sync.": KnownKey(Effect.NO_MEANING, "pyhudi registers tables in no catalog"),
+    "hoodie.meta.sync.": KnownKey(Effect.NO_MEANING, "pyhudi registers tables in no catalog"),
+    "hoodie.meta_sync.": KnownKey(Effect.NO_MEANING, "pyhudi registers tables in no catalog"),
+    "hoodie.metaserver.": KnownKey(Effect.NO_MEANING, "pyhudi registers tables in no catalog"),
     "hoodie.metrics.": KnownKey(Effect.NO_MEANING, "no metrics are reported"),
-    "hoodie.write.commit.callback.": KnownKey(Effect.NO_MEANING, "nobody is told of the commit"),
+    "hoodie.write.commit.callback.": KnownKey(Effect.NO_MEANING, "pyhudi reports commits to no other system"),
     "hoodie.write.lock.": KnownKey(Effect.NO_MEANING, "a single writer needs no lock provider"),
     "hoodie.filesystem.": KnownKey(Effect.NO_MEANING, "there is no timeline server and no Hadoop file system"),
     "hoodie.errortable.": KnownKey(Effect.NO_MEANING, "a bad row fails the write"),

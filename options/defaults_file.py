@@ -1,9 +1,9 @@
 """``hudi-defaults.conf``: options that a machine's administrator gives to every job.
 
 Source: ``org.apache.hudi.common.config.DFSPropertiesConfiguration`` (``loadGlobalProps``, ``addPropsFromStream``) of
-Apache Hudi 1.2: the file below ``/etc/hudi/conf`` is read first, then the one in the folder that the environment names,
-and of two lines with one key the later counts. Where that parser loses a line without a word (blanks in front of a key,
-a key without a value), this one reads it or says so.
+Apache Hudi 1.2: it reads the file below ``/etc/hudi/conf`` first, then the file in the folder that the environment
+names; of two lines with one key the later counts. Where that parser silently loses a line (blanks in front of a key, a
+key without a value), pyhudi reads it or warns.
 """
 
 from __future__ import annotations
@@ -30,13 +30,7 @@ _INCLUDE = "include"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One setting of a defaults file.
-
-    Attributes:
-        key: As it stands there.
-        value: Its text.
-        place: The file's path and the line's number.
-    """
+    """One setting of a defaults file; ``place`` is the file's path and the line's number."""
 
     key: str
     value: str
@@ -44,11 +38,10 @@ class Line:
 
 
 def read_defaults() -> list[Line]:
-    """Return the settings of this machine's defaults files, in their order; none where there is no such file.
+    """Return the settings of this machine's defaults files, in their order.
 
-    Raises:
-        InvalidOptionError: The environment names a folder that has no such file, or a file includes itself.
-        StorageError: A file cannot be read.
+    Raises InvalidOptionError where the environment names a folder without such a file, or a file includes itself, and
+    StorageError.
     """
     lines = _lines_of_the_machine()
     folder = os.environ.get(FOLDER_VARIABLE, "").rstrip("/")
@@ -70,20 +63,20 @@ def _lines_of_the_machine() -> list[Line]:
     except FileNotFoundError:
         return []
     except PyHudiError as error:
-        # The user of a job can do nothing about a machine's file that is out of order, and Apache Hudi goes on too.
+        # A job's user cannot mend the machine's file, and Apache Hudi continues without it, too.
         logger.warning("The defaults in %s are not used: %s", path, error)
         return []
 
 
 def _read(path: str, including: tuple[str, ...]) -> Iterator[Line]:
-    """Yield a file's settings, those of the files that it includes in their place."""
+    """Yield a file's settings, with those of included files in the place of the include lines."""
     if path in including:
         raise InvalidOptionError(
             f"The defaults file {path} includes itself, by way of {' and '.join(including)}.",
             "Remove one of the include lines.",
         )
     folder = path.rpartition("/")[0]
-    # The file is the root itself, to which links may lead: systems put configuration in place by them.
+    # The file is the storage's root, which may be a symbolic link: systems install configuration by links.
     text = open_storage(path).read("").decode("utf-8", "replace")
     for number, line in enumerate(_LINE_END.split(text), 1):
         place = f"{path}:{number}"
@@ -93,7 +86,7 @@ def _read(path: str, including: tuple[str, ...]) -> Iterator[Line]:
         key, separator, value = flat.partition("=" if "=" in flat else " ")
         key, value = key.strip(), value.strip()
         if not separator or not key:
-            logger.warning("%s is passed over, as it says no key and value", place)
+            logger.warning("%s is ignored, as it has no key and value", place)
         elif key == _INCLUDE and separator == "=":
             yield from _included(value, folder, place, (*including, path))
         else:

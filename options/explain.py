@@ -25,13 +25,13 @@ _NOTES = {Effect.REFUSED: "", Effect.NOT_DONE: "not done: ", Effect.NO_MEANING: 
 
 @dataclass(frozen=True, slots=True)
 class ExplainedOption:
-    """One option as it stands for one table.
+    """One option of one table.
 
     Attributes:
-        key: Its key, Apache Hudi's own where it has one.
-        value: Its value as text; empty where there is none. Secrets are starred out.
-        source: Who said so: ``given``, a setting of the session, a line of a defaults file, the table, or ``default``.
-        note: What else is to be known of it.
+        key: Apache Hudi's key where it has one.
+        value: Text; empty where there is none. Secrets are starred out.
+        source: ``given``, a setting of the session, a line of a defaults file, the table, or ``default``.
+        note: Why the value is not used, or what else a user has to know.
     """
 
     key: str
@@ -41,12 +41,12 @@ class ExplainedOption:
 
 
 class ExplainedOptions(tuple[ExplainedOption, ...]):
-    """The options as they stand for one table, printed as a table of text and shown by notebooks as one of HTML."""
+    """The options of one table, printed as a table of text and shown by notebooks as a table of HTML."""
 
     __slots__ = ()
 
     def find(self, key: str) -> ExplainedOption:
-        """Return what is said of an option under any of its names.
+        """Return an option under any of its names.
 
         Raises:
             KeyError: There is no such option here.
@@ -73,13 +73,7 @@ class ExplainedOptions(tuple[ExplainedOption, ...]):
 
 
 def explain(resolved: ResolvedOptions, config: TableConfig | None, *, defaults: bool = True) -> ExplainedOptions:
-    """Return each option with its value and source.
-
-    Args:
-        resolved: What was said, by whom.
-        config: The table's properties; None where there is no table yet.
-        defaults: Whether options that nobody set are listed too.
-    """
+    """Return each option with its value and source, without the unset options where ``defaults`` is False."""
     rows = [_explain(info, resolved, config) for info in OPTIONS.values()]
     rows += [_further(one) for key, one in resolved.said.items() if name_of(key) is None]
     rows += [

@@ -1,4 +1,4 @@
-"""What the options of other systems come to here: what a newcomer types, and what to type in its place.
+"""What to use in place of an option of another system.
 
 The names are those of Delta Lake's, Iceberg's and Spark's own readers and writers, of Apache Hudi's Flink connector
 (``FlinkOptions``) and of its tables in Spark SQL.
@@ -29,10 +29,10 @@ class Hint:
     """What to do in place of another system's option.
 
     Attributes:
-        of: Whose option it is.
-        words: One sentence or two; ``{}`` stands for each option of ours.
-        options: Those options, with the value to give, or with what makes it of the value that was given and None of
-            one that has no like here. An empty value leaves it to the reader.
+        of: The system that has the option.
+        words: A sentence or two with a ``{}`` for each option of pyhudi's.
+        options: Those options, each with the value to give, or a function of the given value that returns None where
+            pyhudi has no such value. An empty value leaves the choice to the user.
     """
 
     of: str
@@ -40,16 +40,16 @@ class Hint:
     options: Ours = ()
 
     def named(self, text: str) -> list[tuple[str, str]]:
-        """Return our options, each with its value, empty where there is none to tell."""
+        """Return pyhudi's options, each with its value; the value is empty where the user has to choose it."""
         return [(key, value if isinstance(value, str) else value(text) or "") for key, value in self.options]
 
     def told(self, text: str) -> str:
-        """Return what to do for a value that was given."""
+        """Return what to do about the option with this value."""
         return self.words.format(*(f"{key}={value}" if value else key for key, value in self.named(text)))
 
 
 def find_hint(key: str) -> Hint | None:
-    """Return what to do in place of a lower-case key of another system, None where nobody knows it."""
+    """Return what to do in place of a lower-case key of another system; None for an unknown key."""
     if key in HINTS:
         return HINTS[key]
     return next((family for prefix, family in FAMILIES.items() if key.startswith(prefix)), None)
@@ -60,7 +60,7 @@ def _same(text: str) -> str:
 
 
 def _mebibytes(text: str) -> str | None:
-    """Return a size in bytes with its unit of one in mebibytes, which may be broken."""
+    """Return a size in bytes with its unit for a number of mebibytes, which may be a fraction."""
     try:
         size = round(float(text) * _MEBIBYTE)
     except (ValueError, OverflowError):
@@ -112,14 +112,14 @@ def _operation(text: str) -> str | None:
 
 
 def _table_type(text: str) -> str | None:
-    """Return the table type that a name of one stands for: ``cow``, ``mor``, ``merge-on-read``, ``MERGE_ON_READ``."""
+    """Return the table type of any of its spellings: ``cow``, ``mor``, ``merge-on-read``, ``MERGE_ON_READ``."""
     named = text.strip().upper().replace("-", "_")
     short = {"COW": "COPY_ON_WRITE", "MOR": "MERGE_ON_READ"}
     return short.get(named, named) if short.get(named, named) in short.values() else None
 
 
 def _index(text: str) -> str | None:
-    """Return the index of that name; one in Flink's state has none here."""
+    """Return the index of that name; None for an index in Flink's state."""
     return text.strip().upper() if text.strip().upper() in (OPTIONS["index_type"].supported or ()) else None
 
 
@@ -147,7 +147,7 @@ _BY_AGE = "A clean goes by the age of commits with {} and {}."
 _BY_NUMBER = "The number of commits decides how long the timeline is: {}."
 _AT = "{} shows the table as it was then."
 _BY_INSTANT = "A table has no such numbers: {} takes the instant of a commit, which HudiTable.history() lists."
-_NO_BRANCH = "A table has one line of instants: {} takes one of them, which HudiTable.history() lists."
+_NO_BRANCH = "A table has one line of instants: {} takes an instant, which HudiTable.history() lists."
 _SINCE = "{} with {} shows the rows that later commits changed, without deletes."
 _UNTIL = "{} with {} and {} shows the rows that commits changed between two times, without deletes."
 _STREAM = "Streams are not done yet: {} with {} shows the rows that commits changed after a time."
@@ -161,7 +161,7 @@ _TYPED = "{} does that here, when the table is made."
 _ANY_ORDER = "Leave it out: rows may come in any order, and HudiTable brings those of one file group together."
 _KEPT = "Options that begin with _ are kept with the commit, such as {}."
 _SPARK_TASKS = "Leave it out: Spark decides how many tasks there are."
-_NO_CATALOG = "Leave it out: no catalog is told of the table."
+_NO_CATALOG = "Leave it out: pyhudi registers tables in no catalog."
 
 _THEIRS: Theirs = {
     _DELTA: {
@@ -295,7 +295,7 @@ _THEIRS: Theirs = {
     },
 }
 
-# Families, looked at after every single key.
+# Families of keys: a single key's hint comes before its family's.
 _NEVER_DONE: Theirs = {
     _DELTA: {"delta.": ("Leave it out: it is a property of Delta's tables.", ())},
     _ICEBERG: {"snapshot-property.": (_KEPT, ((_NOTE, _same),))},

@@ -1,4 +1,4 @@
-"""Options of tables whose index looks keys up: how it goes about it, and where new keys go."""
+"""Options of tables whose index looks keys up: how a lookup works, and where new keys go."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ LOOKUP, BLOOM, SIZES = map(FieldsOf, (LookupSettings, BloomSettings, FileSizes))
 
 
 class LookupOptions(BaseModel):
-    """How one write finds keys, and where it puts new ones; a bucket index asks none of it."""
+    """How one write finds keys, and where it puts new keys; a bucket index needs none of these options."""
 
     prune_by_ranges: bool = option(
         LOOKUP.prunes_by_ranges,
-        "Whether files are left out by their least and greatest key before their bloom filters are asked.",
+        "Whether a lookup skips files by their least and greatest key before it reads their bloom filters.",
         "hoodie.bloom.index.prune.by.ranges",
     )
     lookup_keys_per_task: Count = option(
@@ -53,7 +53,7 @@ class LookupOptions(BaseModel):
     )
     filter_false_positives: Share = option(
         BLOOM.false_positives,
-        "Share of the keys that a file lacks which its bloom filter takes for there.",
+        "False positives of a bloom filter: the share of absent keys that it takes for present.",
         "hoodie.index.bloom.fpp",
     )
     filter_most_entries: Count = option(
@@ -74,12 +74,12 @@ class LookupOptions(BaseModel):
     )
     record_size_estimate: Count = option(
         SIZES.record_bytes,
-        "Bytes that a row takes in a base file, where no commit of the table tells.",
+        "Bytes that a row takes in a base file, where no commit of the table shows it.",
         "hoodie.copyonwrite.record.size.estimate",
     )
     record_size_threshold: Annotated[float, Field(ge=0)] = option(
         SIZES.telling,
-        "Commits tell the size of a row that wrote more than so many times the limit of small files.",
+        "Only commits that wrote more than this multiple of the limit of small files count for the size of a row.",
         "hoodie.record.size.estimation.threshold",
     )
     small_file_candidates: Count = option(
@@ -92,9 +92,5 @@ class LookupOptions(BaseModel):
 
 
 def index_options(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of an index that another package offers, by the index's own names.
-
-    Args:
-        texts: Options by lower-case key.
-    """
+    """Return the options of an index of another package, by the index's own names; ``texts`` has lower-case keys."""
     return {key.removeprefix(INDEX_PREFIX): text for key, text in texts.items() if key.startswith(INDEX_PREFIX)}

@@ -1,4 +1,4 @@
-"""Every option of pyhudi, once: where it is described, and what it makes of a read or a write."""
+"""All options of pyhudi in one model, and the write request that they make."""
 
 from __future__ import annotations
 
@@ -40,20 +40,14 @@ PARTS: dict[Scope, type[BaseModel]] = {
 
 
 class HudiOptions(ReadOptions, UpkeepOptions, LookupOptions, WriteOptions, TableOptions, CommonOptions):
-    """The options of one read or write, typed; None where nothing was said."""
+    """The typed options of one read or write; None where an option is not set."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True, hide_input_in_errors=True)
 
     def to_write_request(self, path: str, schema: pa.Schema, *, overwrite: bool) -> WriteRequest:
-        """Return what these options ask a write to do.
+        """Return what these options ask of a write; ``overwrite`` is True for Spark's mode ``overwrite``.
 
-        Args:
-            path: The table's path.
-            schema: The incoming columns.
-            overwrite: True for Spark's mode ``overwrite``.
-
-        Raises:
-            OptionConflictError: Options that say what a read shows are among them, or two contradict each other.
+        Raises OptionConflictError where a query's options are among them, or two options contradict each other.
         """
         self.refuse_query()
         return WriteRequest(

@@ -1,4 +1,4 @@
-"""Which options there are: their names, what each is about, and how it is described."""
+"""The options of pyhudi: their names, their scopes, their descriptions."""
 
 from __future__ import annotations
 
@@ -18,17 +18,12 @@ class OptionInfo:
 
     Attributes:
         name: The field of `HudiOptions`.
-        scope: What it is about.
-        key: Its key.
-        aliases: Its other names.
         type: The words for its values.
-        default: Its value when nothing is said.
-        otherwise: What a default of None comes to, in words; empty where it is nothing.
-        supported: The values that pyhudi does, where Apache Hudi has more of them.
-        unsupported: Those of Apache Hudi's that it does not, where others than the supported ones may be good.
-        instead: What to use in place of a value that is not supported, or of each of them.
-        doc: One sentence.
-        since: The version of pyhudi that has it first.
+        otherwise: What a default of None comes to, in words; empty for nothing.
+        supported: The values that pyhudi does, where Apache Hudi has more.
+        unsupported: Apache Hudi's values that pyhudi does not do, where ``supported`` does not list all valid values.
+        instead: What to use in place of an unsupported value, or of each.
+        since: The first version of pyhudi that has it.
     """
 
     name: str
@@ -46,7 +41,6 @@ class OptionInfo:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """All of its names."""
         return (self.key, *self.aliases)
 
     def is_done(self, value: Any) -> bool:
@@ -62,12 +56,12 @@ def describe_options() -> list[OptionInfo]:
 
 
 def name_of(key: str) -> str | None:
-    """Return which field of `HudiOptions` a lower-case key fills, None where it fills none."""
+    """Return the field of `HudiOptions` that a lower-case key fills; None where it fills none."""
     return _NAMES.get(key)
 
 
 def nearest(key: str) -> str | None:
-    """Return the key that a misspelt one resembles most and that is not refused, None where it resembles none."""
+    """Return the accepted key that a misspelt key resembles most; None where it resembles none."""
     accepted = (one for one, known in CATALOGUE.items() if known.effect is not Effect.REFUSED)
     near = difflib.get_close_matches(key, [*_NAMES, *accepted], n=1, cutoff=0.6)
     return near[0] if near else None

@@ -1,9 +1,9 @@
-"""From the words of a user to `HudiOptions`: names resolved, values typed, and nothing overlooked.
+"""From a user's texts to `HudiOptions`: names resolved, values typed, nothing overlooked.
 
-Where notices go. An option that pyhudi accepts without doing what it asks is always reported: through the logger
-``pyhudi`` (warnings for services that are not done, info for options without a meaning here), once per process and
-option. Python's ``warnings`` raised in one of Spark's workers never reach the user, so they are used by the session
-API alone, which parses the options in the user's own process and passes ``warn=True``.
+The logger ``pyhudi`` reports each option that pyhudi accepts without doing what it asks, once per process: a warning
+for a service that is not done, info for an option without a meaning here. Python's ``warnings`` raised in one of
+Spark's workers never reach the user. Only the session API, which parses the options in the user's own process, passes
+``warn=True``.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ logger = logging.getLogger("pyhudi")
 
 _METADATA_PREFIX = OPTIONS["metadata_prefix"]
 _PRIVATE = ("_hoodie.", "_.hoodie.")
-# Options that say one thing in two ways.
+# Pairs of options that set the same thing.
 SAME_THING = (("merge_mode", "payload"), ("key_generator_type", "key_generator_class"))
-# Beside these a payload class says which values leave columns to older rows.
+# A payload class sets the partial update mode, too.
 _SAID_TWICE = (*SAME_THING, ("partial_update_mode", "payload"))
-_told: set[str] = set()
+_reported: set[str] = set()
 
 
 class PyHudiWarning(UserWarning):
@@ -48,8 +48,8 @@ def parse_options(
 
     Args:
         options: As the user gave them; keys in any case, values text (or what ``str`` makes text of).
-        warn: Whether notices are raised as Python warnings besides being logged; for the user's own process.
-        places: Where options stand that were not given to the operation itself, by key, for messages.
+        warn: Whether notices are raised as Python warnings, too; for the user's own process.
+        places: By key, for messages: the source of an option that the operation itself did not get.
 
     Raises:
         UnknownOptionError: There is no option of that name.
@@ -92,10 +92,9 @@ def parse_options(
 
 
 def texts_of(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return options by their lower-case keys as the texts that Spark carries, without those that are None.
+    """Return options by lower-case key as the texts that Spark carries, without None.
 
-    Raises:
-        OptionConflictError: Two keys differ in case alone, and their values differ too.
+    Raises OptionConflictError where two keys differ in case alone and have two values.
     """
     texts: dict[str, str] = {}
     for key, value in options.items():
@@ -106,24 +105,23 @@ def texts_of(options: Mapping[str, Any]) -> dict[str, str]:
             raise OptionConflictError(
                 f"The option {lower} was given twice, in two cases and with two values, "
                 f"{masked(lower, texts[lower])!r} and {masked(lower, text)!r}.",
-                "Give only one of them.",
+                "Give only one of the two values.",
             )
     return texts
 
 
 def path_of(options: Mapping[str, Any]) -> str | None:
-    """Return the path among options that were not parsed yet, None where there is none."""
+    """Return the path among unparsed options; None where there is none."""
     texts = texts_of(options)
     return next((texts[key].strip() for key in OPTIONS["path"].keys if key in texts), None)
 
 
 def metadata_prefix(texts: Mapping[str, str]) -> str:
-    """Return with what a key begins whose value is kept in the commit's extra metadata; empty for no key."""
+    """Return the prefix of the keys that a commit keeps in its extra metadata; empty for no key."""
     return texts.get(_METADATA_PREFIX.key, _METADATA_PREFIX.default)
 
 
 def is_metadata(key: str, prefix: str) -> bool:
-    """Return whether a key's value is kept in the commit's extra metadata."""
     return bool(prefix) and key.startswith(prefix) and not key.startswith(_PRIVATE)
 
 
@@ -134,7 +132,7 @@ def format_value(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return ",".join(map(str, value))
     if isinstance(value, datetime):
-        # Without digits of a second it would mean the last moment of that second.
+        # A text without fractions of a second would mean the last moment of that second.
         return value.isoformat(timespec="microseconds")
     return str(value)
 
@@ -143,8 +141,8 @@ def _add(values: dict[str, Any], said_by: dict[str, str], name: str, key: str, v
     if name in values and values[name] != value:
         raise OptionConflictError(
             f"{said_by[name]} and {key} are two names of one option and were given two values, "
-            f"{_shown(values[name])} and {_shown(value)}.",
-            "Give only one of them.",
+            f"{_quoted(values[name])} and {_quoted(value)}.",
+            "Give only one of the two names.",
         )
     values.setdefault(name, value)
     said_by.setdefault(name, key)
@@ -185,8 +183,8 @@ def _check_together(values: Mapping[str, Any], said_by: Mapping[str, str]) -> No
         meant = getattr(PAYLOADS[values[other]], one) or NO_UPDATE_MODE if other == "payload" else values[other]
         if values[one] != meant:
             raise OptionConflictError(
-                f"{said_by[one]} says {_shown(values[one])} and {said_by[other]} means {_shown(meant)}.",
-                "Give only one of them.",
+                f"{said_by[one]} says {_quoted(values[one])} and {said_by[other]} means {_quoted(meant)}.",
+                "Give only one of the two options.",
             )
 
 
@@ -205,14 +203,14 @@ def _notify(notices: Iterable[tuple[str, str, KnownKey]], warn: bool) -> None:
             message = f"The option {key}={masked(key, text)} is accepted, but pyhudi does not do it yet: {known.why}."
             if warn:
                 warnings.warn(message, PyHudiWarning, stacklevel=4)
-            if key not in _told:
+            if key not in _reported:
                 logger.warning(message)
-        elif known.effect is Effect.NO_MEANING and key not in _told:
+        elif known.effect is Effect.NO_MEANING and key not in _reported:
             logger.info("The option %s has no meaning for pyhudi: %s.", key, known.why)
-        _told.add(key)
+        _reported.add(key)
 
 
-def _shown(value: Any) -> str:
+def _quoted(value: Any) -> str:
     if isinstance(value, tuple):
         return repr(",".join(value))
     return repr(getattr(value, "value", value))

@@ -1,4 +1,4 @@
-"""Options that belong to a read."""
+"""Options of a read."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ class ReadOptions(BaseModel):
         "hoodie.datasource.view.type",
     )
     as_of: QueryTime | None = option(
-        None, "Shows the table with what was requested until this time, whenever it completed.", AS_OF, "as_of"
+        None,
+        "Reads the table as of this time: with every write that was requested until then, whenever it completed.",
+        AS_OF,
+        "as_of",
     )
     begin_time: QueryBegin | None = option(
         None, "An incremental query shows what completed after this time.", BEGIN, "since"
@@ -77,32 +80,26 @@ class ReadOptions(BaseModel):
 
     @property
     def bases_alone(self) -> bool:
-        """Whether log files are passed over."""
+        """Whether a read skips log files."""
         return self.query_type == "read_optimized"
 
     def to_query(self) -> Query | None:
-        """Return what the read is to show, None for the table as it is.
+        """Return what the read shows; None for the table as it is now.
 
-        Raises:
-            MissingOptionError: An incremental query has no beginning.
-            OptionConflictError: Options of two kinds of query are mixed.
+        Raises MissingOptionError for an incremental query without a beginning, and OptionConflictError.
         """
         if self.query_type == "incremental":
             return self._changes()
         for key, given in self._of_changes().items():
             if given:
                 raise OptionConflictError(
-                    f"The option {key} belongs to an incremental query, and this one is a {self.query_type} query.",
+                    f"The option {key} belongs to an incremental query, and this is a {self.query_type} query.",
                     f"Add {QUERY_TYPE}=incremental, or leave the option out.",
                 )
         return None if self.as_of is None else AsOf(self.as_of)
 
     def refuse_query(self) -> None:
-        """Refuse a write that was given what makes a read show something else than the table as it is.
-
-        Raises:
-            OptionConflictError: It was.
-        """
+        """Raise OptionConflictError where a write got options of a query."""
         given = {AS_OF: self.as_of, **self._of_changes()}
         named = [key for key, value in given.items() if value]
         if self.query_type == "incremental":
@@ -118,7 +115,7 @@ class ReadOptions(BaseModel):
         if self.as_of is not None:
             raise OptionConflictError(
                 f"The option {AS_OF} shows the table at one time, {QUERY_TYPE}=incremental what changed between two.",
-                f"Leave one of them out, or give the window's end as {END}.",
+                f"Leave out either option, or give the window's end as {END}.",
             )
         if self.begin_time is None:
             raise MissingOptionError(

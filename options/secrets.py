@@ -1,8 +1,8 @@
-"""Options that hold secrets: shown as stars, and carried through Spark under names that it redacts.
+"""Options that hold secrets: shown as stars, and carried through Spark under names that Spark redacts.
 
 Spark shows the options of a read in plans and event logs, with stars for the values of keys that match
-``spark.redaction.regex``. Its default knows "secret", "password", "token" and "access.key", and not what many stores
-call theirs, so that every option of a store has a second name with "secret" in it.
+``spark.redaction.regex``. Its default covers "secret", "password", "token" and "access.key", but not the names that
+many stores use. So every option of a store has a second name with "secret" in it.
 """
 
 from __future__ import annotations
@@ -25,19 +25,18 @@ _SECRET_VALUE = re.compile(
     r"(?:secret|passw(?:or)?d|pwd|token|accountkey)[\w.-]*[\"']?\s*[=:]|://[^/@\s]*:[^/@\s]*@", re.IGNORECASE
 )
 _REDACTED_BY_SPARK = re.compile(r"secret|password|token|access[.]?key", re.IGNORECASE)
-_told: set[str] = set()
+_warned_keys: set[str] = set()
 
 
 def storage_name(key: str) -> str:
-    """Return the store's own name of an option, of which the lower-case key begins with the prefix."""
+    """Return the store's own name of an option; the lower-case key begins with the prefix."""
     return key.removeprefix(_HIDDEN) if key.startswith(_HIDDEN) else key.removeprefix(STORAGE_PREFIX)
 
 
 def storage_options(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of the store among options by lower-case key, by the store's own names.
+    """Return the options of the store, by the store's own names; ``texts`` has lower-case keys.
 
-    Raises:
-        OptionConflictError: One option was given under both names and with two values.
+    Raises OptionConflictError where one option has two values under its two names.
     """
     found: dict[str, str] = {}
     for key, text in texts.items():
@@ -47,33 +46,33 @@ def storage_options(texts: Mapping[str, str]) -> dict[str, str]:
                 raise OptionConflictError(
                     f"{STORAGE_PREFIX}{name} and {_HIDDEN}{name} are two names of one option and were given two "
                     "values.",
-                    "Give only one of them.",
+                    "Give only one of the two names.",
                 )
     return found
 
 
 def hidden_from_spark(texts: Mapping[str, str]) -> dict[str, str]:
-    """Return options by keys under which Spark shows no value of a store's."""
+    """Return options with the store's under keys whose values Spark does not show."""
     return {
         f"{_HIDDEN}{storage_name(key)}" if key.startswith(STORAGE_PREFIX) else key: text for key, text in texts.items()
     }
 
 
 def tell_what_spark_shows(keys: Iterable[str]) -> None:
-    """Log, once a process, which keys hold secrets that Spark would show."""
+    """Log, once a process, which keys hold secrets that Spark may show."""
     for key in map(str.lower, keys):
         if key.startswith(STORAGE_PREFIX) and _SECRET.search(key) and not _REDACTED_BY_SPARK.search(key):
-            if key not in _told:
+            if key not in _warned_keys:
                 logger.warning(
                     "Spark may show the value of %s in plans and event logs: give it by the environment, or as %s%s.",
                     key,
                     _HIDDEN,
                     storage_name(key),
                 )
-            _told.add(key)
+            _warned_keys.add(key)
 
 
 def masked(key: str, text: str) -> str:
-    """Return an option's value as it may be shown."""
+    """Return an option's value with a secret starred out."""
     secret = key.startswith(STORAGE_PREFIX) or _SECRET.search(key) or _SECRET_VALUE.search(text)
     return STARS if secret and text else text

@@ -1,9 +1,9 @@
-"""Where an operation's options come from, and which of them count.
+"""The sources of an operation's options, and which source counts.
 
-What is given to the operation is a demand: it has to be understood, and has to agree with the table. Settings of the
-session and of ``hudi-defaults.conf`` are there for every table and program of the session or machine, so they fill in
-what nobody gave: the table's own properties go before them, and a key that pyhudi does not know is passed over with a
-warning. The session goes before the file, as in Apache Hudi (``ProvidesHoodieConfig.combineOptions``).
+What a user gives to the operation is a demand: pyhudi has to know it, and it has to agree with the table. Settings of
+the session and of ``hudi-defaults.conf`` address every table and program of the session or machine, so they only fill
+in options that the user did not give: the table's own properties have precedence, and a warning names each key that
+pyhudi does not know. The session outranks the file, as in Apache Hudi (``ProvidesHoodieConfig.combineOptions``).
 """
 
 from __future__ import annotations
@@ -34,23 +34,22 @@ WRITING = frozenset({Scope.ANY, Scope.TABLE, Scope.WRITE, Scope.LOOKUP, Scope.UP
 DEFAULTS_ENABLED = OPTIONS["defaults"].key
 
 _HOODIE, _SPARK = "hoodie.", "spark."
-# They are about a single operation: given to all of a session they would do harm.
+# They concern a single operation: as settings of a whole session they would do harm.
 _OF_ONE_OPERATION = {"path", "write_id", "colocated", "defaults", "based_on", "partitions_to_delete"}
-# What Apache Hudi keeps no note of, so that a table may have no word of its own on it.
+# Apache Hudi does not record these, so a table's properties may lack them.
 _OF_BUCKETS = {"bucket_engine", "buckets", "hash_fields"}
 _UNNOTED = {"index_type", *_OF_BUCKETS}
 _TOPICS = {other: one for one, other in SAME_THING}
-_told: set[str] = set()
+_warned_places: set[str] = set()
 
 
 @dataclass(frozen=True, slots=True)
 class GivenOption:
-    """An option as somebody said it.
+    """An option as its source has it.
 
     Attributes:
-        key: Its key, in lower case.
-        text: Its value.
-        place: Where it stands; empty for what was given to the operation itself.
+        key: In lower case.
+        place: The source; empty for the operation itself.
         unused: A clause that says why it does not count; empty where it does.
     """
 
@@ -65,8 +64,7 @@ class ResolvedOptions:
     """The options of one operation.
 
     Attributes:
-        options: Typed.
-        said: Those that somebody said and that count, by key.
+        said: The texts that count, by key.
         unused: Settings of the session and of the defaults file that do not count, with the reason.
     """
 
@@ -76,7 +74,7 @@ class ResolvedOptions:
 
     @property
     def texts(self) -> dict[str, str]:
-        """What was said and counts, as Spark carries it and does not show it."""
+        """The texts that count, under keys whose values Spark does not show."""
         return hidden_from_spark({key: one.text for key, one in self.said.items()})
 
 
@@ -88,18 +86,18 @@ def resolve_options(
     session: Any = None,
     warn: bool = False,
 ) -> ResolvedOptions:
-    """Return the options of one operation from all that was said.
+    """Return the options of one operation.
 
     Args:
-        given: What was given to the operation.
+        given: The options that the operation got.
         path: The table's path.
-        scopes: What the operation is about; settings about something else are left alone.
+        scopes: What the operation is about; settings of other scopes do not count.
         session: The Spark session whose ``hoodie.*`` and ``spark.hoodie.*`` settings count, where there is one.
         warn: As in `parse_options`.
 
     Raises:
         OptionError: As in `parse_options`; or the defaults file cannot be used.
-        TableError: A setting asks for the table's properties, and they cannot be read.
+        TableError: A setting depends on the table's properties, and they cannot be read.
     """
     texts = texts_of(given)
     settings: list[GivenOption] = []
@@ -116,7 +114,7 @@ def resolve_options(
 
 
 def settings_of(session: Any) -> list[GivenOption]:
-    """Return the settings of a session that are options, ``hoodie.*`` after ``spark.hoodie.*``, which it outranks."""
+    """Return the settings of a session that are options. ``hoodie.*`` follows ``spark.hoodie.*``, as it outranks it."""
     settings = session.conf.getAll
     return [
         GivenOption(key.removeprefix(_SPARK).lower(), value, f"the session's {key}")
@@ -127,7 +125,7 @@ def settings_of(session: Any) -> list[GivenOption]:
 
 
 def find_config(storage: Storage) -> TableConfig | None:
-    """Return the properties of the table at a storage's root, None where there is no table yet."""
+    """Return the properties of the table at a storage's root; None where there is no table yet."""
     try:
         return load_config(storage)
     except TableNotFoundError:
@@ -137,7 +135,7 @@ def find_config(storage: Storage) -> TableConfig | None:
 def _counting_and_not(
     settings: Iterable[GivenOption], given: Mapping[str, str], path: str, scopes: frozenset[Scope]
 ) -> tuple[list[GivenOption], list[GivenOption]]:
-    """Return the settings that count beside what was given, and those that do not."""
+    """Return the settings that count beside the given options, and those that do not count."""
     prefix = metadata_prefix({**{one.key: one.text for one in settings}, **given})
     by_topic: dict[str, GivenOption] = {}
     unused: list[GivenOption] = []
@@ -145,8 +143,8 @@ def _counting_and_not(
         stranger = _stranger(one, prefix)
         if stranger:
             unused.append(_because(one, stranger))
-            if one.place not in _told:
-                _told.add(one.place)
+            if one.place not in _warned_places:
+                _warned_places.add(one.place)
                 logger.warning("The option %s of %s is not used: %s.", one.key, one.place, stranger)
             continue
         topic = _topic(one.key)
@@ -163,7 +161,7 @@ def _counting_and_not(
         config = find_config(storage)
         if config is not None:
             unused += [
-                _because(one, "it describes new tables, and this one is there already")
+                _because(one, "it describes new tables, and this table exists already")
                 for one in about
                 if not _may_teach(one.key, config)
             ]
@@ -176,9 +174,9 @@ def _counting_and_not(
 def _without_claims(
     about: list[GivenOption], given: Mapping[str, str], table: Table
 ) -> tuple[list[GivenOption], list[GivenOption]]:
-    """Return the settings without those about buckets for a table that has none and says nothing of it, and those.
+    """Split off the settings about buckets for a table that has no buckets and notes no index.
 
-    Who names its index, or a number of buckets, to the operation itself is believed.
+    An index or a number of buckets that the operation itself got counts in any case.
     """
     named = {_topic(key) for key in (*given, *(one.key for one in about if _topic(one.key) == "index_type"))}
     of_buckets = [one for one in about if _topic(one.key) in _OF_BUCKETS]
@@ -191,10 +189,10 @@ def _without_claims(
 def _without_other_index(
     about: list[GivenOption], given: Mapping[str, str]
 ) -> tuple[list[GivenOption], list[GivenOption]]:
-    """Return the settings without those about an index that the table will not have, and those.
+    """Split off the settings about an index that the table will not have.
 
-    A number of buckets in the defaults is no word against a table that is asked for with another index, nor is an index
-    in the defaults one against buckets that are asked for.
+    A number of buckets in the defaults does not contradict another index that the user gives, nor does an index in the
+    defaults contradict buckets that the user gives.
     """
     named = {_topic(key): text for key, text in given.items()}
     index = named.get("index_type") or next((one.text for one in about if _topic(one.key) == "index_type"), BUCKET)
@@ -203,7 +201,7 @@ def _without_other_index(
         others = {"index_type"} if index.strip().upper() != BUCKET else others
     elif index.strip().upper() != BUCKET:
         others = _OF_BUCKETS
-    why = "the table is asked for with buckets" if "index_type" in others else f"it is about buckets, and not {index}"
+    why = "the user asks for buckets" if "index_type" in others else f"it is about buckets, and not {index}"
     return (
         [one for one in about if _topic(one.key) not in others],
         [_because(one, why) for one in about if _topic(one.key) in others],
@@ -211,7 +209,7 @@ def _without_other_index(
 
 
 def _stranger(one: GivenOption, prefix: str) -> str:
-    """Return why a setting is no option of pyhudi's at all, empty where it is one."""
+    """Return why a setting is no option for sessions and files; empty where it is."""
     name = name_of(one.key)
     if name in _OF_ONE_OPERATION:
         return "it is about a single operation and has to be given to it"
@@ -245,7 +243,7 @@ def _scope_of(key: str) -> Scope:
 
 
 def _may_teach(key: str, config: TableConfig) -> bool:
-    """Return whether a setting may say something of a table that is there."""
+    """Return whether a setting may say something about an existing table."""
     name = name_of(key)
     if _scope_of(key) is not Scope.TABLE:
         return True

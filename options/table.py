@@ -53,7 +53,7 @@ def _names(fields: tuple[str, ...] | None) -> tuple[str, ...] | None:
 
 
 class TableOptions(BaseModel):
-    """What a write says of the table itself; later writes need none of it, and one that disagrees is refused."""
+    """Options that describe a new table. Later writes need none; an option that contradicts the table is an error."""
 
     table_name: str | None = option(
         TABLE.name,
@@ -128,7 +128,7 @@ class TableOptions(BaseModel):
     )
     index_type: IndexType | None = option(
         TABLE.index_type,
-        "How a new table finds the row of a key, see [Indexes](indexes.md): BUCKET computes it, the others look it up.",
+        "Index of a new table, see [Indexes](indexes.md): BUCKET computes a key's file group, the others look it up.",
         "index",
         supported=["BUCKET", *LOOKUP_INDEXES],
         unsupported=sorted(INDEXES_NOT_DONE),
@@ -178,7 +178,7 @@ class TableOptions(BaseModel):
         otherwise="UTC",
     )
     time_zone: str | None = option(
-        None, "Both time zones in one; it goes before each of them.", TIME_ZONE, older_time_option(TIME_ZONE)
+        None, "Sets both time zones; it takes precedence over each of them.", TIME_ZONE, older_time_option(TIME_ZONE)
     )
     buckets: Buckets | None = option(
         TABLE.bucket_count,
@@ -200,7 +200,7 @@ class TableOptions(BaseModel):
     )
     merge_mode: MergeMode | None = option(
         TABLE.merge_mode,
-        "Who wins when two rows have one key; event time with an ordering field, commit time without.",
+        "Which row wins when two rows have one key: event time with an ordering field, commit time without.",
         "hoodie.record.merge.mode",
         supported=["EVENT_TIME_ORDERING", "COMMIT_TIME_ORDERING"],
         otherwise="as the ordering fields ask",
@@ -218,19 +218,19 @@ class TableOptions(BaseModel):
     )
     delete_marker: str = option(
         TABLE.delete_marker.of(lambda text: text or None, default=""),
-        "The column's value, as text, in rows that are deletes. A table keeps the two from its creation; given to one "
-        "that has none, they hold for that write.",
+        "The column's value, as text, in rows that are deletes. A table keeps field and marker from its creation; for "
+        "a table without them, they hold for this write alone.",
     )
     partial_update_mode: PartialUpdateMode | None = option(
         TABLE.partial_update_mode,
         "Which values of a row leave a column to the older row of its key: null (IGNORE_DEFAULTS), or a text that "
-        "stands for no value (FILL_UNAVAILABLE); see [Merge-on-read](merge-on-read.md#partial-updates).",
+        "marks an unavailable value (FILL_UNAVAILABLE); see [Merge-on-read](merge-on-read.md#partial-updates).",
         supported=["IGNORE_DEFAULTS", "FILL_UNAVAILABLE", "NONE"],
         otherwise="NONE",
     )
     unavailable: str = option(
         TABLE.unavailable.of(lambda text: text or None, default=""),
-        "The text, or bytes, that stands for no value under FILL_UNAVAILABLE; Debezium's without it.",
+        "The text, or bytes, that marks an unavailable value under FILL_UNAVAILABLE; Debezium's without it.",
         UNAVAILABLE_VALUE,
         otherwise=UNAVAILABLE_OF_DEBEZIUM,
     )
@@ -242,12 +242,11 @@ class TableOptions(BaseModel):
 
     @property
     def time_options(self) -> dict[str, str]:
-        """What was said of the times in partition paths, by Hudi's keys."""
+        """The options of times in partition paths, by Hudi's keys."""
         said = {key_of(type(self), name): getattr(self, name) for name in TableOptions.model_fields}
         return {key: said[key] for key in TIME_OPTIONS if said.get(key)}
 
     def table_settings(self) -> TableSettings:
-        """Return what these options say of the table."""
         payload = PAYLOADS.get(self.payload or "")
         by_payload = None if payload is None else payload.partial_update_mode or NO_UPDATE_MODE
         kinds = (split_partition_field(one)[1] for one in self.partition_fields or ())

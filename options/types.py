@@ -1,4 +1,4 @@
-"""The types that options have, and the words that each is given in."""
+"""The types of options, and the helpers that declare an option."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _check_index(value: str) -> str:
 
 
 def _simple_name(value: object) -> object:
-    """Return the name of a class of Apache Hudi without its package."""
+    """Return the name of a Java class without its package."""
     return value.strip().rpartition(".")[2] if isinstance(value, str) else value
 
 
@@ -206,14 +206,9 @@ Codec = Annotated[Literal["zstd", "snappy", "gzip", "lz4", "brotli", "uncompress
 
 @dataclass(frozen=True, slots=True)
 class SettingsField:
-    """The field of a settings value that an option sets.
+    """The field of a settings value that an option sets; ``by`` converts the option's value, if given.
 
-    Attributes:
-        kind: The value's class.
-        name: The field.
-        default: The option's default.
-        key: The option's key, where the settings name it.
-        by: Makes the field's value of the option's; None where they are the same.
+    ``key`` is the option's key, where the settings name it.
     """
 
     kind: type
@@ -223,16 +218,14 @@ class SettingsField:
     by: Callable[[Any], Any] | None = None
 
     def of(self, by: Callable[[Any], Any], **default: Any) -> SettingsField:
-        """Return the field as an option sets it that is given in other words, with a default in them."""
+        """Return the field for an option that is given in other words, with its default in those words."""
         return replace(self, by=by, **default)
 
 
 class FieldsOf:
-    """The fields of a settings value, as attributes, for the options that set them.
+    """The fields of the settings class ``kind`` as attributes, for the options that set them.
 
-    Args:
-        kind: The value's class.
-        keys: The keys of the options that set fields, where something else needs them too.
+    ``keys`` names the keys of options that other code needs, too.
     """
 
     def __init__(self, kind: type, keys: Mapping[str, str] | None = None) -> None:
@@ -259,15 +252,15 @@ def option(
     """Describe one option.
 
     Args:
-        default: Its value when nothing is said, or the field of a settings value that it sets and whose default it has;
-            None leaves the choice to the table.
+        default: Its default, or the field of a settings value that it sets and whose default it has; None leaves the
+            choice to the table.
         doc: One sentence for people.
-        keys: Hudi's own name, or ours below ``hoodie.pyhudi``, unless the field has it; then others, Hudi's first.
-        supported: The values that pyhudi does, where Apache Hudi has more of them.
-        unsupported: Those of Apache Hudi's that it does not, where others than the supported ones may be good.
-        instead: What to use in place of a value that is not supported, or of each; the supported ones without it.
+        keys: Hudi's own name, or pyhudi's below ``hoodie.pyhudi``, unless the field has it; then aliases, Hudi's first.
+        supported: The values that pyhudi does, where Apache Hudi has more.
+        unsupported: Apache Hudi's values that pyhudi does not do, where ``supported`` does not list all valid values.
+        instead: What to use in place of an unsupported value, or of each; without it the supported values.
         otherwise: What None comes to, in the words of a table's cell.
-        since: The version of pyhudi that has it first.
+        since: The first version of pyhudi that has it.
     """
     sets = default if isinstance(default, SettingsField) else None
     if sets is not None:
@@ -279,17 +272,14 @@ def option(
 
 
 def family(field: SettingsField, *, secret: bool = False) -> Any:
-    """Describe what a family of keys fills together, and not a key of its own."""
+    """Describe a field that a family of keys fills."""
     return Field(default_factory=dict, repr=not secret, json_schema_extra=cast(Any, {"sets": field}))
 
 
 def settings_of(kind: type[Settings], options: BaseModel, **worked_out: Any) -> Settings:
-    """Return a settings value, and the values nested in it, as the options say that set their fields.
+    """Return a settings value, and the values nested in it, as the options set their fields.
 
-    Args:
-        kind: Its class.
-        options: The options.
-        worked_out: Fields that more than one option decide, or none.
+    ``worked_out`` has the fields that more than one option decides, or none.
     """
     options_by_field = _options_by_field(type(options))
     for one in fields(cast(Any, kind)):

@@ -1,4 +1,4 @@
-"""Options that say how a table is kept small, after each write and by the services that are called for it."""
+"""Options of the services that keep a table small, after each write and on call."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ CLEAN, ARCHIVE = FieldsOf(CleanSettings), FieldsOf(ArchiveSettings)
 COMPACTION, LOG_COMPACTION = FieldsOf(CompactionSettings), FieldsOf(LogCompactionSettings)
 COMMITS, LEAST, MOST = "hoodie.clean.commits.retained", "hoodie.keep.min.commits", "hoodie.keep.max.commits"
 
-# So many more stay than those whose slices a clean keeps.
+# How many more commits stay than a clean keeps the slices of.
 MORE_THAN_CLEANED = 2
 
-_told: set[str] = set()
+_warned: set[str] = set()
 
 
 class UpkeepOptions(BaseModel):
@@ -92,7 +92,7 @@ class UpkeepOptions(BaseModel):
     )
     clean_incremental: bool = option(
         CLEAN.incremental,
-        "Whether a clean looks only at what changed since the last one.",
+        "Whether a clean looks only at what changed since the previous clean.",
         "hoodie.clean.incremental.enabled",
         "hoodie.cleaner.incremental.mode",
     )
@@ -178,13 +178,11 @@ class UpkeepOptions(BaseModel):
     )
 
     def upkeep(self) -> Upkeep:
-        """Return how the table is to be kept small.
+        """Return how the table is kept small.
 
-        As in Apache Hudi (``ArchivalUtils``), more commits stay on the timeline than were asked for where their slices
-        are kept.
-
-        Raises:
-            OptionConflictError: Archiving is to begin with no more commits than it leaves.
+        As in Apache Hudi (``ArchivalUtils``), more commits than ``hoodie.keep.min.commits`` stay on the timeline where
+        a clean keeps their slices. Raises OptionConflictError where archiving would begin with no more commits than it
+        leaves.
         """
         least, most = self.keep_min_commits, self.keep_max_commits
         if most <= least:
@@ -201,14 +199,14 @@ class UpkeepOptions(BaseModel):
             )
             least, most = least + more, most + more
         made = settings_of(Upkeep, self)
-        # By the clock alone nobody counts them.
+        # A trigger by the clock alone ignores the number of delta commits.
         counted = None if self.compact_trigger == TIME_ELAPSED else self.compact_delta_commits
         made = replace(made, archive=replace(made.archive, min_commits=least, max_commits=most, delta_commits=counted))
         return made if self.table_services else made.called_for()
 
 
 def _tell(words: str) -> None:
-    """Say something once in a process."""
-    if words not in _told:
-        _told.add(words)
+    """Log a warning once per process."""
+    if words not in _warned:
+        _warned.add(words)
         logger.warning("%s", words)

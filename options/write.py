@@ -1,4 +1,4 @@
-"""Options that say how one write goes about its work."""
+"""Options of one write."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ WRITE, OUTPUT, LOGS, PATIENCE = map(FieldsOf, (WriteSettings, Output, LogSetting
 
 
 class WriteOptions(BaseModel):
-    """How one write goes about its work; nothing here is kept in the table."""
+    """How one write works; the table keeps none of these options."""
 
     operation: Operation | None = option(
         None,
@@ -74,7 +74,7 @@ class WriteOptions(BaseModel):
     )
     insert_dup_policy: DupPolicy = option(
         WRITE.insert_dup_policy,
-        "What an insert makes of a row whose key is there: both stay, the new one is dropped, or the write fails.",
+        "What an insert does with a row whose key exists: keep both rows, drop the new row, or fail.",
         "hoodie.datasource.insert.dup.policy",
     )
     insert_drop_duplicates: bool = option(
@@ -193,7 +193,7 @@ class WriteOptions(BaseModel):
     commit_merge_max_bytes: Size = option(
         WRITE.commit_merge_max_bytes,
         "Bytes that the commit of a write that was not colocated may merge by itself; no bound for `HudiTable`, which "
-        "decides by itself what is left to the commit.",
+        "decides by itself what the commit merges.",
         "hoodie.pyhudi.commit.merge.max.bytes",
     )
     write_id: str = option(
@@ -267,7 +267,7 @@ class WriteOptions(BaseModel):
     extra_metadata: dict[str, str] = family(WRITE.extra_metadata)
 
     def write_settings(self) -> WriteSettings:
-        """Return how the write is to go about its work, but for what is done to the table after it."""
+        """Return how the write works, without the services that follow it."""
         fold = self.combine_before_insert
         fold = self.insert_drop_duplicates if fold is None else fold
         return settings_of(WriteSettings, self, combine_before_insert=fold, upkeep=Upkeep())

@@ -105,7 +105,7 @@ def test_settings_about_the_table_describe_new_tables_only(table: str, tmp_path:
     resolved = resolve(table)
     assert (resolved.options.record_key, resolved.options.buckets, resolved.options.hive_style) == (None, None, None)
     assert resolved.options.metadata_enable is False
-    assert set(reasons(resolved).values()) == {"it describes new tables, and this one is there already"}
+    assert set(reasons(resolved).values()) == {"it describes new tables, and this table exists already"}
     write(table, ROWS, table=resolved.options.table_settings())
 
 
@@ -175,7 +175,7 @@ def test_an_index_for_every_table_is_no_word_against_one_with_buckets(tmp_path: 
 
     with_buckets = resolve(str(tmp_path / "new"), {"buckets": 4})
     assert (with_buckets.options.index_type, with_buckets.options.buckets) == (None, 4)
-    assert reasons(with_buckets)["hoodie.index.type"] == "the table is asked for with buckets"
+    assert reasons(with_buckets)["hoodie.index.type"] == "the user asks for buckets"
     without = resolve(str(tmp_path / "new"))
     assert (without.options.index_type, without.options.buckets) == ("SIMPLE", None)
 
@@ -322,7 +322,7 @@ def test_an_explanation_names_the_source_of_each_value(table: str, defaults: Pat
         "hoodie.datasource.write.recordkey.field": (
             "uuid",
             f"{defaults}:2",
-            "not used: it describes new tables, and this one is there already",
+            "not used: it describes new tables, and this table exists already",
         ),
         "hoodie.odd": ("1", f"{defaults}:3", "not used: there is no such option"),
     }

@@ -151,5 +151,5 @@ def test_what_no_clean_can_do_is_no_value(key: str, text: str) -> None:
 
 def test_a_clean_of_some_partitions_alone_is_refused() -> None:
     """It would delete from the others too."""
-    with pytest.raises(UnsupportedOptionError, match="would delete more than was asked for"):
+    with pytest.raises(UnsupportedOptionError, match="would delete more than the option allows"):
         parse_options({"hoodie.clean.partition.filter.selected": "2024"})
