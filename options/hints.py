@@ -291,7 +291,6 @@ _THEIRS: Theirs = {
     _SQL: {
         "primarykey": (_IN_PLACE, ((_KEY, _same),)),
         "precombinefield orderingfields": (_IN_PLACE, ((_ORDER, _same),)),
-        "type": (_TYPED, ((_TYPE, _table_type),)),
     },
 }
 

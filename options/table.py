@@ -64,9 +64,10 @@ class TableOptions(BaseModel):
     database: str | None = option(TABLE.database, "Database that a new table belongs to.")
     table_type: TableType | None = option(
         TABLE.table_type,
-        "Type of a new table.",
+        "Type of a new table, also as `cow` or `mor`.",
         "hoodie.table.type",
         "hoodie.datasource.write.storage.type",
+        "type",
         otherwise="COPY_ON_WRITE",
     )
     table_version: int | None = option(

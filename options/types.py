@@ -25,6 +25,8 @@ _SINCE = "0.1.0"
 _UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _SIZE = re.compile(r"(\d+)\s*([bkmgt]?)(?:i?b)?", re.IGNORECASE)
 
+_TYPES = {"COW": "COPY_ON_WRITE", "MOR": "MERGE_ON_READ"}
+
 
 def _split(value: object) -> object:
     if not isinstance(value, str):
@@ -43,6 +45,12 @@ def _parse_size(value: object) -> object:
 
 def _upper(value: object) -> object:
     return value.strip().upper() if isinstance(value, str) else value
+
+
+def _table_type(value: object) -> object:
+    """Accept Hudi's short names of its SQL, ``cow`` and ``mor``."""
+    name = _upper(value)
+    return _TYPES.get(name.replace("-", "_"), name) if isinstance(name, str) else name
 
 
 def _lower(value: object) -> object:
@@ -128,7 +136,7 @@ TimeUnit = Annotated[
     Literal["NANOSECONDS", "MICROSECONDS", "MILLISECONDS", "SECONDS", "MINUTES", "HOURS", "DAYS"],
     BeforeValidator(_upper),
 ]
-TableType = Annotated[Literal["COPY_ON_WRITE", "MERGE_ON_READ"], BeforeValidator(_upper)]
+TableType = Annotated[Literal["COPY_ON_WRITE", "MERGE_ON_READ"], BeforeValidator(_table_type)]
 Operation = Annotated[
     Literal[
         "upsert",
