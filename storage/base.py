@@ -84,6 +84,9 @@ class Storage(Protocol):
     def remote(self) -> bool:
         """Whether every call is a request over a network, so that few large ones beat many small ones."""
 
+    def parent(self) -> Storage | None:
+        """Return the folder above as a storage of its own; None at the top of the store."""
+
     def uri(self, path: str) -> str:
         """Return the absolute URI of a path, unescaped, as Hadoop's ``Path`` reads it."""
 

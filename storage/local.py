@@ -77,6 +77,11 @@ class LocalStorage:
         # Normalises ".." without following links.
         return cls(plain, os.path.abspath(local_path(plain)), durable)  # noqa: PTH100
 
+    def parent(self) -> LocalStorage | None:
+        """Return the folder above."""
+        above = os.path.dirname(self.root)  # noqa: PTH120 (no links are followed)
+        return None if above == self.root else LocalStorage(above, above, self.durable)
+
     def uri(self, path: str) -> str:
         """Return the absolute URI of a path, unescaped, as Hadoop's ``Path`` reads it."""
         return f"file://{self._at(path)}"

@@ -69,6 +69,11 @@ class MemoryStorage:
         """Open ``memory://x``; nothing needs to exist."""
         return cls(SCHEME + path.removeprefix(SCHEME).strip("/"))
 
+    def parent(self) -> MemoryStorage | None:
+        """Return the folder above."""
+        above = self.path.removeprefix(SCHEME).rpartition("/")[0]
+        return MemoryStorage(SCHEME + above) if above else None
+
     def uri(self, path: str) -> str:
         """Return the absolute URI of a path."""
         return SCHEME + self._key(path)

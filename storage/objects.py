@@ -10,7 +10,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Protocol
 
 import pyarrow as pa
@@ -116,6 +116,11 @@ class ObjectStorage:
             raise InvalidOptionError(f"The path {path} names no bucket.", "Give one like s3://bucket/folder/table.")
         storage._client()
         return storage
+
+    def parent(self) -> ObjectStorage | None:
+        """Return the prefix above, within the bucket."""
+        above = self.path.rpartition("/")[0]
+        return replace(self, path=above) if above.count("/") > 2 else None
 
     def uri(self, path: str) -> str:
         """Return the absolute URI of a path, with the user's own scheme."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, ClassVar, NoReturn
 
@@ -51,6 +51,11 @@ class RemoteStorage:
     def scheme(self) -> str:
         """The part of the URL before the colon."""
         return self.path.partition(":")[0]
+
+    def parent(self) -> RemoteStorage | None:
+        """Return the folder above, on the same host."""
+        above = self.path.rpartition("/")[0]
+        return replace(self, path=above) if above.count("/") > 2 else None
 
     def uri(self, path: str) -> str:
         """Return the absolute URI of a path."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..errors import NotATableError, PyHudiError, TableNotFoundError
 from ..storage.base import Storage
 from ..timeline.archive.lsm import Archive
 from ..timeline.instant_files import InstantFiles
 from ..timeline.timeline import Timeline
-from .config import TableConfig, load_config
+from .config import PROPERTIES_PATH, TableConfig, load_config
 from .format import TableFormat, format_of
 
 
@@ -50,4 +51,23 @@ class Table:
 
 def open_table(storage: Storage) -> Table:
     """Open the table at a store's root; raises where there is none, or pyhudi cannot read its properties."""
-    return Table(storage, load_config(storage))
+    try:
+        return Table(storage, load_config(storage))
+    except (NotATableError, TableNotFoundError) as error:
+        above = _table_above(storage)
+        if above is None:
+            raise
+        raise NotATableError(
+            f"{storage.path} is no table of its own: it lies inside the Hudi table {above}.",
+            f"Give the path {above}, and filter by its partition columns.",
+        ) from error
+
+
+def _table_above(storage: Storage) -> str | None:
+    try:
+        found = storage.parent()
+        while found is not None and not found.exists(PROPERTIES_PATH):
+            found = found.parent()
+    except PyHudiError:
+        return None
+    return None if found is None else found.path

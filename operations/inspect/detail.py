@@ -5,11 +5,11 @@ from __future__ import annotations
 import pyarrow as pa
 
 from ...storage.base import Storage
-from ...table.config import check_supported, load_config
+from ...table.config import check_supported
 from ...table.files.view import FileView
 from ...table.files.written import read_written
 from ...table.infer_index import index_of_view, is_unnoted
-from ...table.table import Table
+from ...table.table import open_table
 from .debt import DEBT_FIELDS, debt_of
 
 DETAIL_SCHEMA = pa.schema(
@@ -46,9 +46,9 @@ def detail(storage: Storage) -> pa.Table:
     Raises:
         TableError: There is no table that pyhudi can read.
     """
-    config = load_config(storage)
+    table = open_table(storage)
+    config, timeline = table.config, table.timeline()
     check_supported(config, storage.path, writing=False)
-    timeline = Table(storage, config).timeline()
     view = FileView(timeline, read_written(timeline))
     partitions = view.partitions()
     slices = [file_slice for partition in partitions for file_slice in view.slices(partition).values()]
