@@ -1,4 +1,4 @@
-"""How far long work is, told to an observer: a line in the log by default, a bar in a notebook or terminal as well."""
+"""The progress of long work, for an observer: a log line by default, a bar in a notebook or terminal as well."""
 
 from __future__ import annotations
 
@@ -12,19 +12,17 @@ from time import monotonic
 logger = logging.getLogger("pyhudi")
 
 EVERY_S = 60.0
-# How often the files of tasks that run elsewhere are counted.
+# Seconds between two counts of the files of tasks that run elsewhere.
 POLL_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a phase is.
+    """The progress of a phase.
 
     Attributes:
-        phase: What is being done.
-        done: How many steps are done.
-        total: How many steps there are.
-        bytes: How many bytes of data files are done: a write counts those that it wrote, a service those that it read.
+        done: Steps that are done, of `total`.
+        bytes: Bytes of data files: a write counts those that it wrote, a service those that it read.
     """
 
     phase: str
@@ -37,14 +35,14 @@ Observer = Callable[[Progress], None]
 
 
 class LoggedProgress:
-    """An observer that logs one line a minute, and none where the work is over sooner."""
+    """An observer that logs one line a minute, and none for shorter work."""
 
     def __init__(self, table: str) -> None:
         self._table = table
         self._began = self._told = monotonic()
 
     def __call__(self, progress: Progress) -> None:
-        """Log a line unless the last one is less than a minute old."""
+        """Log a line unless the last line is less than a minute old."""
         now = monotonic()
         if now - self._told < EVERY_S:
             return
@@ -61,7 +59,7 @@ class LoggedProgress:
 
 
 class Steps:
-    """Counts the steps of a phase that are done and tells an observer; several threads may use it."""
+    """Counts the steps of a phase that are done and calls an observer; several threads may use it."""
 
     def __init__(self, observer: Observer, phase: str, total: int) -> None:
         self._observer = observer
@@ -71,14 +69,14 @@ class Steps:
         self._lock = threading.Lock()
 
     def add(self, nbytes: int) -> None:
-        """Count one more step, which has read so many bytes."""
+        """Count one more step, which read `nbytes`."""
         with self._lock:
             self._done += 1
             self._bytes += nbytes
             self._tell()
 
     def seen(self, done: int, nbytes: int) -> None:
-        """Take the number of steps that are done, and the bytes that all of them have read."""
+        """Set how many steps are done, and the bytes that all of them read."""
         with self._lock:
             self._done, self._bytes = done, nbytes
             self._tell()
@@ -89,7 +87,7 @@ class Steps:
 
 @contextmanager
 def polling(look: Callable[[], object]) -> Iterator[None]:
-    """Look at work that tasks do elsewhere, every few seconds while it is under way; a look that fails is left out."""
+    """Call `look` every few seconds while tasks work elsewhere; an error of it is only logged."""
     over = threading.Event()
 
     def loop() -> None:

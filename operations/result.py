@@ -1,4 +1,4 @@
-"""What one commit did, as a value, told from what its instant holds; and whose commit it was."""
+"""The result of one commit as a value, read from its instant, and the write to which it belongs."""
 
 from __future__ import annotations
 
@@ -66,17 +66,17 @@ class ServiceResult:
         path: The table's path.
         service: Its name: clean, archive, rollback, savepoint, restore, compaction, schedule_compaction, logcompaction,
             schedule_log_compaction, repair.
-        instant: Requested time of the instant that it left, or that it was asked about; empty where nothing was to be
-            done.
+        instant: Requested time of the instant that it made, or that its caller named; empty where it had nothing to
+            do.
         files: Data files deleted, or kept by a savepoint, or written by a compaction or log compaction.
         bytes: Their size, where it is known.
         instants: Instants archived, or undone.
-        file_groups: File groups compacted, or that are going to be.
+        file_groups: File groups that were compacted or are going to be compacted.
         log_files: Their log files.
-        bytes_read: The size of these and of their base files.
-        seconds: How long it took.
-        error: Why it failed, where it ran after a write that is complete; empty where it did not.
-        dry: Whether nothing was done, and this says what would have been.
+        bytes_read: The size of the log files and of the base files of these file groups.
+        seconds: Its duration.
+        error: Why it failed, where it ran after a write that is complete; empty where it succeeded.
+        dry: Whether this was a dry run, whose numbers say what the service would have done.
         skipped: What it did not do, and why; empty where it did all.
         repaired: The damaged log files that a repair gave up.
     """
@@ -105,12 +105,10 @@ class ServiceResult:
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """What becomes of rows, as whoever made them from the table's own has counted.
+    """Changes of rows, counted by a writer that made them from rows of the table.
 
     Attributes:
-        inserts: Rows that the table gets.
-        updates: Rows of the table that others take the place of, moved ones among them.
-        deletes: Rows that the table loses.
+        updates: Rows that take the place of rows of the table, moved rows included.
         moved: How many of the updates bring their row to another key or partition.
     """
 
@@ -129,23 +127,22 @@ class CommitResult:
         instant: Requested time of the instant; empty when a write without rows left nothing.
         operation: Hudi's name of the operation.
         inserts: Rows added: those with new keys, and all rows of an insert, which looks no key up.
-        updates: Rows that took the place of another of their key.
+        updates: Rows that took the place of another row of their key.
         deletes: Rows removed one by one; rows of replaced file groups are not counted.
-        moved: How many of the updates brought their row to another key or partition, where somebody counted.
+        moved: How many of the updates brought their row to another key or partition, where the write counted them.
         not_found: Deletes that removed nothing.
         dropped: Incoming rows left out because their key was there (``hoodie.datasource.insert.dup.policy=drop``).
         replaced: File groups taken away as a whole, by an overwrite or with their partition.
         files: Base files written.
         bytes: Their size.
-        log_files: Log files appended. Their rows count as updates, because nobody looked whether their keys were there,
-            and so do their deletes, found or not.
+        log_files: Log files appended. Their rows count as updates and all their deletes as deletes, because the write
+            did not look up whether the table had their keys.
         log_bytes: Their size.
-        seconds: Seconds by phase: those of the tasks summed over all of them, those of the commit as they passed, and
-            as ``total`` those of the whole call where a method of `HudiTable` was called, and by their names those of
-            the services after it.
+        seconds: Seconds by phase: of the tasks as a sum, of the commit by the clock, of the services after it by their
+            names, and of the whole call as ``total`` where a method of `HudiTable` made the commit.
         write_id: Identifies the write across replays.
-        lookup: What it took to find out where the rows' keys were; nothing under an index that computes it.
-        services: What was done after the commit to keep the table small.
+        lookup: The cost of finding the file groups of the rows' keys; nothing under an index that computes them.
+        services: Results of the table services that ran after the commit.
         repair: Which damaged log files the commit gave up, as JSON with the fields of `RepairedLog`; empty for others.
         schema_changes: Every column that the commit added to the table or made wider, with its type before and after.
     """
@@ -176,18 +173,17 @@ class CommitResult:
         files = [f"{self.files:,} files, {self.bytes:,} bytes"] if self.files else []
         files += [f"{self.log_files:,} log files, {self.log_bytes:,} bytes"] if self.log_files else []
         took = [f"{self.seconds['total']:.1f} s"] if "total" in self.seconds else []
-        told = "; ".join([", ".join(counts) or "no rows", *files, *filter(None, map(_told, self.services)), *took])
+        told = "; ".join([", ".join(counts) or "no rows", *files, *filter(None, map(_described, self.services)), *took])
         return f"<{self.operation} {self.instant or 'that left nothing'} of {self.path}: {told}>"
 
 
 def with_services(result: CommitResult, services: tuple[ServiceResult, ...]) -> CommitResult:
-    """Return what a commit did together with what was done after it."""
     seconds = {**result.seconds, **{one.service: one.seconds for one in services}}
     return replace(result, seconds=seconds, services=services)
 
 
-def _told(service: ServiceResult) -> str:
-    """Return what a service after a write did, in words; empty where it did nothing."""
+def _described(service: ServiceResult) -> str:
+    """Describe a service after a write; empty where it did nothing."""
     if service.error:
         return f"the {service.service} after it failed"
     if service.skipped:
@@ -211,17 +207,16 @@ _COUNTED = {
 
 
 def result_of(timeline: Timeline, instant: Instant) -> CommitResult:
-    """Return what one completed write did."""
     return result_from(timeline.files.storage.path, instant.requested_time, timeline.files.read_commit(instant))
 
 
 def find_write(table: Table, timeline: Timeline, write_id: str) -> CommitResult | None:
-    """Return what the newest completed write of an id did; None where there is none.
+    """Return the result of the newest completed write of an id; None where there is none.
 
-    The archive is asked for ids that users gave; what pyhudi makes up, it asks for right after the write.
+    The search includes the archive for ids of users only: pyhudi looks for generated ids right after the write.
     """
     newest_first = timeline.writes[::-1]
-    # The newest alone, as it is mostly the one; then many at a time.
+    # The newest alone, as it mostly has the id; then many at a time.
     for start, end in [(0, 1), *((at, at + THREADS) for at in range(1, len(newest_first), THREADS))]:
         for result in for_each(
             timeline.files.storage, lambda instant: result_of(timeline, instant), newest_first[start:end]
@@ -233,11 +228,9 @@ def find_write(table: Table, timeline: Timeline, write_id: str) -> CommitResult 
 
 
 def archived_results(table: Table, instants: Iterable[Instant]) -> Mapping[Instant, CommitResult]:
-    """Return what some archived writes did; nothing but its name of one of which the archive tells no more.
+    """Return the results of archived writes, with only the name of a write that the archive does not hold in full.
 
-    Raises:
-        CorruptInstantError: What the archive holds cannot be parsed.
-        StorageError: The archive was compacted meanwhile, or the store failed.
+    Raises `StorageError` where the archive was compacted meanwhile.
     """
     instants, files = tuple(instants), table.instants
     found = {one: CommitResult(table.path, one.requested_time, "UNKNOWN") for one in instants}
@@ -248,13 +241,12 @@ def archived_results(table: Table, instants: Iterable[Instant]) -> Mapping[Insta
 
 
 def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> CommitResult:
-    """Return what a commit of this metadata did."""
     stats = [stat for group in metadata.partition_to_write_stats.values() for stat in group]
     sizes: dict[bool, list[int]] = {True: [], False: []}
     for stat in stats:
         sizes[LogFileName.parse((stat.path or "").rpartition("/")[2]) is not None].append(stat.file_size_in_bytes)
     extra = metadata.extra_metadata
-    # A row that moved is a delete and an insert to the files, and log files tell no new row from another.
+    # In the files a moved row is a delete and an insert, and log files do not distinguish inserts from updates.
     rows = _rows(extra.get(COUNTED, "{}")) or RowCounts(
         inserts=_total(stat.num_inserts for stat in stats),
         updates=_total(stat.num_update_writes for stat in stats),
@@ -284,17 +276,16 @@ def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> Commi
 
 
 def _total(numbers: Iterable[int]) -> int:
-    """Return a sum that an Arrow column can hold, whatever the numbers that somebody wrote."""
+    """Return a sum that an Arrow column can hold, whatever numbers another engine's metadata holds."""
     return max(-_GREATEST, min(_GREATEST, sum(numbers)))
 
 
 def _count(text: str) -> int:
-    """Return a number that pyhudi keeps among what is a writer's own; 0 for what pyhudi did not write."""
+    """Return a number that pyhudi wrote into extraMetadata; 0 where another writer did."""
     return int(text) if _COUNT.fullmatch(text) else 0
 
 
 def _schema_changes(text: str) -> tuple[SchemaChange, ...]:
-    """Return which columns changed; none where pyhudi did not write it."""
     try:
         return parse_changes(parse_json(text))
     except ValueError:
@@ -311,7 +302,6 @@ def _seconds(text: str) -> dict[str, float]:
 
 
 def _rows(text: str) -> RowCounts | None:
-    """Return how many rows were counted; None where pyhudi did not write it."""
     found = _seconds(text)
     names = [one.name for one in fields(RowCounts)]
     if set(found) != set(names) or any(type(number) is float for number in found.values()):
@@ -320,7 +310,6 @@ def _rows(text: str) -> RowCounts | None:
 
 
 def _lookup(text: str) -> LookupFigures:
-    """Return what a lookup took; nothing where pyhudi did not write it."""
     found = _seconds(text)
     names = [one.name for one in fields(LookupFigures)]
     if set(found) != set(names) or any(type(found[name]) is float for name in names if name != "seconds"):

@@ -1,7 +1,7 @@
-"""Which archived write had which id: a note, so that looking one up costs the same however many writes there were.
+"""Which archived write had which id: a note, so that a lookup costs the same however many writes there were.
 
-The note says which files of the archive it covers; what others archived or merged since is read besides. Ids that
-pyhudi made up are not in it, for nobody gives them again.
+The note names the files of the archive that it covers; a lookup also reads files that other processes added or merged
+since. The note has no generated ids, as no caller gives them again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..timeline.writers.owner import ROOT
 NOTE = join(ROOT, "write_ids")
 # What pyhudi adds to an instant's extraMetadata.
 WRITE_ID = "pyhudi.write.id"
-# In front of those that nobody gave.
+# Prefix of ids that no user gave.
 GENERATED_ID = "auto-"
 
 logger = logging.getLogger("pyhudi")
@@ -45,16 +45,6 @@ class NotedIds:
 
 
 def archived_write(table: Table, write_id: str) -> Instant | None:
-    """Return the newest archived write of an id; None where there is none.
-
-    Args:
-        table: The table.
-        write_id: Given by a user.
-
-    Raises:
-        CorruptInstantError: A file of the archive cannot be read.
-        StorageError: The archive was compacted meanwhile, or the store failed.
-    """
     if write_id.startswith(GENERATED_ID):
         return None
     manifest = table.archive.manifests.newest()
@@ -68,26 +58,18 @@ def archived_write(table: Table, write_id: str) -> Instant | None:
 
 
 def read_noted(storage: Storage) -> NotedIds:
-    """Return what the note says, for a caller that is going to change the archive.
+    """Return the note for a caller that is going to change the archive.
 
-    Raises:
-        UnsupportedTableError: A newer release wrote the note in a format that this one does not know.
+    Raises `UnsupportedTableError` where a newer release wrote the note in an unknown format.
     """
     return _read(storage, writing=True)
 
 
 def note_write_ids(table: Table, merged: Iterable[MergedLevel] = (), noted: NotedIds | None = None) -> None:
-    """Let the note cover all files of the archive.
+    """Make the note cover all files of the archive. Raises as `read_noted` and `archived_write`.
 
-    Args:
-        table: The table.
-        merged: Files that took the place of others, of which the note need not read the rows again.
-        noted: What the note says, where the caller has read it.
-
-    Raises:
-        CorruptInstantError: A file of the archive cannot be read.
-        StorageError: The archive was compacted meanwhile, or the store failed.
-        UnsupportedTableError: As in `read_noted`.
+    Files in `merged` replaced others, so their rows need not be read where the note covers these. `noted` is the note,
+    where the caller has read it.
     """
     noted = known = read_noted(table.storage) if noted is None else noted
     for one in merged:
@@ -101,7 +83,7 @@ def note_write_ids(table: Table, merged: Iterable[MergedLevel] = (), noted: Note
 
 
 def _up_to_date(table: Table, manifest: Manifest, known: NotedIds) -> NotedIds:
-    """Return the ids of all files of the archive, having read those that are not covered."""
+    """Return the ids of all files of the archive; reads the files that are not covered."""
     ids = dict(known.ids)
     codec = table.instants.codec
     fresh = [one for one in manifest.files if one.name not in known.files]
@@ -118,14 +100,16 @@ def _id_in(codec: Codec, instant: Instant, body: bytes) -> str:
     try:
         summary = codec.decode_summary(body, instant.requested_time, replaces=instant.replaces)
     except CorruptInstantError:
-        # It is no write of ours, which are whole when they are archived; and it cannot be repaired any more.
-        logger.warning("the archived %s %s does not tell whose it is", instant.action, instant.requested_time)
+        # pyhudi archives its own writes whole, so another engine made this write. It cannot be repaired any more.
+        logger.warning(
+            "the archived %s %s cannot be parsed, so its write id is unknown", instant.action, instant.requested_time
+        )
         return ""
     return summary.extra_metadata.get(WRITE_ID, "")
 
 
 def _read(storage: Storage, *, writing: bool = False) -> NotedIds:
-    """Return what the note says; nothing where there is none, or it cannot be read, so that all is read anew."""
+    """Return the note; an empty note, by which all files are read, where it is missing or invalid."""
     try:
         found = parse_json(storage.read(NOTE))
         number = formats.number_of(found)

@@ -1,4 +1,4 @@
-"""Incoming rows as they stand in files: with their meta columns in front."""
+"""Incoming rows in the form of stored rows: with their meta columns in front."""
 
 from __future__ import annotations
 
@@ -20,10 +20,8 @@ class Arrivals:
     """Makes incoming rows of one file group rows of an instant, and numbers them.
 
     Attributes:
-        instant_time: Requested time of the instant.
         sequence: Middle part of ``_hoodie_commit_seqno``, unique to these rows within the instant.
-        partition_path: Of the file group.
-        arrived: How many came so far.
+        arrived: How many rows came so far.
     """
 
     instant_time: str
@@ -32,13 +30,7 @@ class Arrivals:
     arrived: int = 0
 
     def stamped(self, rows: pa.RecordBatch, schema: pa.Schema, file_name: str) -> Iterator[pa.RecordBatch]:
-        """Yield keyed rows as they stand in a file, some ten thousand at a time.
-
-        Args:
-            rows: The record key and the columns.
-            schema: What `file_schema` returned.
-            file_name: What the rows say of the file that they are in.
-        """
+        """Yield keyed rows in the schema of `file_schema`, some ten thousand at a time."""
         for start in range(0, rows.num_rows, ARRIVAL_ROWS):
             batch = rows.slice(start, ARRIVAL_ROWS)
             count = batch.num_rows
@@ -56,7 +48,6 @@ class Arrivals:
 
 
 def encoded_as(column: pa.Array, wanted: pa.DataType) -> pa.Array:
-    """Return a column as a dictionary where the file is written so."""
     if pa.types.is_dictionary(wanted) and not pa.types.is_dictionary(column.type):
         return column.dictionary_encode()
     return column

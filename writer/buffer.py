@@ -1,4 +1,4 @@
-"""The rows of one task until it ends: in memory within a bound, the rest in spills."""
+"""The rows of one task until it ends: in memory up to a bound, the rest in spills."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ..table.arrow.batches import concat
 from ..table.arrow.spill import SpillFile, SpillPiece, SpillReader, SpillWriter
 from .routes import Route
 
-# What stays free of the task's bound for the merge that follows: the folded rows and one row group being written.
+# Share of the task's bound that stays free for the merge: it holds the folded rows and one row group.
 MERGE_RESERVE = 0.25
-# What a column of a batch takes beside its values: the objects that describe it. It counts where batches are small.
+# Bytes of the objects that describe a column of a batch, which matter where batches are small.
 _COLUMN_OVERHEAD = 700
 _MANY_BATCHES = 64
 _SMALL_BYTES = 8 << 20
@@ -29,14 +29,10 @@ class _Buffer:
 
 
 class RowBuffers:
-    """Rows by file group, flushed when a group or the task passes its bound.
+    """Rows by file group, flushed when a group or the task exceeds its Arrow bytes in memory.
 
-    Args:
-        group_limit: Arrow bytes of one file group kept in memory.
-        task_limit: Arrow bytes of all file groups kept in memory.
-        open_spill: Opens the next spill file; called only when there is something to spill.
-        flush: Takes rows of a route that memory has no place for, and returns whether it did; those that it does not
-            take are spilled, and all where it is None.
+    `flush` takes rows of a route for which memory has no room, and returns whether it did. Rows that it does not take
+    are spilled; all are where it is None.
     """
 
     def __init__(
@@ -56,7 +52,6 @@ class RowBuffers:
         self.rows = 0
 
     def add(self, route: Route, rows: pa.RecordBatch) -> None:
-        """Keep rows, spilling what passes the bounds."""
         buffer = self._buffers.setdefault(route, _Buffer())
         size = rows.nbytes + _COLUMN_OVERHEAD * rows.num_columns
         buffer.batches.append(rows)
@@ -71,27 +66,23 @@ class RowBuffers:
             self._flush([max(self._buffers, key=lambda one: self._buffers[one].nbytes)])
 
     def spill_all(self) -> SpillFile | None:
-        """Spill what is still in memory and return the finished file, None where there were no rows."""
         if self._buffers:
             self._flush(list(self._buffers))
         return self.finish_spill()
 
     def finish_spill(self) -> SpillFile | None:
-        """Finish the spill, if there is one; what is in memory stays there."""
+        """Finish the spill file, if there is one; rows in memory stay there."""
         return None if self._spill is None else self._spill.publish()
 
     def take(self, route: Route) -> list[pa.RecordBatch]:
-        """Return the rows of a route that are in memory, and forget them."""
         buffer = self._buffers.pop(route, _Buffer())
         self._nbytes -= buffer.nbytes
         return buffer.batches
 
     def routes(self) -> list[Route]:
-        """Return the routes that have rows in memory."""
         return list(self._buffers)
 
     def discard(self) -> None:
-        """Drop everything, for a task that failed."""
         if self._spill is not None:
             self._spill.discard()
 
@@ -108,11 +99,11 @@ class RowBuffers:
 
 @dataclass(frozen=True, slots=True)
 class GroupRows:
-    """The incoming rows of one file group, wherever they wait, in the order in which they came.
+    """The incoming rows of one file group in the order in which they came.
 
     Attributes:
         pieces: Spilled pieces with the file that holds each, oldest first.
-        memory: Rows still in memory; they came after the pieces.
+        memory: Rows in memory, which came after the pieces.
     """
 
     pieces: tuple[tuple[SpillReader, SpillPiece], ...] = ()
@@ -120,12 +111,10 @@ class GroupRows:
 
     @property
     def nbytes(self) -> int:
-        """Arrow bytes of all rows."""
         return sum(piece.nbytes for _, piece in self.pieces) + sum(int(batch.nbytes) for batch in self.memory)
 
     @property
     def rows(self) -> int:
-        """How many rows."""
         return sum(piece.rows for _, piece in self.pieces) + sum(int(batch.num_rows) for batch in self.memory)
 
     def flushes(self) -> Iterator[list[pa.RecordBatch]]:
@@ -136,11 +125,11 @@ class GroupRows:
             yield list(self.memory)
 
     def within(self, nbytes: int) -> list[pa.RecordBatch] | None:
-        """Return all rows, None where they take more bytes than that."""
+        """Return all rows; None where they exceed that many Arrow bytes."""
         return list(self.batches()) if self.nbytes <= nbytes else None
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield all rows, with some of their columns or all; they may be asked for again."""
+        """Yield all rows, with all columns by default; callers may iterate repeatedly."""
         for reader, piece in self.pieces:
             yield from reader.batches(piece, columns)
         for batch in self.memory:
@@ -148,12 +137,7 @@ class GroupRows:
 
 
 class Gathered:
-    """The rows of all routes once there come no more, in memory and in the spill.
-
-    Args:
-        buffers: Which hold them; its spill is finished here.
-        storage: Where the spill is.
-    """
+    """The rows of all routes after the last row came, in memory and in the spill, which this finishes."""
 
     def __init__(self, buffers: RowBuffers, storage: Storage) -> None:
         self._buffers = buffers
@@ -165,9 +149,8 @@ class Gathered:
                 self._spilled.setdefault(Route(*piece.key), []).append((reader, piece))
 
     def routes(self) -> list[Route]:
-        """Return the routes that have rows, in their order."""
         return sorted({*self._spilled, *self._buffers.routes()})
 
     def take(self, route: Route) -> GroupRows:
-        """Return all rows of a route, which memory forgets."""
+        """Return all rows of a route; memory does not keep them."""
         return GroupRows(tuple(self._spilled.get(route, ())), tuple(self._buffers.take(route)))

@@ -1,6 +1,6 @@
 """Base and log files in the making: named for one attempt at an instant, written aside, and published when whole.
 
-No other package writes data files: writes, compactions and log compactions give their rows to the classes here.
+No other package writes data files: writes, compactions and log compactions give their rows to these classes.
 """
 
 from __future__ import annotations
@@ -33,15 +33,13 @@ Self = TypeVar("Self", bound="NewFile")
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """How base files, and the rows in log files, look.
+    """The format of base files, and of rows in log files.
 
     Attributes:
         schema: The data columns, canonical types.
-        avro_schema: The Avro schema with meta columns, JSON, for the footer.
-        output: The codec, and how large row groups are.
-        sort_columns: Columns that the rows of a file are sorted by; none for the order in which they come.
-        bloom: What kind of bloom filter each file gets; None for none.
-        stamped: Whether files say that their rows are where the table's index has them.
+        avro_schema: Avro schema with meta columns, as JSON, for the footer.
+        sort_columns: Columns that the rows of a file are sorted by; none keeps the order in which they come.
+        stamped: Whether the footer says that the rows are where the table's index has them.
     """
 
     schema: pa.Schema
@@ -54,13 +52,13 @@ class FileFormat:
 
 @dataclass(frozen=True, slots=True)
 class LogFormat:
-    """How log files look, beside what they have in common with base files.
+    """The format of log files beyond what they share with base files.
 
     Attributes:
         data_format: `BlockType.PARQUET` or `BlockType.AVRO`.
         block_bytes: Arrow bytes of rows after which a block ends.
         file_bytes: Bytes after which a log file ends.
-        partial: Whether rows leave the columns that data blocks lack as they are.
+        partial: Whether columns that data blocks lack keep their values.
     """
 
     data_format: BlockType
@@ -70,17 +68,16 @@ class LogFormat:
 
 
 class Publisher(Protocol):
-    """Names data files before they are there, and lets them through only while their write is open."""
+    """Writes the markers of data files, and publishes the files only while their write is open."""
 
     def announce(self, files: Iterable[tuple[str, MarkerType]]) -> None:
-        """Name files in one request, each by its path and what the write does to it."""
+        """Write the markers of files in one request."""
         ...
 
     def publish(self, staged: Staged, partition_path: str, path: str, kind: MarkerType) -> int:
-        """Make a whole file visible, having named it and made its partition known, and return its size in bytes.
+        """Write marker and partition metafile, make the file visible, and return its bytes.
 
-        Raises:
-            WriteSealedError: The write was committed or given up meanwhile; the file is gone again.
+        Raises `WriteSealedError` where the write is over; the file is deleted then.
         """
         ...
 
@@ -90,11 +87,8 @@ class DataFiles:
     """The data files that one attempt makes for an instant.
 
     Attributes:
-        storage: Rooted at the table.
-        instant_time: The instant that the files belong to.
         token: Names the attempt.
         aside: Folder in which files grow before they are published.
-        publisher: Lets finished files through.
     """
 
     storage: Storage
@@ -104,16 +98,13 @@ class DataFiles:
     publisher: Publisher
 
     def base_path(self, group: FileGroupId) -> str:
-        """Return the path of the base file of a group."""
         return join(group.partition_path, BaseFileName(group.file_id, self.token, self.instant_time).format())
 
     def log_path(self, group: FileGroupId, version: int) -> str:
-        """Return the path of a log file of a group."""
         name = LogFileName(group.file_id, self.instant_time, version, self.token)
         return join(group.partition_path, name.format())
 
     def arrivals(self, group: FileGroupId, sequence: str) -> Arrivals:
-        """Return what makes incoming rows of a group rows of the instant, with numbers that begin with a sequence."""
         return Arrivals(self.instant_time, sequence, group.partition_path)
 
     def where(self, group: FileGroupId) -> str:
@@ -122,7 +113,7 @@ class DataFiles:
 
 
 class NewFile(ABC):
-    """A data file of a file group, which grows aside until it is published; left before that, it is discarded."""
+    """A data file that grows aside until it is published; leaving the context before discards it."""
 
     def __init__(self, files: DataFiles, group: FileGroupId, path: str) -> None:
         self.group = group
@@ -138,11 +129,7 @@ class NewFile(ABC):
         self.discard()
 
     def publish(self, kind: MarkerType) -> None:
-        """Finish the file and make it visible.
-
-        Raises:
-            WriteSealedError: The write was committed or given up meanwhile; the file is gone again.
-        """
+        """Finish the file and make it visible; raise `WriteSealedError` where the write is over."""
         self._close()
         self.size = self._publisher.publish(self._staged, self.group.partition_path, self.path, kind)
 
@@ -159,16 +146,10 @@ class NewFile(ABC):
 
 
 class BaseOutput(NewFile):
-    """The rows of one new base file, with their meta columns set, sorted where they are to be.
+    """The rows of one new base file, with their meta columns set.
 
-    Args:
-        files: Where the file goes.
-        group: Its file group.
-        form: How it looks.
-        dictionaries: Columns that are written as they come encoded; None for those of the first rows that are kept.
-        arrivals: What is said of rows of this instant; None where there are none.
-        sorter: Brings the rows into order; None where they are written as they come.
-        previous: The open file whose rows are kept; None for none.
+    `dictionaries` names the columns that are written dictionary-encoded; None takes those of the first kept rows.
+    `sorter` orders the rows; None keeps the order in which they come. `previous` is the open file whose rows are kept.
     """
 
     def __init__(
@@ -191,7 +172,6 @@ class BaseOutput(NewFile):
 
     @property
     def rows(self) -> int:
-        """How many rows were written."""
         return self._file.rows
 
     def expected(self, more: int) -> int:
@@ -199,7 +179,7 @@ class BaseOutput(NewFile):
         return self._file.expected(more)
 
     def keep(self, batch: pa.RecordBatch) -> None:
-        """Copy base rows: all stays as it was, but for the name of the file they are in now."""
+        """Copy base rows unchanged, but for the name of their file."""
         if self._dictionaries is None:
             self._dictionaries = frozenset(one.name for one in batch.schema if pa.types.is_dictionary(one.type))
         columns = [
@@ -211,10 +191,9 @@ class BaseOutput(NewFile):
         self._add(pa.RecordBatch.from_arrays(columns, schema=self._schema), kept=True)
 
     def arrive(self, rows: pa.RecordBatch) -> None:
-        """Add incoming rows as rows of this instant."""
         said = self._arrivals
         if said is None:
-            raise ValueError("no instant is said of which rows could arrive")
+            raise ValueError("this file takes no incoming rows: it has no instant for them")
         for batch in said.stamped(rows, self._schema, self._name):
             self._add(batch, kept=False)
 
@@ -235,7 +214,7 @@ class BaseOutput(NewFile):
             self._form.output,
             bloom=self._form.bloom,
             stamped=self._form.stamped,
-            # Rows that are sorted are no longer told apart.
+            # After sorting, kept rows cannot be distinguished from incoming rows.
             previous=None if self._sorter is not None else self._previous,
         )
 
@@ -261,13 +240,8 @@ class BaseOutput(NewFile):
 class LogOutput(NewFile):
     """The blocks of one new log file.
 
-    Args:
-        files: Where the file goes.
-        group: Its file group.
-        version: Its number among the files of the instant.
-        form: How rows look.
-        log_format: How the file looks.
-        replaces: Of log compaction: the instants whose blocks these stand for.
+    `version` is its number among the files of the instant. `replaces` names the instants whose blocks a log compaction
+    merged.
     """
 
     def __init__(
@@ -299,7 +273,7 @@ class LogOutput(NewFile):
 
     @property
     def full(self) -> bool:
-        """Whether the blocks that are written make a file of the size at which it ends."""
+        """Whether the written blocks reach the size at which the file ends."""
         return self._blocks.size >= self._format.file_bytes
 
     def add_rows(self, batch: pa.RecordBatch) -> None:
@@ -309,22 +283,16 @@ class LogOutput(NewFile):
         self.rows += batch.num_rows
 
     def rows_added(self, entries: Iterable[tuple[pa.RecordBatch, Deletes]]) -> Iterator[Deletes]:
-        """Add the rows of entries and yield the deletes that come with them."""
         for rows, gone in entries:
             self.add_rows(rows)
             yield gone
 
     def add_deletes(self, gone: Deletes) -> None:
-        """Add deletes behind the rows that were added so far.
-
-        Raises:
-            UnsupportedTypeError: An ordering value has no place in a delete block.
-        """
+        """Add deletes behind the rows so far; raise `UnsupportedTypeError` for ordering values that cannot be there."""
         self._blocks.add_deletes(gone)
         self.deletes += len(gone)
 
     def end_block(self) -> None:
-        """Write the rows that wait, so that the next ones begin a block."""
         self._blocks.close()
 
     def _close(self) -> None:
@@ -353,7 +321,7 @@ def write_log_file(
     entries: Generator[tuple[pa.RecordBatch, Deletes]],
     replaces: Sequence[str],
 ) -> LogOutput:
-    """Write and publish the one log file of an instant in a file group: rows as they come, deletes behind them."""
+    """Write and publish the only log file of an instant in a file group: rows as they come, deletes behind them."""
     with LogOutput(files, group, 1, form, log_format, replaces) as output, closing(entries):
         for gone in by_blocks(output.rows_added(entries), log_format.block_bytes):
             output.add_deletes(gone)
@@ -362,7 +330,7 @@ def write_log_file(
 
 
 def by_blocks(found: Iterable[Deletes], block_bytes: int) -> Iterator[Deletes]:
-    """Yield deletes joined to as many as a block holds."""
+    """Yield deletes joined to blocks."""
     waiting: list[Deletes] = []
     for one in found:
         if len(one):

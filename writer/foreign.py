@@ -1,6 +1,6 @@
-"""Files of other writers, whose rows must lie and be spelt as pyhudi would have done before any is merged.
+"""Checks that rows of files of other engines have the bucket and the key that pyhudi would have given them.
 
-Otherwise a row of the same key would be looked for where it is not, or under another key, and be there twice.
+Otherwise a lookup would miss a row of the same key, in its place or by its spelling, and the key would exist twice.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class ForeignRows:
     """Checks rows of files that pyhudi did not write.
 
     Attributes:
-        index: Says which bucket a key belongs to; None where the table does not tell which index it has.
+        index: Computes the bucket of a key; None where the table does not name its index.
         keys: Spells the keys of rows; None where the table generates them.
     """
 
@@ -34,12 +34,7 @@ class ForeignRows:
     keys: KeyGenerator | None
 
     def checked(self, batches: Generator[pa.RecordBatch], file_slice: FileSlice) -> Generator[pa.RecordBatch]:
-        """Yield all columns of the rows of a slice, having refused those of another bucket or spelling.
-
-        Raises:
-            BucketMisfitError: A key belongs to another bucket.
-            UnsupportedTableError: A key is not the one that pyhudi makes of its row.
-        """
+        """Yield the rows of a slice; raise as `check_bucket` and `check_spelling`."""
         file = file_slice.data_files[-1]
         with closing(batches):
             for rows in batches:
@@ -51,11 +46,7 @@ class ForeignRows:
 
 
 def check_bucket(index: Index, keys: pa.Array, group: FileGroupId, file: DataFile) -> None:
-    """Refuse a file that holds keys of another bucket, as one of another index or bucket count does.
-
-    Raises:
-        BucketMisfitError: It does; the first such key is named.
-    """
+    """Raise `BucketMisfitError`, with the first such key, where a file holds keys of another bucket."""
     misfits = index.misfits(keys, group)
     if len(misfits):
         key = keys[int(misfits[0])].as_py()  # one value, for the error
@@ -68,13 +59,10 @@ def check_bucket(index: Index, keys: pa.Array, group: FileGroupId, file: DataFil
 
 
 def check_spelling(keys: KeyGenerator, rows: pa.RecordBatch, file: DataFile) -> None:
-    """Refuse a file whose record keys are other texts than pyhudi makes of the same rows.
+    """Raise `UnsupportedTableError`, with the first such key, where pyhudi makes other record keys of the same rows.
 
-    Some versions of Apache Hudi spell the key of a table with the key generator COMPLEX and one record key field
-    without the field's name, and other engines spell times in other units.
-
-    Raises:
-        UnsupportedTableError: They are; the first such key is named.
+    With the key generator COMPLEX and one record key field, some versions of Apache Hudi spell a key without the
+    field's name. Other engines spell times in other units.
     """
     stored = rows.column(RECORD_KEY)
     try:
@@ -93,5 +81,5 @@ def _spelt_otherwise(key: str, ours: str, file: DataFile) -> UnsupportedTableErr
     return UnsupportedTableError(
         f"The {file.kind} {file.path}, written by instant {file.instant_time}, holds the record key {key!r} for a row "
         f"whose key pyhudi {ours}, so that an upsert would not find it.",
-        "Go on writing the table with what wrote it, or rewrite the table with mode overwrite.",
+        "Write the table with the engine that wrote it so far, or rewrite the table with mode overwrite.",
     )

@@ -1,4 +1,4 @@
-"""One file group's new base file: previous base and incoming rows in, a published Parquet file out."""
+"""The new base file of a file group: previous base and incoming rows in, a published Parquet file out."""
 
 from __future__ import annotations
 
@@ -32,12 +32,11 @@ class FileGroupWrite:
     """One file group to be written.
 
     Attributes:
-        group: Names it.
         file_slice: Its newest slice; None where the group is new.
         logs_only: Whether a new group begins with log files.
-        rewrites: Whether the group gets a new base file even where rows of others go to log files: it takes new keys
-            in, which an index that reads base files would not find in log files.
-        rolls: Whether rows that are too many for one file of a new group go on in further new groups.
+        rewrites: Whether the group gets a new base file even where rows of other groups go to log files: it gets new
+            keys, which an index that reads base files would not find in log files.
+        rolls: Whether rows that exceed one file of a new group continue in further new groups.
     """
 
     group: FileGroupId
@@ -48,7 +47,6 @@ class FileGroupWrite:
 
     @property
     def previous(self) -> BaseFile | None:
-        """Its newest base file; None where it has none."""
         return None if self.file_slice is None else self.file_slice.base
 
     @property
@@ -58,13 +56,12 @@ class FileGroupWrite:
 
     @property
     def marker(self) -> MarkerType:
-        """What the write does to the base file that it makes."""
         return MarkerType.CREATE if self.previous is None else MarkerType.MERGE
 
 
 @dataclass(frozen=True, slots=True)
 class GroupOutcome:
-    """What became of one file group; ``path`` is None where nothing changed and no file was made."""
+    """The result for one file group; ``path`` is None where nothing changed and no file was made."""
 
     group: FileGroupId
     file_slice: FileSlice | None
@@ -75,7 +72,6 @@ class GroupOutcome:
 
     @property
     def previous(self) -> BaseFile | None:
-        """The base file whose rows were merged; None where there was none."""
         return None if self.file_slice is None else self.file_slice.base
 
 
@@ -84,13 +80,10 @@ class GroupWriter:
     """Writes the file groups of one task, or of one commit.
 
     Attributes:
-        files: Where the files go.
-        spec: What incoming rows hold.
-        file_format: How files look.
+        spec: The columns and meaning of incoming rows.
         foreign: Checks the rows of files that pyhudi did not write.
-        rules: How incoming rows meet one another and the base.
-        slices: Reads slices that have log files; incoming rows are merged within the same bounds of memory.
-        laying: Puts rows together that leave columns to others of their key; None where of two rows one is left.
+        slices: Reads slices that have log files; the merge of incoming rows keeps to its bounds of memory.
+        laying: Joins partial rows of one key; None where the winner replaces the other row.
     """
 
     files: DataFiles
@@ -102,20 +95,10 @@ class GroupWriter:
     laying: PartialMerge | None = None
 
     def write(self, job: FileGroupWrite, rows: GroupRows, sequence: str) -> GroupOutcome:
-        """Merge, write and publish one file group.
+        """Merge, write and publish one file group, for at least one incoming row.
 
-        Args:
-            job: Which group, and its previous base file.
-            rows: The incoming rows; at least one.
-            sequence: Middle part of ``_hoodie_commit_seqno``, unique to the group within the instant.
-
-        Raises:
-            BucketMisfitError: The previous base file holds keys of another bucket.
-            UnsupportedTableError: It spells keys otherwise, or a newer release of pyhudi wrote it in a newer format.
-            CorruptFileError: The previous base file cannot be read.
-            DuplicateKeyError: A key is there already, and the rules forbid it.
-            KeyNotFoundError: A key to be deleted, or to be updated in part, is not there, and the rules forbid it.
-            WriteSealedError: The write was committed or given up meanwhile.
+        `sequence` is the middle part of ``_hoodie_commit_seqno``, unique to the group within the instant. Raises the
+        errors of `ForeignRows`, of the rules (`DuplicateKeyError`, `KeyNotFoundError`), and `WriteSealedError`.
         """
         with ExitStack() as stack:
             alone = job.file_slice is not None and not job.file_slice.logs
@@ -134,7 +117,7 @@ class GroupWriter:
         return GroupOutcome(job.group, job.file_slice, output.path, output.size, output.rows, counts)
 
     def sorter(self) -> RowSorter | None:
-        """Return what brings the rows of files into order; None where they stay in theirs."""
+        """Return the sorter of the rows of a file; None where they keep their order."""
         columns = self.file_format.sort_columns
         return RowSorter(columns, self.slices.memory, self.slices.open_spill) if columns else None
 
@@ -162,14 +145,14 @@ class GroupWriter:
         )
 
     def _open(self, previous: BaseFile) -> BaseFileReader:
-        """Open the previous base file so that columns that nobody looks into pass through as they are encoded."""
+        """Open the previous base file so that columns that the merge does not read pass through encoded."""
         looked_into = {RECORD_KEY, FILE_NAME, *self.spec.ordering_fields, *self.file_format.sort_columns}
         if self.laying is not None:
             looked_into |= {*self.laying.columns}
         return BaseFileReader(self.files.storage, previous.path, plain=looked_into)
 
     def _base(self, job: FileGroupWrite, file: BaseFileReader | None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows that the group holds: those of its base file, which is open, or merged with its log files."""
+        """Yield the stored rows of the group: from its open base file, or merged with its log files."""
         if job.file_slice is None:
             return
         kept = pa.schema([one for one in with_meta(self.file_format.schema) if one.name != FILE_NAME])

@@ -1,4 +1,4 @@
-"""The stored rows of keys that a partial update appends to log files: looked for, or read to make whole rows."""
+"""The stored rows of keys that a partial update appends to log files: looked up, or read to make whole rows."""
 
 from __future__ import annotations
 
@@ -22,25 +22,12 @@ _KEYS = pa.schema([_KEY])
 
 @dataclass(frozen=True, slots=True)
 class KnownKeys:
-    """Looks keys up in the slices that rows are appended to.
-
-    Attributes:
-        slices: Reads them.
-    """
+    """Looks keys up in the slices that rows are appended to."""
 
     slices: SliceReader
 
     def rows(self, file_slice: FileSlice | None, live: pa.RecordBatch, where: str) -> Iterator[pa.RecordBatch]:
-        """Yield the rows as they came, once all of their keys were found.
-
-        Args:
-            file_slice: The slice; None for a new file group.
-            live: The rows, no two of one key.
-            where: The file group, for messages.
-
-        Raises:
-            KeyNotFoundError: The slice shows no row of a key.
-        """
+        """Yield the rows, no two of one key, unchanged; raise `KeyNotFoundError` unless the slice has all keys."""
         keys = live.column(RECORD_KEY)
         known = np.zeros(len(keys), dtype=np.bool_)
         if file_slice is not None and len(keys):
@@ -55,11 +42,10 @@ class KnownKeys:
 
 @dataclass(frozen=True, slots=True)
 class WholeRows:
-    """Lays the rows of a partial update over the stored rows of their keys.
+    """Makes whole rows of a partial update and the stored rows of its keys.
 
     Attributes:
-        slices: Reads the slices that rows are appended to.
-        given: The columns that the rows change.
+        given: The columns that the update changes.
         ordering_fields: The columns that decide whether a row is newer than the stored row; none where it always is.
     """
 
@@ -70,15 +56,8 @@ class WholeRows:
     def rows(self, file_slice: FileSlice | None, live: pa.RecordBatch, where: str) -> Iterator[pa.RecordBatch]:
         """Yield rows with all columns of the table; none for a row that is older than the stored row.
 
-        Log files meet the first of several stored rows of a key, and so does this.
-
-        Args:
-            file_slice: The slice; None for a new file group.
-            live: The rows, no two of one key.
-            where: The file group, for messages.
-
-        Raises:
-            KeyNotFoundError: The slice shows no row of a key. Rows of other keys were yielded before.
+        Of several stored rows of a key the first counts, as in log files. Raises `KeyNotFoundError` for a missing key
+        after it yielded the other rows.
         """
         keys = live.column(RECORD_KEY)
         known = np.zeros(len(keys), dtype=np.bool_)
@@ -95,7 +74,7 @@ class WholeRows:
         check_known(keys.filter(pa.array(~known)), where)
 
     def _laid(self, stored: pa.RecordBatch, newer: pa.RecordBatch) -> pa.RecordBatch:
-        """Return stored rows, each with the columns that the row beside it gives, less those that are newer than it."""
+        """Return stored rows with the given columns of the row beside each, without rows that are newer than that."""
         columns = [newer.column(name) if name in self.given else stored.column(name) for name in stored.schema.names]
         laid = pa.RecordBatch.from_arrays(columns, names=stored.schema.names)
         if not self.ordering_fields:

@@ -1,7 +1,7 @@
-"""The rows of one file group as blocks of log files, which nobody has to read the group for.
+"""The rows of a file group as blocks of log files, appended without reading the group.
 
-Rows are folded as those of a base file are: of one key the one row, or the one delete, that wins among them. What wins
-against the rows that are there is decided by whoever reads both.
+Rows are folded as for a base file: of each key, the winning row or delete remains. Readers decide whether it wins
+against the stored row.
 """
 
 from __future__ import annotations
@@ -38,11 +38,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """The numbers of one appender's log files in every file group; a greater one is read later.
+    """The numbers of one appender's log files in every file group; readers apply them in this order.
 
     Attributes:
-        first: Of the first file.
-        most: How many files there may be; the last one grows.
+        most: How many files there may be; the last file grows without bound.
     """
 
     first: int = 1
@@ -54,12 +53,9 @@ class LogOutcome:
     """One log file that was appended to a file group.
 
     Attributes:
-        group: The file group.
-        file_slice: Its slice as the writer saw it; None where the log file begins the group.
-        path: The log file.
+        file_slice: The group's slice as the writer saw it; None where the log file begins the group.
         version: Its number.
-        size: Its bytes.
-        counts: Its rows, which count as updates where the file group was there, as in Apache Hudi, and its deletes.
+        counts: Its deletes and rows. Rows count as updates where the group existed, as in Apache Hudi.
     """
 
     group: FileGroupId
@@ -71,7 +67,6 @@ class LogOutcome:
 
     @property
     def rows(self) -> int:
-        """How many rows it holds."""
         return self.counts.inserts + self.counts.updates
 
 
@@ -80,15 +75,10 @@ class LogWriter:
     """Appends log files to the file groups of one task, or of one commit.
 
     Attributes:
-        files: Where the files go.
-        spec: What incoming rows hold.
-        file_format: How data blocks look.
-        log_format: How log files look.
-        versions: The numbers of the files.
         memory: Arrow bytes of incoming rows that may be folded at once.
-        open_spill: Opens a spill for what is beyond memory, with the storage that reads it back.
-        laying: Puts rows together that leave columns to others of their key; None where of two rows one is left.
-        known: Looks up the stored rows of a partial update, and returns what is written; None where rows are whole.
+        open_spill: Opens a spill for what exceeds memory, with the storage that reads it back.
+        laying: Joins partial rows of one key; None where the winner replaces the other row.
+        known: Looks up the stored rows of a partial update, and returns the rows to write; None for whole rows.
     """
 
     files: DataFiles
@@ -102,24 +92,15 @@ class LogWriter:
     known: KnownKeys | WholeRows | None = None
 
     def path_of(self, group: FileGroupId, number: int = 0) -> str:
-        """Return the path of a log file of a group, the first one by default."""
         return self.files.log_path(group, self.versions.first + number)
 
     def write(
         self, group: FileGroupId, file_slice: FileSlice | None, rows: Rows, sequence: str
     ) -> tuple[LogOutcome, ...]:
-        """Append rows to a file group.
+        """Append at least one row to a file group; `file_slice` is None for a new group.
 
-        Args:
-            group: The file group.
-            file_slice: Its slice as the writer saw it; None for a new group.
-            rows: The incoming rows; at least one.
-            sequence: Middle part of ``_hoodie_commit_seqno``, unique to the group within the instant.
-
-        Raises:
-            KeyNotFoundError: A key to be updated in part is not there.
-            UnsupportedTypeError: An ordering value of a delete has no place in a log file.
-            WriteSealedError: The write was committed or given up meanwhile.
+        Raises `KeyNotFoundError` where a partial update misses a key, `UnsupportedTypeError` where no delete block can
+        hold an ordering value, and `WriteSealedError`.
         """
         handle = LogHandle(self, group, file_slice, sequence)
         try:
@@ -131,14 +112,7 @@ class LogWriter:
 
 
 class LogHandle:
-    """The log files of one file group, open for rows.
-
-    Args:
-        writer: How they are written.
-        group: The file group.
-        file_slice: Its slice as the writer saw it; None for a new group.
-        sequence: Middle part of ``_hoodie_commit_seqno``.
-    """
+    """The log files of one file group, open for rows."""
 
     def __init__(self, writer: LogWriter, group: FileGroupId, file_slice: FileSlice | None, sequence: str) -> None:
         self._writer = writer
@@ -150,14 +124,11 @@ class LogHandle:
         self._done: list[LogOutcome] = []
 
     def append(self, rows: Rows, *, held: bool = False) -> None:
-        """Fold rows and add what they come to as blocks: rows first, then deletes.
+        """Fold rows and append the result as blocks: rows first, then deletes.
 
-        Deletes without an ordering value come before both, whatever they come to: they take away what other appends of
-        this write, which are folded alone, have of their keys.
-
-        Args:
-            rows: The rows.
-            held: Whether all of them are in memory as it is, so that nothing is won by parting them.
+        Deletes without an ordering value come before both, whether they win or not: they remove what other appends of
+        this write, each folded on its own, hold of their keys. `held` says that memory holds all rows already, so that
+        splitting them saves nothing.
         """
         writer, spec = self._writer, self._writer.spec
         memory = max(writer.memory, rows.nbytes) if held else writer.memory
@@ -178,17 +149,16 @@ class LogHandle:
             self._open.end_block()
 
     def close(self) -> tuple[LogOutcome, ...]:
-        """Publish what is not published yet, and return all files."""
+        """Publish the open file, and return all files."""
         self._publish()
         return tuple(self._done)
 
     def discard(self) -> None:
-        """Give up the file that is not published yet."""
         if self._open is not None:
             self._open.discard()
 
     def _resets(self, rows: pa.RecordBatch) -> Mask:
-        """Return which rows are deletes without an ordering value among rows that have one."""
+        """Return which rows are deletes without an ordering value."""
         spec = self._writer.spec
         found = spec.unordered(rows, spec.deleted(rows))
         return np.zeros(rows.num_rows, dtype=np.bool_) if found is None else found
@@ -205,7 +175,6 @@ class LogHandle:
         return met.rows.filter(pa.array(deleted & ~self._resets(met.rows)))
 
     def _add_all_deletes(self, batches: Iterable[pa.RecordBatch]) -> None:
-        """Add deletes block by block."""
         found = (self._deletes(rows) for rows in batches if rows.num_rows)
         for gone in by_blocks(found, self._writer.log_format.block_bytes):
             self._file().add_deletes(gone)
@@ -228,7 +197,7 @@ class LogHandle:
         return Deletes(rows.column(RECORD_KEY), paths, ordering, pa.array(default))
 
     def _file(self) -> LogOutput:
-        """Return the file that takes what comes next: another one where the last is as large as it may be."""
+        """Return the open file, or a new file where that is as large as it may be."""
         if self._open is not None and self._open.full:
             most = self._writer.versions.most
             if most is None or len(self._done) + 1 < most:
@@ -242,7 +211,7 @@ class LogHandle:
         file = self._open
         if file is None:
             return
-        # From version 8 on a log file is never appended to again: to Apache Hudi, too, it is one that is created.
+        # From table version 8 on, writers never append to a log file, so Apache Hudi, too, marks it as created.
         file.publish(MarkerType.CREATE)
         written = MergeCounts(inserts=file.rows) if self._piece is None else MergeCounts(updates=file.rows)
         counts = replace(written, deletes=file.deletes)
@@ -252,7 +221,7 @@ class LogHandle:
 
 @dataclass(frozen=True, slots=True)
 class _Entries(RowSpec):
-    """Incoming rows judged as entries of a log, among which deletes stay."""
+    """Incoming rows as entries of a log, among which deletes stay."""
 
     def deleted(self, rows: pa.RecordBatch) -> Mask:
         return np.zeros(rows.num_rows, dtype=np.bool_)

@@ -1,7 +1,7 @@
 """Rows whose key lies in another partition than theirs, under an index whose keys are unique in the whole table.
 
-Such a row moves: it is deleted where it was and added to its own partition, in one commit, if it wins against the row
-that it was. Where rows are not to move, and where a row is a delete, it goes to where its key is.
+Such a row moves if it wins against the stored row: one commit deletes that and adds the row to its own partition. A
+delete goes to the place of its key, and so do all rows where the table does not move rows.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from ..table.schema.columns import RECORD_KEY
 
 @dataclass(frozen=True, slots=True)
 class PairState:
-    """For n pairs of an incoming row and a file group that holds its key: is a stored row live, and does it win?
+    """For n pairs (incoming row, file group that holds its key): is a stored row live, and does it win?
 
     Attributes:
-        live: Whether the file group holds a row of the key; it may have been deleted by a log file since.
-        wins: Whether such a row wins against the incoming one.
-        since: When the base file of the file group's slice was begun, as a number: the greater, the later the group.
+        live: False where a log file has deleted the key from the file group.
+        wins: Whether the stored row wins against the incoming row.
+        since: Instant time of the slice's base file as a number: the greater, the newer the group.
     """
 
     live: Mask
@@ -40,7 +40,7 @@ class PairState:
     since: Positions
 
     def take(self, at: Positions, seen: PairState) -> None:
-        """Note the states of some of the pairs."""
+        """Set the states of some of the pairs."""
         self.live[at], self.wins[at], self.since[at] = seen.live, seen.wins, seen.since
 
 
@@ -49,14 +49,14 @@ Look = Callable[[Positions, Buckets], PairState]
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """Where n rows go of which each has a key of its own; those that lose against a row that is there go nowhere.
+    """Where n rows go, whose keys differ; rows that lose against a stored row go nowhere.
 
     Attributes:
-        rows: Positions of rows that meet rows of their keys, one for each place.
-        codes: The place of the file group of each among those that were found.
-        new: Positions of rows whose keys their partitions are to get, ascending.
-        leaving: Positions of rows that delete their key where it was, once for each place.
-        left: The place of the file group that each of them leaves.
+        rows: Positions of rows that go to the file group of a stored row of their keys, once for each such group.
+        codes: The code of that file group, for each of `rows`.
+        new: Positions of rows whose keys are new to their partitions, ascending.
+        leaving: Positions of rows that delete their key from another partition, once for each file group.
+        left: The code of that file group, for each of `leaving`.
     """
 
     rows: Positions
@@ -67,14 +67,10 @@ class Settled:
 
 
 def settle(keyed: KeyedRows, tags: Tags, deletes: Mask, look: Look, *, moves: bool) -> Settled:
-    """Return where rows go whose keys were looked up in the whole table.
+    """Return where rows go whose keys were looked up in the whole table; `keyed` has no two of one key where rows move.
 
-    Args:
-        keyed: n rows, no two of one key where rows move.
-        tags: Where their keys are.
-        deletes: Which of the rows are deletes, which go to wherever their key is; none of what adds rows alone.
-        look: Looks at rows of the table, where a row could move or has several places.
-        moves: Whether rows move to their own partitions.
+    `deletes` marks rows that go to the place of their key; an operation that only adds rows has none. `look` is called
+    for rows that could move or whose key has several places.
     """
     found = np.flatnonzero(tags.codes != NOT_FOUND)
     rows, codes = np.append(found, tags.copied), np.append(tags.codes[found], tags.copy_codes)
@@ -83,7 +79,7 @@ def settle(keyed: KeyedRows, tags: Tags, deletes: Mask, look: Look, *, moves: bo
     elsewhere = home[codes] != keyed.paths.indices.to_numpy(zero_copy_only=False)[rows]
     places = np.bincount(rows, minlength=len(keyed))
     asked = np.flatnonzero((elsewhere | (places[rows] > 1)) & ~deletes[rows])
-    states = _untold(len(rows))
+    states = _unread_states(len(rows))
     live, wins = states.live, states.wins
     if len(asked):
         states.take(asked, look(rows[asked], codes[asked]))
@@ -99,20 +95,15 @@ def settle(keyed: KeyedRows, tags: Tags, deletes: Mask, look: Look, *, moves: bo
 
 
 def living(tags: Tags, deletes: Mask, look: Look) -> Tags:
-    """Return tags without the places of keys that log files took a row away from, where it has others.
+    """Return tags without places from which log files deleted the key, where the key has other places.
 
-    An insert that looked for no key may have put it elsewhere since; a row that went to both would bring it back.
-
-    Args:
-        tags: Where n rows' keys are, each in the row's own partition.
-        deletes: Which of the rows are deletes, which go to wherever their key is; none of what adds rows alone.
-        look: Looks at rows of the table.
+    An insert without a lookup may have put the key elsewhere since. A row that went to both places would bring it back.
     """
     if not len(tags.copied):
         return tags
     several = np.unique(tags.copied)
     rows, codes = np.append(several, tags.copied), np.append(tags.codes[several], tags.copy_codes)
-    states = _untold(len(rows))
+    states = _unread_states(len(rows))
     asked = np.flatnonzero(~deletes[rows])
     states.take(asked, look(rows[asked], codes[asked]))
     live = states.live | _last_of_dead(rows, states, np.ones(len(rows), np.bool_))
@@ -123,15 +114,16 @@ def living(tags: Tags, deletes: Mask, look: Look) -> Tags:
     return replace(tags, codes=home, copied=np.delete(rows, first), copy_codes=np.delete(codes, first))
 
 
-def _untold(count: int) -> PairState:
+def _unread_states(count: int) -> PairState:
     """Return the states of pairs that need no look at stored rows."""
     return PairState(np.ones(count, np.bool_), np.zeros(count, np.bool_), np.zeros(count, np.int64))
 
 
 def _last_of_dead(rows: Positions, states: PairState, may: Mask) -> Mask:
-    """Return the last place of each row that has no live one, of those that it may have: there it meets the delete.
+    """For rows without a live place, choose the newest of their places that `may` allows: there they meet the delete.
 
-    A row comes to a newer file group after it was deleted in an older one, whose delete is the older one of the two.
+    A key comes to a newer file group only after its delete in an older group, so the newest group has the newest
+    delete.
     """
     dead = np.flatnonzero(may & ~np.isin(rows, rows[states.live]))
     dead = dead[np.argsort(-states.since[dead], kind="stable")]
@@ -142,14 +134,11 @@ def _last_of_dead(rows: Positions, states: PairState, may: Mask) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class OldRows:
-    """The rows of the table against which incoming rows are held that could move, or whose keys have several places.
+    """The stored rows to compare with incoming rows that could move, or whose keys have several places.
 
     Attributes:
-        storage: Rooted at the table.
-        spec: What incoming rows hold.
         judges: Whether it matters which row wins.
-        piece_of: Returns the slice of a file group.
-        read: Yields some columns of the rows of a slice, those of the given unique keys at least.
+        read: Yields columns of the rows of a slice, at least the rows of the given unique keys.
     """
 
     storage: Storage
@@ -159,16 +148,11 @@ class OldRows:
     read: Callable[[FileSlice, pa.Schema, pa.StringArray], Iterator[pa.RecordBatch]]
 
     def look(self, incoming: pa.RecordBatch, groups: Sequence[FileGroupId]) -> Look:
-        """Return what looks at the rows that n incoming rows could meet; each file is opened once.
-
-        Args:
-            incoming: The deciding columns of the rows.
-            groups: The file groups that were found.
-        """
+        """Return a function that compares n incoming rows with stored rows; it opens each file once."""
         ordering = self.spec.ordering(incoming) if self.judges else ()
 
         def look(rows: Positions, codes: Buckets) -> PairState:
-            states = _untold(len(rows))
+            states = _unread_states(len(rows))
             file_slices = {code: self.piece_of(groups[code]) for code in np.unique(codes).tolist()}
             for code, file_slice in file_slices.items():
                 states.since[codes == code] = int(file_slice.base_time)
@@ -188,13 +172,7 @@ class OldRows:
         return look
 
     def _states(self, file_slice: FileSlice, keys: pa.StringArray, ordering: Sequence[pa.Array]) -> tuple[Mask, Mask]:
-        """Return whether one slice has rows of the keys of some, and whether they win.
-
-        Args:
-            file_slice: The slice.
-            keys: Their keys, which differ where any ordering is given.
-            ordering: Their ordering values; none where nothing is to be judged.
-        """
+        """Return whether a slice has rows of some keys, and whether they win; keys differ where `ordering` is given."""
         judges = [self.spec.schema.field(name).with_nullable(True) for name in self.spec.ordering_fields if ordering]
         wanted = pa.schema([pa.field(RECORD_KEY, pa.string()), *judges])
         unique = keys.dictionary_encode()
@@ -213,10 +191,6 @@ class OldRows:
 
 
 def tombstones(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows as deletes of their keys, with the same ordering values: they win where the rows would have won.
-
-    Args:
-        rows: Rows with the flag that says so.
-    """
+    """Return rows as deletes with the same ordering values, which win where the rows would have won."""
     at = rows.schema.get_field_index(IS_DELETED)
     return rows.set_column(at, rows.schema.field(at), pa.array(np.ones(rows.num_rows, np.bool_)))

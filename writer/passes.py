@@ -1,4 +1,4 @@
-"""Spilled rows gone through in passes, each of as many rows as memory has room for the columns of that decide."""
+"""Spilled rows read in passes, each of as many rows as memory can hold the deciding columns of."""
 
 from __future__ import annotations
 
@@ -18,13 +18,11 @@ from .routes import Route
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """The rows of one route, or those of one part of its keys.
+    """The rows of one route, or of one part of its keys.
 
     Attributes:
-        route: Their route.
         rows: All rows of the route.
-        part: Which part of the keys, by their hashes.
-        parts: How many parts there are; all of the same size, more or less.
+        part: Which of `parts` the keys belong to, by their hashes.
     """
 
     route: Route
@@ -33,42 +31,32 @@ class Portion:
     parts: int = 1
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows in the order in which they came, with some columns, the record key among them, or all."""
+        """Yield the rows in the order in which they came; `columns` must include the record key."""
         for batch in self.rows.batches(columns):
             if self.parts == 1:
                 yield batch
             else:
-                # Not the highest bits, which chose the route, nor the lowest ones, by which keys are looked for.
+                # Not the highest bits, which chose the route, nor the lowest bits, which key lookups use.
                 parts = (hash64(batch.column(RECORD_KEY)) >> np.uint64(30)) % np.uint64(self.parts)
                 yield batch.filter(pa.array(parts == self.part))
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A portion of which some columns are in memory.
-
-    Attributes:
-        portion: The rows.
-        batches: Those columns of theirs.
-    """
+    """A portion of which some columns are in memory."""
 
     portion: Portion
     batches: list[pa.RecordBatch]
 
     @property
     def count(self) -> int:
-        """How many rows."""
         return sum(batch.num_rows for batch in self.batches)
 
 
 def passes(units: Iterable[Sequence[Portion]], columns: Sequence[str], nbytes: int) -> Iterator[list[Held]]:
-    """Yield all rows once, as many at a time as memory has room for.
+    """Yield all rows once, as many at a time as fit into `nbytes` Arrow bytes of some columns.
 
-    Args:
-        units: Portions whose rows may have keys in common, and are in one pass therefore. Of those that are too many
-            the rows of each key are.
-        columns: What is held of the rows, the record key among it.
-        nbytes: Arrow bytes that may be held.
+    The portions of one unit may share keys, so one pass holds them all. A unit that is too large is split by keys.
     """
     waiting: list[Held] = []
     size = 0
@@ -78,7 +66,7 @@ def passes(units: Iterable[Sequence[Portion]], columns: Sequence[str], nbytes: i
             yield waiting
             waiting, size = [], 0
         if held is None:
-            # Half of what there is room for, because parts are not equal.
+            # Plan for half of the memory, because parts differ in size.
             parts = math.ceil(2 * more / nbytes)
             for part in range(parts):
                 some = [Portion(one.route, one.rows, part, parts) for one in unit]
@@ -91,7 +79,7 @@ def passes(units: Iterable[Sequence[Portion]], columns: Sequence[str], nbytes: i
 
 
 def _hold(unit: Sequence[Portion], columns: Sequence[str], nbytes: int) -> tuple[list[Held] | None, int]:
-    """Return some columns of a unit and their bytes; None, and the bytes alone, where there is no room for them."""
+    """Return some columns of a unit and their bytes; None and the bytes where they exceed the bound."""
     held: list[Held] = []
     size = 0
     for one in unit:

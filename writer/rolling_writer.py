@@ -1,4 +1,4 @@
-"""Rows that go into new file groups of one task, as many as their bytes ask for: a file ends where it is full."""
+"""Rows for new file groups of one task: a file ends where it is full, and the next group begins."""
 
 from __future__ import annotations
 
@@ -18,17 +18,16 @@ from .buffer import GroupRows
 from .data_files import BaseOutput, FileFormat
 from .group_writer import FileGroupWrite, GroupOutcome, GroupWriter
 
-# How many times a file is asked whether it is full: it ends so many parts of its size too early, at most.
+# Number of checks per file whether it is full: a file ends too early by at most this fraction of its size.
 _STEPS = 32
 
 
 @dataclass(frozen=True)
 class RollingWriter:
-    """Writes new file groups of rows that nobody looks up, beside which nobody else writes.
+    """Writes new file groups of rows without a lookup; no other task writes to these groups.
 
     Attributes:
-        bases: How base files are written.
-        largest: Bytes that a file is filled up to.
+        largest: Bytes up to which a file is filled.
     """
 
     bases: GroupWriter
@@ -37,13 +36,8 @@ class RollingWriter:
     def write(self, job: FileGroupWrite, rows: GroupRows, sequence: str) -> tuple[GroupOutcome, ...]:
         """Write and publish the base files of new file groups, in the order of the rows or of the sort columns.
 
-        Args:
-            job: The first of the file groups, which is new.
-            rows: The incoming rows; at least one. Their rules are to add them all.
-            sequence: Middle part of ``_hoodie_commit_seqno``, unique to these rows within the instant.
-
-        Raises:
-            WriteSealedError: The write was committed or given up meanwhile.
+        `job` is the first of the groups. The merge rules must add all rows. `sequence` is the middle part of
+        ``_hoodie_commit_seqno``, unique to these rows. Raises `WriteSealedError`.
         """
         bases, where = self.bases, self.bases.files.where(job.group)
         encounter = Encounter(bases.spec, bases.rules, bases.slices.memory, bases.slices.open_spill, where)
@@ -58,7 +52,7 @@ class RollingWriter:
             raise
 
     def _ordered(self, encounter: Encounter, rows: GroupRows) -> Generator[pa.RecordBatch]:
-        """Yield the rows that arrive, sorted where files are to be: across the files, not only within each."""
+        """Yield the arriving rows, sorted across all files, not only within each, where the table sorts rows."""
         sorter = self.bases.sorter()
         with closing(encounter.meet(rows, iter(()))) as met:
             if sorter is None:
@@ -75,7 +69,7 @@ class RollingWriter:
 
     @cached_property
     def form(self) -> FileFormat:
-        """How the files look; a file has a whole row group before it is full, by which its size is told."""
+        """The format of the files, with row groups small enough to know the size of a file before it is full."""
         form = self.bases.file_format
         output = replace(form.output, row_group_bytes=min(form.output.row_group_bytes, self.largest))
         return replace(form, output=output, sort_columns=())
@@ -100,7 +94,7 @@ class _Files:
             self._open.arrive(file_slice)
 
     def finish(self, counts: MergeCounts) -> tuple[GroupOutcome, ...]:
-        """Publish what is left; what became of rows that no file holds is told with the first file."""
+        """Publish the open file; the first file also gets the counts of rows that no file holds."""
         if self._open is not None:
             self._publish(self._open)
         untold = replace(counts, inserts=0)
@@ -124,7 +118,7 @@ class _Files:
 
 
 def _pieces(rows: pa.RecordBatch, nbytes: int) -> Iterator[pa.RecordBatch]:
-    """Yield rows some at a time, of about so many Arrow bytes at most."""
+    """Yield rows in pieces of about so many Arrow bytes."""
     step = max(rows.num_rows * nbytes // max(rows.nbytes, 1), 1)
     for start in range(0, rows.num_rows, step):
         yield rows.slice(start, step)

@@ -1,4 +1,4 @@
-"""Where incoming rows belong: their record keys, their partitions, and the file group of each within its partition."""
+"""Where incoming rows belong: their record keys, their partitions, and their file group in the partition."""
 
 from __future__ import annotations
 
@@ -19,22 +19,20 @@ from ..table.keys.partition_paths import check_safe_path
 from ..table.schema.columns import FILE_GROUP, FILE_NAME, NEW_GROUP, PARTITION_PATH, RECORD_KEY
 
 LOCATION = (RECORD_KEY, PARTITION_PATH, FILE_NAME)
-"""The meta columns that say where a row was read."""
+"""The meta columns with the place at which a row was read."""
 
-# 4 bins: the keys of a bin mostly fit into memory, and rows that wait in many partitions are not torn to shreds.
+# 4 bins: the keys of a bin mostly fit into memory, and the rows of many partitions stay in few pieces.
 _BIN_BITS = 2
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class Route(NamedTuple):
-    """The way of a row to its file group, before anybody has looked which one that is.
+    """The destination of a row before a lookup of its key.
 
     Attributes:
-        partition_path: The partition.
-        number: Stands for one file group of the partition: the bucket; or, where keys are generated, the task that
-            opens the group, or the group's place among those that the partition has. Where keys have to be looked up,
-            and were not yet, it stands for a share of the partition's keys, whatever their file groups.
+        number: A file group of the partition: the bucket, the task that opens the group where keys are generated, or
+            the group's place among those of the partition. Before a lookup it is a share of the partition's keys.
     """
 
     partition_path: str
@@ -46,9 +44,7 @@ class Routes:
     """Where n rows belong.
 
     Attributes:
-        record_keys: n keys.
-        paths: n partition paths.
-        groups: n numbers, each that of a file group of the row's partition.
+        groups: n numbers, each of a file group of the row's partition, as in `Route`.
     """
 
     record_keys: pa.StringArray
@@ -57,31 +53,21 @@ class Routes:
 
 
 class Router(Protocol):
-    """Says where rows belong; it may count them, so that each row is asked for once and in order."""
+    """Returns where rows belong; it may count rows, so callers pass each row once and in order."""
 
     def route(self, rows: pa.RecordBatch) -> Routes:
-        """Return where the rows belong.
-
-        Raises:
-            DataError: A row has no key, no partition, or none that it may have.
-        """
+        """Return where the rows belong; raise `DataError` where a row has no key or no valid partition."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class KeyRouter:
-    """Sends rows to the file groups that their keys have.
-
-    Attributes:
-        keys: Makes keys and paths of columns.
-        index: Says which file group holds a key.
-    """
+    """Sends rows to the file groups that an index computes from their keys."""
 
     keys: KeyGenerator
     index: ComputedIndex
 
     def route(self, rows: pa.RecordBatch) -> Routes:
-        """Return where the rows belong by their keys."""
         record_keys, parts = self.keys.composed(rows)
         groups = self.index.buckets(record_keys, parts).astype(np.int64)
         return Routes(record_keys, self.keys.partition_paths(rows), groups)
@@ -92,7 +78,6 @@ class OwnRouter:
     """Sends rows to file groups that no other task writes to.
 
     Attributes:
-        keys: Makes keys and paths of columns.
         partition: The task's Spark partition.
         generated: Makes the keys of a table that generates them; None where columns hold them.
     """
@@ -102,7 +87,6 @@ class OwnRouter:
     generated: GeneratedKeys | None
 
     def route(self, rows: pa.RecordBatch) -> Routes:
-        """Return where the rows belong by the task that writes them."""
         record_keys = self.keys.record_keys(rows) if self.generated is None else self.generated.take(rows.num_rows)
         groups = np.full(rows.num_rows, self.partition, np.int64)
         return Routes(record_keys, self.keys.partition_paths(rows), groups)
@@ -110,18 +94,11 @@ class OwnRouter:
 
 @dataclass(frozen=True, slots=True)
 class BinRouter:
-    """Parts the rows of each partition by their keys, for whoever is going to look the keys up.
-
-    Rows of one key are in one bin, so that a part of the bins can be looked up on its own.
-
-    Attributes:
-        keys: Makes keys and paths of columns.
-    """
+    """Divides the rows of each partition by their keys, so that lookups can take some bins at a time."""
 
     keys: KeyGenerator
 
     def route(self, rows: pa.RecordBatch) -> Routes:
-        """Return the bin of each row."""
         record_keys = self.keys.record_keys(rows)
         bins = (hash64(record_keys) >> np.uint64(64 - _BIN_BITS)).astype(np.int64)
         return Routes(record_keys, self.keys.partition_paths(rows), bins)
@@ -129,14 +106,9 @@ class BinRouter:
 
 @dataclass(frozen=True, slots=True)
 class PlacedRouter:
-    """Sends rows to the file groups that they were placed for, as a column of theirs says.
+    """Sends rows to the file groups that the column `FILE_GROUP` of the rows names.
 
-    A row says its partition too where it goes to another one than its own: in front of the file group, with a slash.
-
-    Attributes:
-        keys: Makes keys and paths of columns.
-        number_of: Returns the number of a file group of a partition, given what the column says.
-        table: For messages.
+    A row that goes to another partition than its own has that partition and a slash in front of the file group.
     """
 
     keys: KeyGenerator
@@ -144,12 +116,10 @@ class PlacedRouter:
     table: str
 
     def route(self, rows: pa.RecordBatch) -> Routes:
-        """Return where the rows belong by what they say.
+        """Return where the rows belong by their column.
 
-        Raises:
-            PlacementError: A row does not say, or says nothing that makes sense.
-            PartitionValueError: A partition that a row says is none inside the table.
-            CommitConflictError: A file group is gone since.
+        Raises `PlacementError` where it is null or invalid, `PartitionValueError` where its partition is not inside the
+        table, `CommitConflictError` where a file group is gone since.
         """
         said = plain(rows.column(FILE_GROUP)).cast(pa.string())
         if said.null_count:
@@ -164,22 +134,15 @@ class PlacedRouter:
 
 @dataclass(frozen=True, slots=True)
 class LocationRouter:
-    """Sends rows back to where they were read, as their meta columns say.
-
-    Attributes:
-        number_of: Returns the number of a file group of a partition, given the name of a file.
-        table: For messages.
-    """
+    """Sends rows back to where they were read, by their meta columns."""
 
     number_of: Callable[[str, str], int]
     table: str
 
     def route(self, rows: pa.RecordBatch) -> Routes:
-        """Return where the rows belong by where they were read.
+        """Return where the rows were read.
 
-        Raises:
-            NullKeyError: A row does not say.
-            CommitConflictError: A file group is gone since.
+        Raises `NullKeyError` where a meta column is null, `CommitConflictError` where a file group is gone since.
         """
         record_keys, paths, names = (plain(rows.column(name)).cast(pa.string()) for name in LOCATION)
         for name, column in zip(LOCATION, (record_keys, paths, names), strict=True):
@@ -194,7 +157,7 @@ class LocationRouter:
 
 
 def _numbers(paths: pa.DictionaryArray, names: pa.DictionaryArray, number_of: Callable[[str, str], int]) -> Numbers:
-    """Return the numbers of n rows, each pair of a partition and a name being asked for once."""
+    """Return the numbers of n rows, calling `number_of` once for each pair of a partition and a name."""
     known = paths.dictionary.to_pylist()  # O(partitions)
     called = names.dictionary.to_pylist()  # O(file groups)
     both = paths.indices.to_numpy().astype(np.int64) * len(called) + names.indices.to_numpy()
@@ -206,13 +169,7 @@ def _numbers(paths: pa.DictionaryArray, names: pa.DictionaryArray, number_of: Ca
 def _homes(
     paths: pa.DictionaryArray, said: pa.DictionaryArray, table: str
 ) -> tuple[pa.DictionaryArray, pa.DictionaryArray]:
-    """Return the partition that each of n rows goes to, and how it calls its file group there.
-
-    Args:
-        paths: The rows' own partitions.
-        said: File groups, some with a partition and a slash in front.
-        table: For messages.
-    """
+    """Return the partition that each of n rows goes to, and the name of its file group there."""
     split = [text.rpartition("/") for text in said.dictionary.to_pylist()]  # O(file groups)
     names = pa.DictionaryArray.from_arrays(said.indices, pa.array([name for _, _, name in split], pa.string()))
     if not any(slash for _, slash, _ in split):

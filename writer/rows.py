@@ -1,4 +1,4 @@
-"""Incoming rows made ready: keyed, checked, and cut by the file group that each belongs to."""
+"""Incoming rows made ready: keyed, checked, and cut by file group."""
 
 from __future__ import annotations
 
@@ -19,10 +19,7 @@ from .routes import Numbers, Route, Router
 class RowReader:
     """Turns Spark's small batches into keyed rows by file group.
 
-    Args:
-        spec: What to keep of each row.
-        router: Makes keys of rows, and says where they belong.
-        first: Where the first row stands, in a write that asks it, of rows that do not say it themselves.
+    `first` is the position of the first row, for rows that have no position yet.
     """
 
     def __init__(self, spec: RowSpec, router: Router, first: int = 0) -> None:
@@ -33,17 +30,13 @@ class RowReader:
     def routed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Route, pa.RecordBatch]]:
         """Yield the rows of each file group, whole chunks of input at a time, in the order they came.
 
-        Raises:
-            NullKeyError: A record key is null or empty.
-            NullOrderingError: An ordering value is null.
-            PartitionValueError: A partition value makes no safe folder.
-            ColumnValueError: A value has no exact place in the table's column.
+        Raises the `DataError`s of keys, ordering values, partition values and column values.
         """
         for chunk in rechunk(batches):
             yield from self._cut(self._numbered(chunk))
 
     def _numbered(self, chunk: pa.RecordBatch) -> pa.RecordBatch:
-        """Return rows with where they stand, where that is to be known when they are no longer in their order."""
+        """Return rows with their positions where the write needs these, as it may reorder rows."""
         if POSITION not in self._spec.columns.names or POSITION in chunk.schema.names:
             return chunk
         numbers = pa.array(np.arange(self._next, self._next + chunk.num_rows))
@@ -70,15 +63,9 @@ class RowReader:
 
 
 def judged(spec: RowSpec, rows: pa.RecordBatch, record_keys: pa.Array) -> tuple[pa.RecordBatch, Mask]:
-    """Return the columns by which rows are judged, as the table has them, and which of the rows are deletes.
+    """Return the columns that decide between rows, in the types of the table, and which rows are deletes.
 
-    Args:
-        spec: What is kept of each row.
-        rows: n rows as they came.
-        record_keys: Their keys, for the error.
-
-    Raises:
-        NullOrderingError: An ordering value is null.
+    Raises `NullOrderingError` where an ordering value is null.
     """
     judges = conform(rows, spec.judges, fill_missing=True, by_value=True)
     for name, values in zip(spec.ordering_fields, spec.ordering(judges), strict=False):
@@ -86,19 +73,14 @@ def judged(spec: RowSpec, rows: pa.RecordBatch, record_keys: pa.Array) -> tuple[
             key = record_keys.filter(values.is_null())[0].as_py()  # one value, for the error
             raise NullOrderingError(
                 f"The ordering field {name!r} is null in {values.null_count} of {rows.num_rows} rows of one "
-                f"batch, the first with the record key {key!r}, so that nobody could say which row is newer.",
+                f"batch, the first with the record key {key!r}, so it is unknown which row is newer.",
                 "Fill the column before writing, or drop those rows.",
             )
     return judges, spec.deleted(judges)
 
 
 def cut(rows: pa.RecordBatch, codes: Numbers) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Yield rows by the code of each, codes ascending, the rows of one code in the order in which they came.
-
-    Args:
-        rows: n rows.
-        codes: n numbers; a row of a number below 0 is left out.
-    """
+    """Yield the rows of each code in the order in which they came, codes ascending; drop rows of negative codes."""
     if not len(codes):
         return
     order = np.argsort(codes, kind="stable")

@@ -1,4 +1,4 @@
-"""Some columns of the rows of file slices, for whoever holds a write's rows against those that are there."""
+"""Columns of the stored rows of file slices, for the comparison with incoming rows."""
 
 from __future__ import annotations
 
@@ -26,10 +26,8 @@ class SliceReader:
     """Reads the rows of file slices.
 
     Attributes:
-        storage: Rooted at the table.
-        config: The table's properties.
         schema: The table's data columns after the write.
-        sees: Returns whether the blocks of an instant, given its requested time, may be seen.
+        sees: Returns whether readers may see the blocks of an instant, by its requested time.
         memory: Bytes that the entries of log files may take.
         open_spill: Opens a spill for more, with the storage that reads it back.
     """
@@ -42,7 +40,6 @@ class SliceReader:
     open_spill: Callable[[], tuple[SpillWriter, Storage]]
 
     def merged(self, file_slice: FileSlice) -> MergedSlice:
-        """Return a slice whose base file and log files are read as one."""
         return MergedSlice(
             self.storage,
             self.config,
@@ -54,16 +51,7 @@ class SliceReader:
         )
 
     def read(self, file_slice: FileSlice, columns: pa.Schema, keys: pa.StringArray) -> Generator[pa.RecordBatch]:
-        """Yield the rows of a slice, less those of row groups between whose bounds none of the keys lies.
-
-        Args:
-            file_slice: The slice.
-            columns: Which columns.
-            keys: Unique record keys.
-
-        Raises:
-            CorruptFileError: A file cannot be read.
-        """
+        """Yield the rows of a slice, without row groups whose bounds exclude all of the unique keys."""
         wanted = in_order(keys)
 
         def row_groups(parquet: pq.ParquetFile) -> list[int]:

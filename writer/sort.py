@@ -1,8 +1,8 @@
 """The rows of one file in the order of some of its columns, within a bound of memory (an external merge sort).
 
-Rows are sorted in runs that fit into memory and spilled; then the runs are merged block by block. Of the blocks at hand
-all rows up to the least of the blocks' last rows are in their final order, because no later block holds a lesser one:
-they are given out, and the blocks that are used up make room for the next ones.
+Rows are sorted in runs that fit into memory and spilled; then the runs are merged block by block. Among the blocks in
+memory, all rows up to the least of the blocks' last rows have their final place, because no later block holds a lesser
+row. The sorter yields these rows and loads the next blocks in place of those that are used up.
 """
 
 from __future__ import annotations
@@ -18,18 +18,15 @@ from ..table.arrow.arrays import plain
 from ..table.arrow.batches import concat
 from ..table.arrow.spill import SpillReader, SpillWriter
 
-# Sorting a run takes its rows twice, beside what the merge of the file group holds.
+# Sorting a run holds its rows twice, besides the memory of the file group's merge.
 _RUN_SHARE = 4
 _BLOCKS = 64
 
 
 class RowSorter:
-    """Takes rows in any order and gives them back sorted, nulls first, equal ones in the order in which they came.
+    """Takes rows in any order and yields them sorted, nulls first; equal rows keep their order.
 
-    Args:
-        columns: The columns to sort by, the most important first.
-        memory: Arrow bytes that the rows of one file group may take at once.
-        open_spill: Opens a spill for runs, with the storage that reads it back; called only when it is needed.
+    `memory` is how many Arrow bytes the rows of one file group may take at once.
     """
 
     def __init__(
@@ -45,7 +42,6 @@ class RowSorter:
         self._storage: Storage | None = None
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take rows."""
         if batch.num_rows == 0:
             return
         self._waiting.append(batch)
@@ -54,7 +50,6 @@ class RowSorter:
             self._flush()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield all rows in order, once."""
         if self._spill is None or self._storage is None:
             if self._waiting:
                 yield self._sorted()
@@ -68,13 +63,12 @@ class RowSorter:
             reader.delete()
 
     def discard(self) -> None:
-        """Give the rows up."""
         self._waiting = []
         if self._spill is not None:
             self._spill.discard()
 
     def _flush(self) -> None:
-        """Spill what waits as one run, in blocks so small that one of each run fits into memory."""
+        """Spill the rows in memory as one run, in blocks so small that memory can hold one block of each run."""
         if self._spill is None:
             self._spill, self._storage = self._open_spill()
         run = self._sorted()
@@ -114,7 +108,7 @@ def _merge(runs: Sequence[Iterator[pa.RecordBatch]], columns: Sequence[str]) -> 
         place[order] = np.arange(len(order))
         final = order[: place[ends - 1].min() + 1]
         yield joined.take(pa.array(final))
-        # The sort keeps equal rows in place, so that what was taken of a block is its beginning.
+        # The sort is stable, so the rows taken of a block are its first rows.
         taken = np.bincount(np.searchsorted(ends, final, side="right"), minlength=len(heads))
         for number, count in zip(list(heads), taken.tolist(), strict=True):
             head = heads[number].slice(count)
