@@ -1,7 +1,7 @@
-"""Apache Hudi tables, written and read from Spark 4 through PySpark, with no Hudi jar.
+"""Reads and writes Apache Hudi tables from Spark 4 through PySpark, without a Hudi jar.
 
-Names are imported when they are first used: Spark imports this package in a fresh process whenever it looks for a
-data source, and must not wait for what it does not need.
+Public names are imported on first use: Spark imports this package in a fresh process for every look-up of a data
+source, which must stay fast.
 """
 
 from __future__ import annotations
@@ -56,16 +56,12 @@ _HOMES = {
 
 
 def _check_pyspark() -> None:
-    """Refuse a PySpark that lacks what pyhudi is made of; none at all is no error, as not all of pyhudi needs it.
-
-    Raises:
-        ImportError: It is older than version 4.
-    """
+    """Refuse a PySpark older than 4; without PySpark the parts that need none still work."""
     try:
         spec = find_spec("pyspark")
         if spec is None or not spec.submodule_search_locations:
             return
-        # PySpark itself takes a second to import.
+        # Importing PySpark takes a second, so read its version from the file.
         version = spec.loader.get_data(f"{spec.submodule_search_locations[0]}/version.py")  # type: ignore[union-attr]
     except (ImportError, OSError, AttributeError):
         return

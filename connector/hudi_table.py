@@ -1,4 +1,4 @@
-"""`HudiTable`: the session's view of one table, for jobs of any size, classic Spark or Spark Connect alike."""
+"""`HudiTable`: one table in a Spark session, for writes and reads of any size, on classic Spark and Spark Connect."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 OPERATION, BASED_ON, MISSING_OK, PARTIAL = (
     OPTIONS[name].key for name in ("operation", "based_on", "delete_missing_ok", "partial_update")
 )
-# Rows that were made from the table's own are upserted and nothing else, wherever they are going to be.
+# A merge or an update upserts its rows, whatever the options say, and may move them to another partition.
 _CHANGES = {
     OPERATION: "upsert",
     **{OPTIONS[name].key: "false" for name in ("insert_drop_duplicates", "colocated", "partial_update")},
@@ -49,15 +49,19 @@ _CHANGES = {
 
 
 class HudiTable(TableSql, TableUpkeep):
-    """One Apache Hudi table, as a Spark session works with it.
+    """One Apache Hudi table in a Spark session.
 
-    This process reads the table's properties and timeline itself, so it must reach the table's path, on Spark Connect
-    too. Its methods may be called in any thread, and several writes run at once where they are to several tables.
+    This process reads the table's properties and timeline itself, so it must reach the table's path, also on Spark
+    Connect. The methods may be called from any thread. Writes to different tables may run at the same time.
 
     Args:
         spark: The session.
-        path: The table's path; a relative one, or ``~``, is what it is for Spark's driver.
-        options: Options of every read and write made here.
+        path: The table's path. Spark's driver resolves a relative path and ``~``.
+        options: Options of every read and write of this object.
+
+    Raises:
+        InvalidOptionError: ``spark`` is a path, or the path means nothing to Spark's driver.
+        OptionError: An option is unknown, or its value is wrong.
 
     Examples:
         >>> table = HudiTable.create(spark, path, df, record_key="id", order_by="ts")  # doctest: +SKIP
@@ -86,29 +90,37 @@ class HudiTable(TableSql, TableUpkeep):
 
         Args:
             spark: The session.
-            path: Where the table will be.
-            schema: Its columns: a schema, its DDL text, or rows that have them, as `upsert` takes them.
-            record_key: The columns that identify a row within its partition; none for generated keys and inserts alone.
+            path: The path of the new table.
+            schema: Its columns: a schema, DDL text, or rows that have the columns, as `upsert` takes them.
+            record_key: The columns that identify a row within its partition. Empty for a table that generates its keys
+                and takes inserts only.
             partition_by: The columns that the table is partitioned by.
-            order_by: The columns whose greater values win when two rows have one key; none for the later row.
-            index: How the row of a key is found: ``BUCKET``, the default, computes it; ``SIMPLE``, ``BLOOM``,
-                ``GLOBAL_SIMPLE`` and ``GLOBAL_BLOOM`` look it up; or one that an installed package offers.
-            buckets: Buckets of every partition, of the index BUCKET, fixed for good. Without it, `suggest_buckets`
-                chooses them by the rows in ``schema``, whose query it runs; there are 8 without such rows.
+            order_by: The ordering fields: of two rows with one key, the row with the greater values wins. Empty: the
+                later row wins.
+            index: The index that finds the row of a key: ``BUCKET``, the default, computes the file group; ``SIMPLE``,
+                ``BLOOM``, ``GLOBAL_SIMPLE`` and ``GLOBAL_BLOOM`` look it up. Or the name of an index of an installed
+                package.
+            buckets: Buckets of every partition under the index BUCKET. The number cannot change later. None:
+                `suggest_buckets` measures the rows in ``schema``, whose query it runs; without rows the table gets 8.
             table_type: ``COPY_ON_WRITE``, the default, or ``MERGE_ON_READ``, which appends updates to log files.
-            partial_update_mode: Which values of an upserted row leave a column to the older row of its key:
-                ``IGNORE_DEFAULTS`` for null, ``FILL_UNAVAILABLE`` for a text that stands for no value, Debezium's
-                unless ``hoodie.write.partial.update.unavailable.value`` names another; none without it.
-            options: More options, by their keys. Those of the store, and of an index of a package, hold for the table's
-                methods too.
-            if_not_exists: Whether to return a table that is at the path already and agrees with the arguments.
+            partial_update_mode: Values of an upserted row that keep the stored value of their column: null under
+                ``IGNORE_DEFAULTS``; under ``FILL_UNAVAILABLE`` a placeholder text, Debezium's unless
+                ``hoodie.write.partial.update.unavailable.value`` names another. None: every value replaces the stored
+                value.
+            options: More options, by their keys. Options of the store and of an outside index apply to the returned
+                object's methods too.
+            if_not_exists: Whether to return an existing table at the path if it agrees with the arguments.
+
+        Returns:
+            The table.
 
         Raises:
-            OptionConflictError: There is a table at the path already, or one that differs; or two options disagree.
-            InvalidOptionError: An argument makes no sense, such as an unknown index.
+            OptionConflictError: The path holds a table already (with ``if_not_exists``: a table that differs from the
+                arguments), or two options disagree.
+            InvalidOptionError: The value of an argument is invalid, such as an unknown index.
             NotATableError: The path holds something else.
             UnsupportedTypeError: A column has a type that a Hudi table cannot hold.
-            MissingColumnError: A column that an argument names is not in the schema.
+            MissingColumnError: The schema lacks a column that an argument names.
         """
         path = absolute_for(spark, path)
         create_table(
@@ -129,15 +141,18 @@ class HudiTable(TableSql, TableUpkeep):
 
     @staticmethod
     def exists(spark: SparkSession, path: AnyPath, options: Mapping[str, Any] | None = None) -> bool:
-        """Return whether there is a Hudi table at a path; an empty one counts.
+        """Return whether a path holds a Hudi table.
 
         Args:
             spark: The session.
-            path: Where to look.
+            path: The path.
             options: Options that reach the store.
 
+        Returns:
+            True for a table without commits, too.
+
         Raises:
-            TableConfigError: There are properties of a table, and they cannot be used.
+            TableConfigError: The table's properties exist but cannot be used.
             StorageError: The store cannot be reached.
         """
         path = absolute_for(spark, path)
@@ -148,68 +163,79 @@ class HudiTable(TableSql, TableUpkeep):
             return False
 
     def upsert(self, df: Rows, *, partial: bool = False, **options: Any) -> CommitResult:
-        """Insert the rows whose keys are new and update the others, as one instant.
+        """Insert the rows whose keys are new and update the rows whose keys exist, as one instant.
 
-        The rows are placed by file group first (see `colocate`), so that executors do all the merging.
+        Where it pays, rows are first shuffled by file group (see `colocate`), so that executors do the merging.
 
         Args:
             df: Rows with the table's columns: a DataFrame of Spark or of pandas, or an Arrow table.
-            partial: Whether the rows may lack columns of the table, which then stay as they are. They need those of the
-                record key, the partition and the order, and every key must be in the table.
-            options: Options of this write; keys with dots are passed as ``**{"hoodie.…": value}``.
+            partial: Whether the rows may lack columns of the table, whose stored values then stay. The rows need the
+                record key, the partition columns and the ordering fields, and every key must exist in the table.
+            options: Options of this write; pass keys with dots as ``**{"hoodie.…": value}``.
+
+        Returns:
+            The instant, and the counts of inserted, updated and deleted rows.
 
         Raises:
-            KeyNotFoundError: A key of a partial upsert is absent, so that nobody knows its other columns.
-            PyHudiError: The write failed as a whole; the class says what can be done.
+            KeyNotFoundError: A key of a partial upsert is not in the table, so its other columns are unknown.
+            PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
         return self._write(df, {OPERATION: "upsert", **({PARTIAL: True} if partial else {}), **options})
 
     def insert(self, df: Rows, **options: Any) -> CommitResult:
-        """Add the rows, as one instant, without looking whether their keys are there.
+        """Add the rows, as one instant, without looking up their keys.
 
         Args:
             df: Rows with the table's columns.
-            options: Options of this write, among them ``**{"hoodie.datasource.insert.dup.policy": "drop"}`` or
-                ``"fail"``, by which keys are looked up.
+            options: Options of this write. ``**{"hoodie.datasource.insert.dup.policy": "drop"}`` or ``"fail"`` looks
+                keys up.
+
+        Returns:
+            The instant, and the number of inserted rows.
 
         Raises:
-            DuplicateKeyError: A key is there, and the policy is to fail.
-            PyHudiError: The write failed as a whole; the class says what can be done.
+            DuplicateKeyError: The policy is ``fail``, and the table has a key already.
+            PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
         return self._write(df, {OPERATION: "insert", **options})
 
     def bulk_insert(self, df: Rows, **options: Any) -> CommitResult:
-        """Add the rows, as one instant, without looking whether their keys are there; files may be sorted.
+        """Add the rows, as one instant, without looking up their keys; files may be sorted.
 
         Args:
             df: Rows with the table's columns.
-            options: Options of this write, among them ``hoodie.bulkinsert.sort.mode``.
+            options: Options of this write, such as ``hoodie.bulkinsert.sort.mode``.
+
+        Returns:
+            The instant, and the number of inserted rows.
 
         Raises:
-            PyHudiError: The write failed as a whole; the class says what can be done.
+            PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
         return self._write(df, {OPERATION: "bulk_insert", **options})
 
     def delete(
         self, which: Rows | Column | str | None = None, *, missing_ok: bool = True, **options: Any
     ) -> CommitResult:
-        """Delete the rows of these keys, or those for which a condition holds, as one instant.
+        """Delete rows by their keys or by a condition, as one instant.
 
-        A condition is asked of the newest snapshot, and the rows found are deleted by key. A row that another writer
-        adds after that snapshot stays. Where another writer has changed a file group that this one deletes from, the
-        write fails with `CommitConflictError` and can be run again.
+        pyhudi evaluates a condition on the newest snapshot, and deletes the rows that it finds by key. A row that
+        another writer adds after that snapshot stays. If another writer has changed an affected file group in the
+        meantime, the write fails with `CommitConflictError` and can be run again.
 
         Args:
-            which: Rows with the record key and partition columns, of which other columns are ignored; a table that
-                generates its keys needs the meta columns instead, as they were read from it. Or a condition, as a
-                column or as SQL text.
-            missing_ok: Whether a key may be absent; such keys are counted as ``not_found``.
+            which: Rows with the record key and partition columns; other columns are ignored. A table that generates its
+                keys needs the meta columns instead, as read from the table. Or a condition, as a Column or as SQL text.
+            missing_ok: Whether keys may be absent from the table; the result counts them as ``not_found``.
             options: Options of this write.
 
+        Returns:
+            The instant, and the counts of deleted rows and of keys that the table lacks.
+
         Raises:
-            KeyNotFoundError: A key is absent and must not be.
-            InvalidOptionError: Spark cannot make out the condition.
-            PyHudiError: The write failed as a whole; the class says what can be done.
+            KeyNotFoundError: A key is absent, and ``missing_ok`` is false.
+            InvalidOptionError: ``which`` is absent, or Spark does not understand the condition.
+            PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
         if which is None:
             raise InvalidOptionError(
@@ -224,25 +250,28 @@ class HudiTable(TableSql, TableUpkeep):
         if not isinstance(which, (Column, str)):
             keys = to_frame(self._spark, which)
             return self._write(keys.select(*(name for name in keys.columns if name in needed)), given)
-        # Asked for before the rows are read, so that nothing between the two can be overlooked.
+        # Read the timeline before the rows, so that the conflict check covers every commit in between.
         moment = spell_moment(table.timeline().completed)
         rows = self.to_df(list(needed), where=which)
         return self._write(rows, {**given, BASED_ON: moment})
 
     def merge(self, source: Rows, on: On = None) -> MergeBuilder:
-        """Return a merge of rows into the table, to which clauses are added before it is carried out as one instant.
+        """Return a merge of rows into the table; add clauses to it, then execute it as one instant.
 
-        Rows are compared with the table as it is when `MergeBuilder.execute` is called. What other writers add after
-        that stays; where one has changed a file group that the merge changes, it fails with `CommitConflictError` and
-        can be run again. The source is evaluated once.
+        `MergeBuilder.execute` compares the rows with the table as it is at that time. Rows that other writers add later
+        stay. If another writer has changed an affected file group in the meantime, it fails with `CommitConflictError`
+        and can be run again. It evaluates the source once.
 
         Args:
             source: Rows with any columns: a DataFrame of Spark or of pandas, or an Arrow table.
-            on: How rows match: a condition, as SQL text or a Column over ``source.`` and ``target.`` columns; one or
-                several columns that both have; None for the record key and the partition.
+            on: How rows match: a condition, as SQL text or a Column over ``source.`` and ``target.`` columns; or one or
+                several columns that both sides have; or None for the record key and the partition.
+
+        Returns:
+            The merge, without a clause yet.
 
         Raises:
-            OptionConflictError: The table generates its keys.
+            InvalidOptionError: The source is neither a DataFrame nor an Arrow table.
 
         Examples:
             >>> merge = table.merge(changes, "source.id = target.id")  # doctest: +SKIP
@@ -254,23 +283,25 @@ class HudiTable(TableSql, TableUpkeep):
     def update(self, set: Mapping[str, Any], where: Where | None = None, **options: Any) -> CommitResult:
         """Change columns of the rows for which a condition holds, as one instant.
 
-        The condition is asked of the table as it is now. A row whose key or partition changes moves. Where another
-        writer has changed a file group since that this one changes, the write fails with `CommitConflictError` and can
-        be run again.
+        pyhudi evaluates the condition on the newest snapshot. A row whose key or partition changes moves. If another
+        writer has changed an affected file group in the meantime, the write fails with `CommitConflictError` and can be
+        run again.
 
         Args:
-            set: The new values by column, or by field of a struct (``address.city``): SQL text or Columns over the
-                table's columns, or values that are no text.
-            where: The condition, as a column or as SQL text, or values by the names of columns as for `to_df`; None for
-                all rows.
+            set: The new values by column, or by field of a struct (``address.city``): SQL text, Columns over the
+                table's columns, or plain values other than text.
+            where: The condition: a Column, SQL text, or values by column name, as for `to_df`. None for all rows.
             options: Options of this write.
 
+        Returns:
+            The instant, and the number of updated rows.
+
         Raises:
-            DuplicateKeyError: A row would get the key of another one.
+            DuplicateKeyError: A row would get the key of another row.
             OlderRowError: A row would get a lesser ordering value.
-            MissingColumnError: The table has no such column.
+            MissingColumnError: The table lacks a column.
             OptionConflictError: The table generates its keys.
-            PyHudiError: The write failed as a whole; the class says what can be done.
+            PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
         return update(Work(self._path, self._opened, self._write_changes), set, where, options)
 
@@ -278,11 +309,14 @@ class HudiTable(TableSql, TableUpkeep):
         """Replace all rows of the partitions that the given rows belong to, as one instant.
 
         Args:
-            df: Rows with the table's columns; without any, nothing is replaced.
+            df: Rows with the table's columns. Without rows, nothing is replaced.
             options: Options of this write.
 
+        Returns:
+            The instant, and the number of inserted rows.
+
         Raises:
-            PyHudiError: The write failed as a whole; the class says what can be done.
+            PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
         return self._write(df, {OPERATION: "insert_overwrite", **options})
 
@@ -290,26 +324,32 @@ class HudiTable(TableSql, TableUpkeep):
         """Replace all rows of the table, as one instant.
 
         Args:
-            df: Rows with the table's columns; without any, the table is emptied.
+            df: Rows with the table's columns. Without rows, the table becomes empty.
             options: Options of this write.
 
+        Returns:
+            The instant, and the number of inserted rows.
+
         Raises:
-            PyHudiError: The write failed as a whole; the class says what can be done.
+            PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
         return self._write(df, {OPERATION: "insert_overwrite_table", **options})
 
     def delete_partitions(self, *paths: str, **options: Any) -> CommitResult:
-        """Delete all rows of partitions, as one instant; no Spark job is needed.
+        """Delete all rows of partitions, as one instant, without a Spark job.
 
         Args:
-            paths: Partition paths below the table's (``2024/05``, ``country=de``), with ``*`` for anything, or ``%2A``
-                in a path without ``*``, so that a folder whose name holds ``%2A`` cannot be named alone; those that the
-                table does not have are passed over.
+            paths: Partition paths below the table's path (``2024/05``, ``country=de``). ``*`` matches any characters.
+                In a path without ``*``, ``%2A`` does too, so a folder whose name contains ``%2A`` cannot be named
+                alone. Paths that the table lacks are ignored.
             options: Options of this write.
 
+        Returns:
+            The instant of the deletion.
+
         Raises:
-            InvalidOptionError: No partition is named.
-            PyHudiError: The write failed as a whole; the class says what can be done.
+            InvalidOptionError: No partition is given.
+            PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
         resolved = self._resolve({OPERATION: "delete_partition", **options}, WRITING, warn=True)
         done = delete_partitions(self._spark, self._path, resolved, paths)
@@ -317,17 +357,17 @@ class HudiTable(TableSql, TableUpkeep):
         return done
 
     def _opened(self, given: Mapping[str, Any]) -> MergeTarget:
-        """Return the table as it is now, for rows to be changed by conditions."""
+        """Return the newest snapshot for a merge or an update with the options of a write."""
         options = self._resolve({**given, **_CHANGES}, WRITING).options
         request = options.to_write_request(self._path, pa.schema([]), overwrite=False)
         table = find_target(request, self._storage, creates=False).table
-        # Asked for before the rows are read, so that nothing between the two can be overlooked.
+        # Read the timeline before the rows, so that the conflict check covers every commit in between.
         _, moment = seen_moment(table)
         is_global = index_for(table.config).is_global
         return MergeTarget(table, self._columns(), self.to_df(), moment, is_global)
 
     def _write_changes(self, df: DataFrame, given: Mapping[str, Any], moment: str, counted: RowCounts) -> CommitResult:
-        """Upsert rows that were made from the table's own at one moment."""
+        """Upsert rows that a merge or an update made from the snapshot ``moment``."""
         resolved = self._resolve({**given, **_CHANGES, BASED_ON: moment}, WRITING, warn=True)
         done = write_placed(df, self._path, self._storage, resolved, counted=counted)
         self._changed()

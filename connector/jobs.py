@@ -1,13 +1,13 @@
-"""One write or one table service as a job, for schedulers: results on stdout, errors on stderr, and an exit code.
+"""Runs one write or one table service as a job for schedulers: result on stdout, errors on stderr, and an exit code.
 
     python -m pyhudi.connector.jobs upsert --path /data/trips --source parquet:/landing/trips
     python -m pyhudi.connector.jobs clean --path /data/trips
 
-The result is one line of JSON, the fields of `CommitResult` or `ServiceResult`; of validate, one line for each finding.
-The exit code says what the caller can do:
+The result is one line of JSON with the fields of `CommitResult` or `ServiceResult`. validate prints a line for each
+finding. The exit code says what the caller can do:
 
-    0  it is done                               4  run it again (RetryError)
-    1  something else failed                    5  look at the table (TableError), or at the errors that validate found
+    0  success                                  4  run it again (RetryError)
+    1  another failure                          5  inspect the table (TableError, or errors that validate found)
     2  change the arguments (OptionError)
     3  change the rows (DataError)
 
@@ -29,7 +29,7 @@ from ..operations.write.services import REQUIRED, SERVICES, VALIDATE, Argument, 
 
 FAILED, WRONG = 1, 5
 EXIT_CODES: dict[type[PyHudiError], int] = {OptionError: 2, DataError: 3, RetryError: 4, TableError: WRONG}
-# Hudi's names of writes; all but the last take rows.
+# Hudi's names of the write operations; all but the last take rows.
 DELETE_PARTITION = "delete_partition"
 OPERATIONS = (
     "upsert",
@@ -43,10 +43,16 @@ OPERATIONS = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one job and return its exit code.
+    """Run one job: print its result as JSON, or its error to stderr.
 
     Args:
-        arguments: Those of the command line without it.
+        arguments: The command line without the program's name; None for that of this process.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        SystemExit: The command line is invalid (code 2), or asks for help (code 0).
     """
     asked = _parser().parse_args(arguments)
     try:
@@ -56,18 +62,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return exit_code(error)
     for line in lines:
         print(json.dumps(line, default=str))  # noqa: T201
-    # A table with warnings can be worked with; the first finding is the worst.
+    # Findings come worst first. A table with warnings only is usable.
     return WRONG if asked.operation == VALIDATE and lines and lines[0]["severity"] == "error" else 0
 
 
 def exit_code(error: PyHudiError) -> int:
-    """Return the exit code that says what the caller can do about an error."""
+    """Return the exit code that says what the caller can do about an error.
+
+    Args:
+        error: The error.
+
+    Returns:
+        2 for an `OptionError`, 3 for a `DataError`, 4 for a `RetryError`, 5 for a `TableError`, 1 for any other.
+    """
     return next((code for kind, code in EXIT_CODES.items() if isinstance(error, kind)), FAILED)
 
 
 def _run(asked: argparse.Namespace, options: dict[str, str]) -> list[dict[str, Any]]:
-    """Do what was asked, and return what is to be printed of it, a line each."""
-    # Services import nothing of Spark, and a wrong argument need not wait for it.
+    """Run the job and return the lines to print."""
+    # Services run without Spark, and a wrong argument fails before Spark is imported.
     service = SERVICES.get(asked.operation)
     if service is not None:
         return _run_service(service, asked, options)
@@ -81,7 +94,6 @@ def _run(asked: argparse.Namespace, options: dict[str, str]) -> list[dict[str, A
 
 
 def _run_service(service: Service, asked: argparse.Namespace, given: dict[str, str]) -> list[dict[str, Any]]:
-    """Run a table service by a process without Spark."""
     from ..operations.write.inline import means_of  # noqa: PLC0415
     from ..options.sources import WRITING, resolve_options  # noqa: PLC0415
     from ..storage import open_storage  # noqa: PLC0415
@@ -149,7 +161,7 @@ def _pairs(texts: Sequence[str]) -> dict[str, str]:
     pairs = [text.partition("=") for text in texts]
     wrong = [key for key, separator, _ in pairs if not separator or not key]
     if wrong:
-        # What stands behind the name may be a secret with another sign in between.
+        # Keep the rest out of the message: it may be a secret after another separator.
         name = re.split(r"[^\w.-]", wrong[0], maxsplit=1)[0]
         raise InvalidOptionError(f"{name!r} is no option with a value.", "Write it as key=value.")
     return {key: value for key, _, value in pairs}

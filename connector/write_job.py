@@ -1,4 +1,4 @@
-"""One write as a job: rows that Spark reads, written as `HudiTable` does it."""
+"""One write as a job: rows that Spark reads, written the way `HudiTable` writes them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .table.writing import delete_partitions, write_placed
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Hudi's name of the one write whose rows are keys alone.
+# Hudi's name of the operation whose rows are only keys.
 DELETE = "delete"
 
 
@@ -32,18 +32,9 @@ def run_write(
     source: str | None = None,
     source_options: dict[str, str] | None = None,
 ) -> CommitResult:
-    """Carry out one write in the session that there is, or in a new one.
+    """Run one write in the active session, or in a new session called ``name``.
 
-    Args:
-        name: The application's name, unless spark-submit gives one.
-        operation: Hudi's name of what to do.
-        path: The table's path.
-        options: Options of the write.
-        source: The rows, as `read_source` takes them; None for an operation that takes none.
-        source_options: Options of the source's reader.
-
-    Raises:
-        PyHudiError: The write failed as a whole.
+    ``source`` is None for an operation without rows.
     """
     spark = _session(name)
     with own_errors():
@@ -52,15 +43,9 @@ def run_write(
 
 
 def read_source(spark: SparkSession, source: str, options: dict[str, str]) -> DataFrame:
-    """Return the rows of a source.
+    """Return the rows of ``table:name``, ``sql:statement``, or ``format:path`` such as ``parquet:/landing/trips``.
 
-    Args:
-        spark: The session.
-        source: ``table:name``, ``sql:statement``, or a format that Spark reads and a path: ``parquet:/landing/trips``.
-        options: Options of the format's reader.
-
-    Raises:
-        InvalidOptionError: The source is none of these.
+    Raises `InvalidOptionError` for other texts.
     """
     kind, colon, place = source.partition(":")
     if not (kind and colon and place):
@@ -77,20 +62,11 @@ def read_source(spark: SparkSession, source: str, options: dict[str, str]) -> Da
 def write(
     spark: SparkSession, rows: DataFrame | None, path: str, operation: str, options: dict[str, str]
 ) -> CommitResult:
-    """Write rows into a table, which is made if it is not there and the options say what identifies a row.
+    """Write rows into a table, and create it if it is absent and the options name its record key.
 
-    Rows are placed first, as `HudiTable` does it, a new table's too, so that executors do the merging. A new table
-    appears with its first commit: nothing is left of a job whose rows were refused.
-
-    Args:
-        spark: The session.
-        rows: What to write; None for partitions to be deleted, which an option names.
-        path: The table's path.
-        operation: Hudi's name of what to do.
-        options: Options of the write.
-
-    Raises:
-        PyHudiError: The write failed as a whole.
+    Rows are placed first, as in `HudiTable`, so that executors do the merging. A new table appears with its first
+    commit, so a job whose rows fail leaves nothing behind. ``rows`` is None for the deletion of partitions that an
+    option names.
     """
     path = absolute_for(spark, path)
     if rows is not None and operation == DELETE:

@@ -3,8 +3,8 @@
     make demo
 
 Loads January to November, upserts December together with corrections of earlier flights, deletes the cancelled
-flights, reads the table back and holds it against a plain computation over the source. Ends with exit code 1 when
-they differ.
+flights, reads the table back and compares it with a plain computation over the source. Exits with code 1 if they
+differ.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def load_source() -> pa.Table:
 
 
 def correct(flights: pa.Table) -> pa.Table:
-    """Return the flights in a second revision: they arrived later than was said."""
+    """Return the flights in a second revision, with later arrivals."""
     for name, values in (
         ("arr_delay", pc.add(flights["arr_delay"], MINUTES_ADDED)),
         ("revision", pa.repeat(pa.scalar(2, pa.int64()), flights.num_rows)),
@@ -64,7 +64,7 @@ def correct(flights: pa.Table) -> pa.Table:
 
 
 def by_month(flights: pa.Table) -> list[tuple[int, ...]]:
-    """Return per month: flights, corrected flights, sum of the arrival delays, sum of the distances."""
+    """Return for each month: flights, corrected flights, sum of the arrival delays, sum of the distances."""
     corrected = flights.append_column("corrected", pc.equal(flights["revision"], 2).cast(pa.int64()))
     sums = [("month", "count"), ("corrected", "sum"), ("arr_delay", "sum"), ("distance", "sum")]
     found = corrected.group_by("month").aggregate(sums).sort_by("month")
@@ -72,7 +72,7 @@ def by_month(flights: pa.Table) -> list[tuple[int, ...]]:
 
 
 def start_spark() -> SparkSession:
-    """Start a small local Spark; none of its settings is there for pyhudi."""
+    """Start a small local Spark; pyhudi needs none of these settings."""
     builder = SparkSession.builder.master("local[2]").appName("flights")
     for key, value in {
         "spark.ui.enabled": "false",
@@ -86,7 +86,7 @@ def start_spark() -> SparkSession:
 
 
 def as_frame(spark: SparkSession, rows: pa.Table, name: str) -> DataFrame:
-    """Return rows as a DataFrame, by way of a Parquet file."""
+    """Return rows as a DataFrame, through a Parquet file."""
     pq.write_table(rows, WORK / f"{name}.parquet")
     return spark.read.parquet(str(WORK / f"{name}.parquet"))
 
@@ -110,7 +110,7 @@ def main() -> None:
     say_last(table)
 
     added = f"{second.num_rows - len(chosen):,} flights of December"
-    say(f"2. Upsert {added} and {len(chosen):,} corrections of earlier ones")
+    say(f"2. Upsert {added} and {len(chosen):,} corrections of earlier flights")
     table.upsert(as_frame(spark, second, "second"))
     say_last(table)
 
@@ -131,11 +131,11 @@ def main() -> None:
     if not alike:
         sys.exit("The table differs from the source.")
     total = sum(line[1] for line in found)
-    say(f"{total:,} flights in {path}, every month as a plain computation over the source has it.")
+    say(f"{total:,} flights in {path}, and every month equals a plain computation over the source.")
 
 
 def compare(found: list[tuple[int, ...]], expected: list[tuple[int, ...]]) -> bool:
-    """Print what was found month by month; return whether it is what was expected."""
+    """Print the found values of each month, and return whether they equal the expected values."""
     print(f"   {'month':>5} {'flights':>9} {'corrected':>10} {'arrival delay':>14} {'miles':>13}")
     for line, wanted in zip_longest(found, expected):
         verdict = "as expected" if line == wanted else f"EXPECTED {wanted}"
@@ -152,12 +152,12 @@ def show_history(table: HudiTable) -> None:
 
 
 def say(text: str) -> None:
-    """Open a step."""
+    """Print the title of a step."""
     print(f"\n{text}", flush=True)
 
 
 def say_last(table: HudiTable) -> None:
-    """Tell what the last commit did."""
+    """Print the counts of the last commit."""
     done = table.last_commit()
     if done is None:
         sys.exit("the commit is not on the timeline")

@@ -1,4 +1,4 @@
-"""What spark-submit needs to run a job of pyhudi: a script.
+"""The script that spark-submit needs to run a pyhudi job.
 
 spark-submit examples/submit_job.py upsert --path /data/trips --source parquet:/landing/trips
 """

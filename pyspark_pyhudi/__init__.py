@@ -1,4 +1,4 @@
-"""Where Spark finds ``format("pyhudi")``: it imports every top-level module named ``pyspark_*``."""
+"""The hook through which Spark finds ``format("pyhudi")``: it imports every top-level module named ``pyspark_*``."""
 
 from pyhudi.connector.source.datasource import PyHudiDataSource as DefaultSource
 

@@ -1,1 +1,1 @@
-"""Rows of a table changed by conditions: merge and update, which become rows and deletes by key for one write."""
+"""Merge and update: conditions change rows of a table, which become upserts and deletes by key of one write."""

@@ -1,4 +1,4 @@
-"""`HudiTable.merge` and `HudiTable.update`: clauses gathered, and carried out as one instant."""
+"""`HudiTable.merge` and `HudiTable.update`: collect clauses and execute them as one instant."""
 
 from __future__ import annotations
 
@@ -33,10 +33,8 @@ class Work:
     """The table that a merge changes.
 
     Attributes:
-        path: The table's path.
-        open: Returns it as it is now, given the options of a write.
-        write: Upserts rows with such options, based on a moment of the table, of which somebody has counted what
-            becomes.
+        open: Returns the newest snapshot for a write with the given options.
+        write: Upserts rows, with the options, the snapshot's moment and the row counts.
     """
 
     path: str
@@ -45,17 +43,17 @@ class Work:
 
 
 class MergeBuilder(NamesOtherCalls):
-    """A merge in the making: each method returns another one, with a clause more.
+    """A merge: each method returns a new merge with one more clause.
 
-    Clauses are asked in the order in which they were added, and of the rows of one kind the first clause that holds
-    counts. A row for which none holds stays as it is. Conditions and values are SQL text or Columns over ``source.``
-    and ``target.`` columns, or plain values that are no text; a condition that is null does not hold.
+    Clauses apply in the order in which they were added: each row takes the first clause for its kind of row whose
+    condition holds. A row that no clause takes stays as it is. Conditions and values are SQL text or Columns over
+    ``source.`` and ``target.`` columns, or plain values other than text. A null condition does not hold.
 
     Args:
         work: The table.
-        source: The rows that are merged into it.
+        source: The rows to merge.
         on: How rows match.
-        clauses: What was added so far.
+        clauses: The clauses so far.
     """
 
     _other_calls = MERGE_CALLS
@@ -70,16 +68,23 @@ class MergeBuilder(NamesOtherCalls):
         """Update rows of the table that match a row of the source.
 
         Args:
-            set: The new values, by the table's columns or fields of its structs (``address.city``); the others stay.
-            condition: When; None for always.
+            set: The new values, by column of the table or field of a struct (``address.city``). Other columns keep
+                their values.
+            condition: The condition; None for all such rows.
+
+        Returns:
+            The merge with this clause.
         """
         return self._with(Clause("when_matched_update", Side.MATCHED, ClauseKind.UPDATE, _given(set), condition))
 
     def when_matched_update_all(self, condition: Condition | None = None) -> MergeBuilder:
-        """Give rows of the table that match a row of the source all columns as that one has them.
+        """Update rows of the table that match a row of the source with all columns of that source row.
 
         Args:
-            condition: When; None for always.
+            condition: The condition; None for all such rows.
+
+        Returns:
+            The merge with this clause.
         """
         return self._with(Clause("when_matched_update_all", Side.MATCHED, ClauseKind.UPDATE, None, condition))
 
@@ -87,26 +92,35 @@ class MergeBuilder(NamesOtherCalls):
         """Delete rows of the table that match a row of the source.
 
         Args:
-            condition: When; None for always.
+            condition: The condition; None for all such rows.
+
+        Returns:
+            The merge with this clause.
         """
         return self._with(Clause("when_matched_delete", Side.MATCHED, ClauseKind.DELETE, None, condition))
 
     def when_not_matched_insert(self, values: Mapping[str, Value], condition: Condition | None = None) -> MergeBuilder:
-        """Insert rows of the source that match none of the table.
+        """Insert rows of the source that match no row of the table.
 
         Args:
-            values: By the table's columns, over ``source.`` columns; the others are null.
-            condition: When, over ``source.`` columns; None for always.
+            values: The values, by column of the table, over ``source.`` columns. Other columns are null.
+            condition: The condition over ``source.`` columns; None for all such rows.
+
+        Returns:
+            The merge with this clause.
         """
         return self._with(
             Clause("when_not_matched_insert", Side.NOT_MATCHED, ClauseKind.INSERT, _given(values), condition)
         )
 
     def when_not_matched_insert_all(self, condition: Condition | None = None) -> MergeBuilder:
-        """Insert rows of the source that match none of the table, with all columns as they have them.
+        """Insert rows of the source that match no row of the table, with all their columns.
 
         Args:
-            condition: When, over ``source.`` columns; None for always.
+            condition: The condition over ``source.`` columns; None for all such rows.
+
+        Returns:
+            The merge with this clause.
         """
         return self._with(Clause("when_not_matched_insert_all", Side.NOT_MATCHED, ClauseKind.INSERT, None, condition))
 
@@ -115,41 +129,51 @@ class MergeBuilder(NamesOtherCalls):
         set: Mapping[str, Value],
         condition: Condition | None = None,
     ) -> MergeBuilder:
-        """Update rows of the table that match none of the source.
+        """Update rows of the table that match no row of the source.
 
         Args:
-            set: The new values, by the table's columns, over ``target.`` columns; the others stay.
-            condition: When, over ``target.`` columns; None for always.
+            set: The new values, by column of the table, over ``target.`` columns. Other columns keep their values.
+            condition: The condition over ``target.`` columns; None for all such rows.
+
+        Returns:
+            The merge with this clause.
         """
         return self._with(
             Clause("when_not_matched_by_source_update", Side.BY_SOURCE, ClauseKind.UPDATE, _given(set), condition)
         )
 
     def when_not_matched_by_source_delete(self, condition: Condition | None = None) -> MergeBuilder:
-        """Delete rows of the table that match none of the source.
+        """Delete rows of the table that match no row of the source.
 
         Args:
-            condition: When, over ``target.`` columns; None for always.
+            condition: The condition over ``target.`` columns; None for all such rows.
+
+        Returns:
+            The merge with this clause.
         """
         return self._with(
             Clause("when_not_matched_by_source_delete", Side.BY_SOURCE, ClauseKind.DELETE, None, condition)
         )
 
     def execute(self, **options: Any) -> CommitResult:
-        """Merge, as one instant, against the table as it is now.
+        """Execute the merge, as one instant, against the newest snapshot of the table.
 
-        It may be called again, which reads both sides anew.
+        A second call reads both sides again.
 
         Args:
             options: Options of this write.
 
+        Returns:
+            The instant, and the counts of inserted, updated, moved and deleted rows.
+
         Raises:
             DuplicateKeyError: Several rows of the source would change one row, or a key would have several rows.
-            OlderRowError: A row would get a lesser ordering value than the row whose place it takes.
-            MissingColumnError: A condition or a value names a column that is not there.
-            InvalidOptionError: There is no clause, or one that is never reached, or what was given makes no sense.
-            CommitConflictError: Another writer has changed the same file groups since; it can be run again.
-            PyHudiError: The write failed as a whole; the class says what can be done.
+            OlderRowError: A row would get a lesser ordering value than the row that it replaces.
+            MissingColumnError: A condition or a value names a column that neither side has.
+            InvalidOptionError: The merge has no clause, an unreachable clause, or an invalid condition or value.
+            OptionConflictError: The table generates its keys.
+            CommitConflictError: Another writer has changed an affected file group in the meantime; run the merge again.
+            PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
         check_clauses(self._clauses)
         return _carry_out(
@@ -172,11 +196,11 @@ def _given(values: Mapping[str, Value] | None) -> Mapping[str, Value]:
 def update(
     work: Work, values: Mapping[str, Value], where: Condition | None, options: Mapping[str, Any]
 ) -> CommitResult:
-    """Update rows of a table for which a condition holds, as one instant; see `HudiTable.update`."""
+    """Update the rows of a table for which a condition holds; see `HudiTable.update`."""
     if "condition" in options or isinstance(values, (str, Column)):
         raise InvalidOptionError(
-            "update() was given a condition where it takes the new values: they come first, and the condition, called "
-            "where, after them.",
+            "update() got a condition as its first argument, or as an option named condition. The new values come "
+            "first, the condition second.",
             "Call update(set, where), such as update({'n': 'n + 1'}, 'id = 7').",
         )
     clause = Clause("update", Side.BY_SOURCE, ClauseKind.UPDATE, _given(values), where)
@@ -186,10 +210,10 @@ def update(
 def _carry_out(
     work: Work, options: Mapping[str, Any], changes_of: Callable[[MergeTarget], MergeChanges]
 ) -> CommitResult:
-    """Change rows of a table as one instant, with the options of a write.
+    """Write the changed rows of a merge or an update as one instant.
 
-    The changed rows are computed once and kept: they are counted, checked and written as they are, so that a source
-    which gives other rows each time is read once. Where the executor that keeps some of them is lost, the merge fails.
+    Spark computes the changed rows once and keeps them for counting, checking and writing, so that a source whose query
+    gives different rows each time is read once. If an executor that keeps some of them is lost, the merge fails.
     """
     began = time.monotonic()
     target = work.open(options)

@@ -1,6 +1,6 @@
-"""Rows joined, and each made what the first clause that holds makes of it: one row for every row that changes.
+"""Joins both sides and applies the first clause that holds: one row of changes for each row that changes.
 
-Each says which row of the table it was made from, if from any, and where it is going to be.
+A row of changes has the key and partition path that it will have and, unless it is an insert, those of the table's row.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from .target import SOURCE, TARGET, MergeTarget
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# What a row of changes says beside the columns of the table. `KEY` and `PATH` are those that it is going to have.
+# Columns of a row of changes besides those of the table. `KEY` and `PATH` are the new key and partition path.
 KIND, PROVEN, OLDER = "_pyhudi_kind", "_pyhudi_proven", "_pyhudi_older"
 OLD_KEY, OLD_PATH, ROW_NUMBER = "_pyhudi_old_key", "_pyhudi_old_path", "_pyhudi_row_number"
 _OLD = {KEY: OLD_KEY, PATH: OLD_PATH}
 NEW_ORDER, OLD_ORDER = "_pyhudi_new_order", "_pyhudi_old_order"
-# Whether a row leaves a column to any row that it is laid over; and one to its own, which had something else there.
+# OPEN: some column keeps the stored value of any row that this row replaces. KEPT: some column keeps the value of this
+# row's own old version, which had a value there.
 OPEN, KEPT = "_pyhudi_open", "_pyhudi_kept"
 WAS = "_pyhudi_was_"
 
@@ -51,12 +52,11 @@ _JOINS = {
 
 @dataclass(frozen=True, slots=True)
 class MergeChanges:
-    """Rows that change, one for each pair of a row of the source and a row of the table, or for each of either.
+    """Rows that change, one for each pair of a source row and a table row, or for a row of either side without a match.
 
     Attributes:
-        target: The table.
-        rows: The table's columns as they are going to be, and what else the constants above name.
-        moves: Whether a row may leave its place; then the rows hold what a delete at that place needs.
+        rows: The table's columns with their new values, and the columns named by the constants of this module.
+        moves: Whether a row may change its key or partition; the rows then hold what a delete at the old place needs.
     """
 
     target: MergeTarget
@@ -65,49 +65,36 @@ class MergeChanges:
 
     @property
     def orders(self) -> bool:
-        """Whether it matters which of two rows is older."""
+        """Whether rows have ordering values."""
         return bool(self.target.ordering_fields)
 
     @property
     def leaves_open(self) -> bool:
-        """Whether rows may leave columns to the older rows of their keys."""
+        """Whether rows may keep stored values of columns (partial updates)."""
         return self.target.leaves_open
 
     @property
     def place(self) -> list[str]:
-        """The columns that are a place: in a table whose keys are unique everywhere, the key."""
+        """The columns that identify a place: the key alone under a global index."""
         return [KEY] if self.target.is_global else [KEY, PATH]
 
     @property
     def leaves(self) -> Column:
-        """Whether a row takes one of the table's to another place."""
+        """Whether a row takes a row of the table to another place."""
         stays = reduce(Column.__and__, (sf.col(one).eqNullSafe(sf.col(_OLD[one])) for one in self.place))
         return is_update() & ~stays if self.moves else sf.lit(False)
 
 
 def is_update() -> Column:
-    """Return whether a changed row updates one of the table's."""
     return sf.col(KIND) == int(ClauseKind.UPDATE)
 
 
 def is_delete() -> Column:
-    """Return whether a changed row deletes one of the table's."""
     return sf.col(KIND) == int(ClauseKind.DELETE)
 
 
 def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFrame | None, on: On) -> MergeChanges:
-    """Return what becomes of rows; nothing is computed yet.
-
-    Args:
-        target: The table.
-        clauses: What is done; the first one that holds counts.
-        source: The rows that are merged into it; None where rows of the table alone change.
-        on: How rows match.
-
-    Raises:
-        MissingColumnError: A clause or a condition names a column that is not there.
-        PyHudiError: They are otherwise not what they should be.
-    """
+    """Return the rows that change, as a query that has not run; ``source`` is None for an update."""
     _check_names(target.rows if source is None else source, target)
     table = target.rows.select("*", sf.lit(True).alias(_OF_TARGET)).alias(TARGET)
     columns: list[str] = []
@@ -133,7 +120,7 @@ def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFra
 
 
 def _condition(clause: Clause, target: MergeTarget, what: str) -> Column:
-    """Return when a clause holds; values by the names of columns are what they are to `HudiTable.to_df`."""
+    """Return the condition of a clause; a mapping of values means the same as in `HudiTable.to_df`."""
     if not isinstance(clause.condition, Mapping):
         return sf.lit(True) if clause.condition is None else as_column(clause.condition, what)
     if not clause.condition:
@@ -150,7 +137,7 @@ def _check_names(rows: DataFrame, target: MergeTarget) -> None:
 
 
 def _join(table: DataFrame, given: DataFrame | None, how: Match, clauses: Sequence[Clause]) -> DataFrame:
-    """Return the rows that some clause is about, of both sides where it is about both."""
+    """Return the rows that the clauses can apply to, joined where they need both sides."""
     if given is None:
         return table
     sides = frozenset(one.side for one in clauses)
@@ -159,12 +146,12 @@ def _join(table: DataFrame, given: DataFrame | None, how: Match, clauses: Sequen
             joined = table.join(given, how.condition, "left_anti")
         else:
             joined = given.join(table, how.condition, _JOINS.get(sides, "full"))
-        _ = joined.schema  # which Spark Connect looks at no earlier than somebody asks
+        _ = joined.schema  # Spark Connect checks the condition only when the schema is needed
     return joined
 
 
 def _on_side(side: Side, joined: DataFrame) -> Column:
-    """Return whether a row of a join is one of those that a clause is about."""
+    """Return whether a clause for a side applies to a row of the join."""
     there = {name: sf.col(name).isNotNull() for name in (_OF_SOURCE, _OF_TARGET) if name in joined.columns}
     ours, theirs = there.get(_OF_SOURCE, sf.lit(False)), there.get(_OF_TARGET, sf.lit(False))
     return {Side.MATCHED: ours & theirs, Side.NOT_MATCHED: ours & ~theirs, Side.BY_SOURCE: theirs & ~ours}[side]
@@ -176,15 +163,11 @@ def _any_of(conditions: Iterable[Column]) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """Rows with the clause that holds for each.
+    """Rows with the number of the clause that applies to each, in the column ``_CLAUSE``.
 
     Attributes:
-        target: The table.
-        clauses: All clauses.
-        values: What each gives to each column of the table.
-        how: How rows match.
-        frames: The rows that clauses of each side are about.
-        rows: The rows, with the number of the clause.
+        values: The value of each column of the table, for each clause.
+        frames: The rows that resolve the column names of clauses of each side.
     """
 
     target: MergeTarget
@@ -195,7 +178,6 @@ class _Choice:
     rows: DataFrame
 
     def changes(self) -> MergeChanges:
-        """Return what becomes of the rows."""
         rows = self._placed(self._marked(self.rows.select(*self._columns(), *self._of_old())))
         proofs = [sf.col(_CLAUSE).isin(proven)] if (proven := self._proven()) else [sf.lit(False)]
         if not self.how.spells:
@@ -215,7 +197,7 @@ class _Choice:
         return MergeChanges(self.target, rows, self._moves)
 
     def _opens(self, column: Callable[[str], Column]) -> dict[str, Column]:
-        """Return for each column that could be left to an older row whether one is by the value that it has."""
+        """Return for each column with placeholder values whether its value is a placeholder."""
         found = {name: self.target.left_open(name, column(name)) for name in self.target.schema.names}
         return {name: one for name, one in found.items() if one is not None}
 
@@ -224,7 +206,7 @@ class _Choice:
 
     @property
     def _moves(self) -> bool:
-        """Whether a row may leave its place."""
+        """Whether a row may change its key or partition."""
         return not all(
             self.how.keeps_place(self.clauses[number], self.values[number], self.target)
             for number in self._numbers(ClauseKind.UPDATE)
@@ -235,7 +217,7 @@ class _Choice:
         return [one for one in numbers if self.how.proves_new(self.clauses[one], self.values[one], self.target)]
 
     def _columns(self) -> list[Column]:
-        """Return the columns of the table as they are going to be, and what is done to each row."""
+        """Return the new values of the table's columns, and the kind of change."""
         kinds = to_spark(self.target.schema)
         made: list[dict[str, Column]] = []
         for clause, values in zip(self.clauses, self.values, strict=True):
@@ -250,18 +232,18 @@ class _Choice:
         columns: list[Column] = []
         for field in kinds.fields:
             name = field.name
-            # Each by itself: beside a double of another clause Spark would make a double of a bigint that only stays.
+            # Cast each value by itself: in a CASE with another clause's double, Spark would make a bigint a double.
             choices = [(self.values[at][name], made[at][name], at) for at in range(len(self.clauses))]
             columns.append(one_of(choices, number).alias(name))
         of_kinds = [(one.kind.name, sf.lit(int(one.kind)), at) for at, one in enumerate(self.clauses)]
         return [*columns, one_of(of_kinds, number).alias(KIND), number]
 
     def _of_old(self) -> list[Column]:
-        """Return what is to be known of the rows of the table that rows were made from."""
+        """Return the columns of a row of changes that describe the table's old row."""
         is_there = _OF_TARGET in self.rows.columns
         text = sf.lit(None).cast("string")
         names = {RECORD_KEY: OLD_KEY, PARTITION_PATH: OLD_PATH, _SEQUENCE: ROW_NUMBER}
-        # An insert beside other clauses has no row of the table, of which all columns are null then.
+        # In a join with other clauses, all columns of the old row of an insert are null.
         old = [(sf.col(of(TARGET, name)) if is_there else text).alias(called) for name, called in names.items()]
         if self._spells_itself:
             old += [sf.col(of(SOURCE, name)).alias(f"{WAS}{name}") for name in (KEY, PATH)]
@@ -280,7 +262,7 @@ class _Choice:
         return old
 
     def _marked(self, rows: DataFrame) -> DataFrame:
-        """Return rows of which those that now say of themselves that they are deletes are such, where they were."""
+        """Turn rows whose new values mark them as deletes into deletes at their old places."""
         marks = self.target.marks_of_deletes
         if not marks:
             return rows
@@ -294,12 +276,12 @@ class _Choice:
 
     @property
     def _spells_itself(self) -> bool:
-        """Whether the source says where its rows are going to be, and no row of the table moves."""
+        """Whether the key and path columns of the source are those of the inserts, and no row of the table moves."""
         inserts = self._numbers(ClauseKind.INSERT)
         return not self._moves and self.how.spells and bool(inserts) and self._proven() == inserts
 
     def _placed(self, rows: DataFrame) -> DataFrame:
-        """Return rows with the places that they are going to have."""
+        """Return rows with their new keys and partition paths."""
         if self._spells_itself:
             new = {KEY: sf.coalesce(OLD_KEY, f"{WAS}{KEY}"), PATH: sf.coalesce(OLD_PATH, f"{WAS}{PATH}")}
             return rows.withColumns(new).drop(*(f"{WAS}{name}" for name in new))
@@ -309,23 +291,18 @@ class _Choice:
 
 
 def ordering_of(columns: Sequence[tuple[Column, str]], schema: pa.Schema) -> Column:
-    """Return one value for several ordering fields, the first of which decides first; null is the least.
-
-    Args:
-        columns: The values, each with the name of its field.
-        schema: The table's columns.
-    """
+    """Return one comparable value of several ordering fields, given with their names; null is the least."""
     return sf.struct(*(_comparable(column, find_field(schema, name)).alias(name) for column, name in columns))
 
 
 def _comparable(column: Column, field: pa.Field | None) -> Column:
     kind = pa.null() if field is None else field.type
     if pa.types.is_floating(kind):
-        # To Spark -0.0 and 0.0 are equal; in the order of ``Double.compareTo`` one is below the other.
+        # Spark treats -0.0 and 0.0 as equal; ``Double.compareTo`` orders -0.0 below 0.0.
         return sf.struct(column.alias("value"), (column.cast("string") != "-0.0").alias("positive"))
     if not pa.types.is_binary(kind):
         return column
-    # A text that orders as bytes from -128 to 127 do: two digits for each, behind a letter for its sign.
+    # A text with the order of signed bytes: a letter for the sign, then two hexadecimal digits for each byte.
     pairs = sf.regexp_replace(sf.hex(column), "(..)", ",$1")
     below = sf.regexp_replace(pairs, ",([89A-F])", "a$1")
     return sf.regexp_replace(below, ",([0-7])", "b$1")

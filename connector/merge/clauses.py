@@ -1,4 +1,4 @@
-"""What a merge does with rows, clause by clause, and which value each column gets by it."""
+"""The clauses of a merge, and the value that each column gets from them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NULL = "null"
 
 
 class Side(Enum):
-    """Which rows a clause is about."""
+    """The rows that a clause applies to."""
 
     MATCHED = "matched"
     NOT_MATCHED = "not matched"
@@ -30,7 +30,7 @@ class Side(Enum):
 
 
 class ClauseKind(IntEnum):
-    """What a clause does."""
+    """The change that a clause makes."""
 
     UPDATE = 0
     DELETE = 1
@@ -39,14 +39,12 @@ class ClauseKind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One clause.
+    """A clause of a merge.
 
     Attributes:
-        method: The name of the method that it was given by, for messages.
-        side: Which rows it is about.
-        kind: What it does.
-        values: The values of columns; None for all columns as the source has them.
-        condition: When it holds; None for always.
+        method: The builder's method that added it, for messages.
+        values: By column; None for all columns of the source row.
+        condition: None for all rows.
     """
 
     method: str
@@ -56,23 +54,15 @@ class Clause:
     condition: Condition | None = None
 
     def __str__(self) -> str:
-        """Return the clause as it was given."""
         values = {} if self.values is None else {name: str(value) for name, value in self.values.items()}
         given = [str(values)] if values else []
         given += [] if self.condition is None else [f"condition={str(self.condition)!r}"]
         return f"{self.method}({', '.join(given)})"
 
     def values_of(self, target: MergeTarget, source: Sequence[str]) -> dict[str, Value]:
-        """Return the value that each column of the table gets.
+        """Return the value of each column of the table, given the names of the source's columns.
 
-        Args:
-            target: The table.
-            source: The columns of the source.
-
-        Raises:
-            MissingColumnError: The table or the source has no such column, or a column that a new row needs is absent.
-            DuplicateColumnError: A column is given twice.
-            InvalidOptionError: No column is given a value.
+        Raises `MissingColumnError`, `DuplicateColumnError` or `InvalidOptionError` for wrong columns.
         """
         if self.kind is ClauseKind.DELETE:
             kept = target.kept_of_deletes
@@ -98,7 +88,7 @@ class Clause:
                 raise DuplicateColumnError(
                     f"{self.method} gives the column {'.'.join((column, *inner))!r} of the table {target.path} a value "
                     "twice.",
-                    "Leave one of them out.",
+                    "Give the column one value.",
                 )
             if inner:
                 fields.setdefault(column, {})[tuple(inner)] = value
@@ -115,8 +105,8 @@ class Clause:
         if twice is not None:
             raise DuplicateColumnError(
                 f"{self.method} takes every column of the table {target.path} from the source, which has {twice!r} "
-                "twice; Spark does not tell case apart.",
-                "Rename or drop one of them.",
+                "twice; Spark ignores the case of names.",
+                "Rename or drop one of the two columns.",
             )
         missing = [name for name in target.schema.names if name.lower() not in there]
         if missing:
@@ -135,30 +125,26 @@ class Clause:
             raise MissingColumnError(
                 f"{self.method} gives no value to {', '.join(map(repr, missing))}, which a row of the table "
                 f"{target.path} must have.",
-                "Give one.",
+                "Give the column a value.",
             )
 
 
 def _overlap(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Return whether one of two fields lies in the other, or is it."""
+    """Return whether two paths to fields are equal, or one contains the other."""
     return all(mine == theirs for mine, theirs in zip(one, other, strict=False))
 
 
 def of(side: str, name: str) -> str:
-    """Return the SQL of a column of the source or of the table."""
+    """Return the SQL name of a column of the source or the target."""
     return f"{side}.{quoted(name)}"
 
 
 def check_clauses(clauses: Sequence[Clause]) -> None:
-    """Refuse clauses of which one is never reached, or none at all.
-
-    Raises:
-        InvalidOptionError: They are so.
-    """
+    """Refuse a merge without clauses or with an unreachable clause, by an `InvalidOptionError`."""
     if not clauses:
         raise InvalidOptionError(
-            "The merge was given no clause, so that it would do nothing.",
-            "Say what is to be done: when_matched_update_all(), when_not_matched_insert_all() and the like.",
+            "The merge has no clause, so it would do nothing.",
+            "Add clauses, such as when_matched_update_all() or when_not_matched_insert_all().",
         )
     for side in Side:
         same = [one for one in clauses if one.side is side]

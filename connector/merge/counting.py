@@ -1,4 +1,4 @@
-"""Changed rows counted by the places that they leave and come to, and what must not be found among them."""
+"""Counts changed rows by the places that they leave and enter, and finds conflicts among them."""
 
 from __future__ import annotations
 
@@ -31,19 +31,15 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
 
 _ROLE = "_pyhudi_role"
-# What a row does to a place: it updates the row there, deletes it, takes it elsewhere, or comes there.
+# What a row of changes does at a place: it updates the row there, deletes it, moves it away, or enters.
 _STAYS, _GOES, _LEAVES, _COMES = range(4)
 
 
 def count(changes: MergeChanges) -> ChangedRows:
-    """Count changed rows, in one job, and refuse what one write cannot do as it was meant.
+    """Count changed rows, in one job, and refuse those that one write cannot carry out.
 
-    Args:
-        changes: Their rows, kept.
-
-    Raises:
-        DuplicateKeyError: A row would be changed in two ways, or a key would have several rows.
-        OlderRowError: A row would be dropped for being older than the one that it is to replace.
+    ``changes.rows`` must be persisted. Raises `DuplicateKeyError` if a row would change in two ways or a key would have
+    several rows, and `OlderRowError` if a new row is older than the row that it replaces.
     """
     row = _totals(_places(changes)).first()
     found = ChangedRows() if row is None else _found(row)
@@ -54,15 +50,14 @@ def count(changes: MergeChanges) -> ChangedRows:
 
 
 def _entries(changes: MergeChanges) -> DataFrame:
-    """Return what each row does, place by place: a row that moves leaves one and comes to another."""
+    """Return what each row does, place by place: a row that moves has one entry at each of its two places."""
     alone = sf.when(is_update(), _STAYS).when(is_delete(), _GOES).otherwise(_COMES)
     ordered = changes.orders
     nothing = sf.lit(None)
-    # Of unique keys a row may go to another partition and keep its place.
+    # Under a global index, a row keeps its place when only its partition changes.
     shifted = is_update() & ~sf.col(PATH).eqNullSafe(sf.col(OLD_PATH))
 
     def entry(role: Column, *, comes: Column, goes: Column) -> Column:
-        """Return a row's entry at the place where it comes, else at the place where it was."""
         left_open = sf.when(comes, sf.col(OPEN)).otherwise(sf.col(KEPT)) if changes.leaves_open else sf.lit(False)
         return sf.struct(
             role.alias(_ROLE),
@@ -88,11 +83,11 @@ def _entries(changes: MergeChanges) -> DataFrame:
 
 
 def _places(changes: MergeChanges) -> DataFrame:
-    """Return one row for each place, with what happens to it."""
+    """Return one row for each place, with the counts of what happens there."""
     role = sf.col(_ROLE)
     counts = {"stays": _STAYS, "goes": _GOES, "leaves": _LEAVES, "comes": _COMES}
     path = [] if PATH in changes.place else [sf.min(PATH).alias(PATH)]
-    # A row of a place where another row of its own stays is older by itself; one that is new there, by that row.
+    # OLDER compares a row that stays with its old version; `_totals` compares a row that enters with the replaced row.
     return (
         _entries(changes)
         .groupBy(*changes.place)
@@ -113,7 +108,7 @@ def _places(changes: MergeChanges) -> DataFrame:
 
 
 def _totals(places: DataFrame) -> DataFrame:
-    """Return one row: the sums, and the first place of each thing that must not be."""
+    """Return one row: the sums, and the first place of each kind of conflict."""
     changes, goes = sf.col("stays") + sf.col("leaves"), sf.col("goes")
     several = (changes > 0) & (changes + goes > 1)
     twice = ~sf.col("first_row").eqNullSafe(sf.col("last_row"))
@@ -127,7 +122,7 @@ def _totals(places: DataFrame) -> DataFrame:
         "kept": sf.col(KEPT) | (replaced & sf.col(OPEN)),
         "older": sf.col(OLDER) | (replaced & sf.coalesce(sf.col(NEW_ORDER) < sf.col(OLD_ORDER), sf.lit(False))),
     }
-    # What has no key is refused by the write, which says which row it is.
+    # The write refuses a row without a key, and names it.
     named = sf.col(KEY).isNotNull()
     return places.agg(
         *(sf.sum(name).alias(name) for name in ("stays", "leaves", "comes", "shifted")),
@@ -157,11 +152,7 @@ def _found(row: Row) -> ChangedRows:
 
 
 def _check_free(changes: MergeChanges) -> None:
-    """Refuse a row that comes to a place where the table holds a row which stays there.
-
-    Raises:
-        DuplicateKeyError: There is one.
-    """
+    """Refuse a row that enters a place where the table holds a row that stays."""
     by = changes.place
     left = changes.leaves
     comes = changes.rows.where(((sf.col(KIND) == int(ClauseKind.INSERT)) & ~sf.col(PROVEN)) | left)

@@ -1,4 +1,4 @@
-"""What users give as SQL text, Columns or plain values made Columns, and Spark's complaints made errors of ours."""
+"""Turns SQL text, Columns and plain values into Columns, and Spark's analysis errors into errors of pyhudi."""
 
 from __future__ import annotations
 
@@ -20,17 +20,13 @@ Value: TypeAlias = Any
 
 _UNKNOWN = ("UNRESOLVED", "AMBIGUOUS", "FIELD_NOT_FOUND", "CANNOT_RESOLVE", "MISSING_ATTRIBUTES")
 _NESTED = (T.StructType, T.ArrayType, T.MapType)
-# Each of them holds every value of those before it, as far as it is exact enough for Spark.
+# Each type holds every value of the types before it; Spark accepts the loss of digits in floating types.
 _WIDER = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType)
 
 
 @contextmanager
 def explained(what: str) -> Iterator[None]:
-    """Raise an error of ours where Spark does not understand what somebody gave.
-
-    Args:
-        what: Names it, for messages.
-    """
+    """Raise an error of pyhudi where Spark does not understand an expression; ``what`` names the expression."""
     try:
         yield
     except PyHudiError:
@@ -39,22 +35,17 @@ def explained(what: str) -> Iterator[None]:
         said = (error.getMessage() or str(error)).strip().partition("\n")[0].partition(" SQLSTATE")[0].rstrip(".")
         if (error.getCondition() or "").startswith(_UNKNOWN):
             raise MissingColumnError(
-                f"{what} names a column that is not there, or that both sides have: {said}.",
-                "Write source.<column> for the rows that were given and target.<column> for those of the table; where "
-                "only one of the two is at hand, there is nothing of the other.",
+                f"{what} names a column that neither side has, or that both sides have: {said}.",
+                "Write source.<column> for the source's rows and target.<column> for the table's rows. A clause about "
+                "one side alone cannot name columns of the other side.",
             ) from error
-        raise InvalidOptionError(f"{what} is nothing that Spark understands: {said}.", "Correct it.") from error
+        raise InvalidOptionError(f"{what} is invalid in Spark: {said}.", "Correct it.") from error
     except PySparkException as error:
-        raise InvalidOptionError(f"{what} is nothing that Spark understands: {error}.", "Correct it.") from error
+        raise InvalidOptionError(f"{what} is invalid in Spark: {error}.", "Correct it.") from error
 
 
 def as_column(value: Value, what: str) -> Column:
-    """Return what was given as a Column: text is SQL, and what is neither text nor a Column stands for itself.
-
-    Raises:
-        InvalidOptionError: It is none.
-        MissingColumnError: It names a column that is not there.
-    """
+    """Return a value as a Column: text is SQL, any other plain value is a literal."""
     if isinstance(value, Column):
         return value
     with explained(what):
@@ -62,17 +53,7 @@ def as_column(value: Value, what: str) -> Column:
 
 
 def with_fields(column: Column, kind: pa.DataType, given: Mapping[tuple[str, ...], Value], what: str) -> Column:
-    """Return a struct of which some fields have other values; of a struct that is null the others are null.
-
-    Args:
-        column: The struct.
-        kind: Its type.
-        given: The values, by the names that lead to a field.
-        what: Names who gives them, for messages.
-
-    Raises:
-        InvalidOptionError: Spark does not understand a value.
-    """
+    """Return a struct with other values in fields, given by their paths; other fields of a null struct are null."""
     fields = []
     for field in children(kind):
         inner = {path[1:]: value for path, value in given.items() if path[0] == field.name}
@@ -86,12 +67,7 @@ def with_fields(column: Column, kind: pa.DataType, given: Mapping[tuple[str, ...
 
 
 def check_condition(frame: DataFrame, condition: Column, what: str) -> None:
-    """Refuse a condition that is none of the rows of a frame.
-
-    Raises:
-        MissingColumnError: It names a column that they do not have.
-        InvalidOptionError: It is neither true nor false.
-    """
+    """Refuse a condition that is not boolean, or that the columns of ``frame`` do not resolve."""
     with explained(what):
         kind = frame.select(condition).schema.fields[0].dataType
     if not isinstance(kind, (T.BooleanType, T.NullType)):
@@ -104,21 +80,11 @@ def check_condition(frame: DataFrame, condition: Column, what: str) -> None:
 def cast_values(
     frame: DataFrame, values: Mapping[str, Column], kinds: T.StructType, what: str, table: str
 ) -> dict[str, Column]:
-    """Return values in the types of the columns that take them; one that its column cannot hold fails whoever reads it.
+    """Return values in the types of their columns; a value that its column cannot hold fails the query.
 
-    Spark's own cast makes another number of one that is too great, or null of a text that is no number, where the
-    session has ``spark.sql.ansi.enabled=false``. What is written to a table does not depend on that.
-
-    Args:
-        frame: The rows that they are made of.
-        values: By the columns that take them.
-        kinds: The columns of the table.
-        what: Names who gives them, for messages.
-        table: The table's path, for messages.
-
-    Raises:
-        MissingColumnError: One is made of a column that the rows do not have.
-        SchemaMismatchError: Spark cannot cast one, or would take fields of it for others.
+    With ``spark.sql.ansi.enabled=false`` Spark's own cast wraps large numbers and turns other text into null. pyhudi's
+    result must not depend on that setting. Raises `MissingColumnError` for a column that ``frame`` lacks, and
+    `SchemaMismatchError` where Spark has no cast, or would cast a struct by position.
     """
     with explained(what):
         given = frame.select(*(value.alias(name) for name, value in values.items())).schema.fields
@@ -139,22 +105,22 @@ def cast_values(
 
 
 def _cast(value: Column, given: T.DataType, wanted: T.DataType, whose: str) -> Column:
-    """Return a value in another type, which fails by an error of ours where that has no such value."""
+    """Return a value in another type; a value that the type cannot hold fails the query with an error of pyhudi."""
     if _always_fits(given, wanted):
         return value.cast(wanted)
     shown = sf.substring(sf.regexp_replace(value.cast("string"), r"\s+", " "), 1, 100)
     text = f"PyHudiError[{SchemaMismatchError.code}]: {whose}the value '"
-    # Spark writes on after the last line, which is none of the error's.
-    failure = sf.raise_error(sf.concat(sf.lit(text), shown, sf.lit("', which it cannot hold. Give another one.\n")))
+    # Spark appends a text of its own, which the line break separates.
+    failure = sf.raise_error(sf.concat(sf.lit(text), shown, sf.lit("', which it cannot hold. Give another value.\n")))
     found = value.try_cast(wanted)
     if isinstance(given, T.StringType) and isinstance(wanted, (T.IntegerType, T.LongType)):
-        # Text is a number where it is spelt as the number is, here as in every other write.
+        # As in every other write, text counts as a number only in the canonical spelling of the number.
         found = sf.when(found.cast("string") == value, found)
     return sf.coalesce(found, sf.when(value.isNotNull(), failure).cast(wanted))
 
 
 def _always_fits(given: T.DataType, wanted: T.DataType) -> bool:
-    """Return whether no value is lost by a cast; what is nested Spark casts by its own rules."""
+    """Return whether a cast keeps every value; Spark casts nested types by its own rules."""
     if given == wanted or isinstance(given, (T.NullType, *_NESTED)) or isinstance(wanted, (T.StringType, T.BinaryType)):
         return True
     kinds = [type(given), type(wanted)]
@@ -162,7 +128,7 @@ def _always_fits(given: T.DataType, wanted: T.DataType) -> bool:
 
 
 def _fits(given: T.DataType, wanted: T.DataType) -> bool:
-    """Return whether Spark casts by names what has names: it casts structs by the order of their fields."""
+    """Return whether a cast keeps the names of fields: Spark casts structs by position."""
     if isinstance(given, T.NullType) or (not isinstance(given, _NESTED) and not isinstance(wanted, _NESTED)):
         return True
     if isinstance(given, T.StructType) and isinstance(wanted, T.StructType):
@@ -177,12 +143,7 @@ def _fits(given: T.DataType, wanted: T.DataType) -> bool:
 
 
 def one_of(choices: Sequence[tuple[Value, Column, int]], number: Column) -> Column:
-    """Return a Column that has one of several values, by a number.
-
-    Args:
-        choices: What was given, the Column that it means, and the number at which it counts.
-        number: The number of each row, always one of these.
-    """
+    """Return a Column that selects a value by a number: each choice has the user's value, its Column and its number."""
     numbers: dict[Any, tuple[Column, list[int]]] = {}
     for given, column, at in choices:
         numbers.setdefault(given if isinstance(given, str) else id(given), (column, []))[1].append(at)

@@ -1,4 +1,4 @@
-"""How rows of a source and rows of a table find each other, and what that tells of their keys."""
+"""How rows of the source match rows of the table, and what that implies for their keys."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .target import SOURCE, TARGET, MergeTarget
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-# A condition, the columns that are equal, or None for the key.
+# A condition, the names of columns that both sides have, or None for the record key and the partition.
 On: TypeAlias = "str | Column | Sequence[str] | None"
 
 _EQUAL = re.compile(r"\s*(source|target)\.`?(\w+)`?\s*==?\s*(source|target)\.`?(\w+)`?\s*", re.IGNORECASE)
@@ -42,10 +42,9 @@ class Match:
 
     Attributes:
         condition: Over columns of both sides.
-        same: The columns of the table's keys and partitions that are equal in rows that match, of one type on both
-            sides.
-        spells: Whether the source has the keys and partition paths of its rows, which are what is compared.
-        exact: Whether a row of the source that matches none has a place where the table holds no row.
+        same: Key and partition columns that are equal in rows that match, and have one type on both sides.
+        spells: Whether rows match by computed keys and partition paths, which the source then has as columns.
+        exact: Whether a source row without a match certainly has a free place in the table.
     """
 
     condition: Column
@@ -54,13 +53,7 @@ class Match:
     exact: bool = False
 
     def keeps_place(self, clause: Clause, values: Mapping[str, Value], target: MergeTarget) -> bool:
-        """Return whether a row that a clause updates certainly stays where it is.
-
-        Args:
-            clause: The clause.
-            values: The values that it gives.
-            target: The table.
-        """
+        """Return whether the rows that a clause updates certainly keep their keys and partitions."""
         matched = clause.side is Side.MATCHED
         return all(
             is_column(values[root], TARGET, root)
@@ -69,13 +62,7 @@ class Match:
         )
 
     def proves_new(self, clause: Clause, values: Mapping[str, Value], target: MergeTarget) -> bool:
-        """Return whether the table certainly holds no row where a clause inserts one whose partition has a name.
-
-        Args:
-            clause: The clause.
-            values: The values that it gives.
-            target: The table.
-        """
+        """Return whether the table certainly holds no row where a clause inserts a row into a named partition."""
         roots = map(root_of, target.place_fields)
         return (
             clause.kind is ClauseKind.INSERT
@@ -85,17 +72,7 @@ class Match:
 
 
 def match(source: DataFrame, on: On, target: MergeTarget) -> tuple[DataFrame, Match]:
-    """Return the rows of a source with what they are matched by, and how.
-
-    Args:
-        source: The rows.
-        on: A condition over ``source.`` and ``target.`` columns, or columns that are equal in both; None for the key.
-        target: The table.
-
-    Raises:
-        MissingColumnError: A column is not there.
-        InvalidOptionError: It is no condition.
-    """
+    """Return the source with the columns that it is matched by, and how rows match."""
     if on is None:
         return _by_key(source, target)
     if isinstance(on, Column):
@@ -118,19 +95,15 @@ def match(source: DataFrame, on: On, target: MergeTarget) -> tuple[DataFrame, Ma
 
 
 def is_column(value: Value, side: str, name: str) -> bool:
-    """Return whether SQL text is a column of one side as it is; of a Column its text does not tell."""
+    """Return whether SQL text is a plain column of one side; for a Column the answer is False."""
     found = _COLUMN.fullmatch(value) if isinstance(value, str) else None
     return found is not None and (found[1].lower(), (found[2] or found[3]).lower()) == (side, name.lower())
 
 
 def named_plainly(values: Mapping[str, Value], rows: DataFrame) -> dict[str, Value]:
-    """Return values of which those Columns are SQL text that are a column of one side as it is.
+    """Return the values with each Column that is a plain column of one side as its SQL text.
 
-    A Column of the text ``source.id`` may as well be that text as a constant, so that Spark is asked.
-
-    Args:
-        values: By the columns that get them.
-        rows: The rows of which the values are made.
+    The text of a Column, such as ``source.id``, may also be that of a literal, so Spark compares the two.
     """
     named = dict(values)
     for name, value in values.items():
@@ -145,7 +118,7 @@ def named_plainly(values: Mapping[str, Value], rows: DataFrame) -> dict[str, Val
 
 
 def has_name(target: MergeTarget) -> Column:
-    """Return whether a row has values by which its partition is named: rows of different values share one without."""
+    """Return whether all partition values of a row are present: rows with absent values share one partition."""
     named = [sf.lit(True)]
     for name in target.config.partition_fields:
         column = sf.col(name)
@@ -157,7 +130,7 @@ def has_name(target: MergeTarget) -> Column:
 
 
 def _by_key(source: DataFrame, target: MergeTarget) -> tuple[DataFrame, Match]:
-    """Match rows by the keys, and within partitions the paths, that a write spells: no other two are one row."""
+    """Match rows by the keys and partition paths that a write computes for them."""
     keyed = spelled(source, target)
     names = {KEY: RECORD_KEY} if target.is_global else {KEY: RECORD_KEY, PATH: PARTITION_PATH}
     condition = reduce(
@@ -185,7 +158,7 @@ def _by_columns(source: DataFrame, names: Sequence[str], target: MergeTarget) ->
 
 
 def _equalities(text: str, target: MergeTarget) -> list[str] | None:
-    """Return the columns that a condition compares, where that is all it does; None where it does anything else."""
+    """Return the columns of a condition that only equates columns of the same name; None for any other condition."""
     names = []
     for part in _AND.split(text):
         found = _EQUAL.fullmatch(part)
@@ -193,20 +166,14 @@ def _equalities(text: str, target: MergeTarget) -> list[str] | None:
             return None
         alike = [one for one in target.schema.names if one.lower() == found[2].lower()]
         if not alike:
-            # A meta column, say: rows of one key may differ in it.
+            # For example a meta column, in which rows of one key may differ.
             return None
         names += alike
     return names
 
 
 def _known(source: DataFrame, names: Sequence[str], target: MergeTarget) -> tuple[frozenset[str], bool]:
-    """Return which columns are the same in rows that match, and whether others have no place in common.
-
-    Args:
-        source: The rows.
-        names: The columns that are compared.
-        target: The table.
-    """
+    """Return which compared columns are equal and of one type, and whether rows that do not match have other places."""
     kinds = {one.name: one.dataType for one in source.schema.fields}
     own = to_spark(target.schema)
     wanted = target.config.record_key_fields if target.is_global else target.place_fields
@@ -218,7 +185,7 @@ def _known(source: DataFrame, names: Sequence[str], target: MergeTarget) -> tupl
 
 
 def _spelled_apart(target: MergeTarget) -> bool:
-    """Return whether rows of different values have different places, save those whose partition has no name."""
+    """Return whether different key and partition values always make different places, except in unnamed partitions."""
     config = target.config
     keys = [find_field(target.schema, name) for name in config.record_key_fields]
     paths = [find_field(target.schema, name) for name in config.partition_fields]
@@ -228,7 +195,7 @@ def _spelled_apart(target: MergeTarget) -> bool:
 
 
 def _distinct(fields: Sequence[pa.Field]) -> bool:
-    """Return whether the texts of values tell these apart; of several strings, one after another, they need not."""
+    """Return whether different values always have different texts; the joined texts of several strings may be equal."""
     plain = all(_is_whole(one.type) or pa.types.is_string(one.type) for one in fields)
     return plain and (len(fields) < 2 or all(_is_whole(one.type) for one in fields))
 
@@ -238,11 +205,9 @@ def _is_whole(kind: pa.DataType) -> bool:
 
 
 def spelled(rows: DataFrame, target: MergeTarget) -> DataFrame:
-    """Return rows with their record keys and partition paths, as the write will spell them.
+    """Return rows with the record keys and partition paths that the write will compute.
 
-    Raises:
-        PlacementError: This Spark cannot compute them.
-        MissingColumnError: The rows lack a column that makes them.
+    Raises `PlacementError` on a Spark that cannot compute them, and `MissingColumnError` for an absent column.
     """
     placement = placement_of(rows, SeenTable.now(target.table), number_to_text=False)
     if not can_spell(rows, placement):

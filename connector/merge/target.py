@@ -1,4 +1,4 @@
-"""The table whose rows are changed, as of one moment."""
+"""The snapshot that a merge or an update changes."""
 
 from __future__ import annotations
 
@@ -24,13 +24,12 @@ SOURCE, TARGET = "source", "target"
 
 @dataclass(frozen=True, slots=True)
 class MergeTarget:
-    """A table, as of one moment.
+    """One snapshot of a table.
 
     Attributes:
-        table: The table.
-        schema: Its data columns.
-        rows: Its rows, the meta columns first.
-        moment: What a write of rows made from these is to be based on.
+        schema: The data columns.
+        rows: The rows, with the meta columns first.
+        moment: The snapshot's watermark, which the write is checked against.
         is_global: Whether keys are unique in the whole table, not only within their partition.
     """
 
@@ -42,32 +41,30 @@ class MergeTarget:
 
     @property
     def path(self) -> str:
-        """The table's path."""
         return self.table.path
 
     @property
     def config(self) -> TableConfig:
-        """Its properties."""
         return self.table.config
 
     @property
     def place_fields(self) -> tuple[str, ...]:
-        """The fields that make the place of a row: its record key and its partition."""
+        """The record key and partition fields."""
         return (*self.config.record_key_fields, *self.config.partition_fields)
 
     @property
     def ordering_fields(self) -> tuple[str, ...]:
-        """The fields of which a row with lesser values loses; none where the later row wins."""
+        """The ordering fields; empty where the later row wins."""
         return () if self.config.merge_mode == COMMIT_TIME_ORDERING else self.config.ordering_fields
 
     @property
     def kept_of_deletes(self) -> frozenset[str]:
-        """The columns that a delete needs, whatever the row held besides."""
+        """The columns that a delete needs."""
         return frozenset({*map(root_of, self.place_fields), *self.ordering_fields, IS_DELETED})
 
     @property
     def marks_of_deletes(self) -> list[Column]:
-        """Conditions over the table's columns by which a row says that it is a delete."""
+        """Conditions over the table's columns that mark a row as a delete."""
         flag = [sf.coalesce(sf.col(IS_DELETED), sf.lit(False))] if IS_DELETED in self.schema.names else []
         marker = self.config.delete_marker
         if marker is None or marker.field not in self.schema.names:
@@ -76,16 +73,11 @@ class MergeTarget:
 
     @property
     def leaves_open(self) -> bool:
-        """Whether rows may leave columns to the older rows of their keys."""
+        """Whether the table has a partial update mode."""
         return self.config.partial_update_mode is not None
 
     def left_open(self, name: str, value: Column) -> Column | None:
-        """Return whether a value leaves its column to the older row of its key; None where no value of it does.
-
-        Args:
-            name: The column, as the table spells it.
-            value: The value that a row has.
-        """
+        """Return whether a value of a column is a placeholder for the stored value; None where the column has none."""
         mode = self.config.partial_update_mode
         if mode is None or name in self.kept_of_deletes:
             return None
@@ -97,27 +89,13 @@ class MergeTarget:
         return sf.coalesce(value.cast("binary") == sf.lit(word).cast("binary"), sf.lit(False))
 
     def column(self, name: str, what: str) -> str:
-        """Return the name of a column as the table spells it.
-
-        Args:
-            name: As it was given, in any case where the table has one such column; with ``target.`` in front or not.
-            what: Where it was given, for messages.
-
-        Raises:
-            MissingColumnError: The table has no such column.
-        """
+        """Return the table's spelling of a column given in any case, with or without ``target.``; see `field`."""
         return self.field(name, what, inside=False)[0]
 
     def field(self, name: str, what: str, *, inside: bool) -> list[str]:
-        """Return the name of a column, and of what leads from it to a field inside of it, as the table spells them.
+        """Return the path to a column, or with ``inside`` to a field of a struct, in the table's spelling.
 
-        Args:
-            name: As it was given, see `column`.
-            what: Where it was given, for messages.
-            inside: Whether it may be a field of a struct.
-
-        Raises:
-            MissingColumnError: The table has no such column.
+        ``what`` names the argument in the message of the `MissingColumnError`.
         """
         parts = [one.strip() for one in str(name).replace("`", "").split(".")]
         if len(parts) > 1 and parts[0].lower() == TARGET:
@@ -141,5 +119,5 @@ class MergeTarget:
         raise MissingColumnError(
             f"{what} names {name!r}, which is no column of the table {self.path}; it has "
             f"{', '.join(self.schema.names)}.",
-            f"{advice}Columns that a table lacks come with an upsert.",
+            f"{advice}An upsert can add columns to the table.",
         )

@@ -1,4 +1,4 @@
-"""Changed rows as one upsert takes them: the rows that are going to be there, and a delete wherever one goes."""
+"""Turns changed rows into the rows of one upsert: the new rows, and a delete at each place that becomes empty."""
 
 from __future__ import annotations
 
@@ -18,14 +18,10 @@ if TYPE_CHECKING:
 
 
 def rows_to_write(changes: MergeChanges, found: ChangedRows) -> DataFrame:
-    """Return rows of the table's columns, and the flag of those that are deletes where there are any.
+    """Return rows of the table's columns, with the delete flag if there are deletes.
 
-    A delete has the ordering value of the row that it deletes, as which it wins. At a place that another row comes to
-    none is needed: that row takes the place of what is there.
-
-    Args:
-        changes: The changed rows, kept.
-        found: What was found among them.
+    A delete has the ordering value of the row that it deletes, so it wins. A place that another row enters needs no
+    delete, because the new row replaces the old row.
     """
     rows = changes.rows
     if not found.counts.deletes and not found.left:
@@ -43,7 +39,7 @@ def rows_to_write(changes: MergeChanges, found: ChangedRows) -> DataFrame:
 
 
 def _columns(changes: MergeChanges, deleted: Column | None = None) -> list[Column]:
-    """Return the columns of the table, and whether a row is a delete, which the table may have a column for."""
+    """Return the table's columns, and the delete flag, which may be a column of the table too."""
     names = changes.target.schema.names
     columns = [sf.col(quoted(name)) for name in names if deleted is None or name != IS_DELETED]
     if deleted is None:
@@ -53,7 +49,7 @@ def _columns(changes: MergeChanges, deleted: Column | None = None) -> list[Colum
 
 
 def _as_they_were(changes: MergeChanges) -> list[Column]:
-    """Return deletes of the rows that leave their places, as they were there: what a delete needs, and nothing else."""
+    """Return deletes of the rows that move away, with only the columns that a delete needs."""
     columns = []
     for field in to_spark(changes.target.schema).fields:
         before = f"{WAS}{field.name}"

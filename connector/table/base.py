@@ -1,4 +1,4 @@
-"""What the parts of `HudiTable` share: the session, the path, the options given to all that is done here."""
+"""The base of the parts of `HudiTable`: session, path and options."""
 
 from __future__ import annotations
 
@@ -18,14 +18,6 @@ if TYPE_CHECKING:
 
 
 class TableBase(NamesOtherCalls):
-    """One table as a session works with it.
-
-    Args:
-        spark: The session.
-        path: The table's path.
-        options: Options of every read and write made here.
-    """
-
     _other_calls = TABLE_CALLS
     _takes_session = True
 
@@ -39,7 +31,7 @@ class TableBase(NamesOtherCalls):
         return f"{type(self).__name__}({self._path!r}: {self._state()})"
 
     def _state(self) -> str:
-        """Return what `repr` shows of the table: its type, or why there is none to show."""
+        """Return the table type, or the reason why `repr` has none."""
         try:
             config = find_config(self._storage)
         except PyHudiError as error:
@@ -53,11 +45,15 @@ class TableBase(NamesOtherCalls):
 
     @property
     def storage_options(self) -> Mapping[str, str]:
-        """What reaches the table's store: ``hoodie.pyhudi.storage.*`` without that prefix."""
+        """The options of the table's store: ``hoodie.pyhudi.storage.*`` without that prefix.
+
+        Raises:
+            OptionError: An option cannot be used.
+        """
         return self._resolve({}, READING).options.storage_options
 
     def _changed(self) -> None:
-        """Do what follows a change of the table."""
+        """Run after each change of the table."""
 
     def _resolve(self, given: Mapping[str, Any], scopes: frozenset[Scope], *, warn: bool = False) -> ResolvedOptions:
         said = {**texts_of(self._options), **texts_of(given)}

@@ -1,4 +1,4 @@
-"""Making an empty table from a schema and from what `HudiTable.create` says of it."""
+"""Creates an empty table from the arguments of `HudiTable.create`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def create_table(
     options: Mapping[str, Any],
     if_not_exists: bool,
 ) -> None:
-    """Create an empty table, and say in the log what was made; see `HudiTable.create`."""
+    """Create an empty table and log it; see `HudiTable.create`."""
     keyed = {"recordkey": _names(record_key), "buckets": buckets} if record_key else {OPTIONS["operation"].key: INSERT}
     keyed |= {} if index is None else {OPTIONS["index_type"].key: index}
     named = {**keyed, "partitionby": _names(partition_by), **({"orderby": _names(order_by)} if order_by else {})}
@@ -79,11 +79,7 @@ def create_table(
 
 
 def _check_same(table: Table, request: WriteRequest, path: str) -> None:
-    """Refuse the table that is there where it lacks what a new one would have, or has other columns.
-
-    Raises:
-        OptionConflictError: It differs.
-    """
+    """Refuse an existing table that lacks what the arguments ask for or has other columns."""
     kept, asked = table.config, request.table
     for words, mine, theirs in (
         ("is partitioned by", asked.partition_fields or (), kept.partition_fields),
@@ -108,10 +104,10 @@ def _check_same(table: Table, request: WriteRequest, path: str) -> None:
 
 
 def _measured(request: WriteRequest, plan: WritePlan, rows: DataFrame) -> tuple[WritePlan, int | None]:
-    """Return the plan with as many buckets as suit the rows; as it was where they cannot tell."""
+    """Return the plan with a bucket count that suits the rows; unchanged where they give none."""
     config = plan.config
     if PartitionType.TIMESTAMP in config.partition_types:
-        return plan, None  # many times make one partition, and nobody counts those
+        return plan, None  # many times share a partition, so distinct values do not count partitions
     buckets = measured_buckets(rows, config.partition_fields, config.table_type)
     if buckets is None:
         return plan, None
@@ -119,11 +115,11 @@ def _measured(request: WriteRequest, plan: WritePlan, rows: DataFrame) -> tuple[
 
 
 def _check_kept(plan: WritePlan, path: str) -> None:
-    """Refuse what a table would be told in vain: nothing is written that it could hold for."""
+    """Refuse delete marker options that the new table would lose, because its version has no property for them."""
     if plan.config.kept != plan.config:
         raise OptionConflictError(
-            f"The new table {path} is told by hoodie.payload.delete.field and hoodie.payload.delete.marker which rows "
-            f"are deletes, and a table of version {plan.config.version} does not keep that.",
+            f"The options hoodie.payload.delete.field and hoodie.payload.delete.marker of the new table {path} cannot "
+            f"be kept, because a table of version {plan.config.version} has no properties for them.",
             "Leave the two out here and give them to every write, or use hoodie.write.table.version=9.",
         )
 
@@ -133,7 +129,6 @@ def _names(columns: str | Sequence[str]) -> str:
 
 
 def _columns_of(spark: SparkSession, schema: Columns) -> tuple[StructType, DataFrame | None]:
-    """Return the columns, and the rows that they were given with."""
     if isinstance(schema, StructType):
         return schema, None
     if isinstance(schema, str):
@@ -149,7 +144,7 @@ def _exists(path: str) -> OptionConflictError:
 
 
 def _make_timeline_folder(table: Table) -> None:
-    """Make the folder of the timeline, without which Apache Hudi fails to open a table, by a file that goes again."""
+    """Create the timeline folder, without which Apache Hudi cannot open the table, through a file that is deleted."""
     placeholder = f"{table.config.timeline_folder}/.created"
     table.storage.create(placeholder, b"")
     table.storage.delete(placeholder)

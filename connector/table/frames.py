@@ -1,4 +1,4 @@
-"""What a user hands over as rows, and the thread that hands it over, brought to where Spark takes them."""
+"""Converts a user's rows to Spark DataFrames, and makes the session active in the user's thread."""
 
 from __future__ import annotations
 
@@ -11,22 +11,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ...errors import InvalidOptionError, UnsupportedTypeError
 
-# A DataFrame of Spark; or one of pandas, an Arrow table, or what else offers its rows as an Arrow stream.
+# A DataFrame of Spark or of pandas, an Arrow table, or another object that offers an Arrow stream.
 Rows: TypeAlias = Any
 
 
 def to_frame(spark: SparkSession, rows: Rows, known: Callable[[], pa.Schema] | None = None) -> DataFrame:
-    """Return rows as a DataFrame of Spark.
+    """Return rows as a Spark DataFrame: missing values of pandas become null, and its index is dropped.
 
-    Args:
-        spark: The session.
-        rows: A DataFrame of Spark; or rows of this process: a DataFrame of pandas, whose missing values become null
-            and whose index is left out, an Arrow table, or any object that offers an Arrow stream.
-        known: Returns the table's columns, whose types those columns get that hold nothing and so tell no type.
-
-    Raises:
-        InvalidOptionError: They are none of these.
-        UnsupportedTypeError: A column has a type that Spark does not take from Arrow.
+    ``known`` returns the table's columns, which give a type to columns of nulls. Raises `InvalidOptionError` for other
+    objects, `UnsupportedTypeError` for types that Spark does not take from Arrow.
     """
     if isinstance(rows, DataFrame):
         return rows
@@ -49,7 +42,7 @@ def to_frame(spark: SparkSession, rows: Rows, known: Callable[[], pa.Schema] | N
 
 
 def from_arrow(spark: SparkSession, table: pa.Table) -> DataFrame:
-    """Return an Arrow table as a DataFrame; one without rows too, whose types Spark Connect does not look at."""
+    """Return an Arrow table as a DataFrame, with its types even without rows, where Spark Connect ignores them."""
     if table.num_rows or isinstance(spark, SparkSession):
         return spark.createDataFrame(table)
     typed = pa.Table.from_arrays([pa.nulls(1, one.type) for one in table.schema], names=table.schema.names)
@@ -57,17 +50,17 @@ def from_arrow(spark: SparkSession, table: pa.Table) -> DataFrame:
 
 
 def make_active(spark: SparkSession) -> None:
-    """Make a session the active one of a thread that has none; Spark looks a data source up in the active session.
+    """Make the session active in a thread without an active session, where Spark looks data sources up.
 
-    Spark itself makes a session active for good wherever it creates a DataFrame of rows; so does this. On Spark
-    Connect the look-up is the server's affair.
+    Spark itself activates a session for good when it creates a DataFrame of rows. On Spark Connect the server does the
+    look-up.
     """
     if isinstance(spark, SparkSession) and SparkSession.getActiveSession() is None:
         spark.createDataFrame([], "nothing int")
 
 
 def _typed(table: pa.Table, known: Callable[[], pa.Schema] | None) -> pa.Table:
-    """Return a table of types that Spark takes: pandas makes categories dictionaries, and columns of nothing null."""
+    """Return a table in types that Spark takes: pandas makes categories dictionaries and empty columns null."""
     fields = [
         field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
         for field in table.schema

@@ -1,6 +1,6 @@
-"""Calls of delta-spark that pyhudi lacks or spells otherwise: the error of each names the call to use.
+"""Errors that name pyhudi's method for calls of delta-spark that pyhudi lacks or spells differently.
 
-Type checkers and ``dir()`` do not see these names, and ``hasattr`` is false of them.
+Type checkers and ``dir()`` do not see these names, and ``hasattr`` returns false for them.
 """
 
 from __future__ import annotations
@@ -60,7 +60,6 @@ MERGE_CALLS: Mapping[str, str] = {
 
 
 def _unknown(owner: object, cls: type[NamesOtherCalls], name: str) -> AttributeError:
-    """Return the error of an attribute that a class or its object lacks."""
     text = f"{cls.__name__} has no attribute {name!r}"
     here = cls._other_calls.get(name)
     if here is not None:
@@ -69,7 +68,7 @@ def _unknown(owner: object, cls: type[NamesOtherCalls], name: str) -> AttributeE
 
 
 class _NamesOfClass(type):
-    """The class of classes that name the call to use for an attribute that they lack."""
+    """The metaclass of `NamesOtherCalls`."""
 
     if not TYPE_CHECKING:
 
@@ -77,7 +76,7 @@ class _NamesOfClass(type):
             raise _unknown(cls, cls, name)
 
     def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        """Make an object, if the first argument is no path: a HudiTable takes the session first."""
+        """Construct the object, unless the first argument is a path: a HudiTable takes the session first."""
         if cls._takes_session and args and (isinstance(args[0], str) or hasattr(args[0], "__fspath__")):  # type: ignore[attr-defined]
             path = str(args[0])
             raise InvalidOptionError(
@@ -88,15 +87,15 @@ class _NamesOfClass(type):
 
     @property
     def __signature__(cls) -> inspect.Signature:
-        """What `inspect` shows of the class: the arguments of its constructor."""
+        """The signature of the constructor, which `inspect` shows for the class."""
         own = inspect.signature(cls.__init__)  # type: ignore[misc]
         return own.replace(parameters=[*own.parameters.values()][1:])
 
 
 class NamesOtherCalls(metaclass=_NamesOfClass):
-    """What an object lacks raises an AttributeError that names the call to use."""
+    """Raises for an unknown attribute an AttributeError that names the method to use."""
 
-    # By the name of what it lacks, the call to use; and whether its constructor takes the session first.
+    # The method to use, by the name that the class lacks; and whether the constructor takes the session first.
     _other_calls: ClassVar[Mapping[str, str]] = {}
     _takes_session: ClassVar[bool] = False
 

@@ -1,4 +1,4 @@
-"""What `HudiTable` tells about a table: its rows, its columns, its past, its state."""
+"""The part of `HudiTable` that reads: rows, schema, history and state."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ logger = logging.getLogger("pyhudi")
 
 
 class TableQueries(TableBase):
-    """What can be asked of a table; nothing here changes it."""
+    """The methods of `HudiTable` that read."""
 
     def to_df(
         self,
@@ -58,39 +58,44 @@ class TableQueries(TableBase):
         until: str | date | None = None,
         read_optimized: bool = False,
     ) -> DataFrame:
-        """Return the table, as it was, or what changed in it, read by Spark's own Parquet reader.
+        """Return a snapshot of the table, a past snapshot, or the rows that changed, as a DataFrame.
 
-        File slices of a merge-on-read table that have log files are merged by Python, as of the same moment.
+        Spark's own Parquet reader reads base files. Python merges file slices that have log files, as of the same
+        moment. Where Spark has no access to the table's store (S3 without hadoop-aws), the data source reads
+        everything.
 
-        The DataFrame is fixed: it shows the table as it is now, whatever is written later. Times are spelled as in the
-        options ``as.of.instant`` and ``hoodie.datasource.read.begin.instanttime``, or are a ``datetime``, of which a
-        naive one is written in the zone of the table's timeline. Where Spark itself has no access to
-        the table's store (S3 without hadoop-aws), the data source reads instead.
+        The DataFrame is pinned: later writes do not change what it shows. Times are spelled as in the options
+        ``as.of.instant`` and ``hoodie.datasource.read.begin.instanttime``, or are a ``datetime``; a ``datetime``
+        without a zone is in the zone of the table's timeline.
 
         Args:
-            columns: The columns to show, in this order, as a list or as text with commas (``"id,city"``); None for
-                all, the meta columns first.
-            where: Shows those rows alone for which a condition holds: SQL text, or a column, as for `DataFrame.where`;
-                or by the name of a column one value, or several of which it may have any. Partitions, buckets and files
-                that certainly hold no such row are left out before Spark sees them, as far as the condition is
-                understood; where it fixes the record key, by the range and the bloom filter of each file's keys too.
-            meta: Whether the five meta columns are among all columns.
-            as_of: Shows the table with what was requested until this time.
-            since: Shows the rows alone that commits wrote which completed after this time; ``earliest`` for all.
-            until: Shows those that completed until this time, as they were then; None for now.
-            read_optimized: Passes log files over: shows what base files hold, as old as the newest compaction.
+            columns: The columns to show, in this order, as a list or as text with commas (``"id,city"``). None for all
+                columns, the meta columns first.
+            where: A condition: SQL text or a Column, as for `DataFrame.where`; or for each column name one value, or
+                several of which any may match. As far as pyhudi understands the condition, it skips partitions, buckets
+                and files without matching rows. A condition that fixes the record key also uses the key range and the
+                bloom filter of each file.
+            meta: Whether all columns include the five meta columns.
+            as_of: Reads the table as of this time: the instants requested until then.
+            since: Reads only rows of commits that completed after this time; ``earliest`` for all.
+            until: With ``since``: reads only rows of commits that completed until this time, as of then. None for now.
+            read_optimized: Reads base files only: the table as of the newest compaction.
+
+        Returns:
+            The rows.
 
         Raises:
-            MissingColumnError: The table has no such column.
-            InvalidOptionError: A time is none, a value is none of its column, or Spark cannot make out the condition.
+            MissingColumnError: The table lacks a column.
+            InvalidOptionError: A time is invalid, a value does not fit its column, or Spark does not understand the
+                condition.
             OptionConflictError: ``as_of`` or ``read_optimized`` is given with ``since``, or ``until`` without it.
-            UnreadableTimeError: The table's past is not kept so far back.
+            UnreadableTimeError: The table does not keep history that far back.
         """
         if read_optimized and since is not None:
             raise OptionConflictError(
-                f"What changed in the table {self._path} since {since} was asked for with read_optimized, which shows "
-                "the table as the newest compaction left it.",
-                "Leave one of them out.",
+                f"to_df() of the table {self._path} got since={since!r} together with read_optimized, which reads the "
+                "table as of the newest compaction.",
+                "Leave since or read_optimized out.",
             )
         kind = "read_optimized" if read_optimized else since and "incremental"
         resolved = self._resolve({QUERY_TYPE: kind, AS_OF: as_of, BEGIN: since, END: until}, READING)
@@ -101,13 +106,13 @@ class TableQueries(TableBase):
         whole = snapshot.schema if meta else without_meta(snapshot.schema)
         wanted = whole if columns is None else select(snapshot.schema, _listed(columns, snapshot.schema), self._path)
         if where is None or (isinstance(where, Mapping) and not where):
-            return self._shown(resolved, snapshot, wanted)
+            return self._frame_of(resolved, snapshot, wanted)
         asked = parse_condition(self._spark, where, snapshot)
         read = asked.read_with(self._spark, wanted, snapshot.schema)
-        frame = self._shown(resolved, snapshot, read, asked.predicates, {WHERE: spell_predicates(asked.predicates)})
+        frame = self._frame_of(resolved, snapshot, read, asked.predicates, {WHERE: spell_predicates(asked.predicates)})
         return frame.where(asked.condition).select(*map(named, wanted.names))
 
-    def _shown(
+    def _frame_of(
         self,
         resolved: ResolvedOptions,
         snapshot: Snapshot,
@@ -115,14 +120,9 @@ class TableQueries(TableBase):
         predicates: Sequence[Predicate] = (),
         told: Mapping[str, str] = MappingProxyType({}),
     ) -> DataFrame:
-        """Return some columns of what a snapshot shows, less what certainly does not satisfy some predicates.
+        """Return columns of a snapshot, read by Spark where possible.
 
-        Args:
-            resolved: The options of the read.
-            snapshot: The table at one moment.
-            columns: Which of its columns.
-            predicates: Conjuncts.
-            told: Options by which the data source knows them.
+        ``told`` holds the options by which the data source learns the predicates.
         """
 
         def by_source(merged: Sequence[FileSlice] | None) -> DataFrame:
@@ -143,39 +143,46 @@ class TableQueries(TableBase):
             return scan_files(self._spark, snapshot, columns, by_source, predicates)
         try:
             frame = scan_files(self._spark, snapshot, columns, by_source, predicates)
-            # Spark Connect looks for the files no earlier than somebody asks.
+            # Spark Connect looks for the files only when the schema is needed.
             _ = frame.schema
         except Exception as error:
             if not lacks_file_system(error):
                 raise
-            logger.info("table %s: Spark has no access to its store, so that the data source reads it", self._path)
+            logger.info("table %s: Spark has no access to its store, so the data source reads it", self._path)
             return self._read(resolved, columns.names, told)
         return frame
 
     @property
     def schema(self) -> StructType:
-        """The columns that rows of the table have; `to_df` shows Hudi's meta columns before them."""
+        """The data columns of the table; `to_df` shows Hudi's meta columns before them.
+
+        Raises:
+            PyHudiError: The table cannot be read.
+        """
         return to_spark(self._columns())
 
     def detail(self) -> DataFrame:
-        """Return one row that says what the table is and how large.
+        """Return one row that describes the table and its size.
 
         Returns:
             The columns name, path, type, version, record_key, partition_by, order_by, index, buckets, partitions,
             files, bytes, log_files, log_bytes, compaction_debt, delta_commits, wants_compaction, read_optimized_lacks,
-            read_optimized_until, newest_instant, completed and properties. Partitions, files and bytes are those that a
-            read of the table as it is now meets, log files beside the base files; buckets are those of one partition,
-            null where there are none. ``compaction_debt`` has the 20 file groups with the most bytes of log files.
-            Read-optimized queries lack rows of ``read_optimized_lacks`` writes, and show all that was complete at
+            read_optimized_until, newest_instant, completed and properties. Partitions, files and bytes count what a
+            snapshot read opens; log files are counted apart from base files. Buckets are per partition, null for other
+            indexes. ``compaction_debt`` has the 20 file groups with the most bytes of log files. Read-optimized queries
+            lack the rows of ``read_optimized_lacks`` writes and show everything that was complete at
             ``read_optimized_until``.
+
+        Raises:
+            PyHudiError: The table cannot be read.
         """
         return from_arrow(self._spark, detail(self._storage))
 
     def history(self, limit: int | None = None) -> DataFrame:
-        """Return one row for every instant of the active timeline, newest first.
+        """Return one row for each instant of the active timeline, newest first.
 
         Args:
-            limit: How many to return at most, and how many instants are opened for it; None for all.
+            limit: The greatest number of instants to open and return; None for all.
 
         Returns:
             The columns instant, action, state, completed, operation, inserts, updates, deletes, files, bytes,
@@ -183,35 +190,49 @@ class TableQueries(TableBase):
 
         Raises:
             InvalidOptionError: The limit is below zero.
+            PyHudiError: The table cannot be read.
         """
         return from_arrow(self._spark, history(self._storage, limit))
 
     def activity(self) -> DataFrame:
-        """Return one row for every write and table service that is at work, oldest first.
+        """Return one row for each pending write and table service, oldest first.
 
         Returns:
             The columns instant, action, phase (``planned``, ``writing``, ``committing`` or ``given up``), started,
-            application, host, pid and heartbeat_age_s. What the store does not hold is null: writers of other software
-            leave no application, host and pid, and a heartbeat only where they have one.
+            application, host, pid and heartbeat_age_s. What the store does not hold is null: other writers record no
+            application, host or pid, and only some of them a heartbeat.
+
+        Raises:
+            PyHudiError: The table cannot be read.
         """
         return from_arrow(self._spark, activity(self._storage))
 
     def last_commit(self) -> CommitResult | None:
-        """Return what the newest completed write did, whoever made it; None where there is none."""
+        """Return the result of the newest completed write, by any writer.
+
+        Returns:
+            The result; None for a table without a write.
+
+        Raises:
+            PyHudiError: The table cannot be read.
+        """
         return last_commit(self._storage)
 
     def explain_options(self, *, defaults: bool = True, **options: Any) -> ExplainedOptions:
-        """Return each option as it stands for this table, and where its value comes from.
+        """Return the value of each option for this table, and its source.
 
-        Printed it is a table; a notebook shows it as one. Values come from what was given here, from the session
-        (``spark.conf.set("hoodie.…", …)``), from ``hudi-defaults.conf``, from the table, or are defaults.
+        Sources are the call, this object, the session (``spark.conf.set("hoodie.…", …)``), ``hudi-defaults.conf``, the
+        table, and the defaults.
 
         Args:
-            defaults: Whether options that nobody set are listed too.
-            options: Options as one would give them to a write.
+            defaults: Whether to list options that have their default value.
+            options: Options as for a write.
+
+        Returns:
+            The options; ``print`` and a notebook show them as a table.
 
         Raises:
-            OptionError: One of the options cannot be used.
+            OptionError: An option cannot be used.
         """
         given = {"path": self._path, **options}
         resolved = self._resolve(given, READING | WRITING)
@@ -227,15 +248,14 @@ class TableQueries(TableBase):
         more: Mapping[str, str] | None = None,
         schema: StructType | None = None,
     ) -> DataFrame:
-        """Return a DataFrame of the data source, which need not look the columns' types up where it is given them."""
-        # The defaults file is in what was resolved.
+        """Return a DataFrame of the data source; a given schema saves Spark a look-up of the types."""
+        # The resolved options contain the defaults file already.
         options = {**resolved.texts, DEFAULTS_ENABLED: "false", "columns": ",".join(columns), **(more or {})}
         reader = self._spark.read.format(PyHudiDataSource.name()).options(**options)
         return (reader if schema is None else reader.schema(schema)).load(self._path)
 
 
 def _listed(columns: str | Sequence[str], schema: pa.Schema) -> Sequence[str]:
-    """Return the names of columns that were given as a list, or as text with commas."""
     if not isinstance(columns, str):
         return columns
     return [columns] if columns in schema.names else [name.strip() for name in columns.split(",")]

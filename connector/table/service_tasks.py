@@ -1,4 +1,4 @@
-"""Units of a table service as tasks of Spark: one each, on any session, with nothing but a Python function."""
+"""Units of a table service as Spark tasks, one each, which need only a Python function in any session."""
 
 from __future__ import annotations
 
@@ -23,23 +23,16 @@ _MOST_TEXT = 300
 
 
 class SparkTasks:
-    """An executor on Spark; what it calls must be safe to run twice, as Spark runs tasks again.
-
-    Args:
-        spark: The session.
-        what: Is done, for Spark's own pages.
-    """
+    """An executor on Spark, which may run tasks twice: calls must be idempotent. ``what`` names them in Spark's UI."""
 
     def __init__(self, spark: SparkSession, what: str) -> None:
         self._spark = spark
         self._what = what
 
     def __call__(self, call: Callable[[Unit], Done], units: Sequence[Unit]) -> list[Done]:
-        """Return what the call returned for each unit, in the units' order.
+        """Return the result of the call for each unit, in the units' order.
 
-        Raises:
-            PyHudiError: A call raised it, again and again.
-            NoTasksError: Spark can run no tasks of Python, or none that find pyhudi.
+        Raises the `PyHudiError` of a call, and `NoTasksError` where Spark cannot run Python tasks that find pyhudi.
         """
         waiting = list(units)
         if not waiting:
@@ -66,10 +59,10 @@ class SparkTasks:
         return [pickle.loads(row[1]) for row in sorted(done, key=lambda row: row[0])]  # noqa: S301 (made above)
 
     def _why_nothing_runs(self) -> str | None:
-        """Return why not even a task that does nothing runs, in a few words; None where one does."""
+        """Return the reason why even an empty task fails, in a few words; None if it runs."""
         try:
             self._run(_nothing, [0])
-        except Exception as error:  # noqa: BLE001 (Spark has many, and each is told)
+        except Exception as error:  # noqa: BLE001 (Spark has many classes; the reason names the error)
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
             # The last line of a traceback in it says most.
             told = next((line for line in reversed(lines) if _ERROR_LINE.match(line)), lines[0] if lines else "")

@@ -1,4 +1,4 @@
-"""A table in Spark SQL: under a name of the session, or in a statement of its own."""
+"""The part of `HudiTable` for Spark SQL: temporary views, and statements that name the table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 TABLE = "table"
-# What does in Python what a statement of SQL would do.
+# The method that replaces each SQL statement.
 _METHODS = {
     "delete": "delete",
     "update": "update",
@@ -34,17 +34,11 @@ logger = logging.getLogger("pyhudi")
 
 
 class TableSql(TableQueries):
-    """What lets statements of SQL name a table.
-
-    Args:
-        spark: The session.
-        path: The table's path.
-        options: Options of every read and write made here.
-    """
+    """The methods of `HudiTable` for Spark SQL."""
 
     def __init__(self, spark: SparkSession, path: AnyPath, options: Mapping[str, Any] | None = None) -> None:
         super().__init__(spark, path, options)
-        # The views that follow the table, with the columns that each shows, and what it shows of them.
+        # By name of each view that follows the table: its columns, None for all, and the DataFrame that it shows now.
         self._following: dict[str, tuple[Sequence[str] | None, DataFrame]] = {}
 
     def create_view(
@@ -55,26 +49,25 @@ class TableSql(TableQueries):
         columns: Sequence[str] | None = None,
         as_of: str | date | None = None,
     ) -> None:
-        """Give the table a name in this session's SQL, as a temporary view; one of the name is replaced.
+        """Create or replace a temporary view of the table in this session.
 
         Args:
-            name: The view's.
-            newest: Whether the view follows the table: after each write, rollback or restore by this object it is made
-                anew, and by `refresh_views` otherwise. Without it the view is pinned: it shows the table as it is now,
-                whatever is written later.
-            columns: The columns to show, in this order; None for all, the meta columns first.
-            as_of: Pins the view to what was requested until this time.
+            name: The name of the view.
+            newest: Whether the view follows the table: this object replaces it after each of its writes, rollbacks and
+                restores, and `refresh_views` does so on demand. Otherwise the view is pinned to the table as it is now.
+            columns: The columns to show, in this order; None for all columns, the meta columns first.
+            as_of: Pins the view to the table as of this time: the instants requested until then.
 
         Raises:
-            InvalidOptionError: The name is none, or the time.
-            MissingColumnError: The table has no such column.
-            OptionConflictError: ``as_of`` and ``newest`` are given.
-            UnreadableTimeError: The table's past is not kept so far back.
+            InvalidOptionError: The name or the time is invalid.
+            MissingColumnError: The table lacks a column.
+            OptionConflictError: ``as_of`` is given with ``newest``.
+            UnreadableTimeError: The table does not keep history that far back.
         """
         if newest and as_of is not None:
             raise OptionConflictError(
                 f"A view of the table {self._path} was to show it as of {as_of} and always as it is.",
-                "Leave one of them out.",
+                "Leave as_of or newest out.",
             )
         rows = self._make_view(name, self.to_df(columns, as_of=as_of))
         self._following.pop(name, None)
@@ -82,9 +75,12 @@ class TableSql(TableQueries):
             self._following[name] = (columns, rows)
 
     def refresh_views(self) -> None:
-        """Have the views that follow the table show it as it is now; those that somebody dropped stay away.
+        """Update the views that follow the table to its newest snapshot.
 
-        So do those in whose place somebody has put something else under their name.
+        Views that the session has dropped, or replaced by another view of the same name, stay as they are.
+
+        Raises:
+            PyHudiError: The table cannot be read.
         """
         for name, (columns, rows) in list(self._following.items()):
             if self._spark.catalog.tableExists(name) and self._spark.table(name).sameSemantics(rows):
@@ -100,18 +96,21 @@ class TableSql(TableQueries):
         args: Mapping[str, Any] | Sequence[Any] | None = None,
         **frames: Any,
     ) -> DataFrame:
-        """Return what a statement of Spark SQL selects, in which ``{table}`` is this table, as it is now.
+        """Run a statement of Spark SQL in which ``{table}`` is the newest snapshot of this table.
 
         Args:
-            query: The statement. Other names in braces are those of ``frames``; a brace of its own is written twice.
-            as_of: Shows the table with what was requested until this time.
-            args: Values of the parameters of the statement, as ``spark.sql`` takes them.
-            frames: What other names stand for: tables, which are shown as they are now, or rows as `upsert` takes them.
+            query: The statement. Other names in braces refer to ``frames``; write a literal brace twice.
+            as_of: Reads the table as of this time: the instants requested until then.
+            args: Values of the statement's parameters, as for ``spark.sql``.
+            frames: By name: a `HudiTable`, whose newest snapshot is read, or rows as `upsert` takes them.
+
+        Returns:
+            The rows that the statement selects.
 
         Raises:
-            InvalidOptionError: The statement does not name ``{table}``, or what it names was not given; or the time is
-                none; or it is to change the table.
-            UnreadableTimeError: The table's past is not kept so far back.
+            InvalidOptionError: The statement lacks ``{table}``, names something that is not in ``frames`` or would
+                change the table; or the time is invalid.
+            UnreadableTimeError: The table does not keep history that far back.
 
         Examples:
             >>> table.sql("select city, count(*) from {table} group by city")  # doctest: +SKIP
@@ -132,14 +131,13 @@ class TableSql(TableQueries):
             ) from error
 
     def _changed(self) -> None:
-        """Show what was done in the views that follow; it is done, whether that works or not."""
+        """Refresh the views; a failure is logged, because the change itself succeeded."""
         try:
             self.refresh_views()
         except Exception:
             logger.warning("table %s: its views show it as it was before", self._path, exc_info=True)
 
     def _rows_of(self, name: str, given: Any) -> DataFrame:
-        """Return what a name in braces stands for."""
         if isinstance(given, TableQueries):
             return given.to_df()
         try:
@@ -154,7 +152,7 @@ class TableSql(TableQueries):
         change = _CHANGE.match(query)
         if change is not None:
             raise InvalidOptionError(
-                f"The statement {query!r} is to change the table {self._path}, which Spark has no way to ask of it.",
+                f"The statement {query!r} changes the table {self._path}, which Spark cannot do on a Python source.",
                 f"Call HudiTable.{_METHODS[change[1].lower()]}.",
             )
         try:
@@ -173,5 +171,5 @@ class TableSql(TableQueries):
         if TABLE not in names:
             raise InvalidOptionError(
                 f"The statement {query!r} does not name the table {self._path}.",
-                "Write {table} where the table stands.",
+                "Write {table} for the table.",
             )

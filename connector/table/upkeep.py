@@ -1,7 +1,7 @@
-"""What keeps a table small, and how what was done to it is undone: the services of `HudiTable`.
+"""The part of `HudiTable` for table services: clean, archive, compaction, rollback, savepoints and checks.
 
-Each is one call of a function that needs no engine; this process does the work, and Spark runs no job for it, unless
-rows are to be read and written: a compaction's file groups are merged by Spark's tasks.
+Each method is one call of a function that needs no engine. This process does the work without a Spark job, except that
+Spark tasks merge the file groups of a compaction.
 """
 
 from __future__ import annotations
@@ -24,209 +24,223 @@ if TYPE_CHECKING:
 
 
 class TableUpkeep(TableBase):
-    """What is done to a table that changes none of its rows, and what takes changes back."""
+    """The methods of `HudiTable` that run table services."""
 
     def clean(self, *, dry_run: bool = False, **options: Any) -> ServiceResult:
-        """Delete file slices that newer ones have replaced and that the policy does not keep.
+        """Delete file slices that newer slices have replaced and that the policy does not keep.
 
-        Writes do so themselves once they are complete, unless ``hoodie.clean.automatic`` is false.
+        Every completed write cleans too, unless ``hoodie.clean.automatic`` is false.
 
         Args:
-            dry_run: Whether to tell only what would be deleted.
+            dry_run: Whether only to return what a clean would delete.
             options: Options of this call, such as ``**{"hoodie.clean.commits.retained": 20}``.
 
         Returns:
-            What was deleted; without an instant where nothing was.
+            The instant, and the deleted files; no instant if nothing was deleted.
 
         Raises:
-            PyHudiError: It failed; the class says what can be done. It may be run again.
+            PyHudiError: The clean failed and may be run again; the class says what the caller can do.
         """
         return self._run("clean", options, dry_run=dry_run)
 
     def archive(self, **options: Any) -> ServiceResult:
-        """Move old instants from the timeline into its archive, so that reads and writes need not list them.
+        """Move old instants from the timeline to its archive, so that reads and writes list fewer files.
 
-        Writes do so themselves once they are complete, unless ``hoodie.archive.automatic`` is false.
+        Every completed write archives too, unless ``hoodie.archive.automatic`` is false.
 
         Args:
             options: Options of this call, such as ``**{"hoodie.keep.max.commits": 100}``.
 
         Returns:
-            How many instants were archived.
+            The number of archived instants.
 
         Raises:
-            PyHudiError: It failed; the class says what can be done. It may be run again.
+            PyHudiError: Archiving failed and may be run again; the class says what the caller can do.
         """
         return self._run("archive", options)
 
     def compact(self, **options: Any) -> ServiceResult:
-        """Merge the log files of a merge-on-read table into base files, one file group a task of Spark.
+        """Merge the log files of a merge-on-read table into base files, with a Spark task for each file group.
 
-        What is planned already is carried out first, whoever planned it; then all that has log files is, as far as
-        ``hoodie.compaction.strategy`` takes it. Writes may go on meanwhile.
+        It first executes pending compaction plans, of other writers too, then plans and merges file groups with log
+        files within the limits of ``hoodie.compaction.strategy``. Writes may run at the same time.
 
         Args:
             options: Options of this call, such as ``**{"hoodie.compaction.target.io": 10000}``.
 
         Returns:
-            The file groups and log files that were merged, and what was read and written; without an instant where
-            there was nothing to merge.
+            The instant, the merged file groups and log files, and the bytes read and written; no instant if nothing was
+            merged.
 
         Raises:
-            UnsupportedTableError: The table has no log files.
-            PyHudiError: It failed; the class says what can be done. It may be run again.
+            UnsupportedTableError: The table is not merge-on-read.
+            PyHudiError: The compaction failed and may be run again; the class says what the caller can do.
         """
         return self._run("compact", options)
 
     def schedule_compaction(self, **options: Any) -> ServiceResult:
-        """Plan a compaction and leave it to whoever carries it out: `compact`, a job, or Apache Hudi.
+        """Plan a compaction, for `compact`, a job or Apache Hudi to execute.
 
         Args:
             options: Options of this call.
 
         Returns:
-            The instant, and what it is going to merge; without an instant where there is nothing to merge.
+            The instant, and the planned file groups and log files; no instant if there is nothing to merge.
 
         Raises:
-            UnsupportedTableError: The table has no log files.
-            PyHudiError: It failed; the class says what can be done. It may be run again.
+            UnsupportedTableError: The table is not merge-on-read.
+            PyHudiError: Planning failed and may be run again; the class says what the caller can do.
         """
         return self._run("schedule_compaction", options)
 
     def log_compact(self, **options: Any) -> ServiceResult:
-        """Join the log files of file groups that have many into one each, one file group a task of Spark.
+        """Join the log files of each file group that has many into one log file, with a Spark task for each file group.
 
-        Base files are neither read nor written. What is planned already is carried out first, whoever planned it; then
-        all file groups are joined that have ``hoodie.log.compaction.blocks.threshold`` log files, or blocks in them.
-        Writes that begin meanwhile go on; one that is at work already has to be over first, which `left` then says.
+        It neither reads nor writes base files. It first executes pending plans, of other writers too, then joins the
+        file groups with at least ``hoodie.log.compaction.blocks.threshold`` log files, or blocks in them. Writes may
+        begin meanwhile, but a write that is pending already must complete first; ``skipped`` of the result names it
+        then.
 
         Args:
             options: Options of this call, such as ``**{"hoodie.log.compaction.blocks.threshold": 3}``.
 
         Returns:
-            The file groups and log files that were joined, and what was read and written; without an instant where
-            there was nothing to join.
+            The instant, the joined file groups and log files, and the bytes read and written; no instant if nothing was
+            joined.
 
         Raises:
-            UnsupportedTableError: The table has no log files.
-            PyHudiError: It failed; the class says what can be done. It may be run again.
+            UnsupportedTableError: The table is not merge-on-read.
+            PyHudiError: The log compaction failed and may be run again; the class says what the caller can do.
         """
         return self._run("log_compact", options)
 
     def schedule_log_compaction(self, **options: Any) -> ServiceResult:
-        """Plan a log compaction and leave it to whoever carries it out: `log_compact`, a job, or Apache Hudi.
+        """Plan a log compaction, for `log_compact`, a job or Apache Hudi to execute.
 
         Args:
             options: Options of this call.
 
         Returns:
-            The instant, and what it is going to join; without an instant where there is nothing to join.
+            The instant, and the planned file groups and log files; no instant if there is nothing to join.
 
         Raises:
-            UnsupportedTableError: The table has no log files.
-            PyHudiError: It failed; the class says what can be done. It may be run again.
+            UnsupportedTableError: The table is not merge-on-read.
+            PyHudiError: Planning failed and may be run again; the class says what the caller can do.
         """
         return self._run("schedule_log_compaction", options)
 
     def repair(self, *, accept_loss: Sequence[str], dry_run: bool = False, **options: Any) -> ServiceResult:
-        """Give up the rows of damaged log files that cannot be read, so that their file groups work again.
+        """Give up the unreadable rows of damaged log files, so that their file groups work again.
 
-        The next slice of each file group is written from what can be read. The damaged file stays in its old slice.
+        The next slice of each file group contains the rows that can be read. The damaged file stays in its old slice.
 
         Args:
             accept_loss: The damaged log files, relative to the table's path, as the error and `validate` name them.
-            dry_run: Whether only to return what would be given up.
+            dry_run: Whether only to return what would be lost.
             options: Options of this call.
 
         Returns:
-            The instant, and in ``repaired`` what each file has and what its write states.
+            The instant, and in ``repaired`` for each file what it holds and what its write recorded.
 
         Raises:
-            InvalidOptionError: A file is no log file of a newest file slice, or is not damaged.
-            PyHudiError: It failed; the class says what can be done. It may be run again.
+            InvalidOptionError: A file is not a damaged log file of a newest file slice.
+            PyHudiError: The repair failed and may be run again; the class says what the caller can do.
         """
         return self._run("repair", options, accept_loss=accept_loss, dry_run=dry_run)
 
     def rollback(self, instant: str, **options: Any) -> ServiceResult:
-        """Take one write back, with all that it did: the newest, or a pending one whose writer is dead.
+        """Undo one write: the newest write, or a pending write whose writer is dead.
 
         Args:
-            instant: Its requested time, as `history` shows it. Naming a pending one says that its writer is dead.
+            instant: The requested time of the write, as `history` shows it. A call with a pending instant declares that
+                its writer is dead.
             options: Options of this call.
 
         Returns:
-            The instant of the rollback, and the files that it deleted.
+            The instant of the rollback, and the deleted files.
 
         Raises:
-            UndoError: Something stands on the write, or what it replaced is cleaned away.
-            PyHudiError: The rollback failed. It may be run again.
+            UndoError: A later write builds on this write, or a clean has deleted what it replaced.
+            PyHudiError: The rollback failed and may be run again.
         """
         return self._run("rollback", options, instant=instant)
 
     def savepoint(self, instant: str | None = None, *, comment: str = "", user: str = "") -> ServiceResult:
-        """Keep the table as it was after one write, so that it can be read and restored whatever comes.
+        """Keep the table as of one write, so that it stays readable and restorable.
 
         Args:
-            instant: The write's requested time; the newest one without it.
-            comment: What it is for.
-            user: Who wants it.
+            instant: The requested time of the write; None for the newest write.
+            comment: The purpose of the savepoint.
+            user: The user who made it.
 
         Returns:
-            The write's requested time, by which the savepoint is named, and the files that are kept.
+            The requested time of the write, which names the savepoint, and the files that it keeps.
 
         Raises:
-            UndoError: There is no such write, or some of its files are gone.
+            UndoError: The write does not exist, or some of its files are gone.
+            PyHudiError: The savepoint failed and may be made again.
         """
         return self._run("savepoint", {}, instant=instant, comment=comment, user=user)
 
     def delete_savepoint(self, instant: str) -> ServiceResult:
-        """Keep a savepoint's files no longer; the next clean may take them.
+        """Delete a savepoint; the next clean may delete its files.
 
         Args:
-            instant: The savepoint's name, as `savepoints` shows it.
+            instant: The name of the savepoint, as `savepoints` shows it.
+
+        Returns:
+            The name of the savepoint.
 
         Raises:
-            UndoError: There is no such savepoint.
+            UndoError: The savepoint does not exist.
+            PyHudiError: The deletion failed and may be run again.
         """
         return self._run("delete_savepoint", {}, instant=instant)
 
     def savepoints(self) -> DataFrame:
-        """Return one row for every savepoint, newest first.
+        """Return one row for each savepoint, newest first.
 
         Returns:
             The columns instant, made, user, comment and files.
+
+        Raises:
+            PyHudiError: The table cannot be read.
         """
         return from_arrow(self._spark, savepoints(self._storage))
 
     def restore(self, to: str, **options: Any) -> ServiceResult:
-        """Take back all that came after one write; the table then is what it was, and later rows are gone for good.
+        """Undo everything after one write; later rows are lost for good.
 
-        Nobody may write meanwhile. While a restore is pending all writes are refused; the same call finishes it.
+        No writer may run meanwhile. While a restore is pending, the table refuses all writes; the same call finishes
+        it.
 
         Args:
-            to: The write's requested time, such as `savepoints` or `history` shows it.
+            to: The requested time of the write, as `savepoints` or `history` shows it.
             options: Options of this call.
 
         Returns:
-            The instant of the restore, how many instants it undid, and the files that it deleted.
+            The instant of the restore, the number of undone instants, and the deleted files.
 
         Raises:
-            UndoError: There is no such write, or some of its files are gone.
-            PyHudiError: The restore failed. It may be run again.
+            UndoError: The write does not exist, or some of its files are gone.
+            PyHudiError: The restore failed and may be run again.
         """
         return self._run("restore", options, to=to)
 
     def validate(self, *, deep: bool = False) -> DataFrame:
-        """Look for everything that is wrong with the table: its timeline, its files, their footers.
+        """Check the table's timeline, its files and their footers, without changing anything.
 
-        Nothing is changed, and this process does the reading.
+        This process reads the files, without Spark tasks.
 
         Args:
-            deep: Whether to read the rows of the newest base and log files too, and what archived writes say.
+            deep: Whether to read the rows of the newest base and log files and the archived instants too.
 
         Returns:
             One row for each finding, errors first, with the columns severity, code, table, file, instant, what and
-            cure; none where all is well.
+            cure; no rows for a sound table.
+
+        Raises:
+            PyHudiError: The table cannot be opened.
         """
         from ...operations.inspect.validate import validate  # noqa: PLC0415
 

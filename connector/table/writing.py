@@ -1,4 +1,4 @@
-"""What the methods of `HudiTable` that write have in common: rows placed, written by Spark, and the result told."""
+"""The write path of `HudiTable`: place the rows, let Spark write them, return the result."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("pyhudi")
 
-# The commit merges any number of rows within its bounds of memory; the option's bound is there for df.write.
+# The commit merges any number of rows in bounded memory; the option limits df.write only.
 _NO_BOUND = 1 << 62
 _CHOSEN_HERE = {"colocated", "commit_merge_max_bytes"}
-# This process learns nothing of what Spark's does after a commit, and so does it itself.
+# Spark's process does not report inline services, so this process runs them after the commit.
 _AFTER_WRITES = (
     "clean_automatic",
     "archive_automatic",
@@ -78,18 +78,10 @@ def write_placed(
     creates: bool = False,
     counted: RowCounts | None = None,
 ) -> CommitResult:
-    """Write rows, those of each file group brought into one task first where that is worth it.
+    """Write rows, placed by file group first where that is faster.
 
-    Args:
-        df: The rows.
-        path: The table's path.
-        storage: Rooted at it.
-        resolved: The options of the write, its operation among them.
-        creates: Whether the write may make the table, with its first commit, where none is.
-        counted: What becomes of the rows, where whoever made them has counted.
-
-    Raises:
-        PyHudiError: The write failed as a whole.
+    ``creates`` lets the first commit create the table. ``counted`` is the caller's count of inserts, updates and
+    deletes.
     """
     began = time.monotonic()
     options, spark = resolved.options, df.sparkSession
@@ -100,34 +92,34 @@ def write_placed(
         OPTIONS["log_level"].key: level_here(),
         **{key: text for key, text in resolved.texts.items() if name_of(key) not in {*_CHOSEN_HERE, *_AFTER_WRITES}},
         **_DONE_HERE,
-        DEFAULTS_ENABLED: "false",  # they are in the line above
+        DEFAULTS_ENABLED: "false",  # the resolved texts contain the defaults
         OPTIONS["write_id"].key: write_id,
         OPTIONS["application"].key: options.application or _application(spark),
         **({} if counted is None else {COUNTED: spell(counted)}),
     }
-    # Only a write that was named can have been done before; one that is new is younger than all that there is.
+    # Only a write with the user's own id can have completed in an earlier call.
     named = bool(options.write_id) and target.exists
     until = target.table.timeline().greatest_time() if named else None
     make_active(spark)
     with own_errors(), ExitStack() as kept:
-        rows, more = _brought_together(df, target, storage, options, request, kept)
+        rows, more = _placed_rows(df, target, storage, options, request, kept)
         rows.write.format(PyHudiDataSource.name()).options(**{**settings, **more}).mode("append").save(path)
-    # A first write that came without rows, and was to leave no instant then, has made no table.
+    # A first write without rows may have left no instant, and so no table.
     made = find_config(storage) if creates else load_config(storage)
     table = None if made is None else Table(storage, made)
     timeline = None if table is None else table.timeline()
     done = None if table is None or timeline is None else find_write(table, timeline, write_id)
     if timeline is None or done is None:
-        return _told(CommitResult(path, "", (options.operation or "upsert").upper(), write_id=write_id), began)
+        return _timed(CommitResult(path, "", (options.operation or "upsert").upper(), write_id=write_id), began)
     if done.instant > (until or ""):
-        done = _looked_after(spark, done, timeline, resolved)
-    return _told(done, began)
+        done = _with_inline_services(spark, done, timeline, resolved)
+    return _timed(done, began)
 
 
-def _looked_after(
+def _with_inline_services(
     spark: SparkSession, done: CommitResult, timeline: Timeline, resolved: ResolvedOptions
 ) -> CommitResult:
-    """Return what a write did together with what was done to keep its table small: by this process, or on Spark."""
+    """Run the inline services after a write, and return its result together with theirs."""
     options = resolved.options
     storage = open_storage(done.path, options.storage_options, durable=options.durable)
     means = spark_means(spark, options)
@@ -136,30 +128,24 @@ def _looked_after(
 
 
 def spark_means(spark: SparkSession, options: HudiOptions) -> Means:
-    """Return with what log files are merged on Spark, one file group a task; by this process where it has no tasks."""
+    """Return the means to merge log files: Spark tasks for each file group, or this process where Spark runs none."""
     settings, application = options.write_settings(), options.application or _application(spark)
     own = means_of(settings, most_bytes=settings.commit_merge_max_bytes, application=application)
     by_tasks = means_of(settings, executor=SparkTasks(spark, "compaction"), application=application)
     return replace(by_tasks, without_tasks=own)
 
 
-def _brought_together(
+def _placed_rows(
     df: DataFrame, target: Target, storage: Storage, options: HudiOptions, request: WriteRequest, kept: ExitStack
 ) -> tuple[DataFrame, dict[str, str]]:
-    """Return the rows as they are to be written, and the options that say what was done to them.
+    """Return the rows in the placement for the write, and the options that describe it.
 
-    Args:
-        df: The rows.
-        target: The table of the write, and what is to be done to it.
-        storage: Rooted at it.
-        options: The options of the write.
-        request: The same as the write itself takes them.
-        kept: Forgets on its end what Spark keeps until the rows are written.
+    ``kept`` releases what Spark persists until the rows are written.
     """
     left = {OPTIONS["commit_merge_max_bytes"].key: str(_NO_BOUND)}
     if opens_alone(target.operation.name, target.operation.rules, target.config):
         return _arranged(df, target, storage, options, request.write), left
-    # What was placed before says where it stood.
+    # Rows that colocate() placed carry their position.
     if target.config.generates_keys or not (POSITION in df.columns or places(df, options.place_rows)):
         return df, left
     if index_for(target.config).needs_lookup:
@@ -183,7 +169,7 @@ def _brought_together(
 def _arranged(
     df: DataFrame, target: Target, storage: Storage, options: HudiOptions, settings: WriteSettings
 ) -> DataFrame:
-    """Return rows of which each task makes new file groups, as the sort mode of a bulk insert brings them together."""
+    """Return rows in the order of the bulk insert's sort mode."""
     if not target.operation.sorts or options.place_rows == "never":
         return df
     config = target.config
@@ -198,31 +184,21 @@ def _arranged(
 def delete_partitions(
     spark: SparkSession, path: str, resolved: ResolvedOptions, partitions: Sequence[str]
 ) -> CommitResult:
-    """Delete partitions by their names, in this process, for there are no rows that tasks could take.
-
-    Args:
-        spark: The session.
-        path: The table's path.
-        resolved: The options of the write, its operation among them.
-        partitions: Partition paths, with ``*`` for anything.
-
-    Raises:
-        PyHudiError: The write failed as a whole.
-    """
+    """Delete partitions by paths, with ``*`` for anything, in this process: there are no rows for tasks."""
     began = time.monotonic()
     options = resolved.options
     request = options.to_write_request(path, pa.schema([]), overwrite=False)
     settings = replace(request.write, partitions_to_delete=tuple(partitions))
     application = options.application or _application(spark)
-    return _told(write(replace(request, write=settings, application=application)), began)
+    return _timed(write(replace(request, write=settings, application=application)), began)
 
 
 def _application(spark: SparkSession) -> str:
     return spark.conf.get("spark.app.name", "") or ""
 
 
-def _told(done: CommitResult, began: float) -> CommitResult:
-    """Return a result with the seconds of the whole call, and log it where the user is."""
+def _timed(done: CommitResult, began: float) -> CommitResult:
+    """Return the result with the seconds of the whole call, and log it."""
     result = replace(done, seconds={**done.seconds, "total": round(time.monotonic() - began, 3)})
     logger.info("%s", json.dumps({"event": "write", **asdict(result)}))
     return result
