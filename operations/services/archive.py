@@ -177,9 +177,7 @@ class _Round:
         return None if body is None else Row(instant, body, plan or None)
 
     def _take_off(self, gone: Sequence[Instant]) -> int:
-        """Delete the files of the instants that the archive holds, whichever process put them there; return their
-        number.
-        """
+        """Delete the files of the instants that the archive holds, and return their number."""
         held = {*self.table.archive.instants(*_span(gone))}.intersection(gone)
         files = self.timeline.files.paths()
         marked = frozenset(marked_instants(self.table.storage))

@@ -90,9 +90,7 @@ class PendingClean:
         return path
 
     def _sizes(self, named: Mapping[str, list[str]]) -> dict[str, int]:
-        """Return the sizes of the files in the partitions that a plan names; refuse a plan with files of a newest
-        slice.
-        """
+        """Return the sizes of all files in the plan's partitions; refuse a plan that names a newest slice."""
         listings = dict(
             zip(named, map(tuple, for_each(self.timeline.storage, self.timeline.storage.list, named)), strict=True)
         )

@@ -1,4 +1,4 @@
-"""What a write does for its table's log files: it carries out what is pending, and plans more where that is due."""
+"""What a write does for its table's log files: carries out pending plans, and plans more where that is due."""
 
 from __future__ import annotations
 
@@ -25,20 +25,9 @@ def compact_after_write(
     means: Means,
     metadata_enable: bool | None,
 ) -> ServiceResult | None:
-    """Carry out the compactions or log compactions that are pending, then what is due; or only plan, as settings say.
+    """Carry out pending compactions, or log compactions, then what is due; or only plan, as the settings say.
 
-    Args:
-        storage: Rooted at the table.
-        timeline: With the write that is complete.
-        settings: What is due, and what is merged.
-        means: How.
-        metadata_enable: False where a costly metadata table may be dropped.
-
-    Returns:
-        What was done; None where nothing was to be done.
-
-    Raises:
-        PyHudiError: It failed; the write is complete.
+    Returns None where nothing was to be done. Raises `PyHudiError` where it failed; the write is complete all the same.
     """
     config = load_config(storage)
     due: Callable[[Timeline], bool]
@@ -48,7 +37,7 @@ def compact_after_write(
         action, plans_alone = LOG_COMPACTION, False
         due = partial(log_compaction_is_due, delta_commits=settings.blocks)
     pending = any(one.action == action for one in timeline.pending)
-    # A write that only plans waits until the last plan was carried out.
+    # A write that only plans makes no plan while the last plan is pending.
     wanted = not pending and due(timeline) if plans_alone else pending or due(timeline)
     if config.table_type != MERGE_ON_READ or not wanted:
         return None

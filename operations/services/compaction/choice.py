@@ -1,6 +1,6 @@
 """Which file slices a compaction merges, and in which order: the strategies, on values alone.
 
-They are those of Apache Hudi's package ``table.action.compact.strategy``, and go by its names.
+They are the strategies of Apache Hudi's package ``table.action.compact.strategy``, under its names.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ....table.files.file_group import FileSlice
 from ..settings import BOUNDED_IO, BY_DAY, BY_REGEX, LOG_COUNT, LOG_SIZE, UNBOUNDED, CompactionSettings
 
 MB = 1 << 20
-# What Apache Hudi counts on where there is no base file yet: hoodie.parquet.max.file.size.
+# Apache Hudi's assumption for a slice without a base file: hoodie.parquet.max.file.size.
 _EXPECTED_BASE_BYTES = 120 * MB
 _KEY_OF_VALUE = re.compile(r"(^|/)[^/=]*=")
 _DAY = re.compile(r"(\d{1,4})/(\d{1,2})/(\d{1,2})(?!\d)", re.ASCII)
@@ -22,7 +22,7 @@ _DAY = re.compile(r"(\d{1,4})/(\d{1,2})/(\d{1,2})(?!\d)", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What the compaction of one file slice reads and writes, in whole MB as Apache Hudi reckons."""
+    """What the compaction of one file slice reads and writes, in whole MB (2^20 bytes) as in Apache Hudi."""
 
     read_mb: int
     write_mb: int
@@ -31,7 +31,6 @@ class Cost:
 
     @classmethod
     def of(cls, file_slice: FileSlice) -> Cost:
-        """Return the cost of a file slice."""
         log_bytes = sum(one.size for one in file_slice.logs)
         base = 0 if file_slice.base is None else file_slice.base.size
         written = base or _EXPECTED_BASE_BYTES
@@ -39,15 +38,14 @@ class Cost:
 
     @property
     def total_mb(self) -> int:
-        """Reading and writing together."""
         return self.read_mb + self.write_mb
 
     def metrics(self) -> dict[str, float]:
-        """Return the cost as a plan holds it."""
+        """Return the cost in the form that a plan holds."""
         return {
             "TOTAL_LOG_FILES": float(self.log_files),
             "TOTAL_IO_READ_MB": float(self.read_mb),
-            # Apache Hudi's executor dies where this one is missing.
+            # Apache Hudi's executor fails without this entry.
             "TOTAL_LOG_FILES_SIZE": float(self.log_bytes),
             "TOTAL_IO_WRITE_MB": float(self.write_mb),
             "TOTAL_IO_MB": float(self.total_mb),
@@ -55,10 +53,9 @@ class Cost:
 
 
 def choose_partitions(settings: CompactionSettings, partitions: Iterable[str]) -> list[str]:
-    """Return the partitions of which slices may be merged, so that the others need not be listed.
+    """Return the partitions whose slices may be merged, so that the others need not be listed.
 
-    Raises:
-        InvalidOptionError: `BY_DAY` is asked for, and a partition is no day.
+    Raises `InvalidOptionError` under `BY_DAY` for a partition that is no day.
     """
     if settings.strategy == BY_REGEX:
         pattern = re.compile(settings.partition_regex)
@@ -69,15 +66,7 @@ def choose_partitions(settings: CompactionSettings, partitions: Iterable[str]) -
 
 
 def choose_slices(settings: CompactionSettings, slices: Sequence[FileSlice]) -> list[FileSlice]:
-    """Return the slices that are merged, in the order in which they are.
-
-    Args:
-        settings: The strategy, and its bounds.
-        slices: Those with log files in the partitions that were chosen, by partition path and file id.
-
-    Raises:
-        InvalidOptionError: `BY_DAY` is asked for, and a partition is no day.
-    """
+    """Return the slices to merge, in order; `slices` are those with log files, by partition path and file id."""
     return _STRATEGIES[settings.strategy](settings, slices)
 
 
@@ -86,7 +75,7 @@ def _all(_: CompactionSettings, slices: Sequence[FileSlice]) -> list[FileSlice]:
 
 
 def _bounded(settings: CompactionSettings, slices: Iterable[FileSlice]) -> list[FileSlice]:
-    """Take slices until the bound is reached; the one that reaches it is taken too."""
+    """Take slices up to the bound, including the slice that reaches it."""
     left, chosen = settings.target_io_mb, []
     for one in slices:
         chosen.append(one)

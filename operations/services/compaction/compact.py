@@ -1,4 +1,4 @@
-"""Compactions and log compactions planned and carried out, whoever planned them; which of the two, the settings say."""
+"""Compactions and log compactions planned and carried out; the type of the settings decides which of the two."""
 
 from __future__ import annotations
 
@@ -33,14 +33,10 @@ def schedule_compaction(
     metadata_enable: bool | None = None,
     due: Callable[[Timeline], bool] | None = None,
 ) -> ServiceResult:
-    """Plan a compaction or a log compaction, where `due` says so of a timeline, for another call to carry it out.
+    """Plan a compaction or a log compaction, for another call to carry out; `due` decides on a timeline.
 
-    Returns:
-        The requested instant and what it is going to merge; no instant where there is nothing to be merged, or where
-        `skipped` names a write that has to be over first.
-
-    Raises:
-        PyHudiError: As `compact` does.
+    The result has no instant where there is nothing to merge, or where `skipped` names a write that the plan has to
+    wait for. Raises as `compact` does.
     """
     began = time.monotonic()
     table, means = open_merge_on_read(storage, metadata_enable), Means(patience, Output())
@@ -56,18 +52,12 @@ def compact(
     metadata_enable: bool | None = None,
     due: Callable[[Timeline], bool] | None = None,
 ) -> ServiceResult:
-    """Carry out the compactions, or the log compactions, that are pending, then plan one and carry it out.
+    """Carry out the pending compactions, or log compactions, then plan one and carry it out.
 
-    A caller who asks for it by name gives no `due`, and has plans tried that have failed before, too.
-
-    Raises:
-        CommitConflictError: A write or a compaction came in between.
-        ConcurrentWriteError: It was asked for, and another process is at all that is pending; a restore is pending; or
-            other processes decided first all the time.
-        CorruptInstantError: A pending plan is none that a process can carry out.
-        MissingFileError: A file is gone; what is pending stays so.
-        UnsupportedTableError: The table has no log files, or is of a kind that pyhudi does not do.
-        StorageError: The store failed; the next call goes on with it.
+    Without `due` the user called for it: it also tries plans that have failed before, and raises `ConcurrentWriteError`
+    where other processes are at all that is pending. Raises that error also for a pending restore, and
+    `CommitConflictError` where a write or a compaction came in between. After a failure, what is pending stays so for
+    the next call.
     """
     began = time.monotonic()
     table = open_merge_on_read(storage, metadata_enable)
@@ -77,11 +67,7 @@ def compact(
 
 
 def open_merge_on_read(storage: Storage, metadata_enable: bool | None) -> Table:
-    """Open a table whose log files can be merged.
-
-    Raises:
-        UnsupportedTableError: It has none.
-    """
+    """Open a table whose log files can be merged; raises `UnsupportedTableError` for a copy-on-write table."""
     table = open_for_service(storage, metadata_enable)
     if table.config.table_type != MERGE_ON_READ:
         raise UnsupportedTableError(

@@ -1,4 +1,4 @@
-"""Compactions: the log files of file slices merged with their base files into the next base files."""
+"""Compactions: merge the log files of file slices with their base files into the next base files."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 
 class Compaction(SliceService[CompactionSettings]):
-    """Log files merged into base files.
+    """Merges log files into base files.
 
-    A plan names the log files that were complete before it was requested, no more and no less: those that complete
-    later belong to the slice that it is going to begin.
+    A plan names exactly the log files that were complete before it was requested: log files that complete later belong
+    to the slice that the plan begins.
     """
 
     action = COMPACTION
@@ -47,16 +47,10 @@ class Compaction(SliceService[CompactionSettings]):
     does = "merges {:,} bytes of base and log files"
 
     def plan(self, timeline: Timeline) -> Plan | None:
-        """Return what the strategy takes of the slices that have log files.
-
-        Raises:
-            InvalidOptionError: The strategy does not fit the table's partitions.
-        """
         slices = self.slices.find(timeline, partial(choose_partitions, self.settings))
         return tuple(choose_slices(self.settings, slices)) or None
 
     def requested(self, plan: Plan) -> CompactionPlan:
-        """Return the plan as Apache Hudi writes it."""
         from ....timeline.metadata.models import CompactionPlan  # noqa: PLC0415 (see timeline/instant_files.py)
 
         return CompactionPlan(
@@ -64,19 +58,18 @@ class Compaction(SliceService[CompactionSettings]):
         )
 
     def read_plan(self, timeline: Timeline, instant: Instant) -> Plan:
-        """Return the file slices that a pending compaction merges, without those that were replaced.
+        """Return the file slices that a pending compaction merges, without replaced file groups.
 
-        Raises:
-            CorruptInstantError: It leaves out a log file that was complete before it, whose rows would be lost.
+        Raises `CorruptInstantError` for a plan that leaves out a log file completed before it, whose rows would be
+        lost.
         """
         plan, listings = named_slices(timeline, instant)
         check_complete(timeline, instant, plan, listings)
         return plan
 
     def worker(self, files: FileWork, timeline: Timeline, plan: Plan) -> Compactor:
-        """Return what merges slices."""
         output, config = files.output, files.transaction.config
-        # Where no property says the index, Apache Hudi's files have filters (see planning/plan.py).
+        # Where no property names the index, Apache Hudi's files have filters (see planning/plan.py).
         if output.bloom_filter is None and config.index_type != self.table.config.index_type:
             files = replace(files, output=replace(output, bloom_filter=True))
         return Compactor(files, ours=_ours(timeline, plan))
@@ -84,23 +77,12 @@ class Compaction(SliceService[CompactionSettings]):
 
 @dataclass(frozen=True, slots=True)
 class Compactor(SliceWorker):
-    """Merges slices into base files.
-
-    Attributes:
-        ours: Requested times of the delta commits that are known to be pyhudi's.
-    """
+    """Merges slices into base files; `ours` are requested times of delta commits known to be pyhudi's."""
 
     ours: frozenset[str]
     operation = "COMPACT"
 
     def execute(self, unit: FileSlice) -> SliceResult:
-        """Merge one file slice.
-
-        Raises:
-            CorruptFileError: One of its files cannot be read.
-            WriteSealedError: Another process has taken the compaction over, or it is complete.
-            StorageError: The store failed.
-        """
         began = time.monotonic()
         with self.opened(unit) as (merged, files):
             kept = pa.schema([one for one in with_meta(self.files.schema) if one.name != FILE_NAME])
@@ -114,11 +96,10 @@ class Compactor(SliceWorker):
         return self.result(unit, merged, began, path=made.path, size=made.size, rows=made.rows)
 
     def stat(self, one: SliceResult) -> WriteStat:
-        """Return what the completed instant says of a slice."""
         merge, base = one.logs.merge, one.file_slice.base
         return self._stat(
             one,
-            # Also those of keys that the base file does not hold.
+            # Also deletes of keys that the base file does not hold.
             num_deletes=merge.deletes + merge.not_found,
             num_update_writes=merge.updates,
             num_inserts=merge.inserts,
@@ -127,10 +108,10 @@ class Compactor(SliceWorker):
         )
 
     def _foreign(self, file_slice: FileSlice) -> ForeignRows | None:
-        """Return what checks the rows of a slice; None where pyhudi wrote all of its files.
+        """Return the checker of a slice's rows; None where pyhudi wrote all of its files.
 
-        What is merged carries the stamp by which its keys are trusted from then on, unless the table does not tell
-        where they belong, as those that Apache Hudi made do not.
+        The merged file gets the stamp by which later writes trust its keys, unless the table's properties do not name
+        its index, as in tables that Apache Hudi made.
         """
         if all(log.instant_time in self.ours for log in file_slice.logs):
             if file_slice.base is None:
@@ -144,16 +125,16 @@ class Compactor(SliceWorker):
         return ForeignRows(noted_index_for(config), keys)
 
     def _passed_through(self, columns: pa.Schema) -> frozenset[str]:
-        """Return the columns that no step looks into."""
+        """Return the string columns whose values no step reads."""
         looked_into = {RECORD_KEY, *self.work.config.ordering_fields}
         return frozenset(one.name for one in columns if pa.types.is_string(one.type)) - looked_into
 
 
 def _ours(timeline: Timeline, plan: Plan) -> frozenset[str]:
-    """Return which of the delta commits that a plan merges are pyhudi's; archived ones are not looked up."""
+    """Return which delta commits that a plan merges pyhudi wrote; archived delta commits are not looked up."""
     times = {log.instant_time for one in plan for log in one.logs}
     writes = [one for one in timeline.writes if one.requested_time in times]
-    said = for_each(timeline.storage, timeline.files.read_summary, writes)
+    bodies = for_each(timeline.storage, timeline.files.read_summary, writes)
     return frozenset(
-        one.requested_time for one, body in zip(writes, said, strict=True) if WRITE_ID in body.extra_metadata
+        one.requested_time for one, body in zip(writes, bodies, strict=True) if WRITE_ID in body.extra_metadata
     )

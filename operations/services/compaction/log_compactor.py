@@ -1,9 +1,9 @@
-"""Log compactions: the log files of file slices joined into one each, which is read in place of them.
+"""Log compactions: join the log files of a file slice into one, which readers read in place of them.
 
-The joined log file comes behind those that it was made of: its name has the plan's time, which is greater than theirs.
-Some readers (hudi-rs 0.5) do not know that it replaces anything and read it after all of them, which comes to the same
-as long as nothing else lies in between. So a plan joins all log files that come before it, and no write may be at work
-that could add one there. Where writes are, the plan takes a time right before theirs.
+The joined log file comes behind the files that it joins: its name has the plan's time, which is greater than theirs.
+Some readers (hudi-rs 0.5) do not know that it replaces anything and read it after all of them. The result is the same
+as long as nothing lies in between. So a plan joins all log files that come before it, and no write may be at work that
+could add a log file there. While writes are at work, the plan takes a time right before the first of them.
 """
 
 from __future__ import annotations
@@ -39,15 +39,13 @@ from .slices import SliceResult, SliceService, SliceWorker, older_writes
 if TYPE_CHECKING:
     from ....timeline.metadata.models import CompactionPlan, WriteStat
 
-# By which Apache Hudi carries these plans out.
+# The class with which Apache Hudi carries these plans out.
 EXECUTOR = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
 _LEAST_FILES = 2
 _JOINED = frozenset({BlockType.AVRO, BlockType.PARQUET, BlockType.DELETE})
 
 
 class LogCompaction(SliceService[LogCompactionSettings]):
-    """Log files joined into fewer."""
-
     action = LOG_COMPACTION
     kind = concurrency.LOG_COMPACTION
     name = "log compaction"
@@ -56,7 +54,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
     drops_empty = True
 
     def plan(self, timeline: Timeline) -> Plan | None:
-        """Return what is to be joined on a timeline; None where nothing is before the first write at work."""
+        """Return what to join on a timeline; None where nothing comes before the first write at work."""
         at_work = older_writes(self.kind, timeline, timeline.greatest_time() or "")
         self.at = self._time_before(timeline, at_work[0]) if at_work else None
         plan: Plan = ()
@@ -75,7 +73,6 @@ class LogCompaction(SliceService[LogCompactionSettings]):
         return plan or None
 
     def requested(self, plan: Plan) -> CompactionPlan:
-        """Return the plan as Apache Hudi writes it."""
         from ....timeline.metadata.models import CompactionPlan, CompactionStrategy  # noqa: PLC0415 (as in compactor.py)
 
         return CompactionPlan(
@@ -97,10 +94,10 @@ class LogCompaction(SliceService[LogCompactionSettings]):
         )
 
     def read_plan(self, timeline: Timeline, instant: Instant) -> Plan:
-        """Return the log files that a pending log compaction joins, by slices without their base files.
+        """Return the log files that a pending log compaction joins, as slices without base files.
 
-        File groups are left out that were replaced or compacted since, that another plan holds, and those of which it
-        does not name all log files that come before it.
+        Left out are file groups that were replaced or compacted since, that another plan holds, or of which the plan
+        does not name all earlier log files.
         """
         named, listings = named_slices(timeline, instant, EXECUTOR)
         view = FileView(timeline, read_replaced(timeline), listings)
@@ -117,24 +114,23 @@ class LogCompaction(SliceService[LogCompactionSettings]):
         return tuple(kept)
 
     def worker(self, files: FileWork, timeline: Timeline, plan: Plan) -> LogCompactor:
-        """Return what joins log files."""
         return LogCompactor(files)
 
     def refuse_stale(self, work: Transaction, timeline: Timeline, plan: Plan) -> None:
-        """Raise where what was joined is not all that comes before the new log files."""
+        """Raise `CommitConflictError` where the joined log files are not all that come before the new log files."""
         super().refuse_stale(work, timeline, plan)
         looks = self.forbids(WRITE, {Shared.BASIS: True})
         if self.waits_for(timeline, work.inflight) or (looks and self.read_plan(timeline, work.inflight) != plan):
             raise CommitConflictError(
                 f"The log compaction {work.instant_time} of the table {work.path} is not completed: a write or a "
-                "compaction that was asked for earlier than it, or holds the same file groups, came in between.",
+                "compaction that was requested earlier, or holds the same file groups, came in between.",
                 "Run it again once that is complete.",
             )
 
     def _time_before(self, timeline: Timeline, write: Instant) -> str | None:
         """Return a free time right before a write at work; None where a log compaction cannot have it.
 
-        It comes behind all that was joined before, or it would join the same once more.
+        The time must come after all joined log files, which the new log compaction would join again otherwise.
         """
         taken = {time for one in timeline.instants for time in (one.requested_time, one.completion_time) if time}
         try:
@@ -148,8 +144,8 @@ class LogCompaction(SliceService[LogCompactionSettings]):
     def _is_wanted(self, file_slice: FileSlice) -> bool:
         """Return whether a slice has many log files, or blocks in them, from more than one instant.
 
-        The rule of ``HoodieLogCompactionPlanGenerator``, which counts log files that were joined before, too, and would
-        write what came of them once more.
+        The rule of ``HoodieLogCompactionPlanGenerator`` would also count log files that were joined before, and join
+        their result again.
         """
         if len(file_slice.logs) < _LEAST_FILES:
             return False
@@ -160,18 +156,9 @@ class LogCompaction(SliceService[LogCompactionSettings]):
 
 @dataclass(frozen=True, slots=True)
 class LogCompactor(SliceWorker):
-    """Joins the log files of slices."""
-
     operation = "LOG_COMPACT"
 
     def execute(self, unit: FileSlice) -> SliceResult:
-        """Join the log files of one slice.
-
-        Raises:
-            CorruptFileError: A block that counts cannot be read.
-            WriteSealedError: Another process has taken the work over, or it is complete.
-            StorageError: The store failed.
-        """
         began = time.monotonic()
         with self.opened(unit) as (logs, files):
             blocks = logs.blocks
@@ -186,7 +173,6 @@ class LogCompactor(SliceWorker):
         return self.result(unit, logs, began, path=made.path, size=made.size, rows=made.rows, deletes=made.deletes)
 
     def stat(self, one: SliceResult) -> WriteStat:
-        """Return what the completed instant says of a slice."""
         return self._stat(
             one,
             num_deletes=one.deletes,
@@ -200,12 +186,7 @@ class LogCompactor(SliceWorker):
 
 
 def blocks_of(storage: Storage, file_slice: FileSlice) -> tuple[LogBlock, ...]:
-    """Return the blocks of a slice's log files that count.
-
-    Raises:
-        CorruptFileError: A block is whole and says of itself what cannot be.
-        UnsupportedTableError: A block is of a kind that only newer releases know.
-    """
+    """Return the blocks of a slice's log files that readers apply."""
     return effective_blocks([tuple(read_log(storage, log)) for log in file_slice.logs], lambda _: True)
 
 
@@ -213,7 +194,7 @@ def why_left(blocks: Iterable[LogBlock]) -> str | None:
     """Return why some blocks cannot be joined, in words; None where they can."""
     for block in blocks:
         if block.is_partial:
-            return f"{block.shown} has some columns only, and its rows fit together with older ones alone"
+            return f"{block.shown} has some columns only, and its rows are complete only with older rows"
         if block.type not in _JOINED:
             return f"{block.shown} is of the type {block.type.name}"
     return None
@@ -224,6 +205,6 @@ def _before(file_slice: FileSlice, time: str) -> FileSlice:
 
 
 def _counts_as_archived(timeline: Timeline, time: str) -> bool:
-    """Return whether readers may take a file of a time for an archived instant's, whatever is on the timeline."""
+    """Return whether readers may take a file of this time for an archived instant's, whatever the timeline holds."""
     first = min((one.requested_time for one in timeline.writes), default=time)
     return time <= max(first, *announced(timeline.storage), "")

@@ -1,8 +1,8 @@
-"""Plans of compactions: made of the file slices that have log files, and found again in a requested instant.
+"""Plans of compactions: made of the file slices that have log files, and read back from a requested instant.
 
-A plan names the log files that were complete before it was requested, no more and no less: those that complete later
-belong to the slice that it is going to begin. So it is made within the decision that puts it on the timeline, at a time
-greater than all that is there.
+A plan names exactly the log files that were complete before it was requested: log files that complete later belong to
+the slice that the plan begins. So it is made within the decision that puts it on the timeline, at a time greater than
+all times there.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from ....timeline.metadata.models import CompactionOperation
 
 Plan = tuple[FileSlice, ...]
-# After these, files may be gone or back in partitions that nobody names.
+# These actions may delete or restore files in partitions that no commit names.
 _UNDOING = frozenset({"clean", "rollback", "restore"})
-# The version of a plan that names files by their names alone.
+# The version of plans that give files' names without folders.
 BARE_NAMES = 2
 
 
 class FreeSlices:
-    """The file slices of a table that have log files, found again and again while other processes decide first."""
+    """The file slices with log files; relists only changed partitions when another process decided first."""
 
     def __init__(self, storage: Storage, mine: InstantKind) -> None:
         self._storage = storage
@@ -47,15 +47,9 @@ class FreeSlices:
         self._seen: frozenset[Instant] | None = None
 
     def find(self, timeline: Timeline, among: Callable[[list[str]], list[str]] = list) -> list[FileSlice]:
-        """Return the slices that have log files and that no plan holds, by partition path and file id.
+        """Return the slices with log files that no plan holds, by partition path and file id.
 
-        Args:
-            timeline: As it is.
-            among: Returns those of the table's partitions that matter.
-
-        Raises:
-            CorruptInstantError: A pending compaction or clustering has a plan that cannot be parsed.
-            MissingFileError: A file that a completed write names is gone.
+        `among` filters the partitions. Raises `MissingFileError` where a file that a completed write names is gone.
         """
         self._look(timeline)
         held = held_by_plans(self._mine, timeline)
@@ -68,9 +62,9 @@ class FreeSlices:
         ]
 
     def missed(self, now: Timeline, made: Instant) -> bool:
-        """Return whether a write had completed before a plan was requested that the plan does not know of.
+        """Return whether a write that the plan does not know of completed before it.
 
-        Only somebody who knows no decisions can come in between.
+        Only a process that does not follow pyhudi's decisions can come in between.
         """
         seen = self._seen or frozenset()
         return any(
@@ -78,7 +72,7 @@ class FreeSlices:
         )
 
     def _look(self, timeline: Timeline) -> None:
-        """List the partitions, or those alone in which something has changed since they were listed."""
+        """List all partitions, or only those in which something has changed since the last listing."""
         now = frozenset(timeline.completed)
         fresh = now - (self._seen or frozenset())
         if self._seen is None or any(one.action in _UNDOING for one in (*fresh, *(self._seen - now))):
@@ -92,15 +86,9 @@ class FreeSlices:
 
 
 def held_by_plans(mine: InstantKind, timeline: Timeline, but: Instant | None = None) -> frozenset[tuple[str, str]]:
-    """Return the file groups that pending plans hold and another plan leaves out, by partition path and file id.
+    """Return the file groups, by partition path and file id, that pending plans hold and another plan leaves out.
 
-    Args:
-        mine: What the other plan is for.
-        timeline: As it is.
-        but: A pending instant that does not count.
-
-    Raises:
-        CorruptInstantError: A plan cannot be parsed.
+    `mine` is the kind of the other plan; `but` is a pending instant that does not count.
     """
     pending = pending_compactions(timeline)
     own = None if but is None else but.identity
@@ -110,7 +98,7 @@ def held_by_plans(mine: InstantKind, timeline: Timeline, but: Instant | None = N
 
 
 def _is_left_out(mine: InstantKind, holder: Instant | None) -> bool:
-    """Return whether a plan leaves out what another one holds: a compaction, or a clustering where it is None."""
+    """Return whether a plan leaves out what another plan holds, a clustering where `holder` is None."""
     kind = None if holder is None else kind_of(holder.action)
     meeting = Meeting(mine, kind or CLUSTERING, shared=frozenset({Shared.FILE_GROUP}))
     return judge(meeting) is not Verdict.GO_ON
@@ -119,22 +107,15 @@ def _is_left_out(mine: InstantKind, holder: Instant | None) -> bool:
 def named_slices(
     timeline: Timeline, instant: Instant, executor: str | None = None
 ) -> tuple[Plan, dict[str, tuple[FileInfo, ...]]]:
-    """Return the file slices that a pending plan names, less those that were replaced, and their partitions' files.
+    """Return the file slices that a pending plan names, without replaced file groups, and their partitions' files.
 
-    Args:
-        timeline: As it is.
-        instant: The plan's.
-        executor: The one Java class by which plans of its kind are carried out; None where they name none.
-
-    Raises:
-        CorruptInstantError: The plan cannot be parsed, or names what is no slice of this table.
-        MissingFileError: A file that it names is gone.
-        UnsupportedTableError: It wants something that pyhudi does not do.
+    `executor` is the Java class that plans of this kind may name. Raises `CorruptInstantError` for a plan that is
+    unreadable or names no slice of this table, `MissingFileError` for a file that is gone, and `UnsupportedTableError`.
     """
     storage = timeline.storage
     found = timeline.files.read_compaction_plan(instant)
     if found is None or not found.operations:
-        raise _refused(storage, instant, "has an empty plan, so that nobody can carry it out")
+        raise _refused(storage, instant, "has an empty plan, so that no process can carry it out")
     wanted = None if found.strategy is None else found.strategy.compactor_class_name
     if wanted and wanted != executor:
         raise UnsupportedTableError(
@@ -145,7 +126,7 @@ def named_slices(
     partitions = sorted({one.partition_path or "" for one in found.operations})
     listings = _listed(storage, partitions)
     replaced = read_replaced(timeline).replaced
-    # What it would make of a replaced file group would be rows of the table again once the replacing is archived.
+    # A new file of a replaced file group would be rows of the table again once the replacing instant is archived.
     kept = [one for one in found.operations if (one.partition_path or "", one.file_id or "") not in replaced]
     plan = tuple(_slice(storage, instant, one, listings) for one in kept)
     written = read_stated(timeline, {log.instant_time for file_slice in plan for log in file_slice.logs})
@@ -158,7 +139,7 @@ def check_complete(
     plan: Plan,
     listings: Mapping[str, tuple[FileInfo, ...]],
 ) -> None:
-    """Refuse a plan that leaves out a log file that was complete before it: its rows would be in no slice any more."""
+    """Refuse a plan that leaves out a log file completed before it: no slice would hold that file's rows any more."""
     completed_at = CompletionTimes(timeline)
     view = FileView(timeline, read_replaced(timeline), listings)
     groups = {partition: view.groups(partition) for partition in listings}
@@ -174,7 +155,7 @@ def check_complete(
 
 
 def operations_of(plan: Plan) -> list[CompactionOperation]:
-    """Return what a plan holds of its slices, as Apache Hudi writes it."""
+    """Return the operations that a plan file holds for some slices."""
     from ....timeline.metadata.models import CompactionOperation  # noqa: PLC0415 (see timeline/instant_files.py)
 
     return [
@@ -191,7 +172,7 @@ def operations_of(plan: Plan) -> list[CompactionOperation]:
 
 
 def replaced_since(timeline: Timeline, groups: Iterable[FileGroupId]) -> list[FileGroupId]:
-    """Return those of some file groups that completed writes have replaced."""
+    """Return the file groups that completed writes have replaced."""
     replaced = read_replaced(timeline).replaced
     return [one for one in groups if (one.partition_path, one.file_id) in replaced]
 

@@ -1,7 +1,7 @@
-"""Damaged log files given up by name: the next slice of each file group, made of what can be read.
+"""Repair: gives up damaged log files that the user names, and makes their file groups' next slices from the rest.
 
-A repair is a compaction of the file groups that hold the files. It reads of each file that the user names the blocks
-that can be read, and of all other files everything, as any compaction does. The damaged file stays in its old slice.
+A repair is a compaction of the file groups that hold the files. Of each named file it reads the blocks that can be
+read, and of all other files everything, as any compaction does. The damaged file stays in its old slice.
 """
 
 from __future__ import annotations
@@ -52,21 +52,10 @@ def repair(
 ) -> ServiceResult:
     """Give up what cannot be read of damaged log files, and write the next slice of each of their file groups.
 
-    Args:
-        storage: Rooted at the table.
-        accept_loss: The damaged log files, relative to the table's root, as `CorruptFileError` names them.
-        means: How the slices are merged.
-        dry_run: Whether only to return what would be given up.
-        metadata_enable: False where a costly metadata table may be dropped.
-
-    Returns:
-        What was given up, file by file.
-
-    Raises:
-        InvalidOptionError: A file is none of the newest slices' log files, or is not damaged.
-        UnsupportedTableError: The table has no log files, or a pending clustering holds a file group.
-        ConcurrentWriteError: Another process took the plan over, or a restore is pending.
-        CorruptFileError: A file that the call does not name is damaged too.
+    `accept_loss` names the files relative to the table's root, as `CorruptFileError` does. Raises `InvalidOptionError`
+    for a file that is not damaged or is no log file of a newest slice, `UnsupportedTableError`, `ConcurrentWriteError`
+    for a pending restore or a process that took the plan over, and `CorruptFileError` for damage in a file that the
+    call does not name.
     """
     began = time.monotonic()
     table = open_merge_on_read(storage, metadata_enable)
@@ -84,7 +73,7 @@ def repair(
 
 
 class Repair(Compaction):
-    """A compaction that gives up what cannot be read of some log files, of their file groups and of no others."""
+    """A compaction of the damaged log files' file groups alone, which skips unreadable blocks of these log files."""
 
     def __init__(self, table: Table, examined: Mapping[str, _Examined], means: Means) -> None:
         super().__init__(table, CompactionSettings(), means)
@@ -92,12 +81,11 @@ class Repair(Compaction):
         self._groups = frozenset(file.group for file in examined.values())
 
     def repair(self, timeline: Timeline) -> None:
-        """Schedule and execute the compaction."""
         table = self.table
         for instant, pending in pending_compactions(timeline).items():
             named = {FileGroupId(one.partition_path or "", one.file_id or "") for one in pending.operations}
             if named & self._groups:
-                # Its executor could not read the damaged files.
+                # The plan's executor could not read the damaged files.
                 take_back(table, instant)
         scheduled = self.schedule()
         if scheduled is None:
@@ -123,8 +111,7 @@ class Repair(Compaction):
     def plan(self, timeline: Timeline) -> Plan | None:
         """Return the slices that hold the damaged log files.
 
-        Raises:
-            UnsupportedTableError: A pending plan holds one of them.
+        Raises `UnsupportedTableError` where a pending plan holds one of their file groups.
         """
         partitions = {group.partition_path for group in self._groups}
         free = self.slices.find(timeline, lambda paths: [one for one in paths if one in partitions])
@@ -140,7 +127,7 @@ class Repair(Compaction):
         return chosen or None
 
     def read_plan(self, timeline: Timeline, instant: Instant) -> Plan:
-        """Return the file slices of the plan, with the blocks that are read of the files that are given up."""
+        """Return the plan's file slices, with the damaged log files limited to their readable blocks."""
         given_up = {path: file.log for path, file in self._examined.items()}
         return tuple(
             replace(file_slice, logs=tuple(given_up.get(log.path, log) for log in file_slice.logs))
@@ -148,14 +135,14 @@ class Repair(Compaction):
         )
 
     def worker(self, files: FileWork, timeline: Timeline, plan: Plan) -> Compactor:
-        """Return what merges slices, and notes in the completed instant what was given up."""
+        """Return the compaction's worker, with a note of the given-up rows for the completed instant."""
         notes = {REPAIR: json.dumps([asdict(file.report) for file in self._examined.values()])}
         return replace(super().worker(files, timeline, plan), notes=notes)
 
 
 @dataclass(frozen=True, slots=True)
 class _Examined:
-    """A damaged log file: its file group, the blocks that are read of it, and what is given up."""
+    """A damaged log file with its readable blocks, and the report of what is given up."""
 
     group: FileGroupId
     log: LogFile
@@ -164,8 +151,6 @@ class _Examined:
 
 @dataclass(frozen=True, slots=True)
 class _Examiner:
-    """Finds out what can be read of the log files of a table's newest slices."""
-
     storage: Storage
     timeline: Timeline
     schema: pa.Schema
@@ -178,10 +163,9 @@ class _Examiner:
         return cls(table.storage, timeline, with_meta(schema), ordering)
 
     def examine(self, paths: Sequence[str]) -> dict[str, _Examined]:
-        """Return what is known of each of some log files, by path.
+        """Return what can be read of log files, by path.
 
-        Raises:
-            InvalidOptionError: A path names no log file of a newest slice, or a file that is not damaged.
+        Raises `InvalidOptionError` for a path of no newest slice's log file, and for a file that is not damaged.
         """
         view = open_view(self.timeline)
         file_slices = [

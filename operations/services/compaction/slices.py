@@ -1,4 +1,4 @@
-"""What compactions and log compactions have in common: units that are file slices, and what becomes of each."""
+"""What compactions and log compactions share: their units are file slices."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("pyhudi")
 
-# The key of extraMetadata that says which release of pyhudi carried a plan out.
+# Key of extraMetadata for the release of pyhudi that carried a plan out.
 MADE_BY = "pyhudi.version"
 
 Self = TypeVar("Self", bound="SliceWorker")
@@ -64,18 +64,12 @@ Self = TypeVar("Self", bound="SliceWorker")
 
 @dataclass(frozen=True, slots=True)
 class SliceResult:
-    """What became of one file slice.
+    """What became of one file slice; `path`, `size`, `rows` and `deletes` describe the new file.
 
     Attributes:
-        file_slice: The slice.
-        logs: What its log files held.
-        log_data_bytes: Of that, the bytes of the blocks of rows.
-        seconds: How long it took.
-        path: The new file; empty where there is none.
-        size: Its bytes.
-        rows: Its rows.
-        deletes: Its deletes.
-        skipped: Why there is none.
+        logs: Counts of what its log files held.
+        log_data_bytes: Bytes of the log files' blocks of rows.
+        skipped: Why there is no new file.
     """
 
     file_slice: FileSlice
@@ -90,22 +84,18 @@ class SliceResult:
 
     @property
     def paths(self) -> Sequence[str]:
-        """The new file."""
         return (self.path,) if self.path else ()
 
     @property
     def bytes_read(self) -> int:
-        """The bytes of the slice."""
         return self.file_slice.size
 
 
 @dataclass(frozen=True, slots=True)
 class SliceWorker:
-    """Merges what is in the log files of slices; it travels with every task where an engine carries a plan out.
+    """Merges the log files of slices; an engine that carries a plan out sends it with every task.
 
-    Attributes:
-        files: The data files of the plan's instant, which this process has claimed.
-        notes: Further entries of the completed instant's extraMetadata.
+    `notes` are further entries of the completed instant's extraMetadata.
     """
 
     files: FileWork
@@ -114,15 +104,12 @@ class SliceWorker:
 
     @property
     def work(self) -> Transaction:
-        """The plan's instant."""
         return self.files.transaction
 
     def within(self: Self, memory: int) -> Self:
-        """Return the same with other bounds of memory."""
         return replace(self, files=replace(self.files, output=replace(self.files.output, memory=memory)))
 
     def outcome(self, done: Sequence[SliceResult]) -> Outcome:
-        """Return what was done, as Apache Hudi writes it."""
         from ....timeline.metadata.models import CommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
         made = sorted((one for one in done if one.path), key=lambda one: one.file_slice.group)
@@ -144,10 +131,9 @@ class SliceWorker:
 
     @contextmanager
     def opened(self, file_slice: FileSlice) -> Iterator[tuple[MergedSlice, DataFiles]]:
-        """Yield a slice, and where its new file goes; the plan counts as alive meanwhile.
+        """Yield a slice and the place of its new file, with the plan's heartbeat running.
 
-        Raises:
-            WriteSealedError: Another process has taken the plan over, or it is complete.
+        Raises `WriteSealedError` where another process has completed the plan or taken it over.
         """
         work, fence = self.work, Fence(self.work, 0)
         with (
@@ -155,18 +141,16 @@ class SliceWorker:
             tempfile.TemporaryDirectory(prefix="pyhudi-") as folder,
         ):
             spills = local_spills(open_storage(folder, durable=False))
-            # A plan names complete log files alone, whose blocks all count.
+            # A plan names only complete log files, so all their blocks count.
             reader = self.files.slices(_every, spills)
             yield reader.merged(file_slice), self.files.files(new_token(work), fence)
             fence.finish()
 
     def result(self, file_slice: FileSlice, merged: MergedSlice, began: float, **made: Any) -> SliceResult:
-        """Return what became of a slice, given the fields that tell of the new file."""
         data_bytes = sum(one.content_size for one in merged.blocks if one.is_data)
         return SliceResult(file_slice, merged.counts, data_bytes, time.monotonic() - began, **made)
 
     def stat(self, one: SliceResult) -> WriteStat:
-        """Return what the completed instant says of a slice."""
         raise NotImplementedError
 
     def _stat(self, one: SliceResult, **own: Any) -> WriteStat:
@@ -192,24 +176,20 @@ class SliceWorker:
 
 
 class SliceService(PlannedService[Settings, FileSlice, SliceResult]):
-    """A service whose units are file slices that have log files."""
-
     def __init__(self, table: Table, settings: Settings, means: Means, *, insists: bool = True) -> None:
         super().__init__(table, settings, means, insists=insists)
         self.slices = FreeSlices(table.storage, self.kind)
 
     def missed(self, now: Timeline, made: Instant) -> bool:
-        """Return whether a write had completed before a plan was requested that the plan does not know of."""
         return self.slices.missed(now, made)
 
     def finished(self, units: Sequence[FileSlice], paths: Sequence[str]) -> Sequence[FileSlice]:
-        """Return the slices whose file groups have a new file."""
         names = ((split(path)[0], parse_data_name(split(path)[1])) for path in paths)
         groups = {FileGroupId(partition, name.file_id) for partition, name in names if name is not None}
         return [one for one in units if one.group in groups]
 
     def refuse_stale(self, work: Transaction, timeline: Timeline, plan: Plan) -> None:
-        """Raise where what was merged was undone or replaced meanwhile."""
+        """Raise `CommitConflictError` where other instants undid or replaced what this plan merged."""
         since = Since.find(work, timeline)
         merged = {log.instant_time for one in plan for log in one.logs} | {one.base_time for one in plan}
         gone = {
@@ -230,27 +210,27 @@ class SliceService(PlannedService[Settings, FileSlice, SliceResult]):
             )
 
     def forbids(self, theirs: InstantKind, shared: Mapping[Shared, object], known: Known = Known.COMPLETED) -> bool:
-        """Return whether what was merged must not be completed beside an instant that came since."""
+        """Return whether an instant that came since the plan forbids completing the merge."""
         return judge(Meeting(self.kind, theirs, known, those(shared), Asked.SINCE_PLAN)) is not Verdict.GO_ON
 
     def waits_for(self, timeline: Timeline, instant: Instant) -> str:
-        """Return which write at work has to be over, as its log files are going to come before what is made."""
+        """Return the write at work that the plan waits for: its log files will come before the plan's new file."""
         waiting = older_writes(self.kind, timeline, instant.requested_time)
         one = waiting[0] if waiting else None
         return "" if one is None else f"the {one.action} {one.requested_time}, which was at work before it"
 
     def foretold(self, made: tuple[Instant, Plan] | None, seconds: float) -> ServiceResult:
-        """Return what a plan is going to merge, nothing where there is none."""
-        told = ServiceResult(
+        """Return the result of planning."""
+        unplanned = ServiceResult(
             self.table.path, f"schedule_{self.name.replace(' ', '_')}", seconds=seconds, skipped=self.waiting
         )
         if made is None:
-            return told
+            return unplanned
         instant, plan = made
         where, time_of_plan = self.table.path, instant.requested_time
         logger.info("table %s: planned the %s %s of %d file groups", where, instant.action, time_of_plan, len(plan))
         return replace(
-            told,
+            unplanned,
             instant=time_of_plan,
             file_groups=len(plan),
             log_files=sum(len(one.logs) for one in plan),
@@ -258,7 +238,6 @@ class SliceService(PlannedService[Settings, FileSlice, SliceResult]):
         )
 
     def result(self, seconds: float) -> ServiceResult:
-        """Return what was done."""
         logs = sum(len(one.file_slice.logs) for one in self.done)
         found = replace(super().result(seconds), log_files=logs)
         if self.done:
@@ -275,7 +254,7 @@ class SliceService(PlannedService[Settings, FileSlice, SliceResult]):
 
 
 def older_writes(mine: InstantKind, timeline: Timeline, time_of_plan: str) -> list[Instant]:
-    """Return the writes at work that a plan of some time has to wait for: those that were requested before."""
+    """Return the writes at work that were requested before a plan, which has to wait for them."""
     return [
         one
         for one in timeline.pending

@@ -1,7 +1,7 @@
-"""When a compaction or a log compaction is due, told from the timeline alone.
+"""When a compaction or a log compaction is due, decided from the timeline alone.
 
-The rules are those of Apache Hudi's ``ScheduleCompactionActionExecutor`` and ``CompactionUtils``: instants are in order
-of requested time, and a delta commit counts from its request on, whether or not it is complete.
+The rules are those of Apache Hudi's ``ScheduleCompactionActionExecutor`` and ``CompactionUtils`` (1.2): instants are in
+order of requested time, and a delta commit counts from its request on, whether or not it is complete.
 """
 
 from __future__ import annotations
@@ -24,26 +24,14 @@ from ..settings import (
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """What has gathered since a table was last compacted.
-
-    Attributes:
-        delta_commits: So many delta commits.
-        since: Requested time of that compaction; where there is none, of the first delta commit.
-    """
+    """Delta commits since the last compaction, and its requested time, or the first delta commit's without any."""
 
     delta_commits: int
     since: str
 
 
 def is_due(timeline: Timeline, settings: CompactionSettings, now_ms: int, zone: str) -> bool:
-    """Return whether a compaction is to be planned.
-
-    Args:
-        timeline: Of a merge-on-read table.
-        settings: What makes it due.
-        now_ms: Epoch milliseconds.
-        zone: The timeline's time zone.
-    """
+    """Return whether a compaction is due on a merge-on-read table; `now_ms` is epoch milliseconds."""
     found = waiting(timeline, requests=settings.trigger == NUM_COMMITS_AFTER_LAST_REQUEST)
     if found is None:
         return False
@@ -54,11 +42,9 @@ def is_due(timeline: Timeline, settings: CompactionSettings, now_ms: int, zone: 
 
 
 def waiting(timeline: Timeline, *, requests: bool = False) -> Waiting | None:
-    """Return what has gathered since the last compaction; None where there is no delta commit.
+    """Return what has gathered since the last compaction; None without any delta commit.
 
-    Args:
-        timeline: Of a merge-on-read table.
-        requests: Whether a compaction that is pending counts as the last one.
+    With `requests`, a pending compaction counts as the last.
     """
     compactions = [one for one in timeline.completed if one.action == "commit"]
     asked = [one for one in timeline.pending if one.action == COMPACTION] if requests else []
@@ -71,17 +57,11 @@ def waiting(timeline: Timeline, *, requests: bool = False) -> Waiting | None:
 
 
 def log_compaction_is_due(timeline: Timeline, delta_commits: int) -> bool:
-    """Return whether a log compaction is to be planned.
+    """Return whether a log compaction is due on a merge-on-read table.
 
-    It is after so many delta commits since the last one, and since the last compaction, and never while one is pending.
-    A delta commit counts here that has completed since, or is at work and was asked for since; log compactions, but for
-    the last one, are delta commits.
-
-    Source: ``ScheduleCompactionActionExecutor.needLogCompact`` and ``CompactionUtils`` of release 1.2.
-
-    Args:
-        timeline: Of a merge-on-read table.
-        delta_commits: How many make it due.
+    It is due after `delta_commits` delta commits both since the last log compaction and since the last compaction, and
+    never while a log compaction is pending. A delta commit counts if it completed since, or was requested since and is
+    at work. Log compactions but for the last count as delta commits. Source: ``needLogCompact``.
     """
     if any(one.action == LOG_COMPACTION for one in timeline.pending):
         return False
