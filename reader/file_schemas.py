@@ -1,4 +1,4 @@
-"""Which columns the base files of a snapshot have: those that the table had when they were written."""
+"""The columns of a snapshot's base files: those of the table when they were written."""
 
 from __future__ import annotations
 
@@ -19,16 +19,8 @@ from ..timeline.timeline import Timeline
 def by_file_schema(timeline: Timeline, slices: Iterable[FileSlice]) -> list[tuple[pa.Schema, list[FileSlice]]]:
     """Return the slices by the data columns of their base files.
 
-    One small file is read for each instant that wrote any of them, not one for each slice: the instant's own, or the
-    footer of one of its base files where the instant was archived.
-
-    Args:
-        timeline: As the slices were chosen by.
-        slices: File slices.
-
-    Raises:
-        CorruptInstantError: An instant cannot be parsed.
-        CorruptFileError: A footer cannot be read.
+    Reads one small file for each instant that wrote a base file, not for each slice: the instant's own, or the footer
+    of one of its base files where the instant was archived.
     """
     by_instant: dict[str, list[FileSlice]] = {}
     for one in slices:

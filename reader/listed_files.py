@@ -1,4 +1,4 @@
-"""The files of a table as they are, and the file slices of any moment of its history that follow from them."""
+"""A listing of a table's files, and the file slices of any moment of its history that follow from it."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from .window import Window
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a query shows of a timeline.
+    """The part of a timeline that a query shows.
 
     Attributes:
-        timeline: What is completed on it is shown.
+        timeline: Its completed instants are shown.
         time: When that was.
         window: The commits whose rows alone are shown; None for all rows.
         history: The timeline with the archived instants, where the moment is before its first write; else None.
@@ -39,18 +39,18 @@ class Moment:
 
     @classmethod
     def of_request(cls, timeline: Timeline, time: str) -> Moment:
-        """Return the moment that shows what was requested until a time."""
+        """Return the moment that shows the instants requested until a time."""
         return cls(timeline.as_of_request(time), time)
 
 
 @dataclass(frozen=True, slots=True)
 class ListedFiles:
-    """The files of some partitions with what happened to them; the slices of any moment follow from it.
+    """The files of some partitions with the cleans that may have removed some of them.
 
     Attributes:
         seen: The table as of the moment at which the query was made.
         listings: The files, by partition path.
-        now: A timeline that names every clean which took some of the files before they were listed.
+        now: A timeline that names every clean which removed some of the files before they were listed.
         cleans: Those cleans, as far as they matter.
         everything: Whether all partitions were to be listed, less those that the query does not need.
     """
@@ -70,14 +70,9 @@ class ListedFiles:
         partitions: Iterable[str] | None = None,
         needed: Callable[[str], bool] | None = None,
     ) -> ListedFiles:
-        """List partitions, and read what may be missing there for a reader of any moment from ``time`` on.
+        """List partitions, and read the cleans that matter to a reader of any moment from ``time`` on.
 
-        Args:
-            seen: The table as of the moment at which the query was made.
-            now: The timeline as it was a moment ago.
-            time: The moment.
-            partitions: Their paths; None for all.
-            needed: Whether the query may need a partition, of all of them; None where it may need each.
+        ``partitions`` is None for all; of all, ``needed`` selects those that the query may need.
         """
         if partitions is None:
             listings = walk_partitions(seen.storage) if needed is None else _listed(seen, needed)
@@ -90,30 +85,24 @@ class ListedFiles:
         return cls(seen, listings, now, read_cleans(now, time), partitions is None)
 
     def at(self, moment: Moment) -> tuple[FileView, list[str]]:
-        """Return the view of a moment, and the partitions in which it may show or miss something."""
+        """Return the view of a moment, and the partitions in which it may show or miss a file."""
         cleaned = self._cleaned_since(moment)
         view = FileView(moment.timeline, read_written(moment.timeline), self.listings, cleaned)
         named = view.named_partitions() if self.everything else []
         return view, sorted({*self.listings, *cleaned, *named})
 
     def unlisted(self, timeline: Timeline) -> int:
-        """Return how many file groups the writes of a moment name in partitions that were not listed.
+        """Return the number of file groups that a moment's writes name in unlisted partitions.
 
-        Partitions that archived writes alone name are not counted.
+        Partitions that archived writes alone name do not count.
         """
         return read_written(timeline).count_groups(self.listings) if self.everything else 0
 
     def taken(self, lost: Iterable[DataFile], moment: Moment, now: Timeline | None = None) -> list[DataFile]:
-        """Return those of a moment's lost files that cleans took away.
+        """Return those of a moment's lost files that cleans removed.
 
-        Args:
-            lost: The files.
-            moment: The moment.
-            now: The timeline as it is, after the files were listed; None where it is to be read.
-
-        Raises:
-            MissingFileError: No clean or newer write explains why another one is gone.
-            StorageError: One of the others was rolled back.
+        ``now`` is a timeline read after the files were listed. Raises MissingFileError for a file that is gone without
+        a clean or a newer write, StorageError for a file that was rolled back.
         """
         named = {file.path for files in self._cleaned_since(moment).values() for file in files}
         by_cleans = [one for one in lost if one.path in named]
@@ -126,12 +115,12 @@ class ListedFiles:
 
 @dataclass(frozen=True, slots=True)
 class SliceFilter:
-    """Which slices a query wants to see.
+    """The slices that a query wants.
 
     Attributes:
-        partition: Whether it wants those of a partition.
+        partition: Whether it wants slices of a partition.
         file: Whether it has a use for a file.
-        written: Whether a slice that holds such a file is wanted for its sake; its other files are needed then, too.
+        written: Whether such a file makes its slice wanted, with the slice's other files.
     """
 
     partition: Callable[[str], bool] = lambda path: True
@@ -139,7 +128,6 @@ class SliceFilter:
     written: Callable[[DataFile], bool] = lambda file: True
 
     def narrowed(self, partition: Callable[[str], bool], file: Callable[[DataFile], bool]) -> SliceFilter:
-        """Return what a query wants that is interested in some partitions and files of these alone."""
         return SliceFilter(
             lambda path: self.partition(path) and partition(path),
             lambda one: file(one) and self.file(one),
@@ -147,20 +135,19 @@ class SliceFilter:
         )
 
     def written_in(self, window: Window | None) -> SliceFilter:
-        """Return what is wanted of the files that the commits of a window wrote; no others hold rows of theirs."""
+        """Return the filter for files that the commits of a window wrote: no other file holds their rows."""
         if window is None or window.times is None:
             return self
         times = {one.requested_time for one in window.instants}
         return SliceFilter(self.partition, self.file, lambda file: file.instant_time in times)
 
     def lost(self, files: ListedFiles, moment: Moment) -> list[DataFile]:
-        """Return the files of a moment that are not there any more."""
+        """Return the files of a moment that no longer exist."""
         view, partitions = files.at(moment)
         lost = [file for path in partitions if self.partition(path) for file in self._lost(view, path)]
         return without_long_replaced(files.seen.table.archive, moment.timeline, lost)
 
     def slices(self, files: ListedFiles, moment: Moment) -> list[FileSlice]:
-        """Return the file slices of a moment."""
         view, partitions = files.at(moment)
         return [one for path in partitions if self.partition(path) for one in self._slices(view, path)]
 
@@ -172,14 +159,14 @@ class SliceFilter:
         lost = [file for file in view.lost(partition_path) if self.file(file)]
         if all(map(self.written, lost)):
             return lost
-        # Without its base file a slice would show what that beats, and without a log file what that took away.
+        # Without its base file a slice would show rows that the base file beats; without a log file, deleted rows.
         groups = {one.file_id for one in self._slices(view, partition_path)}
         groups |= {one.file_id for one in lost if self.written(one)}
         return [file for file in lost if file.file_id in groups]
 
 
 def _listed(seen: SeenTable, needed: Callable[[str], bool]) -> dict[str, tuple[FileInfo, ...]]:
-    """Return the files of the partitions that a query needs: a write or its metafile tells that a folder is one."""
+    """Return the files of the partitions that a query needs; a write or a metafile proves that a folder is one."""
     named = frozenset(read_written(seen.timeline).partitions)
     return walk_partitions(
         seen.storage,
@@ -188,9 +175,9 @@ def _listed(seen: SeenTable, needed: Callable[[str], bool]) -> dict[str, tuple[F
 
 
 def _names_all_cleans(timeline: Timeline, time: str, listings: Mapping[str, tuple[FileInfo, ...]]) -> bool:
-    """Return whether every clean that may have taken slices of a moment before they were listed is on the timeline.
+    """Return whether the timeline has every clean that may have removed a moment's slices before the listing.
 
-    Slices of the present go only after newer ones were written, which are there for all to see.
+    A clean removes slices of the present only after newer slices were written, whose files are in the listing.
     """
     if time < timeline.completed_until:
         return False

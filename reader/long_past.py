@@ -1,7 +1,7 @@
-"""Moments among archived writes: which of them can be told exactly, and the first that can be read whole.
+"""Moments among archived writes: which of them are known exactly, and the first that can be read whole.
 
-A moment is told by the bodies of all writes that were requested until then: they name the newest files of every file
-group and the file groups that were taken away. Decision 62 lists what makes a moment undecidable.
+The bodies of all writes that were requested until a moment determine it: they name the newest files of every file group
+and the file groups that were replaced. Decision 62 lists what makes a moment undecidable.
 """
 
 from __future__ import annotations
@@ -22,18 +22,9 @@ from .listed_files import ListedFiles, Moment, SliceFilter
 
 
 def reach_back(seen: SeenTable, time: str) -> Timeline | None:
-    """Return a timeline with the archived instants, by which a moment before its first write can be told.
+    """Return a timeline with the archived instants, which covers a moment before the first write.
 
-    Args:
-        seen: The table as of the moment at which the query was made.
-        time: The moment.
-
-    Returns:
-        None where the archive begins later, or does not tell the moment exactly.
-
-    Raises:
-        CorruptInstantError: The archive, or an instant, cannot be read.
-        StorageError: The archive was merged meanwhile, or the store failed.
+    None where the archive begins later, or does not determine the moment exactly.
     """
     history = with_archived(seen.table.archive, seen.timeline)
     if history is None:
@@ -54,10 +45,7 @@ def reach_back(seen: SeenTable, time: str) -> Timeline | None:
 def first_whole(seen: SeenTable, after: str, wanted: SliceFilter | None = None) -> Instant:
     """Return the first completed write from a time on as of which the whole table can be shown.
 
-    Args:
-        seen: The table as of the moment at which the query was made.
-        after: A time before the first write of the timeline.
-        wanted: What has to be shown; None for everything.
+    ``after`` is before the first write of the timeline.
     """
     wanted = wanted or SliceFilter()
     first = seen.timeline.writes[0].requested_time
@@ -76,7 +64,7 @@ def first_whole(seen: SeenTable, after: str, wanted: SliceFilter | None = None) 
 
 
 def next_whole(files: ListedFiles, wanted: SliceFilter, time: str) -> Instant:
-    """Return the first write requested at a time or later as of which nothing is lost; the newest at the latest."""
+    """Return the first write requested from a time on as of which no file is lost, or else the newest."""
     timeline = files.seen.timeline
     later = [one for one in timeline.writes if one.requested_time >= time]
     whole = (one for one in later if not wanted.lost(files, Moment.of_request(timeline, one.requested_time)))
@@ -84,13 +72,10 @@ def next_whole(files: ListedFiles, wanted: SliceFilter, time: str) -> Instant:
 
 
 def first_untold(files: ListedFiles, wanted: SliceFilter) -> str:
-    """Return the least time in the name of a file that no known write made; "" where there is none.
+    """Return the least time in the name of a file whose write is unknown; "" where there is none.
 
-    The write of such a file may be missing from the archive, or may never have completed.
-
-    Args:
-        files: The files of a moment among archived writes, and the cleans since.
-        wanted: Which files matter.
+    The write may be missing from the archive, or may never have completed. ``files`` are of a moment among archived
+    writes.
     """
     history = files.now
     known = {one.requested_time for one in history.instants if one.is_write}
@@ -110,7 +95,7 @@ def first_untold(files: ListedFiles, wanted: SliceFilter) -> str:
 def _first_whole_archived(
     files: ListedFiles, history: Timeline, wanted: SliceFilter, after: str, before: str
 ) -> Instant | None:
-    """Return the first archived write within [after, before) as of which nothing is lost and everything is told."""
+    """Return the first archived write within [after, before) whose files are all known and there."""
     end = first_untold(files, wanted)
     end = min(end, before) if end else before
     present = {info.path for infos in files.listings.values() for info in infos}
@@ -126,12 +111,12 @@ def _first_whole_archived(
             if time >= after and not wanted.lost(files, Moment.of_request(history, time)):
                 return instant
     except SilentArchiveError:
-        pass  # what comes later is not told either
+        pass  # later writes are unknown, too
     return None
 
 
 def _whole(history: Timeline, end: str, is_lost: Callable[[str], bool]) -> Iterator[Instant]:
-    """Yield the writes before a time after each of which the newest slices are there, by what the writes name."""
+    """Yield the writes before a time after each of which the newest slices exist, by the files that the writes name."""
     groups: dict[tuple[str, str], _Newest] = {}
     replaced: set[tuple[str, str]] = set()
     broken: set[tuple[str, str]] = set()
@@ -165,16 +150,14 @@ class _Newest:
     logs: dict[str, str] = field(default_factory=dict)
 
     def begin(self, name: str) -> None:
-        """Take note of a base file, and forget the log files that completed before it was requested."""
+        """Set a base file, and drop the log files that completed before it was requested."""
         if time_in(name) >= time_in(self.base):
             self.base = name
             self.logs = {log: done for log, done in self.logs.items() if done >= time_in(name)}
 
     def append(self, name: str, instant: Instant) -> None:
-        """Take note of a log file."""
         if instant.visible_since >= time_in(self.base):
             self.logs[name] = instant.visible_since
 
     def paths(self, partition: str) -> list[str]:
-        """Return where the files are, given the file group's partition."""
         return [join(partition, name) for name in (self.base, *self.logs) if name]

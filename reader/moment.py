@@ -1,4 +1,4 @@
-"""The part of a table's history that a query shows, or an error that names the first part that it could show."""
+"""The moment of a table's history that a query shows, or an error that names the first moment that it could show."""
 
 from __future__ import annotations
 
@@ -15,16 +15,10 @@ from .window import plan_window
 
 
 def find_moment(seen: SeenTable, query: Query | None) -> Moment:
-    """Return what a query shows.
+    """Return the moment that a query shows; None is the table as it is.
 
-    Args:
-        seen: The table as of the moment at which the query was made.
-        query: None for the table as it is.
-
-    Raises:
-        InvalidOptionError: A time of the query is none.
-        OptionConflictError: A window ends before it begins.
-        UnreadableTimeError: The timeline does not reach back far enough.
+    Raises UnreadableTimeError where the timeline does not reach back far enough, InvalidOptionError and
+    OptionConflictError for wrong times of the query.
     """
     now, zone = seen.timeline, seen.table.config.timezone
     latest = now.completed_until
@@ -52,7 +46,7 @@ def find_moment(seen: SeenTable, query: Query | None) -> Moment:
 
 
 def _only_archived(archived: Iterable[Instant], now: Timeline) -> tuple[Instant, ...]:
-    # An instant is archived before its files are removed from the active timeline.
+    # An instant is archived before its files leave the active timeline.
     active = {one.requested_time for one in now.instants}
     return tuple(one for one in archived if one.requested_time not in active)
 
@@ -69,7 +63,7 @@ def _check_reach(query: Changes, end: str | None, gone: Iterable[Instant], where
 
 def _before_the_first(asked: str, first: Instant, where: str) -> UnreadableTimeError:
     return UnreadableTimeError(
-        f"The table {where} cannot be shown as of {asked}, which is before its timeline begins and not told by its "
-        f"archive. The first instant that can be read whole is {first.requested_time}.",
+        f"The table {where} cannot be shown as of {asked}, which is before its timeline begins, and its "
+        f"archive does not show that time. The first instant that can be read whole is {first.requested_time}.",
         f"Give {AS_OF}={first.requested_time} or a later one.",
     )

@@ -1,4 +1,4 @@
-"""The file slices that a query shows, or an error where cleaning has taken some of them away."""
+"""The file slices that a query shows, or an error where cleaning has removed some of them."""
 
 from __future__ import annotations
 
@@ -23,16 +23,15 @@ logger = logging.getLogger("pyhudi")
 
 @dataclass(frozen=True, slots=True)
 class ShownSlices:
-    """The file slices that a query shows.
+    """Finds the file slices that a query shows.
 
     Attributes:
         seen: The table as of the moment at which the query was made.
         now: The timeline as it was a moment ago.
-        moment: What of the timeline the query shows.
         query: None for the table as it is.
-        wanted: What of that is wanted.
-        every: What would be wanted without the query's condition, which the log counts at the level INFO, by the names
-            in commits where a partition is not listed; None where it has none.
+        wanted: The query's slices.
+        every: Its slices without its condition, which the log counts at level INFO, by the names in commits where a
+            partition is not listed; None for a query without a condition.
     """
 
     seen: SeenTable
@@ -45,11 +44,9 @@ class ShownSlices:
     def find(self) -> list[FileSlice]:
         """Return the slices in order of partition path and file id.
 
-        Raises:
-            UnreadableTimeError: A clean took away a file that would be among them, or the archive does not say what a
-                commit of the window wrote.
-            MissingFileError: Such a file is gone, and no clean took it.
-            StorageError: Such a file was rolled back meanwhile.
+        Raises UnreadableTimeError where a clean removed a file among them, or the archive does not say what a commit of
+        the window wrote, MissingFileError where such a file is gone without a clean, StorageError where it was rolled
+        back meanwhile.
         """
         window, moment = self.moment.window, self.moment
         if window is not None and not window.instants:
@@ -105,7 +102,6 @@ class ShownSlices:
         raise self._no_such_past(spelled, gone, first_whole(self.seen, moment.time, self.wanted))
 
     def _found(self, files: ListedFiles) -> list[FileSlice]:
-        """Return the file slices of the moment, and log how many the condition leaves out."""
         moment = self.moment
         found = self.wanted.written_in(moment.window).slices(files, moment)
         if self.every is not None and logger.isEnabledFor(logging.INFO):
@@ -116,10 +112,9 @@ class ShownSlices:
         return found
 
     def _written_in(self, window: Window) -> frozenset[str] | None:
-        """Return the partitions that a window's commits wrote to; None where that is unknown, and all are looked at.
+        """Return the partitions that a window's commits wrote to; None to look at all partitions.
 
-        Raises:
-            UnreadableTimeError: It is unknown, and the query does not allow to look at all.
+        Raises UnreadableTimeError where they are unknown, and the query does not allow a full scan.
         """
         timeline = self.seen.timeline
         active = {one.requested_time for one in timeline.writes}
@@ -135,7 +130,7 @@ class ShownSlices:
             return None
         if untold:
             raise UnreadableTimeError(
-                f"What changed in the table {self._path} since {window.begin} cannot be told: the archive does not say "
+                f"The changes of the table {self._path} since {window.begin} are unknown: the archive does not say "
                 f"what the {untold[-1].action} {untold[-1].requested_time} wrote, so that the first readable begin is "
                 f"{max(one.visible_since for one in untold)}.",
                 f"Give {BEGIN} that time or a later one, or {FULL_SCAN}=true to look for its rows in the whole table.",
@@ -155,10 +150,10 @@ class ShownSlices:
         )
 
     def _no_such_window(self, files: ListedFiles, window: Window, lost: Sequence[DataFile]) -> UnreadableTimeError:
-        """Say which begin goes with the window's end, and which end with its begin."""
+        """Return an error that suggests a begin for the window's end, and an end for its begin."""
         written = {one.requested_time: one.visible_since for one in window.instants}
         last = window.end or ""
-        # Nothing here tells since when a file that an older write made is not needed.
+        # For a file of an older write, the time since which no query needs it is unknown here.
         begin = max(written.get(file.instant_time, last) for file in lost)
         timeline = self.seen.timeline
         everything = ListedFiles.find(self.seen, files.now, last)

@@ -1,4 +1,4 @@
-"""Path patterns of incremental queries, as Hadoop's ``GlobPattern`` understands them."""
+"""Path patterns of incremental queries, with the meaning of Hadoop's ``GlobPattern``."""
 
 from __future__ import annotations
 
@@ -8,14 +8,10 @@ _MEANINGS = {"*": ".*", "?": "."}
 
 
 def compile_glob(pattern: str) -> re.Pattern[str]:
-    """Return the expression that fully matches a path whose end matches the pattern.
+    """Return an expression that fully matches a path whose end matches the pattern; raises ValueError.
 
-    Args:
-        pattern: ``*`` and ``?`` stand for any characters, slashes included; ``[a-z]``, ``[^a-z]`` and ``{a,b}`` for
-            choices; a backslash takes a character's meaning away.
-
-    Raises:
-        ValueError: A bracket is not closed, or holds no choice.
+    ``*`` and ``?`` match any characters, slashes included; ``[a-z]``, ``[^a-z]`` and ``{a,b}`` are choices; a backslash
+    makes the next character literal.
     """
     parts, braces, position = [".*"], 0, 0
     while position < len(pattern):

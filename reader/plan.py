@@ -1,4 +1,4 @@
-"""What a read will do: which pieces of which files each task takes."""
+"""The plan of a read: which pieces of which files each task reads."""
 
 from __future__ import annotations
 
@@ -7,21 +7,20 @@ from dataclasses import dataclass
 
 from ..table.files.file_group import FileSlice
 
-# As Spark counts the opening of a file (spark.sql.files.openCostInBytes), so that tiny files do not crowd one task.
+# Spark's estimate of opening a file (spark.sql.files.openCostInBytes): tiny files must not crowd a task.
 OPEN_COST = 4 << 20
-# Spark spreads a small table over its default parallelism, which it does not tell a data source.
+# Spark spreads a small table over its default parallelism, which a data source cannot learn.
 LEAST_TASKS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Part of one base file, or one whole slice with its logs.
+    """Part of a base file, or a whole slice with its logs.
 
     Attributes:
         path: The base file, or the first log file of a slice without one, relative to the table's root.
-        partition_path: The partition it belongs to.
-        row_groups: Which of the file's row groups; None for all.
-        size: About how many bytes are read.
+        row_groups: The file's row groups to read; None for all.
+        size: Estimated bytes to read.
         merged: The slice, where it has logs.
     """
 
@@ -34,14 +33,12 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """What one task reads."""
-
     pieces: tuple[Piece, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """One row group that a read cannot leave out: its number, and the bytes of the columns that are read."""
+    """A row group that a read needs: its number, and the bytes of the columns that are read."""
 
     number: int
     size: int
@@ -50,15 +47,11 @@ class RowGroup:
 def plan_splits(
     slices: Iterable[FileSlice], row_groups: Mapping[str, Sequence[RowGroup]], split_size: int
 ) -> list[Split]:
-    """Share the slices out among tasks, each of which reads about ``split_size`` bytes or, of a small table, less.
+    """Distribute slices over tasks, each of which reads about ``split_size`` bytes or, of a small table, less.
 
-    Base files are cut between row groups alone, and only where their footers are known; slices with logs are not, as
-    every part would read all logs. Pieces are packed largest first, as Spark packs its own files (``FilePartition``).
-
-    Args:
-        slices: What to read.
-        row_groups: The row groups to read of every file whose footer is known, by path.
-        split_size: Bytes.
+    Base files are cut between row groups alone, and only if ``row_groups`` has their footer's. Slices with logs are not
+    cut, as every part would read all logs. Pieces are packed largest first, as Spark packs its own files
+    (``FilePartition``).
     """
     pieces = [piece for one in slices for piece in _pieces(one, row_groups, split_size)]
     even = sum(piece.size + OPEN_COST for piece in pieces) // LEAST_TASKS
@@ -77,7 +70,6 @@ def plan_splits(
 
 
 def whole(one: FileSlice) -> Piece:
-    """Return all of a slice as one piece."""
     return Piece(one.files[0], one.partition_path, None, one.size, one if one.logs else None)
 
 

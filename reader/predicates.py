@@ -1,6 +1,6 @@
-"""What a reader is asked to find, and whether rows of which little is known may hold it; free of any engine.
+"""Predicates, and whether rows with known bounds may satisfy them; free of any engine.
 
-A predicate is a conjunct of a query's filter. Where an engine reads, predicates only leave out what certainly holds no
+A predicate is a conjunct of a query's filter. Where an engine reads, predicates only skip data that certainly holds no
 row that the filter keeps, and the engine evaluates the filter; without an engine `satisfied` does. SQL's rules: a
 comparison with null keeps no row. Spark's for NaN: it equals itself, and is greater than every number.
 """
@@ -36,8 +36,6 @@ _COMPARISONS = {
 
 @dataclass(frozen=True, slots=True)
 class Compare:
-    """``column <op> value``."""
-
     column: str
     op: Literal["=", "!=", "<", "<=", ">", ">="]
     value: Any
@@ -45,38 +43,28 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class OneOf:
-    """``column IN (values)``."""
-
     column: str
     values: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class NoneOf:
-    """``column NOT IN (values)``."""
-
     column: str
     values: tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class IsNull:
-    """``column IS NULL``."""
-
     column: str
 
 
 @dataclass(frozen=True, slots=True)
 class IsNotNull:
-    """``column IS NOT NULL``."""
-
     column: str
 
 
 @dataclass(frozen=True, slots=True)
 class StartsWith:
-    """``column LIKE 'prefix%'``."""
-
     column: str
     prefix: str
 
@@ -94,7 +82,6 @@ OnColumn = Union[Compare, OneOf, NoneOf, IsNull, IsNotNull, StartsWith]  # noqa:
 
 
 def columns_of(predicate: Predicate) -> frozenset[str]:
-    """Return the names of the columns that a predicate is about."""
     if isinstance(predicate, AnyOf):
         return frozenset(name for one in predicate.alternatives for each in one for name in columns_of(each))
     return frozenset((predicate.column,))
@@ -102,7 +89,7 @@ def columns_of(predicate: Predicate) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What is known of one column's values in some rows.
+    """The bounds of one column's values in some rows.
 
     Attributes:
         least: No value is less, in the form that `comparable` gives; None where unknown.
@@ -121,15 +108,10 @@ NULLS = Span(values=False)
 
 
 def comparable(value: Any, kind: pa.DataType) -> Any:
-    """Return a value in a form that compares as a column's values do.
+    """Return a value in a form that compares as the values of a column of a canonical type do.
 
-    Args:
-        value: A Python value as an engine or a literal gives it.
-        kind: The column's canonical type.
-
-    Returns:
-        int (dates as days, timestamps as microseconds since the epoch), float, str, bool or Decimal; None where the
-        value is null, not a number, or does not belong to the type, so that nothing may be concluded from it.
+    That is int (dates as days, timestamps as microseconds since the epoch), float, str, bool or Decimal; None for null,
+    NaN, and a value of another type, which proves nothing.
     """
     types = pa.types
     if isinstance(value, bool):
@@ -152,13 +134,7 @@ def comparable(value: Any, kind: pa.DataType) -> Any:
 
 
 def may_match(predicate: OnColumn, span: Span, kind: pa.DataType) -> bool:
-    """Return False only where certainly none of the rows satisfies the predicate.
-
-    Args:
-        predicate: On one column.
-        span: What is known of that column in the rows.
-        kind: The column's canonical type.
-    """
+    """Return False only if certainly none of the rows satisfies the predicate."""
     if isinstance(predicate, IsNull):
         return span.nulls
     if not span.values:
@@ -176,25 +152,17 @@ def may_match(predicate: OnColumn, span: Span, kind: pa.DataType) -> bool:
 
 
 def may_match_all(predicates: Iterable[Predicate], spans: Mapping[str, Span], schema: pa.Schema) -> bool:
-    """Return False only where certainly none of the rows satisfies every predicate.
+    """Return False only if certainly none of the rows satisfies every predicate.
 
-    Args:
-        predicates: Conjuncts.
-        spans: What is known, by column; columns that are absent are unknown.
-        schema: The table's columns, canonical.
+    A column without a span is unknown.
     """
     return all(_may_match_one(one, spans, schema) for one in predicates)
 
 
 def satisfied(rows: pa.RecordBatch, predicates: Iterable[Predicate]) -> pa.BooleanArray:
-    """Return which of n rows satisfy every predicate.
+    """Return a mask of the rows that satisfy every predicate.
 
-    Args:
-        rows: With the columns that the predicates are about.
-        predicates: Conjuncts.
-
-    Raises:
-        InvalidOptionError: A column is compared with a value of another type.
+    Raises InvalidOptionError where a column is compared with a value of another type.
     """
     found = pa.array(np.ones(rows.num_rows, np.bool_))
     for one in predicates:
@@ -259,7 +227,7 @@ def _is_nan(value: Any) -> bool:
 
 
 def _widest(kind: pa.DataType) -> pa.DataType:
-    """Return the type in which all values that compare with a column's have a place."""
+    """Return a type that has all values that compare with a column's."""
     if pa.types.is_integer(kind):
         return pa.int64()
     if pa.types.is_floating(kind):
@@ -279,7 +247,7 @@ def _may_compare(op: str, value: Any, span: Span, kind: pa.DataType) -> bool:
     least, greatest = span.least, span.greatest
     if value is None:
         return True
-    # Statistics leave NaN out, and Spark holds it to be greater than every number.
+    # Statistics ignore NaN, which is greater than every number in Spark.
     floating = pa.types.is_floating(kind)
     if op == "!=":
         return floating or least is None or least != greatest or least != value

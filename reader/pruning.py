@@ -1,4 +1,4 @@
-"""Which partitions, buckets and record keys a query can find rows in; values in, decisions out."""
+"""The partitions, buckets and record keys in which a query can find rows; values in, decisions out."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _FIRST_GREGORIAN = datetime.date(1582, 10, 15)
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """In which partitions, and under which record keys, rows are that satisfy predicates.
+    """Derives partitions and record keys from predicates.
 
     Attributes:
-        config: Says how partition paths and record keys are made.
+        config: Defines partition paths and record keys.
         schema: The table's columns, canonical; meta columns may be among them.
         predicates: Conjuncts.
     """
@@ -39,7 +39,7 @@ class Pruning:
     predicates: Sequence[Predicate]
 
     def partition_may_match(self, path: str) -> bool:
-        """Return False only where certainly no row of a partition, named by its path, satisfies every predicate."""
+        """Return False only if certainly no row of a partition satisfies every predicate."""
         values = parse_partition_path(path, self.config)
         if values is None:
             return True
@@ -51,20 +51,19 @@ class Pruning:
         return any(may_match_all(self.predicates, dict(spans), self.schema) for spans in product(*known))
 
     def hashed_keys(self) -> pa.StringArray | None:
-        """Return record keys in whose buckets all rows are that the predicates allow; None where they fix none.
+        """Return record keys whose buckets hold all rows that the predicates allow; None for any bucket.
 
-        They do where each column that the index hashes is compared for equality or with a list. Columns whose values
-        have more than one spelling in a record key (timestamps, binaries, floats, fractions) fix nothing. Other columns
-        of the key matter where they are texts: one that holds ``,id:`` is taken for a value of ``id`` when the key is
-        parsed.
+        The predicates fix the buckets where they compare each column that the index hashes for equality or with a list.
+        Columns whose values have more than one spelling in a record key (timestamps, binaries, floats, fractions) fix
+        nothing. Other text columns of the key matter: a text that holds ``,id:`` is parsed as a value of ``id``.
         """
         return self._keys_spelt(self._deciding())
 
     def wanted_keys(self) -> pa.StringArray | None:
-        """Return every record key of the rows that the predicates allow, None where they do not fix it.
+        """Return every record key of the rows that the predicates allow; None for any key.
 
-        They fix it where they compare ``_hoodie_record_key``, or each column of the record key, for equality or with a
-        list, and all writers spell the values alike.
+        The predicates fix the keys where they compare ``_hoodie_record_key``, or each column of the record key, for
+        equality or with a list, and all writers spell the values alike.
         """
         by_name = self._allowed(RECORD_KEY)
         if by_name is not None:
@@ -72,20 +71,19 @@ class Pruning:
         return self._keys_spelt(self.config.record_key_fields)
 
     def settled_by_key(self) -> list[Predicate]:
-        """Return the predicates by which rows of a base file may be left out before the logs of its slice are merged.
+        """Return the predicates that may filter rows of a base file before the logs of its slice are merged.
 
-        By ordering values a base row may win, and without it an entry of a log that it beats would be shown; what is
-        updated in part takes its other columns from the base row; and of the copies of one key an entry meets the first
-        alone, without which it would take the place of the next. Columns of which all rows of one key have one value
-        are safe: where the base row does not satisfy a predicate on them, neither do the entries and the copies of its
-        key.
+        A base row may win by its ordering value, and without it a log entry that it beats would be shown. A partial
+        update takes its other columns from the base row. Of the copies of one key, an entry meets only the first. Safe
+        are columns of which all rows of one key have one value: where the base row does not satisfy a predicate on
+        them, neither do the entries and the copies of its key.
         """
-        plain = filter(self._is_told_by_key, self.config.record_key_fields)
+        plain = filter(self._is_fixed_by_key, self.config.record_key_fields)
         safe = {RECORD_KEY, *plain}
         return [one for one in self.predicates if columns_of(one) <= safe]
 
     def _keys_spelt(self, columns: Sequence[str]) -> pa.StringArray | None:
-        """Return the record keys of the values that some key columns may have, as if the others held nothing."""
+        """Return the record keys of the values that some key columns may have, with null in the other columns."""
         config, schema = self.config, self.schema
         allowed = [self._allowed(field) for field in columns]
         if not allowed or config.names_key_field is None or any(values is None for values in allowed):
@@ -103,7 +101,7 @@ class Pruning:
         batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
         return pa.concat_arrays([KeyGenerator(one, schema).record_keys(batch) for one in _spellings(config)])
 
-    def _is_told_by_key(self, field: str) -> bool:
+    def _is_fixed_by_key(self, field: str) -> bool:
         """Return whether two values of a key column never make one record key."""
         if len(self.config.record_key_fields) == 1:
             return field in self.schema.names and has_one_spelling(self.schema.field(field).type)
@@ -114,12 +112,12 @@ class Pruning:
         fields = self.config.record_key_fields
         hashed = self.config.hash_fields or fields
         if any(mark in name for name in fields for mark in ",:"):
-            # The parser finds no field of such a name, and the whole key is hashed.
+            # Hudi's key parser finds no field of such a name, so the whole key is hashed.
             return list(fields)
         return [name for name in fields if name in hashed or not self._is_spelt_plainly(name)]
 
     def _is_spelt_plainly(self, field: str) -> bool:
-        """Return whether no value of a column holds what separates the parts of a record key."""
+        """Return whether no value of a column holds a separator of a record key's parts."""
         if field not in self.schema.names:
             return False
         kind = self.schema.field(field).type
@@ -140,7 +138,7 @@ class Pruning:
         return allowed
 
     def _values_of_any(self, field: str, one: AnyOf) -> tuple[Any, ...] | None:
-        """Return the values that alternatives leave to a column, None where one of them leaves any."""
+        """Return the values of a column that the alternatives allow; None for any."""
         found: list[Any] = []
         for alternative in one.alternatives:
             values = replace(self, predicates=alternative)._allowed(field)
@@ -151,9 +149,9 @@ class Pruning:
 
 
 def _spellings(config: TableConfig) -> list[TableConfig]:
-    """Return a table's configuration by each spelling that the record keys of one field may have.
+    """Return a table's configuration for each spelling of the record keys of a single field.
 
-    A note says what writers do from then on: a table that needs one may hold rows of releases that did otherwise.
+    The noted spelling is that of later writes: a table with the note may hold rows of releases that used the other.
     """
     is_noted = config.names_key_field is not None and key.COMPLEX_KEY_ENCODING in config.properties
     if not is_noted or config.key_generator is not KeyGeneratorType.COMPLEX or len(config.record_key_fields) != 1:
@@ -162,7 +160,7 @@ def _spellings(config: TableConfig) -> list[TableConfig]:
 
 
 def _values_of(field: str, one: OnColumn) -> tuple[Any, ...] | None:
-    """Return the values that a predicate leaves to a column, None for any."""
+    """Return the values of a column that a predicate allows; None for any."""
     if one.column == field and isinstance(one, Compare) and one.op == "=":
         return (one.value,)
     if one.column == field and isinstance(one, OneOf):
@@ -171,7 +169,7 @@ def _values_of(field: str, one: OnColumn) -> tuple[Any, ...] | None:
 
 
 def _is_spelt_otherwise(value: Any) -> bool:
-    """Return whether writers may spell a value as no other of its type: an empty text, a day of the older calendar."""
+    """Return whether writers may spell a value like no other of its type: an empty text, a Julian day."""
     if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
         return value < _FIRST_GREGORIAN
     return isinstance(value, str) and value == ""
@@ -190,15 +188,14 @@ def has_one_spelling(kind: pa.DataType) -> bool:
 
 
 def _keeps_its_spelling(kind: pa.DataType) -> bool:
-    """Return whether a record key that was made of a value is the one that its column makes of it today.
+    """Return whether old and new record keys of a column spell a value alike.
 
-    Apache Hudi gives decimals more digits behind the point, in columns of keys too, and older keys keep theirs.
+    Apache Hudi widens a decimal's scale, in key columns too, and older keys keep their digits.
     """
     return has_one_spelling(kind) and not (pa.types.is_decimal(kind) and kind.scale > 0)
 
 
 def can_hold(kind: pa.DataType, value: Any) -> bool:
-    """Return whether a column of a type can hold a value at all."""
     try:
         pa.array([value], kind)
     except (pa.ArrowInvalid, OverflowError, UnicodeEncodeError):
@@ -207,7 +204,7 @@ def can_hold(kind: pa.DataType, value: Any) -> bool:
 
 
 def _spans(text: str | None, kind: pa.DataType) -> list[Span]:
-    """Return what a partition's text may stand for; several spans where it is ambiguous."""
+    """Return the possible spans of a partition's text; several where it is ambiguous."""
     if text is None:
         default = [NULLS]
         if pa.types.is_string(kind):
@@ -222,7 +219,7 @@ def _exactly(value: Any) -> Span:
 
 
 def _parse(text: str, kind: pa.DataType) -> Any:
-    """Return the value that a text in a path stands for, as `comparable` gives it; None where it stands for none."""
+    """Return the value of a text in a path as `comparable` gives it; None where it has none."""
     types = pa.types
     try:
         if types.is_integer(kind):
@@ -234,7 +231,7 @@ def _parse(text: str, kind: pa.DataType) -> Any:
         if types.is_date(kind):
             return pa.scalar(text).cast(kind).value
         if types.is_timestamp(kind):
-            # Writers of times in other units do not agree on the unit of the path.
+            # For other units, writers do not agree on the unit in the path.
             return int(text) if kind.unit == "us" else None
         if types.is_decimal(kind):
             return Decimal(text)

@@ -1,4 +1,4 @@
-"""What a read asks to be shown, in the words of the user: the table now, as it was, or what changed."""
+"""What a user reads: the table now, as of a time, or its changes."""
 
 from __future__ import annotations
 
@@ -18,26 +18,21 @@ _ZEROS = re.compile(r"0+", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
-    """The table with what was requested until a time, that included.
-
-    Attributes:
-        time: In a spelling of `pyhudi.timeline.clock.query_time`.
-    """
+    """The table with the instants requested until a time, in a spelling of `pyhudi.timeline.clock.query_time`."""
 
     time: str
 
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The rows that commits of a window wrote, as they stood at its end.
+    """The rows that commits of a window wrote, in their state at its end.
 
     Attributes:
-        begin: The window holds what completed after this time: in a spelling of `query_time`, or `is_beginning`.
-        end: It holds what completed until this time, that included; None for now.
-        path_glob: Only file slices whose path ends in what this pattern matches; "" for all.
-        full_scan: Whether the whole table is read where commits of the window are archived, and the archive does not
-            tell what they wrote.
-        schema_of_end: Whether the rows are shown in the columns that the table had at the end.
+        begin: Commits that completed after this time are in the window: a spelling of `query_time`, or `is_beginning`.
+        end: Commits that completed until this time are in it; None for now.
+        path_glob: Pattern that the end of a file slice's path must match; "" for all.
+        full_scan: Whether to read the whole table where commits of the window are archived without what they wrote.
+        schema_of_end: Whether the rows have the columns of the table at the end.
     """
 
     begin: str
@@ -51,16 +46,12 @@ Query = AsOf | Changes
 
 
 def is_beginning(text: str) -> bool:
-    """Return whether a time stands for the table's beginning: ``earliest``, or zeros alone."""
+    """Return whether a time means the table's beginning: ``earliest``, or zeros alone."""
     return text.lower() == EARLIEST or _ZEROS.fullmatch(text) is not None
 
 
 def resolve(text: str, zone: str) -> str:
-    """Return a time as one that compares with instant times.
-
-    Raises:
-        InvalidOptionError: It is none.
-    """
+    """Return a time in the form of instant times; raises InvalidOptionError."""
     try:
         return query_time(text, zone)
     except ValueError as error:

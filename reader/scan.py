@@ -1,4 +1,4 @@
-"""Reading: a snapshot, or pieces of it, in; record batches of exactly the requested columns out."""
+"""Reads a snapshot, or pieces of it, into record batches of exactly the requested columns."""
 
 from __future__ import annotations
 
@@ -30,20 +30,15 @@ if TYPE_CHECKING:
 
 
 GIB = 1 << 30
-# Of what a task may take for merging, what the entries of logs may take and their folding; the rest is for what the
-# allocator keeps, and for the rows on their way.
+# The share of a merge's memory for log entries and their folding; the allocator's reserve and the rows in flight take
+# the rest.
 _ENTRIES_SHARE = 0.6
 _LEAST_ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class MergeTerms:
-    """How a read merges slices.
-
-    Attributes:
-        config: The table's properties.
-        memory: Bytes that merging one slice may take.
-    """
+    """The table's properties, and the bytes that merging one slice may take."""
 
     config: TableConfig
     memory: int = GIB
@@ -56,20 +51,10 @@ def scan(
     *,
     merge_memory: int = GIB,
 ) -> Iterator[pa.RecordBatch]:
-    """Return the rows that a snapshot shows and that satisfy every predicate, by partition path and file id.
+    """Yield a snapshot's rows that satisfy every predicate, by partition path and file id, one slice at a time.
 
-    One file slice is read at a time, and its batches as they are asked for.
-
-    Args:
-        snapshot: The table as a query shows it.
-        columns: The columns wanted; None for all.
-        predicates: Conjuncts, with values of the columns' types.
-        merge_memory: Bytes that merging one slice may take.
-
-    Raises:
-        MissingColumnError: The table has no such column.
-        InvalidOptionError: A predicate compares a column with a value of another type.
-        PyHudiError: See `Snapshot.slices` and `RowReader.read`.
+    Raises MissingColumnError for an unknown column, InvalidOptionError for a value of another type than its column's,
+    both before the first batch.
     """
     schema = _selected(snapshot, snapshot.schema.names if columns is None else columns)
     compared = _selected(snapshot, sorted({name for one in predicates for name in columns_of(one)}))
@@ -103,13 +88,12 @@ class RowReader:
     """Reads rows of file slices.
 
     Attributes:
-        storage: Rooted at the table.
-        schema: The columns wanted, with the types and nullability wanted; those a file lacks are null.
+        schema: The wanted columns, types and nullability; a column that a file lacks is null.
         table_schema: The table's columns, canonical.
-        predicates: Conjuncts; row groups in which no row satisfies them all are left out, other rows are not.
-        times: Which rows are wanted, by their ``_hoodie_commit_time``, exactly; None for all.
-        terms: How slices with logs are merged, and keys are spelt; None for what the table itself says, and to leave
-            nothing out by its key.
+        predicates: Conjuncts that skip row groups; other rows are not filtered.
+        times: The wanted values of ``_hoodie_commit_time``, exactly; None for all.
+        terms: How slices with logs are merged, and keys are spelt; None to read the table's properties, and to skip
+            nothing by its key.
     """
 
     storage: Storage
@@ -122,9 +106,7 @@ class RowReader:
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split.
 
-        Raises:
-            CorruptFileError: A file cannot be read; it is named with its partition and table.
-            UnsupportedTableError: A file is encrypted, or of a kind that pyhudi does not read; it is named likewise.
+        A CorruptFileError or UnsupportedTableError of a file names its partition and table.
         """
         search = self._search(self.terms)
         for piece in split.pieces:
@@ -137,11 +119,7 @@ class RowReader:
                 ) from error
 
     def merged(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one slice, its base file merged with its logs.
-
-        Raises:
-            CorruptFileError: The base file, or a block that counts, cannot be read.
-        """
+        """Yield the rows of one slice, its base file merged with its logs."""
         terms = self.terms or MergeTerms(load_config(self.storage))
         asked = self._asked()
         with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
@@ -150,19 +128,18 @@ class RowReader:
                 terms.config,
                 file_slice,
                 self.table_schema,
-                # The log files are those that the query shows, and each holds the blocks of one instant.
+                # The slice holds only log files that the query shows, and each has the blocks of one instant.
                 lambda time: True,
                 memory=max(int(terms.memory * _ENTRIES_SHARE), _LEAST_ENTRIES),
                 open_spill=local_spills(open_storage(folder, durable=False)),
             )
             safe = Pruning(terms.config, self.table_schema, self._conjuncts).settled_by_key()
-            # Log files are read whatever the base file's keys are: they may hold others.
+            # Log files may hold other keys than the base file, so its keys do not skip them.
             search = replace(self._search(terms), predicates=tuple(safe))
             shown = file_slice.files[0]
             yield from self._wanted(merged.batches(asked, row_groups=lambda file: search.row_groups(file, shown)))
 
     def _plain(self, piece: Piece, search: Search) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a base file, or of some of its row groups."""
         with BaseFileReader(self.storage, piece.path) as reader:
             matching = search.row_groups(reader.parquet, piece.path)
             groups = [number for number in matching if piece.row_groups is None or number in piece.row_groups]
@@ -170,26 +147,24 @@ class RowReader:
                 return
             asked = self._asked()
             if not {*reader.parquet.schema_arrow.names, RECORD_KEY}.intersection(asked.names):
-                # A read of columns that the file lacks needs one that it has, to know how many rows there are.
+                # If the file lacks all wanted columns, read the record key to count its rows.
                 asked = asked.append(pa.field(RECORD_KEY, pa.string()))
             rows = batch_rows(reader.parquet, asked)
             yield from self._wanted(reader.batches(asked, batch_rows=rows, row_groups=groups))
 
     @property
     def _conjuncts(self) -> list[Predicate]:
-        """What every wanted row satisfies."""
         return [*self.predicates, *([] if self.times is None else [self.times.predicate()])]
 
     def _search(self, terms: MergeTerms | None) -> Search:
         return Search.of(self._conjuncts, self.table_schema, None if terms is None else terms.config)
 
     def _asked(self) -> pa.Schema:
-        """Return the columns to be read: those wanted, and what tells the rows of a window."""
+        """Return the columns to be read: the wanted columns, and the commit time that a window needs."""
         extra = [] if self.times is None or COMMIT_TIME in self.schema.names else [pa.field(COMMIT_TIME, pa.string())]
         return pa.schema([*self.schema, *extra])
 
     def _wanted(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the wanted rows and columns of what was read."""
         for batch in batches:
             rows = batch if self.times is None else batch.filter(self.times.mask(batch.column(COMMIT_TIME)))
             if rows.num_rows:

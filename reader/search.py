@@ -1,7 +1,7 @@
-"""Which base files and row groups may hold what a query looks for, by footers alone.
+"""The base files and row groups that may hold what a query looks for, by footers alone.
 
-The statistics of a row group tell the bounds of its columns. A footer tells the least and the greatest record key
-besides, and often has a bloom filter of all keys. What is left out holds no row that the query looks for for certain.
+A row group's statistics bound its columns. A footer has the least and the greatest record key besides, and often a
+bloom filter of all keys. A skipped file or row group certainly holds no row of the query.
 """
 
 from __future__ import annotations
@@ -32,13 +32,11 @@ _MICROS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What a query looks for in base files.
+    """The rows that a query looks for in base files.
 
     Attributes:
-        predicates: Conjuncts.
         schema: The table's columns, canonical, meta columns among them.
-        keys: Every record key that rows which satisfy the predicates have, in the order of their bytes; None where they
-            may have any.
+        keys: Every record key of the wanted rows, in the order of their bytes; None where they may have any key.
     """
 
     predicates: tuple[Predicate, ...]
@@ -47,13 +45,7 @@ class Search:
 
     @classmethod
     def of(cls, predicates: Sequence[Predicate], schema: pa.Schema, config: TableConfig | None) -> Search:
-        """Return a search by predicates.
-
-        Args:
-            predicates: Conjuncts.
-            schema: The table's columns, canonical, meta columns among them.
-            config: Says how record keys are made; None where that is not known.
-        """
+        """Return a search by predicates; without ``config`` it does not derive record keys."""
         keys = None
         if config is not None and predicates:
             try:
@@ -65,24 +57,18 @@ class Search:
 
     @property
     def columns(self) -> frozenset[str]:
-        """The columns that the predicates are about."""
         return frozenset(name for one in self.predicates for name in columns_of(one))
 
     def with_more(self, *predicates: Predicate) -> Search:
-        """Return a search by more predicates, which say nothing of keys."""
+        """Return a search by more predicates, from which no keys are derived."""
         return replace(self, predicates=self.predicates + predicates)
 
     def may_be_in(self, footer: KeyFooter) -> bool:
-        """Return False only where a base file certainly holds none of the keys, by what its footer says of its own."""
+        """Return False only if a base file's footer proves that it has none of the keys."""
         return self.keys is None or len(footer.possible(self.keys)) > 0
 
     def row_groups(self, parquet: pq.ParquetFile, shown: str) -> list[int]:
-        """Return the numbers of a base file's row groups that may hold what is looked for.
-
-        Args:
-            parquet: An open file; only its footer is looked at.
-            shown: Its path, for the log.
-        """
+        """Return the row groups that may hold wanted rows, by the footer alone; ``shown`` is the path for the log."""
         fields = [self.schema.field(name) for name in self.columns if name in self.schema.names]
         footer = _Footer.of(parquet)
         groups = list(range(parquet.metadata.num_row_groups))
@@ -98,7 +84,7 @@ class Search:
 
 
 def _is_among(keys: pa.StringArray, span: Span) -> bool:
-    """Return False only where no key lies between the bounds of a row group that has a key in every row."""
+    """Return False only if no key is between a row group's bounds, and each of its rows has a key."""
     if span.nulls:
         return True
     start, end = span_of(keys, span.least, span.greatest)
@@ -107,10 +93,9 @@ def _is_among(keys: pa.StringArray, span: Span) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Footer:
-    """What a footer tells of columns.
+    """The statistics of a footer.
 
     Attributes:
-        metadata: The footer.
         present: The file's columns.
         leaves: The number of each flat column.
     """
@@ -125,16 +110,15 @@ class _Footer:
         return cls(parquet.metadata, parquet.schema_arrow, leaves)
 
     def spans(self, row_group: int, fields: Sequence[pa.Field]) -> dict[str, Span]:
-        """Return what is known of columns of the table in a row group, by their names."""
         return {field.name: self.span(row_group, field) for field in fields}
 
     def span(self, row_group: int, field: pa.Field) -> Span:
-        """Return what is known of a column of the table in a row group."""
+        """Return the span of a table's column in a row group."""
         if field.name not in self.present.names:
-            # It is read as null.
+            # A column that the file lacks is read as null.
             return NULLS
         if field.name not in self.leaves:
-            # A nested one has no leaf of its own name.
+            # A nested column has no leaf of its own name.
             return Span()
         group = self.metadata.row_group(row_group)
         column = group.column(self.leaves[field.name])
@@ -159,7 +143,7 @@ def _bound(raw: Any, kind: pa.DataType, wanted: pa.DataType) -> Any:
     if types.is_integer(kind) and types.is_integer(wanted):
         return raw
     if types.is_floating(kind) and types.is_floating(wanted):
-        # Rows are compared as they are read: the float 1.1 as the double that reads like it.
+        # Compare as rows are read: the float 1.1 as the double with the same digits.
         return None if raw != raw else cast(pa.array([raw], kind), wanted)[0].as_py()  # O(1)
     if (types.is_boolean(kind) and types.is_boolean(wanted)) or (types.is_date32(kind) and types.is_date32(wanted)):
         return raw

@@ -41,9 +41,9 @@ from .window import CommitTimes
 logger = logging.getLogger("pyhudi")
 
 _FOOTER_THREADS = 16
-# Of more files the tasks look into the footers, each into those of its own.
+# Of more files, the tasks read the footers, each those of its own files.
 _MOST_KEY_FOOTERS = 1024
-# What is read of these is not kept, and Spark's own reader leaves out row groups by them, too.
+# These footers are not cached, and Spark's own reader skips row groups by them, too.
 _MOST_FOOTERS = 256
 
 
@@ -54,11 +54,10 @@ class Snapshot:
     Attributes:
         seen: The table as of the moment at which the query was made.
         now: The timeline as it was when the table was opened.
-        moment: What of the timeline the query shows.
-        schema: All columns, the meta columns first, as Apache Hudi shows them; canonical types. The meta columns alone
-            where the table is empty and does not say which it has.
+        schema: All columns, the meta columns first, as Apache Hudi shows them; canonical types. Only the meta columns
+            where an empty table does not define its columns.
         query: None for the table as it is.
-        bases_alone: Whether log files are passed over, and slices that have no base file with them.
+        bases_alone: Whether to ignore log files, and slices that have no base file.
     """
 
     seen: SeenTable
@@ -70,12 +69,10 @@ class Snapshot:
 
     @property
     def storage(self) -> Storage:
-        """The table's store."""
         return self.seen.storage
 
     @property
     def config(self) -> TableConfig:
-        """The table's properties."""
         return self.seen.table.config
 
     @property
@@ -85,16 +82,14 @@ class Snapshot:
 
     @property
     def times(self) -> CommitTimes | None:
-        """Which rows of the slices belong, by their ``_hoodie_commit_time``; None for all."""
+        """The values of ``_hoodie_commit_time`` of the query's rows; None for all."""
         return self.moment.window.times if self.moment.window else None
 
     def slices(self, predicates: Sequence[Predicate] = ()) -> list[FileSlice]:
-        """Return the file slices that may hold rows which satisfy every predicate; no file is opened.
+        """Return the file slices that may hold rows which satisfy every predicate; opens no file.
 
-        Raises:
-            UnreadableTimeError: A clean took away a file that would be among them, or nobody knows what an archived
-                commit of the window wrote.
-            MissingFileError: A commit names such a file, and it is gone.
+        Raises UnreadableTimeError where a clean removed a file among them, or the archive lacks what a commit of the
+        window wrote, MissingFileError where such a file is gone without a clean.
         """
         pattern = compile_glob(self.query.path_glob if isinstance(self.query, Changes) else "")
         every = SliceFilter(
@@ -116,19 +111,11 @@ class Snapshot:
         return found
 
     def slices_of_keys(self, predicates: Sequence[Predicate]) -> list[FileSlice]:
-        """Return the file slices that may hold rows which satisfy every predicate, by the footers of base files too.
+        """Return the slices of `slices`, less those that the footers of their base files exclude.
 
-        Footers are read only where there are so few that no task need help: for the record keys that the predicates
-        fix, and for what they say of other columns than those by which the table is partitioned. A slice with log files
-        stays, whatever its base file holds.
-
-        Args:
-            predicates: Conjuncts.
-
-        Raises:
-            UnreadableTimeError: See `slices`.
-            MissingFileError: See `slices`.
-            CorruptFileError: A footer cannot be read.
+        Reads footers only where the tasks need not help, as there are few: for the record keys that the predicates fix,
+        and for predicates on other columns than the partition columns. A slice with log files stays, whatever its base
+        file holds.
         """
         found = self.slices(predicates)
         search = Search.of(predicates, self.schema, self.config)
@@ -161,16 +148,11 @@ class Snapshot:
     def plan(
         self, schema: pa.Schema, predicates: Sequence[Predicate], split_size: int, *, merged_alone: bool = False
     ) -> list[Split]:
-        """Return what each task reads.
+        """Return the split of each task; ``predicates`` only skip data.
 
-        Only the footers of files larger than a split are read here, to cut the files between row groups, and those of
-        `slices_of_keys`; the rest is left to the tasks, which leave out row groups by themselves.
-
-        Args:
-            schema: The columns that are read.
-            predicates: Conjuncts that need not be evaluated exactly.
-            split_size: Bytes that one task reads.
-            merged_alone: Whether slices without logs are left out, which somebody else reads.
+        Reads the footers of files larger than a split, to cut the files between row groups, and those of
+        `slices_of_keys`. The tasks read the other footers, and skip row groups by them. ``merged_alone`` skips slices
+        without logs, which another reader reads.
         """
         search = Search.of(predicates, self.schema, self.config)
         if self.times is not None:
@@ -184,7 +166,7 @@ class Snapshot:
         return plan_splits(slices, known, split_size)
 
     def _may_hold(self, pruning: Pruning) -> Callable[[DataFile], bool]:
-        """Return which files the index gives a key that the predicates allow."""
+        """Return a test of the files that the index assigns to the keys that the predicates allow."""
         try:
             index = placing_index_for(self.config)
             keys = None if index is None else pruning.hashed_keys()
@@ -197,7 +179,7 @@ class Snapshot:
         return lambda file: index.number_of(FileGroupId(split(file.path)[0], file.file_id)) in numbers
 
     def _row_groups(self, path: str, search: Search, columns: Sequence[str] = ()) -> list[RowGroup]:
-        """Return the row groups of a base file that may hold what is looked for, with the bytes of some columns."""
+        """Return a base file's row groups that may hold what is looked for, with the bytes of some columns."""
         with BaseFileReader(self.storage, path) as reader:
             metadata = reader.parquet.metadata
             leaves = leaves_of(reader.parquet, columns)
@@ -216,22 +198,11 @@ def open_snapshot(
     bases_alone: bool = False,
     schema: pa.Schema | None = None,
 ) -> Snapshot:
-    """Open a table for reading.
+    """Open a table for reading, as of ``watermark``, the moment at which the query was made; None for now.
 
-    Args:
-        path: The table's path.
-        storage_options: Options of the store.
-        watermark: The moment at which the query was made; None for now.
-        query: What of the table is shown; None for the table as it is.
-        bases_alone: Whether log files are passed over.
-        schema: The columns that a snapshot of the same moment and query has, as `Snapshot.schema` gives them; None
-            where no such one was opened before.
-
-    Raises:
-        InvalidOptionError: A time of the query is none.
-        OptionConflictError: A window ends before it begins.
-        UnreadableTimeError: The table's past is not kept so far back.
-        TableError: There is no table that pyhudi can read.
+    ``schema`` is the `Snapshot.schema` of an earlier snapshot of the same moment and query. Raises InvalidOptionError
+    and OptionConflictError for wrong times of the query, UnreadableTimeError where the table's past is not kept so far
+    back, and TableError where there is no table that pyhudi can read.
     """
     table = open_table(open_storage(path, storage_options))
     check_supported(table.config, table.path, writing=False)
@@ -244,17 +215,16 @@ def open_snapshot(
     if watermark is not None and seen.timeline.completed_until and not seen.timeline.completed:
         raise UnreadableTimeError(
             f"The table {table.path} has archived all that was complete when the DataFrame was made, so that its "
-            "columns of then cannot be told.",
+            "columns at that time are unknown.",
             "Make the DataFrame anew.",
         )
     return Snapshot(seen, now, moment, schema, query, bases_alone)
 
 
 def _columns(table: Table, timeline: Timeline) -> pa.Schema:
-    """Return all columns that a table has at a moment."""
     schema = latest_schema(table.config, timeline)
     if schema is None:
-        # Apache Hudi's TRUNCATE TABLE leaves such a table where it was not made by CREATE TABLE.
+        # Apache Hudi's TRUNCATE TABLE makes such a table if it was not made by CREATE TABLE.
         logger.warning(
             "table %s is empty, and nothing in it says which columns it has; give spark.read a schema, or write to it",
             table.path,
@@ -264,10 +234,9 @@ def _columns(table: Table, timeline: Timeline) -> pa.Schema:
 
 
 def _as_of(table: Table, now: Timeline, watermark: Watermark) -> Timeline:
-    """Return the timeline as it was at a moment of which nothing was undone since.
+    """Return the timeline as it was at a moment.
 
-    Raises:
-        UnreadableTimeError: It cannot be told any more, or a write of then was rolled back.
+    Raises UnreadableTimeError where it is unknown now, or a write of then was rolled back.
     """
     seen = table.archive.seen_at(now, watermark)
     for gone in now.vanished(seen):

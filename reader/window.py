@@ -1,4 +1,4 @@
-"""Which commits a window of completion times holds, and how their rows are told from older ones; values in, values out.
+"""The commits of a window of completion times, and how to find their rows; values in, values out.
 
 Source of the rules: ``IncrementalQueryAnalyzer`` and ``CompletionTimeQueryViewV2``. A window is open at its beginning
 and closed at its end, and compares completion times; rows carry the requested time of the commit that wrote them.
@@ -20,20 +20,20 @@ COMMIT_TIME = "_hoodie_commit_time"
 
 @dataclass(frozen=True, slots=True)
 class CommitTimes:
-    """Which values of ``_hoodie_commit_time`` belong to a window, of those that a table shows at its end.
+    """The values of ``_hoodie_commit_time`` that belong to a window, among the table's rows at its end.
 
-    Kept so small that it can travel with every task: hardly any commit overtakes an older one.
+    Small enough to travel with every task, as hardly any commit overtakes an older commit.
 
     Attributes:
-        least: None that belongs is less.
-        less: Greater ones that do not belong, because their commits completed before the window.
+        least: The least value.
+        less: Greater values that do not belong, as their commits completed before the window.
     """
 
     least: str
     less: tuple[str, ...] = ()
 
     def predicate(self) -> Predicate:
-        """Return a conjunct that all rows which belong satisfy."""
+        """Return a conjunct that all rows of the window satisfy."""
         return Compare(COMMIT_TIME, ">=", self.least)
 
     def mask(self, times: pa.Array) -> pa.BooleanArray:
@@ -50,8 +50,8 @@ class Window:
         begin: None for the table's beginning.
         end: None for now.
         instants: In order of requested time.
-        times: Which rows they wrote; None for every row that the table shows at the window's end, and where there are
-            no such writes.
+        times: The values of ``_hoodie_commit_time`` of their rows; None for every row of the table at the window's end,
+            and in a window without writes.
     """
 
     begin: str | None
@@ -61,13 +61,7 @@ class Window:
 
 
 def plan_window(writes: Iterable[Instant], begin: str | None, end: str | None) -> Window:
-    """Return the writes that completed within (begin, end].
-
-    Args:
-        writes: Completed writes.
-        begin: None for the table's beginning.
-        end: None for now.
-    """
+    """Return the writes that completed within (begin, end]."""
     until = sorted(
         (one for one in writes if end is None or one.visible_since <= end), key=lambda one: one.requested_time
     )

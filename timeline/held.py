@@ -56,8 +56,8 @@ def clustered_groups(timeline: Timeline, own: str | None = None) -> Mapping[tupl
     """Return the file groups that pending clusterings are going to read, by partition path and file id.
 
     Another write to such a file group is lost when the clustering is executed: Apache Hudi replaces the file group by
-    its content when the clustering was planned. ``own`` is the requested time of the caller's own write, which is left
-    out.
+    its content when the clustering was planned. ``own`` is the requested time of the caller's own write, which does not
+    count.
     """
     waiting = [one for one in timeline.pending if one.replaces and one.requested_time != own]
     plans = for_each(timeline.files.storage, timeline.files.read_replace_plan, waiting)

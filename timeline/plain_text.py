@@ -20,19 +20,19 @@ def parse(kind: type[T], text: str) -> T | None:
     The class may have texts, numbers, frozen sets and such dataclasses. Missing fields take their defaults.
     """
     try:
-        return _made(kind, json.loads(text))
+        return _build(kind, json.loads(text))
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
 
 
-def _made(kind: type[T], said: dict[str, Any]) -> T:
+def _build(kind: type[T], said: dict[str, Any]) -> T:
     kinds = get_type_hints(kind)
     return kind(**{name: _value(kinds[name], value) for name, value in said.items()})
 
 
 def _value(kind: Any, said: Any) -> Any:
     if is_dataclass(kind):
-        return _made(kind, said)  # type: ignore[arg-type]  # it is a class
+        return _build(kind, said)  # type: ignore[arg-type]  # it is a class
     if get_origin(kind) is frozenset:
         return frozenset(said)
     if not isinstance(said, (int, float) if kind is float else kind):

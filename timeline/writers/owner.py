@@ -221,7 +221,7 @@ class Suspect:
         owner = claim.owner()
         gone = None if owner is None else is_gone(owner)
         if owner is not None and gone:
-            return Liveness(False, f"its process {owner.pid} on this machine ({_of(owner)}) is gone")
+            return Liveness(False, f"its process {owner.pid} on this machine ({_place_of(owner)}) is gone")
         sign, said = heartbeat.path_of(self.instant.requested_time), "last heartbeat"
         beat = storage.modified(sign)
         if beat is None and owner is None:
@@ -231,7 +231,7 @@ class Suspect:
             sign, said = claim.path, "no heartbeat yet; begun"
             beat = storage.modified(sign)
         silent = max(0.0, self.now_s - (self.now_s if beat is None else beat))
-        by = "" if owner is None else f", process {owner.pid} on {_of(owner)}"
+        by = "" if owner is None else f", process {owner.pid} on {_place_of(owner)}"
         reason = f"{said} {_span(silent)} ago{by}"
         if beat is not None and beat == known_beat:
             return Liveness(False, reason, beat=beat)
@@ -286,7 +286,7 @@ class Suspect:
         return asked, "", asked
 
 
-def _of(owner: Owner) -> str:
+def _place_of(owner: Owner) -> str:
     return f"{owner.host}, application {owner.application}" if owner.application else owner.host
 
 

@@ -127,7 +127,7 @@ QUERIES = [
     Case(
         "as of an archived commit of which the archive tells nothing",
         errors.UnreadableTimeError,
-        ("{path}", "before its timeline begins", "not told by its archive", "first instant", AS_OF),
+        ("{path}", "before its timeline begins", "archive does not show that time", "first instant", AS_OF),
         archived({AS_OF: "{first}"}, told=False),
     ),
     Case(
