@@ -31,7 +31,6 @@ _FORMATS = {8: _LSM, 9: _LSM}
 
 
 def format_of(config: TableConfig) -> TableFormat:
-    """Return the format of a table's version; `TableVersionError` where pyhudi does not know it."""
     found = _FORMATS.get(config.version)
     if found is None:
         raise TableVersionError(

@@ -25,11 +25,10 @@ _HARDLY_EVER = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class InferredIndex:
-    """What the file groups of a table tell.
+    """What the file groups of a table tell: SIMPLE, which is right for rows in any place, BUCKET, or None.
 
-    Attributes:
-        kind: ``BUCKET``, or ``SIMPLE``, which is right for rows in any place; None where file groups contradict others.
-        mixture: Then a file group that is a bucket by its name, and another that is not.
+    None if file groups contradict each other; ``mixture`` then has a bucket, judged by its name, and a file group that
+    is not.
     """
 
     kind: str | None
@@ -63,9 +62,9 @@ def index_of_view(view: FileView, partitions: Iterable[str]) -> InferredIndex:
     live = [group.id for one in named for group in view.groups(one).values()]
     if live:
         return index_of_groups(live)
-    told = index_of_groups([group.id for one in named for group in view.replaced_groups(one).values()])
+    inferred = index_of_groups([group.id for one in named for group in view.replaced_groups(one).values()])
     # What is gone for good contradicts nothing.
-    return InferredIndex(key.SIMPLE) if told.kind is None else told
+    return InferredIndex(key.SIMPLE) if inferred.kind is None else inferred
 
 
 def infer_index(table: Table) -> InferredIndex:
@@ -79,33 +78,29 @@ def with_inferred_index(table: Table) -> Table:
     """Return a table whose properties name an index, inferred if need be; raises as `mixed` says."""
     if not is_unnoted(table.config):
         return table
-    told = infer_index(table)
-    if told.kind is None:
-        raise mixed(told, table.path)
-    config = with_inferred(table.config, told)
+    inferred = infer_index(table)
+    if inferred.kind is None:
+        raise mixed(inferred, table.path)
+    config = with_inferred(table.config, inferred)
     return table if config is table.config else replace(table, config=config)
 
 
-def with_inferred(config: TableConfig, told: InferredIndex) -> TableConfig:
-    """Return a table's properties with an inferred index.
-
-    Those of bucketed file groups stay as they are: only a writer of the table knows how many buckets there are.
-    """
-    looked_up = told.kind not in {None, key.BUCKET}
-    return TableConfig({**config.properties, key.INDEX_TYPE: str(told.kind)}) if looked_up else config
+def with_inferred(config: TableConfig, inferred: InferredIndex) -> TableConfig:
+    """Return properties with the inferred index, unless it is BUCKET: only writers know how many buckets there are."""
+    looked_up = inferred.kind not in {None, key.BUCKET}
+    return TableConfig({**config.properties, key.INDEX_TYPE: str(inferred.kind)}) if looked_up else config
 
 
-def mixed(told: InferredIndex, where: str) -> UnsupportedTableError:
+def mixed(inferred: InferredIndex, where: str) -> UnsupportedTableError:
     return UnsupportedTableError(
-        f"The table {where} {mixture(told)}, so that its index is unknown.",
+        f"The table {where} {mixture(inferred)}, so that its index is unknown.",
         f"If none of its writers uses buckets, say {key.INDEX_TYPE}={key.SIMPLE}, once; pyhudi remembers it in the "
         f"table. Else rewrite the table with mode overwrite and {key.BUCKET_COUNT}.",
     )
 
 
-def mixture(told: InferredIndex) -> str:
-    """Return in words how the file groups of a table contradict each other."""
-    bucket, other = told.mixture
+def mixture(inferred: InferredIndex) -> str:
+    bucket, other = inferred.mixture
     return (
         f"says nothing of its index, and has the file group {bucket.file_id} in partition {bucket.partition_path!r}, "
         f"which is a bucket by its name, beside {other.file_id} in partition {other.partition_path!r}, which is none"

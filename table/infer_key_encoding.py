@@ -27,10 +27,7 @@ _SLICES_LOOKED_INTO = 8
 
 
 def with_inferred_key_encoding(table: Table) -> Table:
-    """Return a table whose properties say how keys are spelled, inferred from some of its rows if need be.
-
-    Without rows it is the spelling of the Apache Hudi release that introduced the table version.
-    """
+    """Return a table whose properties say how keys are spelled: from some rows, else as its version's release does."""
     if table.config.names_key_field is not None:
         return table
     return replace(table, config=table.config.with_key_field(_look_up(table)))
@@ -44,26 +41,23 @@ def _look_up(table: Table) -> bool | None:
     if schema is None or find_field(schema, field) is None:
         return None
     wanted = pa.schema([pa.field(RECORD_KEY, pa.string()), schema.field(root_of(field))])
-    met: dict[bool, str] = {}
+    examples: dict[bool, str] = {}
     for file_slice in islice(open_view(timeline).all_slices(), _SLICES_LOOKED_INTO):
         for file, rows in some_rows(table.storage, file_slice, wanted):
-            met |= dict.fromkeys(_spellings(rows, field), file.path)
-    if len(met) > 1:
+            examples |= dict.fromkeys(_spellings(rows, field), file.path)
+    if len(examples) > 1:
         raise UnsupportedTableError(
-            f"The table {table.path} spells record keys as {field}:value in {met[True]} and as the bare value in "
-            f"{met[False]}: releases of Apache Hudi wrote it that do not agree, and its rows may be there twice.",
+            f"The table {table.path} spells record keys as {field}:value in {examples[True]} and as the bare value in "
+            f"{examples[False]}: releases of Apache Hudi wrote it that do not agree, and its rows may be there twice.",
             f"Rewrite the table with mode overwrite. If all of its keys are spelt alike by now, write {field}:value as "
             f"{key.COMPLEX_KEY_ENCODING}={key.FIELD_PREFIXED} and the bare value as {key.VALUE_ONLY} into its "
             "hoodie.properties.",
         )
-    return next(iter(met), None)
+    return next(iter(examples), None)
 
 
 def _spellings(rows: pa.RecordBatch, field: str) -> set[bool]:
-    """Return the spellings of the keys of some rows: with their field's name (True), without it, both, or none.
-
-    A value may begin as a name does, so that the rows' own values decide.
-    """
+    """Return whether keys begin with their field's name, in some or all rows; the rows' own values decide."""
     stored = rows.column(RECORD_KEY)
     bare = pc.fill_null(pc.equal(stored, KeyColumn(field, ROLE).texts(values_of(rows, field))), False)
     named = pc.and_not(pc.fill_null(pc.starts_with(stored, f"{field}:"), False), bare)

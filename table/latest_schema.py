@@ -48,10 +48,7 @@ def newest_schema(timeline: Timeline, *, writing: bool = False) -> tuple[Instant
 
 
 def schema_text(timeline: Timeline, instant: Instant, *, of_files: bool = False, writing: bool = False) -> str:
-    """Return the Avro schema, JSON, in a completed write; empty where it has none.
-
-    That is the schema of its files with ``of_files``, else the table's, which compaction and clustering do not name.
-    """
+    """Return the Avro schema, JSON, of the table or of the files in a completed write; empty where it has none."""
     summary = timeline.files.read_summary(instant)
     if writing:
         refuse_newer_keys(timeline, instant, summary.extra_metadata)
@@ -61,14 +58,12 @@ def schema_text(timeline: Timeline, instant: Instant, *, of_files: bool = False,
 
 
 def refuse_newer_keys(timeline: Timeline, instant: Instant, extra_metadata: Mapping[str, str]) -> None:
-    """Raise `UnsupportedTableError` where a completed write has ``pyhudi.*`` keys of a newer format."""
     what = f"{formats.KEY} in {timeline.files.path(instant)}"
     number = formats.number_of_keys(extra_metadata)
     formats.refuse_newer(timeline.files.storage.path, what, number, formats.COMMIT_KEYS)
 
 
 def _schema_of_a_file(timeline: Timeline) -> pa.Schema | None:
-    """Return the columns of a base file, or of the rows in a log file where there is none."""
     slices = open_view(timeline).all_slices()
     for base in (one.base for one in slices if one.base is not None):
         with BaseFileReader(timeline.storage, base.path) as reader:

@@ -25,7 +25,6 @@ class SeenTable:
 
     @classmethod
     def now(cls, table: Table) -> SeenTable:
-        """List the timeline of a table."""
         return cls(table, table.timeline())
 
     @property
@@ -43,8 +42,8 @@ class SeenTable:
 
     def __reduce__(self) -> tuple[object, ...]:
         """Travel without the view, the schema and what follows from the instants."""
-        return _again, (self.table, self.timeline.instants, self.timeline.seen)
+        return _rebuilt, (self.table, self.timeline.instants, self.timeline.seen)
 
 
-def _again(table: Table, instants: tuple[Instant, ...], seen: Seen | None) -> SeenTable:
+def _rebuilt(table: Table, instants: tuple[Instant, ...], seen: Seen | None) -> SeenTable:
     return SeenTable(table, Timeline(instants, table.instants, seen))

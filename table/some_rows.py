@@ -15,7 +15,6 @@ from .files.logs.whole_log import read_log
 
 
 def some_rows(storage: Storage, file_slice: FileSlice, schema: pa.Schema) -> Iterator[tuple[DataFile, pa.RecordBatch]]:
-    """Yield some rows of a slice's base file and some of its newest log file, each with the file."""
     if file_slice.base is not None:
         with BaseFileReader(storage, file_slice.base.path) as reader:
             for rows in islice(reader.batches(schema), 1):

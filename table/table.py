@@ -15,19 +15,13 @@ from .format import TableFormat, format_of
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table, opened once per call; it remembers no timeline, and travels with tasks.
+    """One table, opened once per call; it remembers no timeline, and travels with tasks."""
 
-    Attributes:
-        storage: The table's store; its repr is hidden, because its options may hold secrets.
-        config: The table's properties, as they were when it was opened, or as a write is going to make them.
-    """
-
-    storage: Storage = field(repr=False)
+    storage: Storage = field(repr=False)  # its options may hold secrets
     config: TableConfig
 
     @property
     def path(self) -> str:
-        """The table's path as the user gave it."""
         return self.storage.path
 
     @property
@@ -41,11 +35,9 @@ class Table:
 
     @property
     def archive(self) -> Archive:
-        """The instants that have left the timeline."""
         return self.format.archive(self.storage, self.config.archive_folder)
 
     def timeline(self) -> Timeline:
-        """List the timeline as it is now."""
         return Timeline.load(self.instants)
 
 

@@ -1,1 +1,1 @@
-"""What authors of indexes need to test them against tables; nothing else of pyhudi imports it."""
+"""Tests for authors of indexes, which they run against tables of pyhudi; nothing else of pyhudi imports it."""

@@ -1,15 +1,13 @@
-"""What an index has to do for a table, as tests that its author inherits.
+"""Tests of what an index does for a table, which the index's author inherits.
 
 An example::
 
-    class TestMyIndex(IndexContract, unittest.TestCase):
-        index = "MY_INDEX"
+    class TestMyIndex(IndexContract, unittest.TestCase):         index = "MY_INDEX"
 
-        def own_options(self) -> Mapping[str, str]:
-            return {"path": f"{self.folder}/keys.db"}
+        def own_options(self) -> Mapping[str, str]:             return {"path": f"{self.folder}/keys.db"}
 
-`unittest` and pytest run them alike. Each test writes small tables through the index, in a folder of its own, without
-Spark, of both table types. An index that lives outside of the table inherits from `OutsideIndexContract` instead.
+`unittest` and pytest both run them. Each test writes small tables of both table types through the index, in a folder of
+its own, without Spark. An index that lives outside of the table inherits from `OutsideIndexContract` instead.
 """
 
 from __future__ import annotations
@@ -47,10 +45,10 @@ Row = tuple[str, str, int, str]
 
 
 class Model:
-    """What a table should hold.
+    """The rows that a table should hold.
 
     Args:
-        is_global: Whether a key is there once in the whole table.
+        is_global: Whether a key is unique in the whole table, and not in its partition only.
     """
 
     def __init__(self, *, is_global: bool) -> None:
@@ -59,7 +57,11 @@ class Model:
         self.ever: set[str] = set()
 
     def upsert(self, *rows: Row) -> None:
-        """Put rows in, of which the greater ts wins, and the later one where both are the same."""
+        """Add or update rows: the greater ts wins, and the later row where both are the same.
+
+        Args:
+            rows: Values of id, p, ts and value.
+        """
         for row in rows:
             self.ever.add(row[0])
             known = self.rows.get(self.name_of(row))
@@ -67,20 +69,42 @@ class Model:
                 self.rows[self.name_of(row)] = row
 
     def delete(self, *rows: Row) -> None:
-        """Take the rows of these keys out."""
+        """Remove the rows of some keys.
+
+        Args:
+            rows: Rows with these keys; their other values do not matter.
+        """
         for row in rows:
             self.rows.pop(self.name_of(row), None)
 
     def empty(self, *partitions: str) -> None:
-        """Take all rows of some partitions out."""
+        """Remove all rows of some partitions.
+
+        Args:
+            partitions: Partition paths.
+        """
         self.rows = {name: row for name, row in self.rows.items() if row[1] not in partitions}
 
     def has(self, row: Row) -> bool:
-        """Return whether the key of a row is there."""
+        """Return whether the model holds the key of a row.
+
+        Args:
+            row: Values of id, p, ts and value.
+
+        Returns:
+            True where it does.
+        """
         return self.name_of(row) in self.rows
 
     def name_of(self, row: tuple[Any, ...]) -> tuple[str, ...]:
-        """Return what tells the row of a key from all others: its key, and its partition unless that may change."""
+        """Return what identifies a row: its key, and its partition unless the index is global.
+
+        Args:
+            row: At least the key and the partition path.
+
+        Returns:
+            The values that identify it.
+        """
         return row[:1] if self.is_global else row[:2]
 
 
@@ -91,11 +115,11 @@ else:
 
 
 class IndexContract(_Base):
-    """Tests that every index passes.
+    """Tests that every index has to pass.
 
     Attributes:
         index: The index's name, as ``hoodie.index.type`` has it.
-        entry_point: Where it is, as ``package.module:object``, if its package is not installed.
+        entry_point: Where the index is, as ``package.module:object``, if its package is not installed.
         folder: An empty folder of the test that runs.
     """
 
@@ -104,11 +128,15 @@ class IndexContract(_Base):
     folder: str
 
     def own_options(self) -> Mapping[str, str]:
-        """Return the options of the index, ``hoodie.pyhudi.index.*`` without that prefix; called once a table."""
+        """Return the options of the index; the tests call it once a table.
+
+        Returns:
+            Options by their names after ``hoodie.pyhudi.index.``.
+        """
         return {}
 
     def setUp(self) -> None:
-        """Make the folder, and let the index be found."""
+        """Make the test's folder, and register the index where `entry_point` is set."""
         super().setUp()
         folder = tempfile.TemporaryDirectory(prefix="pyhudi-")
         self.folder = folder.name
@@ -119,22 +147,52 @@ class IndexContract(_Base):
             self.addCleanup(offering.__exit__, None, None, None)
 
     def tables(self, **terms: Any) -> Iterator[tuple[DrivenTable, Model]]:
-        """Yield a new table of each type, whose folder is named after it, with what it should hold."""
+        """Yield a new table of each table type, in a folder named after the type.
+
+        Args:
+            terms: Fields of the table's settings, which replace those of `DrivenTable.keyed`.
+
+        Yields:     The table, and the empty model of what it should hold.
+        """
         for table_type in TABLE_TYPES:
             table = self.table(table_type.lower(), table_type=table_type, **terms)
             yield table, Model(is_global=self.index_of(table, made=False).is_global)
 
     def table(self, name: str, **terms: Any) -> DrivenTable:
-        """Return a table that is not made yet, in the test's folder."""
+        """Return a table that does not exist yet.
+
+        Args:
+            name: Its folder in the test's folder.
+            terms: Fields of the table's settings, which replace those of `DrivenTable.keyed`.
+
+        Returns:
+            The table.
+        """
         return DrivenTable.keyed(f"{self.folder}/{name}", self.index, self.own_options(), **terms)
 
     def index_of(self, table: DrivenTable, *, made: bool = True) -> Any:
-        """Return a table's index, as a write opens it."""
+        """Return a table's index, as a write opens it.
+
+        Args:
+            table: The table.
+            made: Whether the table exists.
+
+        Returns:
+            The index.
+        """
         config = load_config(table.storage) if made else table.plan(ROWS).config
         return index_for(config, table.settings.lookup)
 
     def check(self, table: DrivenTable, model: Model) -> None:
-        """Hold the table's rows against the model, and each key's file group against what the index says of it."""
+        """Compare the table's rows with the model, and each key's file group with what the index answers.
+
+        Args:
+            table: The table.
+            model: What the table should hold.
+
+        Raises:
+            AssertionError: They differ.
+        """
         found = table.read()
         shown = sorted(zip(*(found.column(name).to_pylist() for name in ROWS.names), strict=True))
         self.assertEqual(shown, sorted(model.rows.values()), table.path)
@@ -143,14 +201,17 @@ class IndexContract(_Base):
             self.check_tags(table, index, model)
 
     def check_tags(self, table: DrivenTable, index: LookupIndex, model: Model) -> None:
-        """Ask for every key of the table, each twice, and for absent keys, and compare the answers with the rows.
+        """Look up every key of the table twice, and absent keys, and compare the answers with the rows.
 
-        Where a log file deletes a key that its base file holds, the key may be found besides.
+        Where a log file deletes a key that its base file holds, the index may find the key as well.
 
         Args:
             table: The table.
             index: Its index.
             model: What the table should hold.
+
+        Raises:
+            AssertionError: An answer is wrong.
         """
         rows = table.read()
         keys, paths = rows.column(KEY).to_pylist(), rows.column(PARTITION).to_pylist()
@@ -166,11 +227,11 @@ class IndexContract(_Base):
         appends = table.terms.table_type == "MERGE_ON_READ"
         self.assertEqual(len(tags.codes), len(asked))
         self.assertTrue(np.issubdtype(np.asarray(tags.codes).dtype, np.integer))
-        said: list[set[FileGroupId]] = [set() if code == NOT_FOUND else {tags.groups[code]} for code in tags.codes]
+        answers: list[set[FileGroupId]] = [set() if code == NOT_FOUND else {tags.groups[code]} for code in tags.codes]
         for row, code in zip(tags.copied, tags.copy_codes, strict=True):
             self.assertNotEqual(tags.codes[row], NOT_FOUND)
-            said[row].add(tags.groups[code])
-        for (key, path), groups in zip(asked, said, strict=True):
+            answers[row].add(tags.groups[code])
+        for (key, path), groups in zip(asked, answers, strict=True):
             expected = where.get(model.name_of((key, path)))
             besides = groups - {expected} if appends and key in model.ever else set()
             self.assertTrue(index.is_global or {one.partition_path for one in besides} <= {path})
@@ -182,18 +243,21 @@ class IndexContract(_Base):
         self.assertEqual(len(index.tag(keyed([]), table.view(), table.storage).codes), 0)
 
     def check_counts(self, table: DrivenTable, result: CommitResult, **counts: int) -> None:
-        """Compare what a write says that it did with what it should have done, unless it appended without a look.
+        """Compare the counts in a write's result with the expected counts, unless the write appended without a lookup.
 
         Args:
             table: The table.
             result: What the write returned.
             counts: The expected values, by the names of `CommitResult`.
+
+        Raises:
+            AssertionError: A count differs.
         """
         if self.index_of(table).needs_lookup or table.terms.table_type == "COPY_ON_WRITE":
             self.assertEqual({name: getattr(result, name) for name in counts}, counts, table.path)
 
     def test_rows_are_inserted_updated_and_deleted(self) -> None:
-        """Keys are found where writes of several tasks put them, and not where deletes took them away."""
+        """The index finds keys where writes of several tasks put them, and no deleted keys."""
         for table, model in self.tables():
             first = [(f"k{number}", "xyz"[number % 3], 1, "first") for number in range(40)]
             table.write(rows_of(*first[:25]), rows_of(*first[25:]))
@@ -214,7 +278,7 @@ class IndexContract(_Base):
             self.check(table, model)
 
     def test_a_key_in_another_partition(self) -> None:
-        """A row whose partition changed is a second one, or moves where a key is unique in the whole table."""
+        """A row whose partition changed is a second row; with a global index it moves."""
         for table, model in self.tables():
             first = [(f"k{number}", "x", 5, "first") for number in range(12)]
             table.write(rows_of(*first))
@@ -230,7 +294,7 @@ class IndexContract(_Base):
             self.check(table, model)
 
     def test_a_key_several_times_in_one_batch(self) -> None:
-        """Rows of one key meet, whichever tasks they come in, whether the table has the key or not."""
+        """Rows of one key are merged, whichever tasks write them, whether the table has the key or not."""
         for table, model in self.tables():
             for ts in (1, 2):
                 parts = [[(f"k{n % 5}", "x", ts, f"{ts} {task} {n}") for n in range(15)] for task in range(3)]
@@ -239,7 +303,7 @@ class IndexContract(_Base):
                 self.check(table, model)
 
     def test_keys_that_inserts_added_twice(self) -> None:
-        """A key that inserts put in several times, without looking for it, is deleted wherever it is."""
+        """A delete removes a key from every file group into which inserts without a lookup put it."""
         # Log files meet one row of a key that a base file holds twice.
         table = self.table("copies")
         model = Model(is_global=self.index_of(table, made=False).is_global)
@@ -253,7 +317,7 @@ class IndexContract(_Base):
         self.check(table, model)
 
     def test_replaced_file_groups(self) -> None:
-        """Keys of file groups that were overwritten or deleted are new ones when they come again."""
+        """Keys of overwritten or deleted file groups are inserts when they come again."""
         for table, model in self.tables():
             first = [(f"k{number}", "xy"[number % 2], 1, "first") for number in range(20)]
             table.write(rows_of(*first))
@@ -280,7 +344,7 @@ class IndexContract(_Base):
             self.check(table, model)
 
     def test_failed_writes(self) -> None:
-        """What a write left that failed, or whose process died, holds no key."""
+        """The index finds no key of a failed write, nor of a write whose process died."""
         for table, model in self.tables():
             first = [(f"k{number}", "x", 1, "first") for number in range(6)]
             table.write(rows_of(*first))
@@ -299,7 +363,7 @@ class IndexContract(_Base):
             self.check(table, model)
 
     def test_an_empty_table(self) -> None:
-        """A table without rows has no key, be it new or emptied."""
+        """The index finds no key in a table without rows, new or emptied."""
         for table, model in self.tables():
             rows = [(f"k{number}", "x", 1, "first") for number in range(4)]
             table.write(rows_of())
@@ -316,7 +380,7 @@ class IndexContract(_Base):
                 self.check(table, model)
 
     def test_log_files_and_their_compaction(self) -> None:
-        """Keys are found through updates and deletes in log files, and through the compaction that takes these in."""
+        """The index finds keys through updates and deletes in log files, and after their compaction."""
         table = self.table("logs", table_type="MERGE_ON_READ")
         model = Model(is_global=self.index_of(table, made=False).is_global)
         for ts in range(1, 6):
@@ -330,7 +394,7 @@ class IndexContract(_Base):
             self.check(table, model)
 
     def test_keys_of_all_kinds(self) -> None:
-        """Keys are texts, whatever is in them."""
+        """A key may be any text."""
         texts = [" ", "a:1,b:2", "é:日", "😀", "x" * 3000, "__null__", "0", "00", "k\n", "K", "k", "%20", "'; --"]
         for table, model in self.tables():
             for ts in (1, 2):
@@ -340,7 +404,7 @@ class IndexContract(_Base):
                 self.check(table, model)
 
     def test_more_keys_than_are_asked_at_once(self) -> None:
-        """Answers belong to their keys, however many there are."""
+        """The answers match their keys when a write looks up more keys than fit into one request."""
         table = self.table("many")
         model = Model(is_global=self.index_of(table, made=False).is_global)
         rows = [(f"k{number * 7919 % 12_000}", "xyz"[number % 3], 1, "first") for number in range(12_000)]
@@ -351,7 +415,7 @@ class IndexContract(_Base):
         self.check(table, model)
 
     def test_nulls_are_refused(self) -> None:
-        """A row without a key is refused, and the index is as it was."""
+        """A write refuses a row without a key, and the index does not change."""
         for table, model in self.tables():
             first = [(f"k{number}", "x", 1, "first") for number in range(4)]
             table.write(rows_of(*first))
@@ -361,7 +425,7 @@ class IndexContract(_Base):
             self.check(table, model)
 
     def test_two_writers_of_one_new_key(self) -> None:
-        """Of two writes that put one new key in at once, one fails, whoever opened a file group for it first."""
+        """Of two concurrent writes that insert one new key, one fails, whichever opened a file group for it first."""
         for table, model in self.tables():
             first = [(f"k{number}", "x", 1, "first") for number in range(4)]
             table.write(rows_of(*first))
@@ -378,9 +442,9 @@ class IndexContract(_Base):
             self.check(table, model)
 
     def test_a_long_life(self) -> None:
-        """After each of many writes, drawn at random, the table and the index agree."""
+        """After each of many random writes, the table and the index agree."""
         for table, model in self.tables():
-            chance = random.Random(7)  # noqa: S311 (the same life each time)
+            chance = random.Random(7)  # noqa: S311 (the same writes each time)
             for ts in range(1, 8):
                 names = [f"k{chance.randrange(60)}" for _ in range(chance.randrange(1, 20))]
                 rows = [(name, chance.choice("xyz"), ts, f"{ts}") for name in dict.fromkeys(names)]
@@ -394,7 +458,14 @@ class IndexContract(_Base):
 
 
 def keyed(rows: list[tuple[str, str]]) -> KeyedRows:
-    """Return keys and partition paths as an index is asked for them."""
+    """Return keys and partition paths in the form in which a write passes them to an index.
+
+    Args:
+        rows: Pairs of a record key and a partition path.
+
+    Returns:
+        The same rows, in columns.
+    """
     found: defaultdict[str, int] = defaultdict(lambda: len(found))
     codes = [found[path] for _, path in rows]
     paths = pa.DictionaryArray.from_arrays(pa.array(codes, pa.int32()), pa.array(list(found), pa.string()))
@@ -403,11 +474,13 @@ def keyed(rows: list[tuple[str, str]]) -> KeyedRows:
 
 @contextmanager
 def offered(index: str, entry_point: str) -> Iterator[None]:
-    """Let an index be found in this process as if a package that offers it were installed.
+    """Register an index in this process, as the installed package that offers it would do.
 
     Args:
         index: Its name.
-        entry_point: Where it is, as ``package.module:object``.
+        entry_point: Where the index is, as ``package.module:object``.
+
+    Yields:     Nothing; the registration ends with the context.
     """
     installed = importlib.metadata.entry_points
 

@@ -1,4 +1,4 @@
-"""What an index that lives outside of its tables has to do besides, as tests that its author inherits."""
+"""Further tests for an index that lives outside of its tables, which the index's author inherits."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from ..table.table import open_table
 from .indexes import IndexContract, Model, Row
 from .tables import DrivenTable, rows_of
 
-# Where a write tells the index of its commit; without it the index learns of that by the next write.
+# The function by which a write notifies the index of its commit; without it the next write does.
 TELLING = "pyhudi.operations.write.commit.tell"
 
 
 class OutsideIndexContract(IndexContract):
-    """Tests that every index passes that keeps what it knows outside of its tables.
+    """Tests that every index has to pass that keeps its state outside of its tables.
 
-    Two tables may be given the same options.
+    A test may give two tables the same options.
     """
 
     def test_a_commit_is_told_at_once(self) -> None:
-        """Once a write is complete, the index knows it, and its news told again change nothing."""
+        """The index knows a commit as soon as the write returns, and the same news again change nothing."""
         for table, model in self.tables():
             for ts in (1, 2):
                 rows = [(f"k{number}", "xy"[number % 2], ts, f"{ts}") for number in range(ts, 12)]
@@ -49,7 +49,7 @@ class OutsideIndexContract(IndexContract):
             self.check(table, model)
 
     def test_news_that_begin_elsewhere_change_nothing(self) -> None:
-        """What happened since another moment than the index stands at is left out as a whole."""
+        """The index ignores news that do not begin at its position."""
         for table, model in self.tables():
             rows = [(f"k{number}", "x", 1, "first") for number in range(6)]
             table.write(rows_of(*rows))
@@ -65,7 +65,7 @@ class OutsideIndexContract(IndexContract):
             self.check(table, model)
 
     def test_news_that_break_off_change_nothing(self) -> None:
-        """Where a file cannot be read half-way, nothing of what was read before it is noted."""
+        """Where reading a file fails half-way, the index keeps nothing of what it read before."""
         for table, model in self.tables():
             rows = [(f"k{number}", "x", 1, "first") for number in range(6)]
             table.write(rows_of(*rows))
@@ -85,7 +85,7 @@ class OutsideIndexContract(IndexContract):
             self.check(table, model)
 
     def test_writes_that_nobody_told_of_are_caught_up_with(self) -> None:
-        """Inserts, deletes and overwrites by others are known before the next lookup."""
+        """Before the next lookup the index learns of inserts, deletes and overwrites by other writers."""
         for table, model in self.tables():
             first = [(f"k{number}", "xy"[number % 2], 1, "first") for number in range(20)]
             more = [(f"k{number}", "xyz"[number % 3], 2, "more") for number in range(15, 30)]
@@ -106,7 +106,7 @@ class OutsideIndexContract(IndexContract):
             self.check(table, model)
 
     def test_writes_that_were_archived_meanwhile_are_caught_up_with(self) -> None:
-        """An index that was not told for so long that its table's timeline forgot is told all the same."""
+        """The index learns of writes that left the table's timeline before they reached it."""
         archives = Upkeep(CleanSettings(commits=1), ArchiveSettings(min_commits=2, max_commits=3, delta_commits=None))
         for table, model in self.tables():
             for ts in range(1, 8):
@@ -122,22 +122,20 @@ class OutsideIndexContract(IndexContract):
             self.check(table, model)
 
     def test_an_index_that_fails_after_a_commit_fails_no_write(self) -> None:
-        """The commit stands, and the next write tells the index of both."""
+        """If the index fails after a commit, the commit counts, and the next write gives the index both."""
         for table, model in self.tables():
             kind = type(self.index_of(table, made=False))
             for ts, fails in ((1, False), (2, True), (3, False)):
                 rows = [(f"k{number}", "x", ts, f"{ts}") for number in range(ts, ts + 5)]
                 if fails:
-                    with mock.patch(TELLING, self._telling_of(kind)):
+                    with mock.patch(TELLING, self._notify_failing(kind)):
                         table.write(rows_of(*rows))
                 else:
                     table.write(rows_of(*rows))
                 model.upsert(*rows)
             self.check(table, model)
 
-    def _telling_of(self, kind: type) -> Callable[..., None]:
-        """Return a telling in which the index fails."""
-
+    def _notify_failing(self, kind: type) -> Callable[..., None]:
         def fails(*asked: Any) -> None:
             with mock.patch.object(kind, "committed", side_effect=OSError("the database is away")):
                 tell(*asked)
@@ -145,12 +143,12 @@ class OutsideIndexContract(IndexContract):
         return fails
 
     def test_writes_that_were_rolled_back(self) -> None:
-        """What rollbacks took back is told with their names, and forgotten."""
+        """The index gets the instants that rollbacks removed, and forgets their keys."""
         for table, model in self.tables():
             self._undo_two(table, model, restores=False)
 
     def test_writes_that_were_restored_from(self) -> None:
-        """What a restore took back is told with their names, and forgotten."""
+        """The index gets the instants that a restore removed, and forgets their keys."""
         for table, model in self.tables():
             self._undo_two(table, model, restores=True)
 
@@ -177,7 +175,7 @@ class OutsideIndexContract(IndexContract):
         self.check(table, model)
 
     def test_a_table_that_is_made_anew(self) -> None:
-        """What the index knows of a table goes with the table, though another one takes its place."""
+        """The index forgets a deleted table, even where a new table takes its place."""
         for table, model in self.tables():
             first = [(f"k{number}", "x", 1, "first") for number in range(8)]
             table.write(rows_of(*first))
@@ -189,7 +187,7 @@ class OutsideIndexContract(IndexContract):
             self.check(table, model)
 
     def test_two_tables_of_one_index(self) -> None:
-        """Keys of one table are not those of another one."""
+        """The index keeps the keys of two tables apart."""
         for table, model in self.tables():
             other = DrivenTable(f"{table.path}_2", table.terms, table.settings)
             theirs = type(model)(is_global=model.is_global)

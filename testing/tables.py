@@ -1,4 +1,4 @@
-"""A table that is written and read without Spark, as Spark would call it: plan, tasks, commit or abort."""
+"""A table that is written and read without Spark, by the calls that Spark makes: plan, tasks, commit or abort."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _ROWS_OF_A_BATCH = 7
 
 @dataclass
 class DrivenTable:
-    """One table at a path of this machine.
+    """A table at a local path.
 
     Attributes:
-        path: Where it is.
-        terms: What is said of it when it is made.
-        write: How writes go about their work.
+        path: The table's path.
+        terms: The settings with which the first write makes the table.
+        settings: How writes do their work.
     """
 
     path: str
@@ -49,11 +49,14 @@ class DrivenTable:
         """Return a table of the columns `ROWS`, which is keyed by id, partitioned by p and ordered by ts.
 
         Args:
-            path: Where it is.
+            path: The table's path.
             index: Its index.
             own: The options of the index, ``hoodie.pyhudi.index.*`` without that prefix.
             table_type: ``COPY_ON_WRITE`` or ``MERGE_ON_READ``.
-            terms: What is said of it besides, or otherwise.
+            terms: Further fields of `TableSettings`, or other values of them.
+
+        Returns:
+            The table, which does not exist before its first write.
         """
         known: dict[str, Any] = {
             "record_key_fields": ("id",),
@@ -71,10 +74,13 @@ class DrivenTable:
 
         Args:
             schema: The incoming columns.
-            operation: Hudi's name of it.
-            settings: What is to be otherwise than in `settings`.
+            operation: Hudi's name of the operation.
+            settings: Fields of `settings` that this write changes.
+
+        Returns:
+            The plan as a task receives it.
         """
-        time.sleep(0.002)  # or two writes might begin in one millisecond
+        time.sleep(0.002)  # no two writes may begin in one millisecond
         request = WriteRequest(
             path=self.path,
             operation=operation,
@@ -83,34 +89,56 @@ class DrivenTable:
             table=self.terms,
             write=replace(self.settings, **settings),
         )
-        planned: WritePlan = pickle.loads(pickle.dumps(plan_write(request)))  # noqa: S301 (made a moment ago)
+        planned: WritePlan = pickle.loads(pickle.dumps(plan_write(request)))  # noqa: S301 (it pickled the plan itself)
         return planned
 
     def task(self, planned: WritePlan, rows: pa.Table, number: int) -> TaskResult:
-        """Run one task of a write over its rows, some at a time.
+        """Run one task of a write over its rows, a few rows at a time.
 
         Args:
-            planned: The write.
+            planned: The write's plan.
             rows: The task's rows.
             number: The task's place among the tasks of the write.
+
+        Returns:
+            What the task hands to the commit.
         """
         return LocalRun(planned).task(rows.to_batches(max_chunksize=_ROWS_OF_A_BATCH), number)
 
     def commit(self, planned: WritePlan, parts: Sequence[pa.Table]) -> CommitResult:
-        """Run one task for each part, and finish the write."""
+        """Run one task for each part, and finish the write.
+
+        Args:
+            planned: The write's plan.
+            parts: The rows of each task.
+
+        Returns:
+            The result of the commit.
+        """
         return LocalRun(planned).write(rows.to_batches(max_chunksize=_ROWS_OF_A_BATCH) for rows in parts)
 
     def finish(self, planned: WritePlan, results: Callable[[], Sequence[TaskResult]]) -> CommitResult:
-        """Commit what the tasks return; abort and raise where anything fails."""
+        """Commit what the tasks return; abort and raise where anything fails.
+
+        Args:
+            planned: The write's plan.
+            results: Runs the tasks and returns their results.
+
+        Returns:
+            The result of the commit.
+        """
         return LocalRun(planned).finish(results)
 
     def write(self, *parts: pa.Table, operation: str = "upsert", **settings: Any) -> CommitResult:
-        """Write the parts, one task each.
+        """Write the parts, each by a task of its own.
 
         Args:
-            parts: At least one.
-            operation: Hudi's name of it.
-            settings: What is to be otherwise than in `settings`.
+            parts: The rows of each task; at least one part.
+            operation: Hudi's name of the operation.
+            settings: Fields of `settings` that this write changes.
+
+        Returns:
+            The result of the commit.
         """
         return self.commit(self.plan(parts[0].schema, operation, **settings), parts)
 
@@ -120,16 +148,31 @@ class DrivenTable:
         return open_storage(self.path)
 
     def view(self) -> WholeView:
-        """Return the table's file slices as they are now."""
+        """Return the table's file slices as they are now.
+
+        Returns:
+            A view that fails where a file is missing.
+        """
         storage = self.storage
         return open_view(open_table(storage).timeline())
 
     def read(self) -> pa.Table:
-        """Return the table's rows with their meta columns, log files merged."""
+        """Return the table's rows with their meta columns, log files merged.
+
+        Returns:
+            All rows.
+        """
         snapshot = open_snapshot(self.path)
         return pa.Table.from_batches(scan(snapshot), snapshot.schema)
 
 
 def rows_of(*rows: tuple[str | None, str, int, str]) -> pa.Table:
-    """Return rows of id, p, ts and value."""
+    """Return rows in the columns `ROWS`.
+
+    Args:
+        rows: Values of id, p, ts and value.
+
+    Returns:
+        The rows as a table.
+    """
     return pa.Table.from_pylist([dict(zip(ROWS.names, row, strict=True)) for row in rows], ROWS)

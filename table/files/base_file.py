@@ -107,10 +107,7 @@ class BaseFileWriter:
         self.rows = 0
 
     def expected(self, more: int) -> int:
-        """Return the file's size in bytes after ``more`` Arrow bytes.
-
-        Its first row group is written early to measure that.
-        """
+        """Return the file's size after ``more`` Arrow bytes; it writes the first row group early to measure that."""
         if not self._flushed_bytes and self._waiting_bytes + more > self._output.row_group_bytes:
             self._flush()
         waiting = self._waiting_bytes + more
@@ -149,7 +146,6 @@ class BaseFileWriter:
         parquet.close()
 
     def abandon(self) -> None:
-        """Close the writer of a file that the write gives up; its bytes are no whole file."""
         self._waiting = []
         if self._parquet is not None and self._parquet.is_open:
             with suppress(Exception):
@@ -233,10 +229,7 @@ class BaseFileReader:
         )
 
     def _footer(self, check: Callable[[bytes], None] | None) -> pq.FileMetaData:
-        """Return the footer.
-
-        An encrypted column under a plain footer is refused here, because pyarrow would crash on it.
-        """
+        """Return the footer; an encrypted file with a plain footer is refused, because it would crash pyarrow."""
         import pyarrow.parquet as pq  # noqa: PLC0415 (planning a write opens no file)
 
         size = self._input.size()

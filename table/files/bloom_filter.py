@@ -123,11 +123,7 @@ class BloomFilterBuilder:
         return {FILTER: base64.b64encode(b"".join([head, counts, *rows])).decode(), TYPE_CODE: DYNAMIC}
 
     def _rows_of(self, count: int) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Return to which row each of the next keys goes, and open the rows that they need.
-
-        A full row is followed by another, up to the bound. Then one more key goes to the first, and all others by
-        turns.
-        """
+        """Return the row of the filter to which each of the next keys goes: full rows take more keys by turns."""
         rows = np.zeros(count, np.int64)
         if not self._settings.dynamic:
             return rows
@@ -144,6 +140,7 @@ class BloomFilterBuilder:
                 if self._rows * self._size > len(self._bits):
                     self._bits = np.append(self._bits, np.zeros_like(self._bits))
             else:
+                # The key that finds the filter full goes to the first row, the keys behind it by turns to each row.
                 self._full = True
                 self._in_row += 1
                 at += 1
@@ -182,7 +179,6 @@ class FileFilter:
 
 
 def checksum(*values: bytes) -> bytes:
-    """Return the CRC-32 of footer values as a footer has it."""
     return b"%08x" % zlib.crc32(b"\0".join(values))
 
 
@@ -196,7 +192,6 @@ class FilterKeys:
         self._lock = threading.Lock()
 
     def between(self, start: int, end: int) -> Iterator[MurmurStrings]:
-        """Yield the keys from one position up to another, ready to be hashed further, in chunks."""
         if start == end:
             return
         with self._lock:
@@ -230,9 +225,8 @@ class FilterKeys:
 class BloomFilter:
     """A filter as it was read: it holds a key where any of its rows does.
 
-    Attributes:
-        entries: How many keys each row of a growing filter takes; 0 where the filter does not grow.
-        in_row: How many keys its last row has, or all rows beyond their first entries once the filter is full.
+    Of a filter that grows, each row takes ``entries`` keys, 0 otherwise, and the last row has ``in_row`` keys. Once the
+    filter is full, keys beyond that count in ``in_row``, too, whichever row takes them.
     """
 
     rows: tuple[_Row, ...]
@@ -263,7 +257,6 @@ class BloomFilter:
         return cls(rows, entries, in_row)
 
     def is_of(self, settings: BloomSettings) -> bool:
-        """Return whether a filter of such settings can extend this filter."""
         grows = settings.entries if settings.dynamic else 0
         return self.entries == grows and all(
             row.size == settings.bits and row.hashes == settings.hashes for row in self.rows
@@ -327,10 +320,7 @@ class _Row:
 
 
 def _taken_over(settings: BloomSettings, footer: Mapping[bytes, bytes], rows: int) -> BloomFilter | None:
-    """Return a footer's filter if it can be extended.
-
-    Without pyhudi's checksum it cannot: a lost bit would stay lost.
-    """
+    """Return a footer's filter if it can be extended: pyhudi's checksum shows that it lost no bit."""
     text, keys = footer.get(FILTER.encode()), footer.get(FILTER_KEYS.encode())
     if text is None or keys is None or footer.get(FILTER_CHECKSUM.encode()) != checksum(text):
         return None
@@ -351,7 +341,6 @@ def _positions(links: Hashes, size: int) -> Hashes:
 
 
 def _read_rows(data: memoryview, at: int, count: int) -> tuple[tuple[_Row, ...], int]:
-    """Return the rows of a filter from a place on, and where they end."""
     rows: list[_Row] = []
     hashes_of_all = 0
     for _ in range(count):

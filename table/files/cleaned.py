@@ -36,7 +36,6 @@ def cleaned_since(
 
 
 def files_of(cleans: Iterable[Clean]) -> Mapping[str, tuple[DataFile, ...]]:
-    """Return the base and log files that cleans took, or are about to, by partition path."""
     found: dict[str, list[DataFile]] = {}
     for clean in cleans:
         for partition, names in deleted_by(clean):
@@ -58,7 +57,6 @@ def _keeps(clean: Clean, now: Timeline, moment: Timeline) -> bool:
 
 
 def deleted_by(clean: Clean) -> Iterator[tuple[str, list[str]]]:
-    """Yield each partition with the names of the files that a clean took there, or is about to."""
     if isinstance(clean, CleanMetadata):
         for partition, part in clean.partition_metadata.items():
             yield partition, part.success_delete_files

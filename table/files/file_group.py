@@ -9,8 +9,6 @@ from .names import BaseFileName, FileGroupId, LogFileName
 
 @dataclass(frozen=True, slots=True)
 class BaseFile:
-    """One base file; its path is relative to the table's root."""
-
     path: str
     size: int
     file_id: str
@@ -23,7 +21,6 @@ class BaseFile:
 
     @property
     def kind(self) -> str:
-        """How a message names it."""
         return "base file"
 
 
@@ -70,12 +67,10 @@ class LogFile:
 
     @property
     def instant_time(self) -> str:
-        """Requested time of the instant in its name."""
         return self.name.instant_time
 
     @property
     def kind(self) -> str:
-        """How a message names it."""
         return "log file"
 
 
@@ -86,10 +81,7 @@ DataFile = BaseFile | LogFile
 class FileSlice:
     """The files of a file group from one instant that compacts or rewrites it to the next.
 
-    Attributes:
-        base_time: Requested time of the instant that began it.
-        base: Its base file; None where it began with log files.
-        logs: Its log files, in the order in which they are to be read.
+    ``base_time`` is the requested time of the instant that began it; ``logs`` are in the order in which they are read.
     """
 
     group: FileGroupId
@@ -107,12 +99,10 @@ class FileSlice:
 
     @property
     def data_files(self) -> tuple[DataFile, ...]:
-        """The base file, where it has one, then the log files in their order."""
         return self.logs if self.base is None else (self.base, *self.logs)
 
     @property
     def files(self) -> tuple[str, ...]:
-        """The paths of all its files, in the same order."""
         return tuple(one.path for one in self.data_files)
 
     @property
@@ -144,7 +134,6 @@ class FileGroup:
 
 
 def base_file(path: str, size: int = 0) -> BaseFile | None:
-    """Return what the path of a base file says; None for any other path."""
     name = BaseFileName.parse(path.rpartition("/")[2])
     return None if name is None else BaseFile(path, size, name.file_id, str(name.write_token), name.instant_time)
 
@@ -157,5 +146,4 @@ def log_file(path: str, size: int = 0) -> LogFile | None:
 
 
 def data_file(path: str, size: int = 0) -> DataFile | None:
-    """Return what the path of a base file or a log file of rows says; None for any other path."""
     return base_file(path, size) or log_file(path, size)

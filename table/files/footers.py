@@ -18,7 +18,6 @@ MIN_BATCH_ROWS = 1_024
 
 
 def leaves_of(parquet: pq.ParquetFile, columns: Container[str]) -> list[int]:
-    """Return the numbers of the leaves that lie in the given columns."""
     schema = parquet.schema
     return [number for number in range(len(schema)) if schema.column(number).path.partition(".")[0] in columns]
 

@@ -40,13 +40,11 @@ _FIRST = 1 << 9
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """The least and the greatest record key of a base file."""
-
     least: str
     greatest: str
 
     @classmethod
-    def told_by(cls, footer: Mapping[bytes, bytes], path: str) -> KeyRange | None:
+    def of(cls, footer: Mapping[bytes, bytes], path: str) -> KeyRange | None:
         """Return a footer's range of keys; None where it has none, or none that is sure.
 
         Writers of Apache Hudi order texts as Java does or by bytes. A bound with a character that the two order
@@ -101,7 +99,7 @@ class KeyFooter:
         text = footer.get(FILTER.encode()) or footer.get(OLD_FILTER.encode())
         code = footer.get(TYPE_CODE.encode(), SIMPLE.encode())
         known = footer.get(FILTER_CHECKSUM.encode())
-        return cls(KeyRange.told_by(footer, path), None if text is None else FooterFilter(text, code, known, path))
+        return cls(KeyRange.of(footer, path), None if text is None else FooterFilter(text, code, known, path))
 
     def possible(self, keys: pa.StringArray | FilterKeys, *, by_range: bool = True) -> Positions:
         """Return the positions of the keys that the file may hold; no key that it holds is missing.
@@ -172,7 +170,6 @@ class KeyFooters:
         return None if known is None else known[0]
 
     def keep(self, storage: Storage, file: BaseFile, parquet: Any) -> KeyFooter:
-        """Return what the footer of an open Parquet file says, and keep it."""
         found = KeyFooter.of(parquet.metadata.metadata or {}, file.path)
         key, size = _name(storage, file), 0
         if found.range is not None:
@@ -182,7 +179,6 @@ class KeyFooters:
         return found
 
     def read(self, storage: Storage, file: BaseFile) -> KeyFooter:
-        """Return what a file's footer says; the file is read where its footer is not kept."""
         known = self.known(storage, file)
         if known is not None:
             return known
@@ -194,7 +190,6 @@ FOOTERS = KeyFooters()
 
 
 def key_ranges(storage: Storage, files: Iterable[BaseFile]) -> list[KeyRange | None]:
-    """Return the range of record keys of each base file; None where its footer has none."""
     return for_each(
         storage, lambda file: FOOTERS.range_of(storage, file) or FOOTERS.read(storage, file).range, files, computes=True
     )

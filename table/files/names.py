@@ -61,7 +61,6 @@ class BaseFileName:
 
     @classmethod
     def parse(cls, name: str) -> BaseFileName | None:
-        """Return what a file's name (without folder) says; None where it is no base file's."""
         match = _BASE.fullmatch(name)
         if match is None:
             return None
@@ -75,11 +74,8 @@ class BaseFileName:
 class LogFileName:
     """The name of a log file, ``.<file id>_<instant>.log.<version>_<write token>`` and ``.cdc`` for change data.
 
-    Attributes:
-        instant_time: Version 6: the base instant of the slice; from version 8 on: the delta commit's own instant.
-        version: Counts the log files of one slice or delta commit.
-        write_token: None in files of the oldest releases.
-        is_cdc: Whether the file holds change data for incremental readers, not rows.
+    Its instant is the delta commit's own from table version 8 on, the base instant of the slice before. The oldest
+    releases wrote no write token.
     """
 
     file_id: str
@@ -90,7 +86,6 @@ class LogFileName:
 
     @classmethod
     def parse(cls, name: str) -> LogFileName | None:
-        """Return what a file's name (without folder) says; None where it is no log file's."""
         match = _LOG.fullmatch(name)
         if match is None:
             return None
@@ -117,7 +112,6 @@ def parse_data_name(name: str) -> BaseFileName | LogFileName | None:
 
 
 def bucket_of(file_id: str) -> int | None:
-    """Return the bucket number in front of a file id; None where there is none."""
     match = _BUCKET.match(file_id)
     return None if match is None else int(match["bucket"])
 

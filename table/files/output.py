@@ -14,10 +14,8 @@ GIB = 1 << 30
 class Output:
     """How files are written.
 
-    Attributes:
-        row_group_bytes: Arrow bytes that are gathered before a row group is written.
-        bloom_filter: Whether base files get a filter as `bloom` describes it; None where the table's index decides.
-        memory: Arrow bytes of rows that one task may hold.
+    ``bloom_filter`` says whether base files get a filter; None where the index decides. ``row_group_bytes`` and
+    ``memory``, which one task may hold, are Arrow bytes.
     """
 
     compression: str = "zstd"

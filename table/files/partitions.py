@@ -103,7 +103,6 @@ def is_partition(folder: str, files: Iterable[FileInfo]) -> bool:
 
 
 def _relative_partition(storage: Storage, partition_path: str) -> str | None:
-    """Return a partition that lies above or below a partition; None where there is none."""
     if not partition_path:
         return None
     names = partition_path.split("/")

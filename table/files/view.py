@@ -18,9 +18,8 @@ from .written import Written
 class FileView:
     """The file slices of a table as of one timeline, which decides what is committed.
 
-    Args:
-        listings: The files of partitions, by path, where they are known already.
-        cleaned: Files that a clean took away since, by partition path; none of them is shown, see `lost`.
+    ``listings`` has the files of partitions that were listed already; ``cleaned`` has files that a clean took away
+    since, which only `lost` returns. Both are by partition path.
     """
 
     def __init__(
@@ -109,14 +108,12 @@ class FileView:
         return self._listings[partition_path]
 
     def sees(self, instant_time: str) -> bool:
-        """Return whether what an instant wrote is shown, given its requested time."""
         known = self._committed.get(instant_time)
         if known is None:
             known = self._committed[instant_time] = self.timeline.is_committed(instant_time)
         return known
 
     def all_slices(self) -> list[FileSlice]:
-        """Return the slices of all partitions, in order of partition path and file id."""
         return [file_slice for partition in self.partitions() for file_slice in self.slices(partition).values()]
 
 

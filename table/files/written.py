@@ -29,8 +29,6 @@ _MOST_NAMES = 500_000
 
 @dataclass(frozen=True, slots=True)
 class LogWritten:
-    """A log file that a completed write names, and what that write states about it."""
-
     instant: Instant
     stated: StatedLog
 
@@ -56,7 +54,6 @@ class Written:
 
     @property
     def size(self) -> int:
-        """How many names are held."""
         logs = sum(len(names) for groups in self.logs.values() for names in groups.values())
         return sum(map(len, self.newest.values())) + sum(map(len, self.replaced_by.values())) + logs
 
@@ -84,7 +81,6 @@ class Written:
             yield from ((file_id, name) for name in names)
 
     def since(self, first: str) -> Written:
-        """Return what those of the writes say that were requested at a time or later."""
         kept = frozenset(one for one in self.instants if one.requested_time >= first)
         if len(kept) == len(self.instants):
             return self
@@ -129,7 +125,7 @@ class Written:
 
 
 def read_written(timeline: Timeline) -> Written:
-    """Return what the completed writes of a timeline say; the process reads no body twice."""
+    """Return what the completed writes of a timeline say; bodies that the process knows are not read again."""
     writes = timeline.writes
     if not writes:
         return Written()
@@ -159,7 +155,6 @@ def read_stated(timeline: Timeline, times: Container[str]) -> Written:
 
 
 def _read_some(timeline: Timeline, wanted: Callable[[Instant], bool]) -> Written:
-    """Return what the process knows of the completed writes, and what the wanted writes say."""
     writes = timeline.writes
     if not writes:
         return Written()
@@ -216,7 +211,6 @@ def _still_newest(known: LogsWritten, fresh: LogsWritten, newest: Mapping[str, M
 
 
 def time_in(name: str) -> str:
-    """Return the instant in a base file's name, "" where there is none."""
     return name.rpartition("_")[2].removesuffix(PARQUET)
 
 
@@ -228,7 +222,6 @@ _LOCK = Lock()
 
 
 def _base_files(stats: Iterable[Stat]) -> Iterator[tuple[str, str]]:
-    """Yield file id and name of each base file; writes that failed have none."""
     for stat in stats:
         file_id, name = stat.get("fileId"), (stat.get("path") or "").rpartition("/")[2]
         if file_id and name.endswith(PARQUET):

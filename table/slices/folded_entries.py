@@ -48,10 +48,7 @@ class LaidEntries:
 
 
 def parted(entries: pa.RecordBatch, ordering: tuple[str, ...], partition_path: str) -> tuple[pa.RecordBatch, Deletes]:
-    """Return the rows among folded entries, and the deletes as a delete block has them.
-
-    A row whose columns mark it as a delete becomes a delete with its ordering value, as in Apache Hudi.
-    """
+    """Return the rows among folded entries, and the deletes, marked rows included, as a delete block has them."""
     kind = kinds(entries)
     gone = kind != ROW
     rows, deleted = (entries.filter(pa.array(one)) for one in (~gone, gone))

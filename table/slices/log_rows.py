@@ -72,14 +72,10 @@ class LogSpec:
 
 @dataclass(slots=True)
 class LogRows:
-    """The entries of the effective log blocks of one slice.
+    """The entries of the effective log blocks of one slice, in the nullable columns of ``schema``.
 
-    Attributes:
-        blocks: Data and delete blocks that count, in their order.
-        schema: The columns to give; all are nullable here, as deletes have only the record key and ordering values.
-        table_schema: The table's columns: a column that marks a row as a delete need not be in ``schema``.
-        numbered: Whether entries get the number of their block as a column.
-        records: How many entries the last pass read.
+    ``table_schema`` is the whole table's: a column that marks rows as deletes may be missing from ``schema``. If
+    ``numbered``, entries have the number of their block as a column. ``records`` counts the entries of the last pass.
     """
 
     storage: Storage
@@ -149,7 +145,6 @@ class LogRows:
         yield pa.RecordBatch.from_arrays(columns, schema=wanted)
 
     def _judges(self, block: LogBlock) -> list[pa.Field]:
-        """Return the columns that say of a block's rows whether they are deletes."""
         table = self.table_schema
         names = [IS_DELETED, *self.ordering_fields, *([self.marker.field] if self.marker else [])]
         judges = [table.field(name).with_nullable(True) for name in dict.fromkeys(names) if name in table.names]

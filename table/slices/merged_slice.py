@@ -37,13 +37,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class LogCounts:
-    """What was found in the logs of a slice.
-
-    Attributes:
-        corrupt: Blocks that cannot be read, and were skipped.
-        records: Rows and deletes of the blocks that count; known once the slice was read.
-        merge: What became of the entries, as of the rows of a write; known once the slice was read.
-    """
+    """What was found in the logs of a slice; ``records`` and ``merge`` are known once the slice was read."""
 
     files: int = 0
     blocks: int = 0
@@ -58,11 +52,8 @@ class MergedSlice:
     """The rows of one file slice, whole or some of their columns, as they are once its logs are merged.
 
     Where a base file holds a key several times, the logs change its first row alone, as Apache Hudi's readers and
-    compactions do. Raises `UnsupportedTableError` where pyhudi does not know the rules by which the table merges logs.
-
-    Attributes:
-        sees: Returns whether the blocks of an instant, given its requested time, may be seen.
-        memory: Bytes that log entries and their merging may take at once; beyond it they are spilled.
+    compactions do. ``sees`` tells of an instant whether its blocks may be seen. Log entries beyond ``memory`` bytes are
+    spilled. Raises `UnsupportedTableError` where pyhudi does not know how the table merges logs.
     """
 
     storage: Storage
@@ -130,10 +121,7 @@ class MergedSlice:
                 yield from _rows_of(base, columns, row_groups)
 
     def entries(self) -> Generator[tuple[pa.RecordBatch, Deletes]]:
-        """Yield what the log files come to by themselves: rows with all their columns, and deletes; each key once.
-
-        Rows and deletes may come in any order. None of the blocks that count may be partial.
-        """
+        """Yield the folded log entries: rows with all columns, and deletes, each key once. No block may be partial."""
         partial, spec = self._partial, KeptEntries(self._ordering)
         rows = self._log_rows(self.schema)
         # A delete ends a chain of partial updates, so merging them must see which entries are deletes.

@@ -26,7 +26,6 @@ class Encoded:
 
 
 def numbers(values: Integers) -> Encoded:
-    """Return integers in as few bytes as Avro's zigzag encoding needs."""
     signed = values.astype(np.int64, copy=False)
     folded = ((signed << 1) ^ (signed >> 63)).view(np.uint64)
     lengths = np.ones(len(folded), dtype=np.int64)

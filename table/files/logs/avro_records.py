@@ -35,12 +35,10 @@ def decoded(
 
 
 def number(value: int) -> bytes:
-    """Return one integer as Avro writes it."""
     return numbers(np.array([value], dtype=np.int64)).data.tobytes()
 
 
 def read_number(data: bytes, at: int) -> tuple[int, int]:
-    """Return an integer and where it ends."""
     value = 0
     for position, byte in enumerate(data[at : at + 10]):
         value |= (byte & 0x7F) << 7 * position

@@ -38,7 +38,6 @@ _PRIMITIVES = frozenset({"null", "boolean", "int", "long", "float", "double", "b
 
 
 def encode_head(count: int) -> bytes:
-    """Return the bytes in front of so many rows."""
     return _HEAD.pack(_VERSIONS[-1], count)
 
 
@@ -219,7 +218,6 @@ class _Physical:
 
 
 def _raw_field(field: pa.Field) -> pa.Field:
-    """Return a column of the type that its values are read as."""
     return pa.field(field.name, _raw(field.type))
 
 

@@ -20,11 +20,8 @@ from .log_blocks import BlockType
 class LogSettings:
     """How the log files of one write look.
 
-    Attributes:
-        block_format: ``parquet`` or ``avro``; None for ``parquet``, and ``avro`` where a string orders rows.
-        block_bytes: Arrow bytes of rows after which a block ends.
-        file_bytes: Bytes after which a log file ends.
-        per_group: How many tasks append to one file group where its rows are in several.
+    A ``block_format`` of None is ``parquet``, and ``avro`` where a string orders rows. A block ends after
+    ``block_bytes`` in Arrow. ``per_group`` tasks append to one file group whose rows are in several tasks.
     """
 
     block_format: str | None = None

@@ -54,13 +54,7 @@ class OldVersionError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Deletes:
-    """Keys that were deleted, none of them null.
-
-    Attributes:
-        partition_paths: The partition of each.
-        ordering: The values of the ordering fields of each, one array a field in the field's type.
-        default: Where the delete asks for no order, and the values are null.
-    """
+    """Deleted keys, with an array for each ordering field; null where ``default``, that is, without an order."""
 
     keys: pa.Array
     partition_paths: pa.Array
@@ -176,7 +170,6 @@ def count(content: bytes, size: int) -> int:
 
 
 def _counted(content: bytes, size: int) -> tuple[int, int]:
-    """Return how many deletes there are, and where they begin."""
     if size < _HEAD.size:
         raise ValueError("it breaks off")
     version, length = _HEAD.unpack_from(content)
@@ -242,14 +235,12 @@ def _first(body: bytes) -> tuple[bytes, bytes, bytes, int] | None:
 
 
 def _one_by_one(body: bytes, count: int) -> list[pa.Array]:
-    """Return the columns of any deletes."""
     pieces = [pa.array(some, _ROW) for some in _records(body, count)]
     columns: list[pa.Array] = plain(pa.chunked_array(pieces, type=_ROW)).flatten()
     return columns
 
 
 def _records(body: bytes, count: int) -> Iterator[list[dict[str, Any]]]:
-    """Yield so many records of a list, some thousand at a time."""
     if count == 0:
         if body:
             raise ValueError("bytes follow its records")
@@ -286,7 +277,6 @@ def _ordering(
 
 
 def _values(wrapped: pa.StructArray, written: pa.DataType, wanted: pa.Field) -> pa.Array:
-    """Return the values in wrappers of any types as values of a field."""
     found = pa.nulls(len(wrapped), written)
     for name, _, _ in (*_WRAPPED, _LOCAL_DATE):
         place = wrapped.type.get_field_index(name)

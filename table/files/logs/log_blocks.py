@@ -112,7 +112,6 @@ class LogBlock:
 
     @property
     def shown(self) -> str:
-        """Where it is, for messages."""
         return f"the block at byte {self.offset} of the log file {self.path}"
 
 
@@ -129,7 +128,6 @@ class BlockHead:
         return b"".join((_VERSION_AND_TYPE.pack(VERSION, self.type), _INT.pack(len(texts)), entries))
 
     def framed(self, content: Sequence[Any]) -> list[Any]:
-        """Return the bytes of the whole block in pieces, given those of its content."""
         described, size = self.described, sum(memoryview(piece).nbytes for piece in content)
         length = len(described) + _LENGTH.size + size + _TAIL.size
         before = b"".join((MAGIC, _LENGTH.pack(length), described, _LENGTH.pack(size)))
@@ -154,8 +152,6 @@ def sound_end(read: Read, offset: int, size: int) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class BlockParser:
-    """Parses the block between ``offset`` and ``end``, which `sound_end` found."""
-
     read: Read
     path: str
     offset: int
@@ -184,7 +180,6 @@ class BlockParser:
         return block
 
     def _headers(self, at: int) -> tuple[dict[Header, str], int]:
-        """Return the block's headers and where they end, which is before its content's length."""
         most = self.end - _LENGTH.size - _TAIL.size
         (count,) = _INT.unpack(self.read(at, _INT.size))
         at += _INT.size

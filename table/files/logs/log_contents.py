@@ -105,7 +105,6 @@ class BlockContent:
 
     @contextmanager
     def _opened(self) -> Iterator[Any]:
-        """Open the log file at the content's beginning."""
         path = self.block.path
         with storage_errors("read", path), open_log(self.storage, path) as source:
             source.seek(self.block.content_offset)

@@ -49,7 +49,6 @@ def read_blocks(
 
 
 def open_log(storage: Storage, path: str) -> Any:
-    """Return a log file as a seekable pyarrow ``NativeFile``."""
     try:
         return storage.open_input(path)
     except FileNotFoundError as error:
@@ -94,7 +93,6 @@ class _Blocks:
             return LogBlock(self._path, at, BlockType.CORRUPT, {}, at, end - at)
 
     def _next_sound(self, at: int) -> int:
-        """Return where behind a place the next whole block begins; the file's end where none does."""
         while True:
             at = self._find_magic(at + 1)
             if at == self.size or sound_end(self._read, at, self.size) is not None:
@@ -126,13 +124,9 @@ _OUTPUT = Output()
 class LogFileWriter:
     """Writes rows and deletes as the blocks of one log file; a block is written when it is full.
 
-    Attributes:
-        schema: The schema in which rows are given, as `file_schema` returned it.
-        avro_schema: The Avro schema of the rows with meta columns, JSON.
-        block_bytes: Arrow bytes of rows after which a block is closed.
-        partial: Whether the rows leave the columns that ``schema`` lacks as they are.
-        replaces: Of log compaction: the instants whose blocks the written blocks replace.
-        size: Bytes written, without rows that wait for their block.
+    Rows come in ``schema``, which `file_schema` returned; ``partial`` rows leave other columns as they are.
+    ``replaces`` are the instants whose blocks a log compaction replaces. ``size`` excludes rows that wait for their
+    block.
     """
 
     stream: Any
@@ -174,7 +168,6 @@ class LogFileWriter:
         self._end_rows()
 
     def abandon(self) -> None:
-        """Drop rows that wait in a file that the write gives up."""
         if self._content is not None:
             self._content.abandon()
         self._content = None
@@ -213,8 +206,6 @@ class LogFileWriter:
 
 @dataclass(slots=True)
 class _ParquetContent:
-    """The content of one data block in the making: a whole Parquet file."""
-
     pieces: _Pieces
     writer: BaseFileWriter
     headers: Mapping[Header, str]
@@ -252,8 +243,6 @@ class _Pieces:
 
 
 class _AvroContent:
-    """The content of one data block in the making: rows one behind the other."""
-
     def __init__(self) -> None:
         self._encoded: list[bytes] = []
         self._rows = 0
