@@ -39,12 +39,9 @@ def bitmap(valid: pa.BooleanArray | None) -> Any:
 
 
 def span_of(ordered: pa.StringArray, least: str | None, greatest: str | None) -> tuple[int, int]:
-    """Return from where to where strings lie between two texts, both included; None for no bound.
+    """Return start and end (exclusive) of the strings between two texts, both included; None for no bound.
 
-    Args:
-        ordered: Strings in the order of their bytes, which is that of Python's texts.
-        least: Where they begin.
-        greatest: Where they end.
+    ``ordered`` is sorted by bytes, which is the order of Python's texts.
     """
     places = range(len(ordered))
     end = len(ordered)
@@ -57,20 +54,17 @@ def span_of(ordered: pa.StringArray, least: str | None, greatest: str | None) ->
 
 
 def without_nulls(array: pa.Array) -> pa.Array:
-    """Return a flat array without its validity bitmap; what stood under a null is some value of the type."""
+    """Return a flat array without its validity bitmap; in place of a null is an arbitrary value of the type."""
     if array.null_count == 0:
         return array
     return pa.Array.from_buffers(array.type, len(array), [None, *array.buffers()[1:]], 0, array.offset)
 
 
 def list_array(kind: pa.DataType, valid: pa.BooleanArray | None, lengths: Lengths, values: pa.Array) -> pa.Array:
-    """Return a list or map array of its parts.
+    """Return an array of a list or map type with 32-bit offsets.
 
-    Args:
-        kind: A list or a map type with 32-bit offsets.
-        valid: Which of the n lists are not null; None for all.
-        lengths: n element counts, 0 where a list is null.
-        values: The elements of all lists, one list after another; of a map its entries, a struct.
+    ``valid`` None means that no list is null; ``lengths`` is 0 where a list is null. ``values`` holds the elements of
+    all lists, one list after another; of a map its entries, a struct.
     """
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
@@ -81,5 +75,4 @@ def list_array(kind: pa.DataType, valid: pa.BooleanArray | None, lengths: Length
 def struct_array(
     kind: pa.StructType, length: int, valid: pa.BooleanArray | None, children: Sequence[pa.Array]
 ) -> pa.Array:
-    """Return a struct array of its parts, each child as long as the array."""
     return pa.Array.from_buffers(kind, length, [bitmap(valid)], children=list(children))

@@ -1,4 +1,4 @@
-"""Record batches joined, so that work per batch does not count."""
+"""Record batches joined, so that fixed costs per batch become negligible."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ CHUNK_ROWS = 262_144
 
 
 def rechunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the same rows in batches large enough that work per batch and file group does not count."""
     waiting: list[pa.RecordBatch] = []
     size = rows = 0
     for batch in batches:
         if batch.num_rows == 0:
             continue
         waiting.append(batch)
-        # Not nbytes, which looks into offsets: Spark 4.0 sends none for a list without elements inside of others.
+        # Not nbytes, which looks into offsets: Spark 4.0 sends none for an empty list inside other lists.
         size += batch.get_total_buffer_size()
         rows += batch.num_rows
         if size >= CHUNK_BYTES or rows >= CHUNK_ROWS:
@@ -31,7 +30,7 @@ def rechunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return one batch with the rows of all; at least one is given."""
+    """Return one batch with the rows of all batches, of which there has to be at least one."""
     if len(batches) == 1:
         return batches[0]
     joined = pa.Table.from_batches(batches).combine_chunks().to_batches()
@@ -46,7 +45,7 @@ def concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return one batch with the rows of all, which are taken out of their list: no column is there twice for long."""
+    """Return one batch with the rows of all, and empty the list: only one column at a time is in memory twice."""
     schema = batches[0].schema
     columns = [[batch.column(at) for batch in batches] for at in range(len(schema))]
     batches.clear()
@@ -63,7 +62,7 @@ def within(
     nbytes: int,
     cost: Callable[[pa.RecordBatch], int] = lambda batch: int(batch.nbytes),
 ) -> list[pa.RecordBatch] | None:
-    """Return the batches, None where they cost more bytes than that: their own, unless something else is said."""
+    """Return the batches, None where they cost more than ``nbytes``."""
     held, size = [], 0
     for batch in batches:
         size += cost(batch)

@@ -11,13 +11,10 @@ _PARTS = r"^(?P<sign>-?)(?P<whole>\d+)(?:\.(?P<fraction>\d+))?(?:e(?P<exponent>[
 
 
 def float_text(column: pa.Array) -> pa.StringArray:
-    """Return what Java's ``Float.toString`` or ``Double.toString`` says of each value; null stays null.
+    """Return what Java's ``Float.toString`` or ``Double.toString`` says of each float32 or float64; null stays null.
 
-    The digits are the fewest that tell the value from its neighbours, as the specification has it since Java 19;
-    older releases now and then write one more. Denormals of a single digit are written with it alone.
-
-    Args:
-        column: Of type float32 or float64.
+    The digits are the fewest that identify the value, as in Java 19 and newer; older releases sometimes write one more.
+    A denormal of a single digit is written with that digit alone.
     """
     arrow = column.cast(pa.string())
     parts = pc.extract_regex(arrow, _PARTS)
@@ -43,8 +40,7 @@ def float_text(column: pa.Array) -> pa.StringArray:
 
 
 def decimal_text(column: pa.Array) -> pa.StringArray:
-    """Return what Java's ``BigDecimal.toString`` says of each decimal; null stays null."""
-    # Arrow has Java's rules, scientific notation included, but for a stray point in older releases (1.E-10).
+    # Arrow writes decimals as Java's BigDecimal.toString does; but older releases add a stray point (1.E-10).
     return pc.replace_substring(column.cast(pa.string()), ".E", "E")
 
 

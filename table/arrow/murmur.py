@@ -1,11 +1,11 @@
 """Chains of murmur hashes of Arrow strings, as the bloom filters of Hadoop and Apache Hudi take them.
 
 A link of the chain is the hash of the whole string with the link before it as its seed. What a string's bytes add to a
-hash does not depend on the seed, so that it is worked out once for all links. The work runs in chunks that stay in the
-processor's cache, over the first words of all strings at once, then over their second ones, and so on.
+hash does not depend on the seed, so it is computed once for all links. The work runs in chunks that stay in the
+processor's cache: over the first words of all strings at once, then over all second words, and so on.
 
-Source: ``org.apache.hudi.common.util.hash.MurmurHash``, which is Austin Appleby's MurmurHash2 but for the last one to
-three bytes: they are signed, and the first of them is the highest.
+Source: ``org.apache.hudi.common.util.hash.MurmurHash``, which is Austin Appleby's MurmurHash2 except for the bytes
+behind the last whole word (one to three): they are signed, and the first of them is the highest.
 """
 
 from __future__ import annotations
@@ -30,15 +30,14 @@ _WORD = 4
 
 @dataclass(frozen=True, slots=True)
 class MurmurStrings:
-    """Some strings, made ready to be hashed with any seeds; those of more words stand first.
+    """Strings ready to be hashed with any seeds, sorted by their number of words, descending.
 
     Attributes:
         rows: The place of each string in the array that it comes from.
-        words: What the first words add, what the second words add, and so on: of as many strings, the first ones, as
-            have so many words.
-        lengths: How many bytes each string has.
-        tails: What the last one to three bytes of each string add.
-        factors: What the hash is multiplied by then; 1 where there are no such bytes.
+        words: ``words[i]`` is what word i of each string adds, for the strings that have more than i words.
+        lengths: Bytes of each string.
+        tails: What the bytes behind the last whole word of each string add.
+        factors: What the hash is multiplied by after the tail; 1 where a string has none.
         first: The first link of each string's chain, whose seed is 0.
     """
 
@@ -50,7 +49,6 @@ class MurmurStrings:
     first: Hashes
 
     def hashed(self, seeds: Hashes) -> Hashes:
-        """Return the hash of each string, given the seed of each."""
         hashes = self.lengths ^ seeds
         for words in self.words:
             some = hashes[: len(words)]
@@ -64,11 +62,7 @@ class MurmurStrings:
         return hashes
 
     def chosen(self, places: Rows) -> MurmurStrings:
-        """Return some of the strings.
-
-        Args:
-            places: Which, in ascending order.
-        """
+        """Return the strings at these places, which ascend."""
         counts = np.searchsorted(places, [len(words) for words in self.words])
         words = tuple(words[places[:count]] for words, count in zip(self.words, counts.tolist(), strict=True) if count)
         others = (self.lengths, self.tails, self.factors, self.first)
@@ -76,11 +70,7 @@ class MurmurStrings:
 
 
 def murmur_strings(strings: pa.Array) -> Iterator[MurmurStrings]:
-    """Yield the strings of an array, ready to be hashed, in chunks.
-
-    Args:
-        strings: n strings (string, large_string, or a dictionary of either), none null.
-    """
+    """Yield the strings of an array in chunks: string, large_string, or a dictionary of either, none null."""
     if pa.types.is_dictionary(strings.type):
         strings = strings.dictionary_decode()
     data, offsets = string_buffers(strings)
@@ -96,7 +86,7 @@ def _ready(data: Bytes, offsets: Offsets, first: int) -> MurmurStrings:
     counts = lengths >> 2
     order = np.argsort(-counts, kind="stable")
     lengths, counts, starts = lengths[order], counts[order], offsets[:-1][order]
-    # The bytes before the first string are read and thrown away where that one has fewer than three.
+    # Up to three bytes before a string's end are read as its tail; the padding is there for a shorter first string.
     padded = np.zeros(len(data) + _WORD, np.uint8)
     padded[_WORD:] = data
     every = np.ndarray((len(data) + 1,), "<u4", padded, 0, (1,))
@@ -122,7 +112,7 @@ def _mixed(words: Hashes) -> Hashes:
 
 
 def _tails(padded: Bytes, ends: Offsets, lengths: Offsets) -> Hashes:
-    """Return what the last bytes of strings add, of as many bytes as each has beyond whole words."""
+    """Return what the bytes of each string behind its last whole word add."""
     added = np.zeros(len(ends), np.uint32)
     signed = padded.view(np.int8)
     for distance in range(_WORD - 1):

@@ -1,8 +1,8 @@
-"""Rows that wait on disk: one file of Arrow streams, one a key and flush, with its index at the end.
+"""Rows that wait on disk: a file with one Arrow stream for each key and flush, and an index at its end.
 
 Layout: Arrow IPC streams (LZ4) one after another, then the index as JSON, then the index's length as 8 bytes and its
 CRC-32 as 4, big-endian. The index lists ``[key, offset, length, CRC-32, rows, Arrow bytes]``, sorted by the keys within
-each flush, in the order of the flushes. What a key stands for is the caller's affair.
+each flush, in the order of the flushes. Callers choose the keys.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class SpillPiece:
 
 @dataclass(frozen=True, slots=True)
 class SpillFile:
-    """A finished spill: its path below the storage's root, its size in bytes and the Arrow bytes it holds."""
+    """A finished spill: its path below the storage's root, the file's size and its rows' Arrow bytes."""
 
     path: str
     size: int
@@ -48,12 +48,9 @@ class SpillFile:
 
 
 class SpillWriter:
-    """Writes one spill file aside and publishes it when it is whole.
+    """Writes one spill file in the folder ``aside`` and publishes it under its path when it is whole.
 
-    Args:
-        storage: Local to the task, or the table's own where another process reads the spill.
-        path: Final name.
-        aside: Folder for the file while it grows.
+    The storage is local to the task, or the table's own where another process reads the spill.
     """
 
     def __init__(self, storage: Storage, path: str, aside: str) -> None:
@@ -63,7 +60,7 @@ class SpillWriter:
         self._pieces: list[SpillPiece] = []
 
     def append(self, rows: Mapping[Any, Sequence[pa.RecordBatch]]) -> None:
-        """Add one flush: rows by keys of one kind, made of texts and numbers, which can be ordered."""
+        """Add one flush of rows by key; keys are texts, numbers or tuples of these, so that they can be sorted."""
         for key in sorted(rows):
             batches = rows[key]
             sink = pa.BufferOutputStream()
@@ -77,7 +74,6 @@ class SpillWriter:
             self._position += data.size
 
     def publish(self) -> SpillFile:
-        """Write the index and make the file visible."""
         pieces = [[p.key, p.offset, p.length, p.checksum, p.rows, p.nbytes] for p in self._pieces]
         index = json.dumps(pieces).encode()
         self._staged.stream.write(index)
@@ -86,12 +82,10 @@ class SpillWriter:
         return SpillFile(self._path, size, sum(p.nbytes for p in self._pieces))
 
     def discard(self) -> None:
-        """Give the file up."""
         self._staged.discard()
 
 
 def local_spills(local: Storage) -> Callable[[], tuple[SpillWriter, Storage]]:
-    """Return what opens the next numbered spill in a task's own folder."""
     opened = iter(range(1 << 62))
 
     def open_spill() -> tuple[SpillWriter, Storage]:
@@ -101,10 +95,9 @@ def local_spills(local: Storage) -> Callable[[], tuple[SpillWriter, Storage]]:
 
 
 class SpillReader:
-    """Reads the pieces of one spill file, which is open only while it is read: a commit may have thousands.
+    """Reads the pieces of one spill file, which is open only during a read: a commit may have thousands.
 
-    Raises:
-        StorageError: The file is gone, cut off or damaged.
+    Raises StorageError where the file is gone, cut off or damaged.
     """
 
     def __init__(self, storage: Storage, path: str) -> None:
@@ -117,18 +110,16 @@ class SpillReader:
         self.pieces = [SpillPiece(tuple(key) if isinstance(key, list) else key, *rest) for key, *rest in index]
 
     def batches(self, piece: SpillPiece, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one piece, with some of their columns or all."""
         with self._open() as file:
             data = pa.py_buffer(_span(file, piece.offset, piece.length, piece.checksum))
             stream = pa.ipc.open_stream(data)
             if columns is not None:
-                # The others are not even decompressed.
+                # pyarrow does not even decompress the other columns.
                 wanted = [stream.schema.get_field_index(name) for name in columns]
                 stream = pa.ipc.open_stream(data, options=pa.ipc.IpcReadOptions(included_fields=wanted))
             yield from stream
 
     def delete(self) -> None:
-        """Delete the file."""
         self._storage.delete(self._path, durable=False)
 
     def _open(self) -> AbstractContextManager[Any]:
@@ -136,7 +127,7 @@ class SpillReader:
 
 
 def bring_near(storage: Storage, spill: SpillFile, local: Storage) -> SpillReader:
-    """Open a spill, in a remote store a local copy of it: the rows of every key in it are read on their own."""
+    """Open a spill. A remote spill is copied first, because the rows of each key are read separately."""
     if not storage.remote:
         return SpillReader(storage, spill.path)
     name = f"{uuid.uuid4().hex}.spill"
@@ -152,7 +143,7 @@ def bring_near(storage: Storage, spill: SpillFile, local: Storage) -> SpillReade
 
 
 def _span(file: Any, offset: int, length: int, checksum: int) -> bytes:
-    # Before anything is read: a damaged length may be more than memory holds.
+    # Check before reading: a damaged length may exceed the memory.
     if offset < 0:
         raise ValueError("their index is longer than the file")
     data: bytes = file.read_at(length, offset)

@@ -2,8 +2,8 @@
 
 Each string is read as 8-byte little-endian words that are aligned to its *end*; the first word is filled up with zero
 bytes, which change neither hash. A hash is then a sum of one term per word, and the weight of a word depends on its
-distance from the end alone, so that strings of all lengths go through the same few numpy passes. The work runs in
-chunks that stay in the processor's cache.
+distance from the end alone, so that the same few numpy passes hash strings of all lengths. The work runs in chunks that
+stay in the processor's cache.
 
 Sources: ``java.lang.String.hashCode``; the finaliser of MurmurHash3 (``fmix64``) by Austin Appleby.
 """
@@ -41,33 +41,25 @@ _GOLDEN = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio, an odd number
 def java_string_hash(array: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.int32]]:
     """Return Java's ``String.hashCode`` of each string: ``h = 31 * h + c`` over UTF-16 code units, 32 bits, null is 0.
 
-    Args:
-        array: n strings (string, large_string, or a dictionary of either), nulls allowed.
-
-    Raises:
-        DataError: A string is not valid UTF-8.
+    Raises DataError where a string is not valid UTF-8.
     """
     return _over(array, _java, np.dtype(np.int32))
 
 
 def hash64(array: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.uint64]]:
-    """Return a 64-bit hash of each string's bytes, good in all its bits and the same in every process; null is 0.
-
-    Args:
-        array: n strings (string, large_string, or a dictionary of either), nulls allowed.
-    """
+    """Return a 64-bit hash of each string's bytes, good in all its bits and the same in every process; null is 0."""
     return _over(array, _hash64, np.dtype(np.uint64))
 
 
 def _over(array: pa.Array | pa.ChunkedArray, kernel: Kernel, dtype: np.dtype[Any]) -> Hashes:
-    """Return the hashes of an array of any string layout by a kernel for string arrays that ignores nulls."""
+    """Return the hashes of a string, large_string or dictionary array; the kernel need not handle nulls."""
     if isinstance(array, pa.ChunkedArray):
         parts = [_over(chunk, kernel, dtype) for chunk in array.chunks]
         return np.concatenate(parts) if parts else np.zeros(0, dtype)
     if pa.types.is_null(array.type):
         return np.zeros(len(array), dtype)
     if pa.types.is_dictionary(array.type):
-        # One more hash than there are values, so that rows of an empty dictionary, all null, have one to point at.
+        # One more hash than there are values: null rows point at value 0, which an empty dictionary lacks.
         of_values = np.append(_over(array.dictionary, kernel, dtype), dtype.type(0))
         hashes: Hashes = of_values[array.indices.fill_null(0).to_numpy(zero_copy_only=False)]
         hashes *= _valid(array, dtype)
@@ -105,7 +97,6 @@ def _java(array: pa.Array) -> np.ndarray[Any, np.dtype[np.int32]]:
 
 
 def _java_of_utf16(array: pa.Array) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """Return Java's hashes of strings that hold other characters than ASCII, by way of UTF-16."""
     data, offsets = string_buffers(array)
     try:
         units = np.frombuffer(data.tobytes().decode("utf-8").encode("utf-16-le"), np.uint8)
@@ -114,7 +105,7 @@ def _java_of_utf16(array: pa.Array) -> np.ndarray[Any, np.dtype[np.int32]]:
             f"A string that is a key is not valid UTF-8: {wrong.reason} near {wrong.object[wrong.start :][:40]!r}.",
             "Repair the column, or turn it into text (base64, hex) before it becomes a key.",
         ) from wrong
-    # A character is one code unit, and two beyond the basic plane; its later bytes look like 0b10xxxxxx.
+    # A character is one code unit, beyond the basic plane two; its later bytes in UTF-8 look like 0b10xxxxxx.
     lengths = _per_string(np.add, data.view(np.int8) >= _FIRST_BYTES, offsets)
     if data.max(initial=0) >= _BEYOND_BASIC_PLANE:
         lengths += _per_string(np.add, data >= _BEYOND_BASIC_PLANE, offsets)
@@ -153,7 +144,6 @@ def string_buffers(array: pa.Array) -> tuple[Bytes, Offsets]:
 
 
 def _sum_words(data: Bytes, offsets: Offsets, mix: Mix) -> Words:
-    """Return for each string the sum, modulo 2**64, of the terms of its words."""
     lengths = np.diff(offsets)
     counts = (lengths + (_WORD - 1)) >> 3
     most = int(counts.max(initial=0))
@@ -258,7 +248,6 @@ def _join(words: Words, bits: int, factor: int) -> Words:
 
 
 def _powers(base: int, exponents: int | Offsets) -> Any:
-    """Return base to the power of an exponent, or of each of an array of them, modulo 2**64."""
     if isinstance(exponents, int):
         return np.uint64(pow(base, exponents, 1 << 64))
     bits = int(exponents.max(initial=0)).bit_length()

@@ -1,8 +1,8 @@
-"""Strings in the order of their bytes, whole columns at a time: as Arrow sorts them, mostly in a fraction of its time.
+"""Columns of strings sorted by their bytes, as Arrow sorts them, mostly in a fraction of its time.
 
-Keys are numbers, times and UUIDs for the most part: of one length, and told apart by a few places, in which few bytes
-are met. The ranks of these bytes make a number of 64 bits, sixteen places of digits of either kind, and numbers are
-sorted quickly. Where the strings do not come out in order so, Arrow sorts them.
+Most keys are numbers, times and UUIDs: they have one length, and differ at a few places, in few different bytes. The
+ranks of these bytes make a number of 64 bits (sixteen places of decimal or hexadecimal digits), and numpy sorts numbers
+quickly. Where the result is not in order, Arrow sorts the strings.
 """
 
 from __future__ import annotations
@@ -19,24 +19,16 @@ from .string_hash import Words, string_buffers
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 
 _WORD_BITS = 64
-_TOLD_BY = 1_024
+_SAMPLE_ROWS = 1_024
 
 
 def in_order(strings: pa.StringArray) -> pa.StringArray:
-    """Return strings in the order of their bytes.
-
-    Args:
-        strings: n strings, none null.
-    """
+    """Return strings, none null, sorted by their bytes."""
     return (_sorted(strings) or _sorted_by_arrow(strings))[0]
 
 
 def unique_in_order(strings: pa.StringArray) -> tuple[pa.StringArray, Positions]:
-    """Return each string once, in the order of their bytes, and the place of each given one among those.
-
-    Args:
-        strings: n strings, none null.
-    """
+    """Return the distinct strings sorted by their bytes, and the place of each given string among these."""
     ordered, order = _sorted(strings) or _sorted_by_arrow(strings)
     is_first = np.ones(len(ordered), np.bool_)
     is_first[1:] = mask(pc.less(ordered[:-1], ordered[1:]))
@@ -46,7 +38,7 @@ def unique_in_order(strings: pa.StringArray) -> tuple[pa.StringArray, Positions]
 
 
 def _sorted(strings: pa.StringArray) -> tuple[pa.StringArray, Positions] | None:
-    """Return strings of one length in order, with the position that each had; None where that takes Arrow."""
+    """Return strings of one length in order, with the position that each had; None where Arrow has to sort them."""
     words = _words(strings)
     if words is None:
         return None
@@ -61,16 +53,17 @@ def _sorted_by_arrow(strings: pa.StringArray) -> tuple[pa.StringArray, Positions
 
 
 def _words(strings: pa.StringArray) -> Words | None:
-    """Return what tells strings of one length apart, by the first places, as numbers; None where lengths differ.
+    """Return for each string a number of the bytes at the first places that differ; None where lengths differ.
 
-    A few strings tell which places and bytes count; others may hold more, which is seen by what comes of it.
+    A sample of the strings decides which places and bytes count. Strings outside the sample may have others, so the
+    caller checks the resulting order.
     """
     data, offsets = string_buffers(strings)
     length = len(data) // max(len(strings), 1)
     if not length or (np.diff(offsets) != length).any():
         return None
     rows = data.reshape(-1, length)
-    some = rows[:: max(len(rows) // _TOLD_BY, 1)]
+    some = rows[:: max(len(rows) // _SAMPLE_ROWS, 1)]
     words, room = np.zeros(len(rows), np.uint64), _WORD_BITS
     for place in np.flatnonzero((some != some[0]).any(axis=0)):  # at most sixty-four fit
         met = np.bincount(some[:, place], minlength=256) > 0

@@ -1,4 +1,4 @@
-"""Which rows say of themselves that they are deletes.
+"""Which rows are deletes by their own values: a flag, or a marker in a column.
 
 Source: Apache Hudi's ``DeleteContext`` and ``RecordContext.isDeleteRecord``.
 """
@@ -18,12 +18,7 @@ IS_DELETED = "_hoodie_is_deleted"
 
 @dataclass(frozen=True, slots=True)
 class DeleteMarker:
-    """The column and the value by which a row says that it is a delete, compared as Java's text of both.
-
-    Attributes:
-        field: The column.
-        value: The text.
-    """
+    """The column and the text that mark a row as a delete, compared with Java's text of the column's value."""
 
     field: str
     value: str
@@ -33,11 +28,11 @@ class DeleteMarker:
 
     @staticmethod
     def fits(kind: pa.DataType) -> bool:
-        """Return whether Java's text of a type's values is what people would write."""
+        """Return whether Java's text of a type's values is the text that users write for them."""
         return bool(pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind))
 
     def marked(self, column: pa.Array) -> Mask:
-        """Return which values of a column, of a type that fits, are the marker; null is none."""
+        """Return which values of a column, of a type that fits, equal the marker; a null does not."""
         try:
             wanted = pa.scalar(self.value).cast(column.type)
         except pa.ArrowInvalid:
@@ -48,7 +43,7 @@ class DeleteMarker:
 
 
 def deleted(rows: pa.RecordBatch, marker: DeleteMarker | None = None) -> Mask:
-    """Return which rows are deletes, by the flag ``_hoodie_is_deleted`` or by a marker; null in either is none."""
+    """Return which rows are deletes, by the flag ``_hoodie_is_deleted`` or a marker; a null in either marks nothing."""
     found = np.zeros(rows.num_rows, dtype=np.bool_)
     if IS_DELETED in rows.schema.names:
         found |= mask(rows.column(IS_DELETED))

@@ -1,4 +1,4 @@
-"""Incoming rows added to a file group, beside the rows that it holds or only where their keys are new."""
+"""Incoming rows added to a file group whose rows all stay: every row, or only rows with new keys."""
 
 from __future__ import annotations
 
@@ -16,15 +16,10 @@ from .row_spec import Judged
 
 
 class Inserter:
-    """Holds one set of incoming rows against a base of which every row stays.
+    """Compares incoming rows with a base of which every row stays; deletes among the rows remove nothing.
 
-    Deletes among the rows remove nothing.
-
-    Args:
-        spec: What the incoming rows hold.
-        incoming: The deciding columns of keyed rows, later ones further down; small enough for memory.
-        rules: Whether rows of one key are folded, and what becomes of a row whose key is there.
-        where: Names the file group, for errors.
+    ``incoming`` has the deciding columns, later rows further down, and fits into memory; ``where`` names the file group
+    in errors.
     """
 
     def __init__(self, spec: Judged, incoming: pa.RecordBatch, rules: MergeRules, where: str) -> None:
@@ -40,20 +35,16 @@ class Inserter:
         self.counts = MergeCounts(not_found=int(np.count_nonzero(deleted)))
 
     def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield the base rows, all of them, having looked which incoming keys are among theirs.
-
-        Raises:
-            DuplicateKeyError: One is, and the rules forbid it.
-        """
+        """Yield all base rows, and note which incoming keys they have; DuplicateKeyError where that is refused."""
         if self._meeting is Meeting.ADD:
             yield from base
             return
-        # Keys may repeat among the incoming rows, so that each distinct one is looked for once.
+        # Keys may repeat among the incoming rows; look up each distinct key once.
         keys = self._keys.filter(pa.array(self._added)).dictionary_encode()
         probe: KeyProbe | None = None
         met = np.zeros(len(keys.dictionary), dtype=np.bool_)
         for batch in base:
-            # A new file group has no base, and needs none.
+            # A new file group has no base, and needs no probe.
             if probe is None:
                 probe = KeyProbe.over(keys.dictionary)
             found = probe.find(batch.column(RECORD_KEY))
@@ -66,7 +57,7 @@ class Inserter:
         self._added[np.flatnonzero(self._added)[dropped]] = False
 
     def arrivals(self) -> Mask:
-        """Return which of the incoming rows are added; call it after `survivors` is exhausted."""
+        """Return which incoming rows are added; call it after `survivors` is exhausted."""
         self.counts.inserts = int(np.count_nonzero(self._added))
         return self._added
 

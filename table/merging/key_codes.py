@@ -1,7 +1,7 @@
-"""Numbers for record keys, equal ones for equal keys, whole arrays at a time.
+"""Integer codes for arrays of record keys: equal keys have equal codes.
 
-A dictionary of strings gives them, and takes some eighty bytes for each, most of it while it grows. So many keys are
-told apart by their hashes instead, in a few times eight bytes each.
+A dictionary of strings yields codes, but takes some eighty bytes for each key, most of it while it grows. Many keys are
+therefore coded by their hashes, in a few times eight bytes for each key.
 """
 
 from __future__ import annotations
@@ -16,16 +16,12 @@ from ..arrow.string_hash import hash64
 
 Codes = np.ndarray[Any, np.dtype[np.int32]]
 _COMPARED_AT_ONCE = 1 << 18
-# Up to so many keys a dictionary is the quicker one, even where no two keys are equal; and where some are.
+# A dictionary is faster up to _FEW keys, even where no two keys are equal, and up to _SOME keys where some are.
 _FEW, _SOME = 1 << 16, 1 << 20
 
 
 def key_codes(keys: pa.Array) -> Codes | None:
-    """Return a number for each key, which it shares with its equals alone; None where no two are equal.
-
-    Args:
-        keys: n strings, none null.
-    """
+    """Return a code for each key, none of which is null; None where no two keys are equal."""
     if len(keys) <= _FEW:
         return _by_dictionary(keys)
     hashes = hash64(keys)
@@ -40,7 +36,7 @@ def key_codes(keys: pa.Array) -> Codes | None:
     like_the_last = hashes[1:] == hashes[:-1]
     del hashes
     if not _are_equal(keys, order, np.flatnonzero(like_the_last)):
-        # Two keys of one hash: once in ages by chance, and at any time by intention.
+        # Different keys with one hash hardly ever occur by chance, but can be made on purpose.
         return _by_dictionary(keys)
     codes = np.empty(len(keys), dtype=np.int32)
     codes[order] = np.cumsum(np.append(False, ~like_the_last), dtype=np.int32)
@@ -53,7 +49,7 @@ def _by_dictionary(keys: pa.Array) -> Codes | None:
 
 
 def _are_equal(keys: pa.Array, order: np.ndarray[Any, Any], pairs: np.ndarray[Any, Any]) -> bool:
-    """Return whether in some places of an order the key is the same as in the next place."""
+    """Return whether at each of these places of an order the key equals the key at the next place."""
     for start in range(0, len(pairs), _COMPARED_AT_ONCE):
         some = pairs[start : start + _COMPARED_AT_ONCE]
         one, next_one = (keys.take(pa.array(order[some + step])) for step in (0, 1))

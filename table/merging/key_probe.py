@@ -1,4 +1,4 @@
-"""Record keys found among others by their hashes, whole arrays at a time."""
+"""A lookup of arrays of record keys in a fixed set of keys, by their hashes."""
 
 from __future__ import annotations
 
@@ -13,22 +13,20 @@ from ..arrow.arrays import Mask
 from ..arrow.string_hash import hash64
 from .winners import Positions
 
-# A probe's table has at least so many entries for each key, so that few absent keys pass, and 2 ** 22 at most: larger
-# than the processor's cache it would cost more than it spares.
+# A probe's table has at least so many entries for each key, so that few absent keys pass, and at most 2 ** 22: a table
+# beyond the processor's cache costs more than it saves.
 _SPACE_FOR_A_KEY = 16
 _MOST_BITS = 22
 
 
 @dataclass(frozen=True, slots=True)
 class KeyProbe:
-    """Finds record keys among a fixed set of unique ones by a sorted table of their hashes.
+    """Finds record keys in a fixed set of unique keys by a sorted table of their hashes.
 
     Attributes:
-        keys: The unique keys, m strings.
-        hashes: Their 64-bit hashes, sorted.
         positions: Which key each hash belongs to.
         longest_run: How many keys share one hash at most; 1 unless hashes collide.
-        seen: By the low bits of a hash whether any key has such a one; most keys that are absent stop there.
+        seen: By the low bits of a hash whether any key has such a hash; rules out most absent keys.
     """
 
     keys: pa.Array
@@ -39,13 +37,12 @@ class KeyProbe:
 
     @classmethod
     def over(cls, keys: pa.Array) -> KeyProbe:
-        """Return a probe over unique keys."""
         hashes = hash64(keys)
         seen = np.zeros(1 << min(_MOST_BITS, (_SPACE_FOR_A_KEY * len(keys)).bit_length()), np.bool_)
         seen[_low_bits(hashes, seen)] = True
         order = np.argsort(hashes)
         ordered = hashes[order]
-        # Of millions of keys each array of theirs counts.
+        # With millions of keys each array of hashes counts.
         del hashes
         return cls(keys, ordered, order.astype(np.int32), _longest_run(ordered), seen)
 
@@ -56,7 +53,7 @@ class KeyProbe:
             return found
         hashes = hash64(wanted)
         likely = np.flatnonzero(self.seen[_low_bits(hashes, self.seen)])
-        # In their order, because a search that goes on where the last one ended finds the table in the cache.
+        # Search in the order of the hashes, so that neighbouring searches find their part of the table in the cache.
         likely = likely[np.argsort(hashes[likely])]
         hashes = hashes[likely]
         at = np.searchsorted(self.hashes, hashes)
@@ -73,7 +70,6 @@ class KeyProbe:
 
 
 def _longest_run(ordered: np.ndarray[Any, np.dtype[np.uint64]]) -> int:
-    """Return how many sorted values are equal at most."""
     alike = ordered[1:] == ordered[:-1]
     if not alike.any():
         return min(1, len(ordered))
@@ -82,24 +78,19 @@ def _longest_run(ordered: np.ndarray[Any, np.dtype[np.uint64]]) -> int:
 
 
 def _low_bits(hashes: np.ndarray[Any, np.dtype[np.uint64]], table: Mask) -> Positions:
-    """Return the place of each hash in a table of 2 ** n entries."""
     places: Positions = (hashes & np.uint64(len(table) - 1)).view(np.int64)
     return places
 
 
 class Firsts:
-    """Tells which of the rows that are found are the first of their key, over all batches of a base.
-
-    Args:
-        count: How many unique keys there are.
-    """
+    """Tells which found rows are the first of their key, over all batches of a base, given the number of unique keys."""
 
     def __init__(self, count: int) -> None:
         self._met = np.zeros(count, dtype=np.bool_)
         self._place = np.zeros(count, dtype=np.int64)
 
     def among(self, found: Positions) -> Mask:
-        """Return which rows of the next batch are the first of their key, given the key that each was found to have."""
+        """Return which rows of the next batch are the first of their key, given the position of each row's key."""
         places = np.arange(len(found))
         self._place[found[::-1]] = places[::-1]
         first: Mask = (self._place[found] == places) & ~self._met[found]

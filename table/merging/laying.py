@@ -1,7 +1,7 @@
-"""Rows of a write that leave some of their values to others of their key: put together, then laid over base rows.
+"""Partial rows of a write: the rows of one key merged into one row, which is then laid over base rows.
 
-Apache Hudi puts the rows of one write together in whatever order its shuffle brings them. Here it is that of their
-ordering values, and of their places where these are equal, so that no distribution of the rows gives another result.
+Apache Hudi merges the rows of one write in whatever order its shuffle brings them. pyhudi merges them in the order of
+their ordering values, ties in the order of their positions, so that the result does not depend on the distribution.
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ from .winners import joint_ranks, since_reset
 
 @dataclass(frozen=True, slots=True)
 class PartialMerge:
-    """How the rows of one write are put together.
+    """How the partial rows of one write are merged.
 
     Attributes:
-        spec: What they hold.
         given: Tells which rows give a column.
         columns: The record key and the data columns of the table, some of which the rows may lack.
-        known_only: Whether a row needs one that is there, because it holds some of the columns only.
+        known_only: Whether the table must have a row of each key, because the incoming rows lack columns.
     """
 
     spec: RowSpec
@@ -37,13 +36,10 @@ class PartialMerge:
     known_only: bool = False
 
     def together(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        """Return one row for each key, put together of all that its rows give; a delete where the key is gone.
+        """Return one row for each key, with all values that its rows give; a delete where the key is gone.
 
-        Args:
-            rows: At least one, with all rows of each key.
-
-        Raises:
-            KeyNotFoundError: A row with some of the columns comes after the delete of its key.
+        ``rows`` has all rows of each key, and at least one. Raises KeyNotFoundError where a row that lacks columns
+        comes after the delete of its key.
         """
         chains = self._in_order(rows)
         if chains is None:
@@ -54,11 +50,11 @@ class PartialMerge:
         return laid
 
     def over(self, rows: pa.RecordBatch) -> Overlay:
-        """Return what lays rows, one of each key, over base rows: over every row of their keys."""
+        """Return an overlay of rows, one of each key, over every base row of their keys."""
         return Overlay(self.spec, rows, self.given, list(self.columns), first_alone=False)
 
     def _in_order(self, rows: pa.RecordBatch) -> pa.RecordBatch | None:
-        """Return rows in the order in which those of one key are laid over each other; None where keys differ."""
+        """Return the rows in the order in which they are laid over each other; None where all keys differ."""
         stood = self.spec.stood(rows)
         if stood is not None:
             rows = rows.take(pa.array(np.argsort(stood, kind="stable")))

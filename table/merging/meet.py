@@ -1,8 +1,8 @@
-"""Incoming rows brought together with the base rows of their keys, within bounds of memory.
+"""Incoming rows joined with the base rows of their keys, within a bound of memory.
 
-Of rows that do not fit into memory the columns are read first by which rows are judged; the rows themselves are read
-again, batch by batch, when it is known which of them arrive. Where even these columns do not fit, both sides are spread
-over as many spilled parts as needed by the hash of the record key (a grace hash join), and each part is merged alone.
+Where the incoming rows do not fit into memory, their deciding columns are read first, and the whole rows are read
+again, batch by batch, once it is known which of them arrive. Where even the deciding columns do not fit, both sides are
+spilled in parts by the hash of the record key (a grace hash join), and each part is merged alone.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ from .inserter import Inserter
 from .merger import Meeting, MergeCounts, Merger, MergeRules, check_known
 from .row_spec import Judged
 
-# Of what may be merged at once, the share of the deciding columns of rows that wait elsewhere: folding them and looking
-# keys up takes several times their bytes.
+# What deciding columns count, as a multiple of their bytes, while the rows wait elsewhere: folding rows and looking up
+# keys takes several times these bytes.
 _DECIDING_SHARE = 2
-# What that takes for each row, beside its columns: hashes, their order, codes and masks.
+# Bytes that folding takes for each row, beside its columns: hashes, their order, codes and masks.
 FOLDING_BYTES = 48
 
 
 class Rows(Protocol):
-    """Keyed rows that come to a file group, in their order, wherever they wait."""
+    """Incoming rows of a file group, in their order, in memory or spilled."""
 
     @property
     def nbytes(self) -> int:
-        """Arrow bytes of all rows, about, and not less; asked where they are too many for memory."""
+        """An upper estimate of the rows' Arrow bytes; read where the rows do not fit into memory."""
         ...
 
     def within(self, nbytes: int) -> list[pa.RecordBatch] | None:
-        """Return all rows, None where they take more bytes than that."""
+        """Return all rows, None where they take more than ``nbytes``."""
         ...
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield all rows, with some of their columns or all; they may be asked for again."""
+        """Yield all rows, with these columns or all; may be called again."""
         ...
 
 
 class PartialRows(Protocol):
-    """Incoming rows that hold some of their columns only, laid over each other."""
+    """Incoming rows that lack values, laid over each other."""
 
     def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, bool]]:
-        """Yield the base rows that nothing deletes, and whether they are changed by what is laid over or below them."""
+        """Yield the base rows that no incoming row deletes, and whether an incoming row changed them."""
         ...
 
     def arrivals(self) -> pa.RecordBatch:
@@ -63,13 +63,13 @@ class PartialRows(Protocol):
 
     @property
     def counts(self) -> MergeCounts:
-        """What became of the rows, once all were met."""
+        """What became of the rows, once `survivors` is exhausted."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Met:
-    """Some rows of a file group as it is after the merge; ``arrived`` where they are incoming or changed by such."""
+    """Some rows of a file group after the merge; ``arrived``: they are incoming rows or changed by incoming rows."""
 
     rows: pa.RecordBatch
     arrived: bool
@@ -80,19 +80,15 @@ class Encounter:
     """One set of incoming rows that meets one base.
 
     Attributes:
-        spec: What incoming rows hold.
-        rules: How they meet one another and the base.
         memory: Arrow bytes of incoming rows that may be merged at once.
         open_spill: Opens a spill for parts beyond memory, with the storage that reads it back.
         where: Names the file group, for errors.
-        row_bytes: What each row counts beyond the columns that decide.
-        join: Puts the incoming rows of each key together before they meet the base, where one of them does not make
-            all others needless; None where it does. It leaves rows alone that the rules do not fold.
-        lay: Lays together incoming rows, where they leave columns to the rows that they meet; None where rows are
-            whole.
-        kept: Which columns of the base rows that stay are wanted, at least one, where rows are merged; None for all.
-            Others may come along.
-        counts: What has become of the rows so far.
+        row_bytes: What each row counts beyond its deciding columns.
+        join: Merges the incoming rows of each key into one row before they meet the base; None where one row of each
+            key wins as it is. Not called where the rules do not fold rows.
+        lay: Makes an overlay of incoming rows that leave columns to the base rows; None where rows are whole.
+        kept: Columns of the base rows to yield where rows are merged, at least one; None for all. Others may come
+            along.
     """
 
     spec: Judged
@@ -109,13 +105,8 @@ class Encounter:
     def meet(self, rows: Rows, base: Iterator[pa.RecordBatch]) -> Generator[Met]:
         """Yield the base rows that stay and the incoming rows that arrive.
 
-        Args:
-            rows: The incoming rows, with the columns that decide and any others.
-            base: The base rows, with their record keys and ordering fields; read once, and not at once.
-
-        Raises:
-            DuplicateKeyError: A key is there already, and the rules forbid it.
-            KeyNotFoundError: A key to be deleted, or to be updated in part, is not there, and the rules forbid it.
+        The base rows have their record keys and ordering fields, and are read once, batch by batch. Raises
+        DuplicateKeyError and KeyNotFoundError as the rules demand.
         """
         with closing(self._parts(rows, base)) as parts:
             for incoming, of_base in parts:
@@ -155,9 +146,9 @@ class Encounter:
     def _parts(
         self, rows: Rows, whole_base: Iterator[pa.RecordBatch]
     ) -> Generator[tuple[_Incoming | None, Iterator[pa.RecordBatch]]]:
-        """Yield incoming rows few enough for memory, each with the base rows that may hold their keys.
+        """Yield parts of the incoming rows that fit into memory, each with the base rows that may hold their keys.
 
-        Base rows whose keys nobody looks up come alone.
+        Base rows that meet no incoming rows come with None.
         """
         deciding = self.spec.deciding
         adds = self.rules.meeting is Meeting.ADD
@@ -168,7 +159,7 @@ class Encounter:
                 yield _Incoming.of([batch], deciding), iter(())
             return
         base = iter(()) if adds else whole_base
-        # What puts rows together from several holds whole ones.
+        # A join or an overlay needs all columns of the rows in memory.
         whole = self.lay is not None or self.join is not None
         held = rows.within(self.memory // 2 if whole else self.memory)
         if held is not None:
@@ -178,7 +169,7 @@ class Encounter:
         if judges is not None:
             yield _Incoming(joined(judges), rows.batches), base
             return
-        # Half of what fits, because parts are not equal and what was read last is still in memory.
+        # Parts of half the memory, because parts differ in size and the previous part may still be in memory.
         parts = math.ceil((4 if whole else 2) * rows.nbytes / self.memory)
         with self._spread(rows.batches(), parts) as incoming, self._spread(base, parts) as of_base:
             for part in range(parts):
@@ -186,7 +177,6 @@ class Encounter:
                 yield _Incoming.of(batches, deciding) if batches else None, of_base.part(part)
 
     def _cost(self, deciding: pa.RecordBatch) -> int:
-        """Return the bytes that merging some rows takes, given the columns that decide."""
         nbytes: int = _DECIDING_SHARE * deciding.nbytes + self.row_bytes * deciding.num_rows
         return nbytes
 
@@ -208,7 +198,7 @@ class Encounter:
         waiting: list[list[pa.RecordBatch]] = [[] for _ in range(parts)]
         size = 0
         for batch in batches:
-            # The low bits order the probe's table; the high ones choose the part, so that each part stays well mixed.
+            # The low bits order the probe's table; high bits choose the part, so that each part stays well mixed.
             part = (hash64(batch.column(RECORD_KEY)) >> np.uint64(40)) % np.uint64(parts)
             for one in range(parts):
                 rows = np.flatnonzero(part == one)
@@ -223,23 +213,16 @@ class Encounter:
 
 @dataclass(frozen=True, slots=True)
 class _Incoming:
-    """Incoming rows that are merged at once.
-
-    Attributes:
-        deciding: The columns by which they are judged, of all rows, in memory.
-        batches: Yields the whole rows, in the same order, from wherever they wait.
-    """
+    """Incoming rows that are merged at once: their deciding columns in memory, and what yields the whole rows."""
 
     deciding: pa.RecordBatch
     batches: Callable[[], Iterable[pa.RecordBatch]]
 
     @classmethod
     def of(cls, batches: list[pa.RecordBatch], deciding: list[str]) -> _Incoming:
-        """Return rows that are in memory; at least one batch."""
         return cls(concat([batch.select(deciding) for batch in batches]), lambda: batches)
 
     def chosen(self, wanted: Mask) -> Iterator[pa.RecordBatch]:
-        """Yield those of the rows that are wanted."""
         start = 0
         for batch in self.batches():
             of_batch = wanted[start : start + batch.num_rows]
@@ -249,8 +232,6 @@ class _Incoming:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """Rows spread over parts by the hash of their key."""
-
     reader: SpillReader
 
     def part(self, number: int) -> Iterator[pa.RecordBatch]:

@@ -26,21 +26,20 @@ class Meeting(Enum):
     """What becomes of an incoming row whose key the file group holds already."""
 
     MERGE = "one of the two wins"
-    ADD = "both stay; nobody looks"
-    DROP = "the incoming row is left out"
+    ADD = "both stay; keys are not looked up"
+    DROP = "the incoming row is dropped"
     FAIL = "the write is refused"
 
 
 @dataclass(frozen=True, slots=True)
 class MergeRules:
-    """How incoming rows meet one another and the rows that are there.
+    """How incoming rows meet one another and the base rows.
 
     Attributes:
-        meeting: What becomes of an incoming row whose key is there.
-        fold: Whether incoming rows of one key are folded into one; always so where rows are merged.
-        must_find: Whether a delete of a key that is not there is an error.
-        first_alone: Whether, of the base rows of one key, the first alone is met, and the others stay as they are.
-        known_only: Whether a row whose key is not there is an error, because it holds some of the columns only.
+        fold: Whether incoming rows of one key are folded into one; they always are where rows are merged.
+        must_find: Whether a delete of an absent key is an error.
+        first_alone: Whether an incoming row meets only the first base row of its key, and the others stay.
+        known_only: Whether a row with an absent key is an error, because the row lacks columns.
     """
 
     meeting: Meeting = Meeting.MERGE
@@ -55,12 +54,12 @@ class MergeCounts:
     """What one merge did, in rows.
 
     Attributes:
-        inserts: Incoming rows whose key was not there, or that nobody looked up.
-        updates: Incoming rows that took the place of one that was there.
-        deletes: Rows that are gone and that no row replaces.
+        inserts: Incoming rows whose key was absent or not looked up.
+        updates: Incoming rows that replaced a base row.
+        deletes: Base rows that were removed without a replacement.
         not_found: Incoming deletes that removed nothing.
-        dropped: Incoming rows left out because their key was there.
-        keys: Incoming rows that met the base, one of each key, whether or not they won.
+        dropped: Incoming rows that the rule DROP removed because their key was present.
+        keys: Distinct keys of the incoming rows that met the base, whether or not their rows won.
     """
 
     inserts: int = 0
@@ -86,24 +85,17 @@ class MergeCounts:
 
 
 def folded(spec: Judged, incoming: pa.RecordBatch) -> Positions:
-    """Return the positions of the rows that win among their own key, deletes among them, in ascending order."""
+    """Return the positions of the rows that win among their own key, deletes included, in ascending order."""
     unordered = spec.unordered(incoming, spec.deleted(incoming))
     yielding = spec.yielding(incoming)
     return fold(incoming.column(RECORD_KEY), spec.ordering(incoming), unordered, spec.stood(incoming), yielding)
 
 
 class Merger:
-    """Holds one set of incoming rows against the base rows of the same keys, by the columns that decide.
+    """Merges the deciding columns of incoming rows, later rows further down, with the base rows of the same keys.
 
-    A base may hold a key several times, because inserts add rows without looking. An incoming row then takes the place
-    of every row of its key that it beats, and is itself left out where one of them beats it.
-
-    Args:
-        spec: What the incoming rows hold.
-        incoming: The deciding columns of keyed rows, later ones further down; small enough for memory.
-        rules: Whether every delete must find its key.
-        where: Names the file group, for errors.
-        kept: Which columns of base rows are given on; None for all.
+    A base may hold a key several times, because inserts add rows without a lookup. An incoming row then replaces every
+    base row of its key that it beats, and does not arrive where any of them beats it.
     """
 
     def __init__(
@@ -134,7 +126,7 @@ class Merger:
         firsts = Firsts(self._incoming.num_rows) if self._rules.first_alone else None
         ordering = self._spec.ordering(self._incoming)
         for batch in base:
-            # A new file group has no base, and needs none.
+            # A new file group has no base, and needs no probe.
             if probe is None:
                 probe = KeyProbe.over(self._incoming.column(RECORD_KEY))
             found = probe.find(batch.column(RECORD_KEY))
@@ -160,10 +152,9 @@ class Merger:
             yield given.filter(pa.array(stays))
 
     def arrivals(self) -> Mask:
-        """Return which of the incoming rows belong in the new file; call it after `survivors` is exhausted.
+        """Return which incoming rows belong in the new file; call it after `survivors` is exhausted.
 
-        Raises:
-            KeyNotFoundError: A delete found nothing, and the rules say that it must.
+        Raises KeyNotFoundError where a delete found nothing and the rules forbid that.
         """
         self._check_found()
         live = ~self._deleted & ~self._lost
@@ -186,21 +177,13 @@ class Merger:
             raise KeyNotFoundError(
                 f"The record key {key!r} was to be deleted and is not in {self._where}; {len(missing)} keys of this "
                 "file group are missing.",
-                "Leave these keys out, or allow missing ones (hoodie.pyhudi.delete.missing.ok=true, which is the "
+                "Leave these keys out, or allow missing keys (hoodie.pyhudi.delete.missing.ok=true, which is the "
                 "default).",
             )
 
 
 def check_known(missing: pa.Array, where: str) -> None:
-    """Refuse rows with some of the columns whose keys nobody has.
-
-    Args:
-        missing: Their keys; none where all are known.
-        where: Where they were looked for, for messages.
-
-    Raises:
-        KeyNotFoundError: There are some.
-    """
+    """Raise KeyNotFoundError where keys of rows that lack columns are missing; ``where`` names the file group."""
     if len(missing):
         key = missing[0].as_py()  # one value, for the error
         raise KeyNotFoundError(

@@ -1,10 +1,10 @@
-"""Rows that hold some of their columns only, and leave the others to what they are laid over.
+"""Partial rows, which give some columns only and leave the others to the rows that they are laid over.
 
-Rules of ``BufferedRecordMergerFactory`` and ``PartialUpdateHandler`` in Apache Hudi 1.2, which goes through the entries
-of a key one by one: the one with the greater ordering value is laid over the other, whichever came first, so that an
-entry that comes too late still fills what is open. Here that is worked out for all keys at once. An entry is *on top*
-where none before it has a greater ordering value. Of one column the last entry on top that gives it counts, and where
-none does the first of the others; for once one has filled it, no later one of those is asked.
+Rules of ``BufferedRecordMergerFactory`` and ``PartialUpdateHandler`` in Apache Hudi 1.2. Hudi merges the entries of a
+key in turn: of two entries, it lays the entry with the greater ordering value over the other, whichever came first, so
+that a late entry still fills open columns. pyhudi computes the result for all keys at once. An entry is *on top* where
+no entry before it has a greater ordering value. A column's value comes from the last entry on top that gives it, or,
+where no such entry does, from the first other entry that gives it.
 """
 
 from __future__ import annotations
@@ -23,19 +23,15 @@ from .merger import MergeCounts
 from .row_spec import Judged
 from .winners import Positions, base_wins, joint_ranks, yielding
 
-# Tells which rows give a column, None where all do: rows with the deciding columns, the column's name, its values.
+# (rows with the deciding columns, the column's name, its values) -> which rows give the column; None for all.
 Given = Callable[[pa.RecordBatch | None, str, pa.Array], Mask | None]
 
 
 class Overlay:
-    """Lays one set of incoming rows over each other, and what comes of it over base rows or below them.
+    """Lays incoming rows over each other, and the result over base rows or below them.
 
-    Args:
-        spec: What the incoming rows hold.
-        incoming: Whole rows, later ones further down; small enough for memory.
-        given: Tells which rows give a column; asked of incoming rows, and of base rows without their batch.
-        columns: Those that are wanted of each row; where the incoming rows lack one, base rows keep theirs.
-        first_alone: Whether, of the base rows of one key, the first alone is met; all are otherwise.
+    ``incoming`` has whole rows, later rows further down. ``given`` gets no batch for base rows. A column that the
+    incoming rows lack keeps its base value. With ``first_alone`` only the first base row of a key is changed.
     """
 
     def __init__(
@@ -64,9 +60,9 @@ class Overlay:
         self._removed = 0
 
     def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, bool]]:
-        """Yield the base rows that nothing deletes: as they were, or changed by what is laid over or below them.
+        """Yield the base rows that no incoming row deletes, and whether the rows of the batch are changed.
 
-        With each batch comes whether its rows are changed ones, which have the wanted columns; others have all.
+        Changed rows have the wanted columns, unchanged rows have all.
         """
         probe, firsts = KeyProbe.over(self._keys), Firsts(len(self._keys))
         for batch in base:
@@ -82,7 +78,7 @@ class Overlay:
             self._matched[states] = True
             gone = self._deleted[states] & ~stays
             self._removed += int(np.count_nonzero(gone))
-            # A delete that comes too late leaves its base row alone.
+            # A delete with a lesser ordering value does not change its base row.
             meets = ~self._deleted[states]
             laid, changed = self._laid(batch, rows[meets], states[meets], stays[meets])
             self._changed[states[meets][changed]] = True
@@ -101,7 +97,7 @@ class Overlay:
 
     @property
     def counts(self) -> MergeCounts:
-        """What became of the rows, once all were met."""
+        """What became of the rows, once `survivors` is exhausted."""
         return MergeCounts(
             inserts=int(np.count_nonzero(self._unmet)),
             updates=int(np.count_nonzero(self._changed)),
@@ -112,11 +108,11 @@ class Overlay:
 
     @property
     def _unmet(self) -> Mask:
-        """Which keys no base row had, and nothing deletes."""
+        """Which keys no base row has and no incoming row deletes."""
         return ~self._deleted & ~self._matched
 
     def _stays(self, batch: pa.RecordBatch, rows: Positions, states: Positions) -> Mask:
-        """Return which base rows have a greater ordering value than what they meet."""
+        """Return which base rows have a greater ordering value than the incoming row of their key."""
         if not self._ordering:
             return np.zeros(len(rows), dtype=np.bool_)
         older = [batch.column(name).take(pa.array(rows)) for name in self._spec.ordering_fields]
@@ -128,10 +124,10 @@ class Overlay:
     def _laid(
         self, batch: pa.RecordBatch, rows: Positions, states: Positions, stays: Mask
     ) -> tuple[pa.RecordBatch, Mask]:
-        """Return base rows with what they meet laid over them, or below them where they stay; and which are changed.
+        """Return base rows merged with the incoming rows of their keys, and which base rows are changed.
 
-        One that is covered counts as changed whatever it holds, and one that stays where it leaves a column open, as in
-        Apache Hudi.
+        The incoming row is laid below a base row that stays. As in Apache Hudi, a base row that an incoming row covers
+        counts as changed even if the values are equal; a base row that stays does where it leaves a column open.
         """
         columns, changed = [], ~stays
         for name in self._columns:
@@ -151,12 +147,9 @@ class Overlay:
 
 
 def merged_partially(spec: Judged, rows: pa.RecordBatch, given: Given) -> pa.RecordBatch:
-    """Return one row for each key, laid together of all that its rows give; a delete where the key is gone.
+    """Return one row for each key, with all values that its rows give; a delete where the key is gone.
 
-    Args:
-        spec: What rows hold.
-        rows: At least one, later ones further down.
-        given: Tells which rows give a column.
+    ``rows`` has at least one row, later rows further down.
     """
     chains = _Chains.of(spec, rows)
     columns = []
@@ -169,15 +162,15 @@ def merged_partially(spec: Judged, rows: pa.RecordBatch, given: Given) -> pa.Rec
 
 @dataclass(frozen=True, slots=True)
 class _Chains:
-    """The rows of each key, one below the other; places are those in this order, positions those in the batch.
+    """The rows sorted by key; *places* count in this order, *positions* in the batch.
 
     Attributes:
-        position: Of each place.
+        position: The position of the row at each place.
         first: The places at which keys begin.
-        top: Which rows are on top, by place.
-        filling: Which rows can fill what is open, by place.
-        winner: The position of each key's last row on top.
-        deleted: Which rows are deletes, by position.
+        top: By place: whether the row is on top.
+        filling: By place: whether the row can fill an open column.
+        winner: For each key the position of its last row on top.
+        deleted: By position: whether the row is a delete.
     """
 
     position: Positions
@@ -189,7 +182,6 @@ class _Chains:
 
     @classmethod
     def of(cls, spec: Judged, rows: pa.RecordBatch) -> _Chains:
-        """Return the chains of some rows, at least one."""
         found = key_codes(rows.column(RECORD_KEY))
         code = np.arange(rows.num_rows, dtype=np.int32) if found is None else found
         position = np.argsort(code, kind="stable")
@@ -205,7 +197,7 @@ class _Chains:
         top = _on_top(begins, resets, passed, joint_ranks(spec.ordering(rows), len(code))[position])
         places = np.arange(len(code))
         last_top = np.maximum.reduceat(np.where(top, places, -1), first)
-        # What stood before the last delete on top is gone; the next row on top begins anew.
+        # The last delete on top removes all rows before it; the next row on top begins anew.
         ended = np.maximum.accumulate(np.where(top & gone, places, np.where(begins, places - 1, -1)))
         begun = np.maximum.accumulate(np.where(top & ~gone, places, -1))
         last_end = ended[np.append(first[1:], len(code)) - 1]
@@ -214,10 +206,9 @@ class _Chains:
         return cls(position, first, top, filling, position[last_top], deleted)
 
     def chosen(self, given: Mask | None) -> tuple[Positions, Mask | None]:
-        """Return the position of the row that gives a column, for each key, and where none does.
+        """Return for each key the position of the row that gives a column, and whether no row gives it.
 
-        Args:
-            given: Which rows give it, by position; None for all.
+        ``given`` tells by position which rows give the column; None for all.
         """
         if given is None:
             return self.winner, None
@@ -233,9 +224,9 @@ class _Chains:
 
 
 def _on_top(begins: Mask, resets: Mask, passed: Mask, rank: Positions) -> Mask:
-    """Return which rows, sorted by key, are below none of their key with a greater rank, counted anew from resets."""
+    """Return which rows, sorted by key, have no row of their key with a greater rank before them since its last reset."""
     counts = np.where(resets | passed, 0, rank + 1)
-    # Each stretch is lifted above all before it, so that one running maximum serves them all.
+    # Lift each stretch above all stretches before it, so that a single running maximum serves for all.
     stretch = np.cumsum(begins | resets) * (int(counts.max(initial=0)) + 1)
     lifted = stretch + counts
     top: Mask = (lifted == np.maximum.accumulate(lifted)) & ~passed

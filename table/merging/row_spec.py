@@ -1,4 +1,4 @@
-"""What the rows of one write hold, and by which of their columns they are judged."""
+"""The columns that the rows of one write have, and which of them decide which row wins."""
 
 from __future__ import annotations
 
@@ -16,51 +16,44 @@ from .winners import Positions
 
 
 class Judged(Protocol):
-    """What incoming rows hold, by which they are held against one another and against a base.
-
-    `RowSpec` is the rows of a write; its methods say what each of these means.
-    """
+    """The values by which incoming rows are compared with each other and with a base; `RowSpec` is that of a write."""
 
     @property
     def ordering_fields(self) -> tuple[str, ...]:
-        """The columns that decide who wins, the first one first; none for the later row."""
+        """The columns that decide which row wins, the most significant first; empty: the later row wins."""
         ...
 
     @property
     def deciding(self) -> list[str]:
-        """All columns by which rows are judged, the record key first."""
+        """All columns by which rows are compared, the record key first."""
         ...
 
     def ordering(self, rows: pa.RecordBatch) -> tuple[pa.Array, ...]:
-        """Return the values of each ordering field; none where the later row wins."""
+        """Return the values of each ordering field; empty where the later row wins."""
         ...
 
     def stood(self, rows: pa.RecordBatch) -> Positions | None:
-        """Return where the rows stood before they were moved; None where they stand in their order."""
+        """Return the positions that the rows had before a shuffle; None where they are in their order."""
         ...
 
-    def deleted(self, rows: pa.RecordBatch) -> Mask:
-        """Return which rows are deletes."""
-        ...
+    def deleted(self, rows: pa.RecordBatch) -> Mask: ...
 
     def unordered(self, rows: pa.RecordBatch, deletes: Mask) -> Mask | None:
-        """Return which of the rows are deletes without an ordering value; None for none."""
+        """Return which rows are deletes without an ordering value, which win against all rows before them."""
         ...
 
     def yielding(self, rows: pa.RecordBatch) -> Mask | None:
-        """Return which of the rows are deletes that change nothing where their key is deleted so; None for none."""
+        """Return which rows are deletes that change nothing after a delete without an ordering value; None: none."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RowSpec:
-    """What the rows of one write hold.
+    """The columns of the rows of one write.
 
     Attributes:
-        columns: The data columns that are kept of each row, canonical types, and `POSITION` where rows were moved.
-        ordering_fields: The columns that decide who wins, the first one first; none for the later row.
-        deletes: True where every row is a delete, whatever its ordering values.
-        marker: The value of a column by which rows are deletes, beside the flag ``_hoodie_is_deleted``.
+        columns: The data columns that the write keeps, canonical types, and `POSITION` where a shuffle moved the rows.
+        deletes: Whether every row is a delete, whatever its ordering values.
     """
 
     columns: pa.Schema
@@ -70,42 +63,33 @@ class RowSpec:
 
     @property
     def schema(self) -> pa.Schema:
-        """The Arrow schema of keyed rows: the record key, then the columns."""
         return pa.schema([pa.field(RECORD_KEY, pa.string(), nullable=False), *self.columns])
 
     @property
     def deciding(self) -> list[str]:
-        """The columns by which rows are held against one another: the record key, the judges, and where rows stood."""
         names = {*self.judges.names, POSITION}
         return [RECORD_KEY, *(name for name in self.columns.names if name in names)]
 
     @property
     def judges(self) -> pa.Schema:
-        """The columns by which rows are judged: the ordering fields, the flag and the marker's, all nullable."""
+        """The ordering fields, the delete flag and the marker's column, all nullable."""
         names = {*self.ordering_fields, IS_DELETED, *([self.marker.field] if self.marker else [])}
         return pa.schema([field.with_nullable(True) for field in self.columns if field.name in names])
 
     def ordering(self, rows: pa.RecordBatch) -> tuple[pa.Array, ...]:
-        """Return the values of each ordering field; none where the later row wins."""
         return () if self.deletes else tuple(rows.column(name) for name in self.ordering_fields)
 
     def stood(self, rows: pa.RecordBatch) -> Positions | None:
-        """Return where the rows stood before they were moved; None where they stand in their order."""
         return rows.column(POSITION).to_numpy() if POSITION in self.columns.names else None
 
     def deleted(self, rows: pa.RecordBatch) -> Mask:
-        """Return which rows are deletes."""
         return np.ones(rows.num_rows, dtype=np.bool_) if self.deletes else deleted(rows, self.marker)
 
     def unordered(self, rows: pa.RecordBatch, deletes: Mask) -> Mask | None:
-        """Return which of the rows are deletes without an ordering value, which win against all before them.
+        """Return which of the deletes have no ordering value.
 
-        Apache Hudi's stand-in for a missing ordering value is the ``Integer`` 0, and it takes a 0 in a single ordering
-        field of type int for it (``BufferedRecord.isCommitTimeOrderingDelete``).
-
-        Args:
-            rows: Rows with the ordering fields.
-            deletes: Which of them are deletes.
+        Apache Hudi represents a missing ordering value by the ``Integer`` 0, and therefore takes a 0 in a single
+        ordering field of type int for a missing value (``BufferedRecord.isCommitTimeOrderingDelete``).
         """
         ordering = self.ordering(rows)
         if len(ordering) != 1 or not pa.types.is_int32(ordering[0].type) or not deletes.any():
@@ -114,11 +98,11 @@ class RowSpec:
 
     @property
     def may_reset(self) -> bool:
-        """Whether there may be deletes without an ordering value among rows that have one."""
+        """Whether deletes without an ordering value may be among rows that have a value."""
         kinds = [one.type for one in self.columns if one.name in self.ordering_fields]
         tells = len(self.judges) > len(self.ordering_fields)
         return not self.deletes and tells and len(kinds) == 1 and bool(pa.types.is_int32(kinds[0]))
 
     def yielding(self, rows: pa.RecordBatch) -> Mask | None:
-        """Return which of the rows yield to a delete without an ordering value: none of those that a write brings."""
+        """Return None: no row of a write yields to a delete without an ordering value."""
         return None

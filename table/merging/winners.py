@@ -1,11 +1,10 @@
-"""Who wins when several rows have one record key: the only place that decides it.
+"""Which of several rows with one record key wins: the only place that decides it.
 
 Rules of Apache Hudi's record merge modes (``BufferedRecordMergers``, RFC-46): under COMMIT_TIME_ORDERING the later row
 wins; under EVENT_TIME_ORDERING the greater ordering value wins and a tie goes to the later row, deletes included.
-Several ordering fields are compared one after another (``ArrayComparable``). "Later" means further down in the rows
-given here.
+Several ordering fields are compared in turn (``ArrayComparable``). "Later" means further down in the given rows.
 
-Values are compared as Apache Hudi 1.2 was seen to compare them: floating-point numbers in the total order of
+Values compare as Apache Hudi 1.2 was seen to compare them: floating-point numbers in the total order of
 ``Double.compareTo``, strings by their UTF-8 bytes, binary values by signed bytes (``ByteBuffer.compareTo``).
 """
 
@@ -22,7 +21,7 @@ from ..arrow.arrays import Mask, mask
 from .key_codes import Codes, key_codes
 
 Positions = np.ndarray[Any, np.dtype[np.int64]]
-# The values of each ordering field, the first field first; none where the later row wins.
+# The values of each ordering field, the most significant first; empty where the later row wins.
 Ordering = Sequence[pa.Array]
 
 
@@ -35,14 +34,9 @@ def fold(
 ) -> Positions:
     """Return the positions of the rows that win among their own key, in ascending order.
 
-    Args:
-        keys: Record keys, n strings, none null.
-        ordering: Each n values; null counts as the least.
-        resets: Which of the n rows win against all above them and lose against any below, whatever their ordering
-            values; None for none.
-        stood: Where the n rows stood, the later one further down; None where they stand so here.
-        yields: Which of the n rows lose against a reset above them all the same, as long as only such rows stand
-            between; None for none.
+    A null ordering value is the least. Rows of ``resets`` win against all rows above them and lose against any row
+    below, whatever their ordering values. Rows of ``yields`` lose against a reset above them if only such rows are
+    between. The fourth parameter has the rows' positions before a shuffle; None where they are in their order.
     """
     code = key_codes(keys)
     if code is None:
@@ -56,11 +50,9 @@ def fold(
 
 
 def base_wins(base: Ordering, incoming: Ordering) -> Mask:
-    """Return where a base row keeps its place against the incoming row beside it: its ordering values are greater.
+    """Return where a base row has a greater ordering value than the incoming row beside it.
 
-    Args:
-        base: One array or more of n values; null counts as the least, for tables whose older rows have none.
-        incoming: As many arrays of the same types.
+    Null counts as the least, because older rows of a table may have no ordering value.
     """
     wins = np.zeros(len(base[0]), dtype=np.bool_)
     tied = np.ones(len(base[0]), dtype=np.bool_)
@@ -76,12 +68,7 @@ def base_wins(base: Ordering, incoming: Ordering) -> Mask:
 
 
 def joint_ranks(ordering: Ordering, count: int) -> Positions:
-    """Return integers from 0 on that sort as the ordering values do together; equal ones where these are equal.
-
-    Args:
-        ordering: Each ``count`` values; none where all are equal.
-        count: How many rows.
-    """
+    """Return the dense ranks, from 0, of the ``count`` tuples of ordering values; without any, all are equal."""
     ranks = [_ranks(values) for values in ordering]
     order = np.lexsort([*reversed(ranks)]) if ranks else np.arange(count)
     steps = np.zeros(count, dtype=np.bool_)
@@ -95,7 +82,7 @@ def joint_ranks(ordering: Ordering, count: int) -> Positions:
 def _last_of_each(
     code: Codes, ranks: Sequence[Positions], resets: Mask | None, yields: Mask | None = None
 ) -> Positions:
-    """Return the position of each code's greatest row by the ranks, the last of them first; of equals the later one."""
+    """Return the position of each code's greatest row, the last rank most significant; the later of equal rows."""
     sorting: list[Positions] = [*ranks, *since_reset(code, resets, yields), code.astype(np.int64, copy=False)]
     by_key = np.lexsort(sorting)
     sorted_code = code[by_key]
@@ -105,7 +92,7 @@ def _last_of_each(
 
 
 def since_reset(code: Codes, resets: Mask | None, yields: Mask | None) -> list[Positions]:
-    """Return what sorts the rows of one key by the last reset at or above them, those that yield to it before it."""
+    """Return keys that sort the rows of a key by the last reset at or above them, yielding rows before their reset."""
     if resets is None or not resets.any():
         return []
     by_key = np.argsort(code, kind="stable")
@@ -119,7 +106,7 @@ def since_reset(code: Codes, resets: Mask | None, yields: Mask | None) -> list[P
 
 
 def yielding(code: Codes, resets: Mask, yields: Mask) -> Mask:
-    """Return which rows, sorted by key, stand below a reset of their key with none between that does not yield."""
+    """Return which rows, sorted by key, are below a reset of their key with only yielding rows between."""
     rows = np.arange(len(code))
     begins = np.append(True, code[1:] != code[:-1])
     begin = np.maximum.accumulate(np.where(begins, rows, 0))
@@ -130,7 +117,7 @@ def yielding(code: Codes, resets: Mask, yields: Mask) -> Mask:
 
 
 def _comparable(values: pa.Array) -> pa.Array:
-    """Return values that Arrow orders as Apache Hudi orders the given ones."""
+    """Return values that Arrow orders as Apache Hudi orders the given values."""
     if pa.types.is_boolean(values.type):
         return values.cast(pa.int8())
     if pa.types.is_floating(values.type):
@@ -141,7 +128,7 @@ def _comparable(values: pa.Array) -> pa.Array:
 
 
 def _total_order(values: pa.Array) -> pa.Array:
-    """Return integers in the order of ``Double.compareTo``: -0.0 below 0.0, and NaN, of which there is one, on top."""
+    """Return integers in the order of ``Double.compareTo``: -0.0 below 0.0, every NaN equal and on top."""
     kind = np.dtype(f"i{values.type.bit_width // 8}")
     floats = pc.fill_null(values, 0.0).to_numpy(zero_copy_only=False)
     bits = floats.view(kind)
@@ -152,7 +139,7 @@ def _total_order(values: pa.Array) -> pa.Array:
 
 
 def _signed_bytes(values: pa.Array) -> pa.Array:
-    """Return binary values whose unsigned bytes are in the order of the given ones' signed bytes."""
+    """Return binary values that sort by unsigned bytes as the given values sort by signed bytes."""
     valid, offsets, data = values.buffers()
     if data is None:
         return values
@@ -163,7 +150,6 @@ def _signed_bytes(values: pa.Array) -> pa.Array:
 
 
 def _ranks(ordering: pa.Array) -> Positions:
-    """Return integers that sort as the ordering values do."""
     ordering = _comparable(ordering)
     if pa.types.is_temporal(ordering.type):
         ordering = ordering.view(pa.int32() if pa.types.is_date32(ordering.type) else pa.int64())
