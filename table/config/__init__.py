@@ -1,4 +1,4 @@
-"""What a table says of itself: its properties, and the life of the file that holds them."""
+"""A table's configuration, and the reading, creation and change of the file ``hoodie.properties``."""
 
 from __future__ import annotations
 

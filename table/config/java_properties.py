@@ -29,11 +29,7 @@ _BASIC_PLANE = 0xFFFF
 def parse_properties(data: bytes) -> dict[str, str]:
     """Return the properties of a file's bytes, in the order of the file; the last of equal keys wins.
 
-    Args:
-        data: ISO-8859-1 text; other characters stand as Java's unicode escapes.
-
-    Raises:
-        ValueError: A unicode escape lacks its four hexadecimal digits.
+    The bytes are ISO-8859-1 text with Java's unicode escapes. Raises ValueError where an escape is malformed.
     """
     properties: dict[str, str] = {}
     for line in _logical_lines(data.decode("iso-8859-1")):
@@ -45,12 +41,7 @@ def parse_properties(data: bytes) -> dict[str, str]:
 
 
 def format_properties(properties: Mapping[str, str], comment: str) -> bytes:
-    """Return the bytes of a file with the properties in the given order; the opposite of `parse_properties`.
-
-    Args:
-        properties: Keys and values.
-        comment: One line that stands in front of them.
-    """
+    """Return the bytes of a file with a line of comment and the properties in their order."""
     lines = [f"#{_escape_unprintable(comment)}"]
     lines += [f"{_escape(key, every_blank=True)}={_escape(value)}" for key, value in properties.items()]
     return ("\n".join(lines) + "\n").encode("ascii")

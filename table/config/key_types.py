@@ -1,4 +1,4 @@
-"""Which key generator a table uses: Hudi's enum, its Java classes, and the choice when nothing is said.
+"""Which key generator a table uses: Hudi's enum, its Java classes, and the default.
 
 Source: ``org.apache.hudi.keygen.constant.KeyGeneratorType`` and ``KeyGenUtils.inferKeyGeneratorType``.
 """
@@ -25,42 +25,33 @@ class KeyGeneratorType(str, Enum):
 
     @property
     def java_class(self) -> str:
-        """The Java class that ``hoodie.datasource.write.keygenerator.class`` names for this type."""
         return f"{_PACKAGE}{_CLASSES[self]}KeyGenerator"
 
     @classmethod
     def parse(cls, text: str) -> KeyGeneratorType:
-        """Return the type that a user or a table names.
+        """Return the type by its name in any case, or by its Java class, with or without the package.
 
-        Args:
-            text: The enum's name in any case, or the Java class, with or without its package; the ``Avro`` twins of
-                the classes and the enum's ``*_AVRO`` names mean the same generator.
-
-        Raises:
-            UnsupportedTableError: The name is none that pyhudi knows.
+        The ``Avro`` twins of the classes and the enum's ``*_AVRO`` names mean the same generator. Raises
+        UnsupportedTableError for an unknown name.
         """
         known = _names().get(text.strip().upper())
         if known is None:
             raise UnsupportedTableError(
-                f"The key generator {text!r} is not one that pyhudi knows.",
+                f"pyhudi does not know the key generator {text!r}.",
                 f"Use one of {', '.join(kind.value for kind in cls)}.",
             )
         return known
 
 
 class PartitionType(str, Enum):
-    """How the key generator CUSTOM makes a part of the path of a field, written behind its name: ``ts:TIMESTAMP``."""
+    """How the key generator CUSTOM makes a part of the path of a field: the ``TIMESTAMP`` of ``ts:TIMESTAMP``."""
 
     SIMPLE = "SIMPLE"
     TIMESTAMP = "TIMESTAMP"
 
 
 def split_partition_field(text: str) -> tuple[str, PartitionType | None]:
-    """Return the name and the type of a partition field, None for the type where there is none.
-
-    Raises:
-        ValueError: The type is none that there is.
-    """
+    """Return the name and the type of a partition field, None without a type; ValueError for an unknown type."""
     name, colon, kind = (part.strip() for part in text.partition(":"))
     if not colon:
         return name, None
@@ -95,12 +86,9 @@ def _names() -> dict[str, KeyGeneratorType]:
 def choose_key_generator(
     record_key_fields: Sequence[str], partition_fields: Sequence[str], *, is_typed: bool = False
 ) -> KeyGeneratorType:
-    """Return the key generator that Apache Hudi infers when none is named.
+    """Return the key generator that Apache Hudi infers by default.
 
-    Args:
-        record_key_fields: None for a table whose keys are generated.
-        partition_fields: Without their types.
-        is_typed: Whether they have types.
+    ``record_key_fields`` is empty where keys are generated; ``is_typed`` tells whether partition fields had types.
     """
     if is_typed:
         return KeyGeneratorType.CUSTOM
@@ -112,5 +100,4 @@ def choose_key_generator(
 
 
 def typed_fields(fields: Sequence[str], types: Sequence[PartitionType] | None) -> tuple[str, ...]:
-    """Return partition fields as the key generator CUSTOM has them, ``field:TYPE``; without types as they are."""
     return tuple(f"{field}:{kind.value}" for field, kind in zip(fields, types, strict=True)) if types else tuple(fields)

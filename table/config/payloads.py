@@ -1,4 +1,4 @@
-"""What Apache Hudi makes of its payload classes in a table of version 9, and which of them it merges by itself before.
+"""The merge properties that replace each payload class of Apache Hudi in a table of version 9.
 
 Source: ``HoodieTableConfig.inferMergingConfigsForV9TableCreation``, and the properties of tables that Apache Hudi 1.2
 made with each of them.
@@ -17,15 +17,12 @@ _PACKAGES = ("org.apache.hudi.", "com.uber.hoodie.")
 
 @dataclass(frozen=True, slots=True)
 class Payload:
-    """A payload class and what a table has in its place.
+    """A payload class, without its package, and the table properties that replace it.
 
     Attributes:
-        name: The class, without its package.
-        merge_mode: The merge mode that does the same.
-        delete_marker: What marks deletes, in rows that have such a column; None for nothing.
-        partial_update_mode: Which columns of a row leave the older row's values as they are; None where none does.
-        ordering_fields: What it orders rows by, whatever else is asked for; none where that is free.
-        package: Where Apache Hudi 1.2 has the class.
+        partial_update_mode: Which values of a row leave a column to the older row; None for none.
+        ordering_fields: The fixed ordering fields; empty where the user chooses them.
+        package: The class's package in Apache Hudi 1.2.
     """
 
     name: str
@@ -37,17 +34,17 @@ class Payload:
 
     @property
     def java_class(self) -> str:
-        """The class as Apache Hudi 1.2 has it, which was in other packages before."""
+        """The class with its package in Apache Hudi 1.2; older releases have other packages."""
         return f"{self.package}.{self.name}"
 
     @property
     def is_plain(self) -> bool:
-        """Whether the merge mode is all that it says."""
+        """Whether the merge mode alone replaces the class."""
         return self.delete_marker is None and self.partial_update_mode is None
 
     @staticmethod
     def find(text: str) -> Payload | None:
-        """Return the payload of a class, named with any package of Apache Hudi's or none; None for others."""
+        """Return the payload of a class name with any package of Apache Hudi or none; None if unknown."""
         package, _, name = text.rpartition(".")
         return PAYLOADS.get(name) if not package or f"{package}.".startswith(_PACKAGES) else None
 
@@ -78,4 +75,4 @@ PAYLOADS = {
         ),
     )
 }
-"""Those whose tables pyhudi writes, by name."""
+"""The payload classes whose tables pyhudi writes, by name."""

@@ -1,4 +1,4 @@
-"""The life of ``.hoodie/hoodie.properties`` in the store: found, made, changed.
+"""Reads, creates and changes ``.hoodie/hoodie.properties`` in the store.
 
 Source: ``org.apache.hudi.common.table.HoodieTableConfig`` (``modify`` and ``recoverIfNeeded``).
 """
@@ -21,7 +21,7 @@ from .table_config import TableConfig, checksum
 PROPERTIES_PATH = ".hoodie/hoodie.properties"
 BACKUP_PATH = ".hoodie/hoodie.properties.backup"
 
-# A change takes milliseconds; without a backup only a table in the making is half there.
+# A change takes milliseconds. An incomplete file without a backup occurs only while a table is created.
 _PATIENCE_S = 1.0
 _PATIENCE_WITHOUT_BACKUP_S = 0.1
 _POLL_S = 0.02
@@ -32,14 +32,9 @@ _COMPLETED_INSTANT = re.compile(r"[0-9]{14,17}(_[0-9]{14,17})?\.(commit|deltacom
 def load_config(storage: Storage) -> TableConfig:
     """Return the configuration of the table at the storage's root.
 
-    While Apache Hudi changes a property the file is away, empty or half there, with the old one beside it as a backup.
-    What is half there is read again for a moment; then the backup counts.
-
-    Raises:
-        TableNotFoundError: There is no table (yet).
-        NotATableError: The path holds something else.
-        TableConfigError: The file cannot be used, or is lost while the table's instants are there.
-        TableVersionError: The table is newer than pyhudi.
+    While Apache Hudi changes a property the file is absent, empty or incomplete, and the backup beside it holds the old
+    content. An incomplete file is read again for a moment; then the backup counts. Raises TableNotFoundError,
+    NotATableError, TableConfigError (unusable, or lost although instants exist) and TableVersionError.
     """
     found = _settled(storage)
     if found.config is not None:
@@ -48,20 +43,19 @@ def load_config(storage: Storage) -> TableConfig:
 
 
 def has_config(storage: Storage) -> bool:
-    """Return whether there is a table's configuration, which may be away for a moment while it is changed."""
+    """Return whether the table has a configuration, also during a change, when the file may be absent."""
     return storage.exists(PROPERTIES_PATH) or storage.exists(BACKUP_PATH) or storage.exists(PROPERTIES_PATH)
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What one look at the two files gave.
+    """The result of one read of ``hoodie.properties`` and its backup.
 
     Attributes:
-        config: The configuration that counts; None where none can be read.
-        settled: Whether another look could find nothing better.
+        settled: Whether reading again cannot give a better result.
         error: Why there is no configuration; None where there are no files.
         whole: Whether the configuration is that of ``hoodie.properties`` itself.
-        changing: Whether there is a backup, as during a change or after one that broke off.
+        changing: Whether there is a backup: a change is under way or was interrupted.
     """
 
     config: TableConfig | None
@@ -72,7 +66,7 @@ class _Found:
 
 
 def _settled(storage: Storage) -> _Found:
-    """Look at the two files until they say something clear, or for a moment."""
+    """Read the two files until the result is settled, or for a moment."""
     began = time.monotonic()
     while True:
         found = _look(storage)
@@ -86,21 +80,21 @@ def _look(storage: Storage) -> _Found:
     data = _read(storage, PROPERTIES_PATH)
     config, error = _parse(storage, PROPERTIES_PATH, data)
     if config is not None and storage.remote:
-        # Objects are replaced as a whole.
+        # An object store replaces objects atomically.
         return _Found(config, settled=True, whole=True)
     backup = _read(storage, BACKUP_PATH)
     if backup is None:
-        # A change may have ended between the two looks: what was read before is then half of what is there now.
+        # If a change ended between the two reads, the first read may have seen an incomplete file.
         if _read(storage, PROPERTIES_PATH) != data:
             return _Found(None, settled=False, error=_concurrent(storage), changing=True)
         return _Found(config, settled=error is None, error=error, whole=True)
     old, _ = _parse(storage, BACKUP_PATH, backup)
     if old is None and _read(storage, PROPERTIES_PATH) != data:
-        # The backup is in the making, and what was read before is half of a change that has ended since.
+        # A writer is making the backup; the first read saw an incomplete file of a change that has ended since.
         return _Found(None, settled=False, error=_concurrent(storage), changing=True)
     if config is not None and (old is None or config.properties.keys() >= old.properties.keys()):
         return _Found(config, settled=True, whole=True, changing=True)
-    # Cut off at the end of a line it may still have all that a table must have, and lack what this one has.
+    # A file that is cut off at the end of a line may have all required properties and lack others of the backup.
     return _Found(old, settled=data is None and old is not None, error=error, changing=True)
 
 
@@ -113,30 +107,24 @@ def _parse(storage: Storage, path: str, data: bytes | None) -> tuple[TableConfig
         return None, error
 
 
-# Of one table a process asks many times, and what its file holds is the same nearly always.
+# A process loads a table's configuration many times, and the file rarely changes.
 _config_in = lru_cache(maxsize=64)(TableConfig.parse)
 
 
 def create_config(storage: Storage, config: TableConfig) -> bool:
-    """Write the configuration of a new table; False, and nothing changed, when there is one already."""
-    # With a backup there it is only away for a moment.
+    """Write the configuration of a new table; return False, and change nothing, where the table has one."""
+    # Where a backup exists, the file is absent only during a change.
     made = not storage.exists(BACKUP_PATH) and storage.create(PROPERTIES_PATH, config.encode())
     storage.flush([], new=True)
     return made
 
 
 def update_config(storage: Storage, changes: Mapping[str, str | None]) -> TableConfig:
-    """Change properties of a table in the order that Apache Hudi's readers can follow, and return the result.
+    """Change properties of a table (None removes a key) in the order that Hudi's readers expect; return the result.
 
-    The old content is kept in ``hoodie.properties.backup`` until the new one is in place, as
-    ``HoodieTableConfig.modify`` does; a change that a dead writer left half done is taken back first.
-
-    Args:
-        storage: Rooted at the table.
-        changes: New values by key; None removes a key.
-
-    Raises:
-        ConcurrentWriteError: Somebody else changes the file again and again.
+    As in ``HoodieTableConfig.modify``, ``hoodie.properties.backup`` keeps the old content until the new content is in
+    place. The half-done change of a dead writer is reverted first. Raises ConcurrentWriteError where other writers keep
+    changing the file.
     """
     for _ in range(_ATTEMPTS):
         _recover(storage)
@@ -151,12 +139,12 @@ def update_config(storage: Storage, changes: Mapping[str, str | None]) -> TableC
 
 
 def _replace(storage: Storage, config: TableConfig, new: bytes) -> bool:
-    """Put new properties in place of some; False where somebody else has begun to change them."""
+    """Replace the properties; return False where another writer has begun to change them."""
     old = _read(storage, PROPERTIES_PATH)
     if old is None or _parse(storage, PROPERTIES_PATH, old)[0] != config or not storage.create(BACKUP_PATH, old):
         return False
     if _read(storage, PROPERTIES_PATH) != old:
-        # Changed by somebody who was done before our backup was there.
+        # Another writer completed a change before our backup was in place.
         storage.delete(BACKUP_PATH)
         return False
     storage.write(PROPERTIES_PATH, new)
@@ -167,7 +155,7 @@ def _replace(storage: Storage, config: TableConfig, new: bytes) -> bool:
 
 
 def _recover(storage: Storage) -> None:
-    """Take back a change that a dead writer left half done; of a living one the end is waited for."""
+    """Wait for another writer to complete its change; revert the change of a writer that does not."""
     began = time.monotonic()
     while storage.exists(BACKUP_PATH):
         if time.monotonic() - began > _PATIENCE_S:

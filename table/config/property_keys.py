@@ -24,7 +24,7 @@ PARTIAL_UPDATE_MODE = "hoodie.table.partial.update.mode"
 UNAVAILABLE_VALUE = f"{MERGE_PROPERTY_PREFIX}hoodie.write.partial.update.unavailable.value"
 IGNORE_DEFAULTS = "IGNORE_DEFAULTS"
 FILL_UNAVAILABLE = "FILL_UNAVAILABLE"
-# What Debezium puts where a value was too large to be told, and nothing changed it.
+# Debezium's placeholder for an unchanged value that is too large to send.
 UNAVAILABLE_OF_DEBEZIUM = "__debezium_unavailable_value"
 KEY_GENERATOR_TYPE = "hoodie.table.keygenerator.type"
 KEY_GENERATOR_CLASS = "hoodie.table.keygenerator.class"
@@ -51,7 +51,7 @@ METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
 CREATE_SCHEMA = "hoodie.table.create.schema"
 BOOTSTRAP_BASE_PATH = "hoodie.bootstrap.base.path"
 
-# What the times of the TIMESTAMP key generator are and how they are written (``TimestampKeyGeneratorConfig``).
+# How the TIMESTAMP key generator reads times and writes them into paths (``TimestampKeyGeneratorConfig``).
 TIME_TYPE = "hoodie.keygen.timebased.timestamp.type"
 TIME_UNIT = "hoodie.keygen.timebased.timestamp.scalar.time.unit"
 TIME_INPUT_FORMAT = "hoodie.keygen.timebased.input.dateformat"
@@ -74,7 +74,7 @@ TIME_OPTIONS = (
     TIME_PARSER,
 )
 
-# Options of a write for Apache Hudi, which stores none of them; pyhudi keeps them with the table.
+# For Apache Hudi these are write options, which it does not store; pyhudi keeps them with the table.
 INDEX_TYPE = "hoodie.index.type"
 BUCKET_COUNT = "hoodie.bucket.index.num.buckets"
 BUCKET_HASH_FIELDS = "hoodie.bucket.index.hash.field"
@@ -82,14 +82,14 @@ BUCKET_ENGINE = "hoodie.index.bucket.engine"
 # Apache Hudi's procedures read the table's properties as options of theirs. Where these name the index BUCKET, Apache
 # Hudi fails without the option that names the record key: the property of the same meaning has another name.
 RECORD_KEY_OPTION = "hoodie.datasource.write.recordkey.field"
-# What pyhudi writes down by itself, and releases of it do not have in common: none says more than the others do.
+# Properties that some releases of pyhudi add and others do not; they repeat what other properties say.
 ADDED_BY_PYHUDI = frozenset({BUCKET_ENGINE, RECORD_KEY_OPTION})
 
 BUCKET = "BUCKET"
 SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM = "SIMPLE", "GLOBAL_SIMPLE", "BLOOM", "GLOBAL_BLOOM"
 LOOKUP_INDEXES = (SIMPLE, GLOBAL_SIMPLE, BLOOM, GLOBAL_BLOOM)
 GLOBAL_INDEXES = frozenset({GLOBAL_SIMPLE, GLOBAL_BLOOM})
-# They live in the metadata table, in another system, or in the memory of a job.
+# These indexes live in the metadata table, in another system, or in the memory of a job.
 INDEXES_NOT_DONE = frozenset(
     {"RECORD_INDEX", "RECORD_LEVEL_INDEX", "GLOBAL_RECORD_LEVEL_INDEX", "INMEMORY", "HBASE", "FLINK_STATE"}
 )
@@ -115,9 +115,9 @@ CONSTANT_OF_NEW_TABLES = {
     ARCHIVE_FOLDER: "history",
     CDC_ENABLED: "false",
 }
-"""Properties that Apache Hudi gives every new table unless it is asked for something unusual."""
+"""Properties that Apache Hudi gives every new table by default."""
 
 
 def older_time_option(option: str) -> str:
-    """Return the name that one of `TIME_OPTIONS` had before release 0.14."""
+    """Return the name that an option of `TIME_OPTIONS` had before release 0.14."""
     return option.replace("hoodie.keygen.", "hoodie.deltastreamer.keygen.")

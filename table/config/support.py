@@ -13,16 +13,7 @@ from .table_config import TableConfig
 
 
 def check_supported(config: TableConfig, where: str, *, writing: bool) -> None:
-    """Refuse a table of a kind that pyhudi does not do yet.
-
-    Args:
-        config: The table's configuration.
-        where: The table, for messages.
-        writing: Whether the table is to be written; reading asks for less.
-
-    Raises:
-        UnsupportedTableError: Names the property and its value.
-    """
+    """Raise UnsupportedTableError for a kind of table that pyhudi does not support; writing needs more than reading."""
     if writing:
         check_format(config, where)
     for option, value in _unsupported(config, writing):
@@ -33,29 +24,13 @@ def check_supported(config: TableConfig, where: str, *, writing: bool) -> None:
 
 
 def check_format(config: TableConfig, where: str) -> None:
-    """Refuse to change a table whose properties say that a newer release of pyhudi writes it.
-
-    Args:
-        config: The table's configuration.
-        where: The table, for messages.
-
-    Raises:
-        UnsupportedTableError: They do.
-    """
+    """Raise UnsupportedTableError where the table's properties have the format of a newer release of pyhudi."""
     number = formats.number_of_keys(config.properties)
     formats.refuse_newer(where, f"{formats.KEY} among its properties", number, formats.PROPERTIES)
 
 
 def check_mergeable(config: TableConfig, where: str) -> None:
-    """Refuse to merge the log files of a table by rules that pyhudi does not know.
-
-    Args:
-        config: The table's configuration.
-        where: The table, for messages.
-
-    Raises:
-        UnsupportedTableError: Names the property and its value.
-    """
+    """Raise UnsupportedTableError where pyhudi does not know the rules by which the table's log files are merged."""
     for option, value in _unmergeable(config):
         raise UnsupportedTableError(
             f"The table {where} has {option}={value}, by which pyhudi does not merge log files.",
@@ -70,7 +45,7 @@ def _unmergeable(config: TableConfig) -> Iterator[tuple[str, str]]:
 
 
 def _own_rules(config: TableConfig) -> Iterator[tuple[str, str]]:
-    """Yield what makes the merge mode one of the user's own, or several that contradict each other."""
+    """Yield the properties that name a merge rule of the user, or contradict each other."""
     if config.merge_mode in (EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING):
         return
     if config.properties.get(key.MERGE_MODE, config.merge_mode) != config.merge_mode:

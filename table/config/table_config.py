@@ -1,4 +1,4 @@
-"""What ``hoodie.properties`` says of a table.
+"""The properties of a table, as ``hoodie.properties`` holds them.
 
 Source: ``org.apache.hudi.common.table.HoodieTableConfig``.
 """
@@ -30,25 +30,16 @@ _RESTORE = "Compare it with hoodie.properties.backup beside it, and restore it f
 
 @dataclass(frozen=True, slots=True)
 class TableConfig:
-    """What ``hoodie.properties`` says of a table.
-
-    Attributes:
-        properties: Every property of the file, those that pyhudi does not know included.
-    """
+    """All properties of ``hoodie.properties``, unknown properties included."""
 
     properties: Mapping[str, str]
 
     @classmethod
     def parse(cls, data: bytes, where: str) -> TableConfig:
-        """Return the configuration that a file's bytes hold.
+        """Return the configuration in the bytes of the file ``where``.
 
-        Args:
-            data: Content of the file.
-            where: The file, for messages.
-
-        Raises:
-            TableConfigError: The file is empty, cut off, contradicts its checksum, or holds a value of no meaning.
-            TableVersionError: The table is newer than pyhudi.
+        Raises TableConfigError where the file is empty, cut off, contradicts its checksum or holds an invalid value;
+        TableVersionError where the table is newer than pyhudi.
         """
         try:
             properties = parse_properties(data)
@@ -60,11 +51,7 @@ class TableConfig:
 
     @classmethod
     def new(cls, said: TableSettings) -> TableConfig:
-        """Return the configuration of a new table.
-
-        Args:
-            said: What was said of it; without an index and a number of buckets its index stays open.
-        """
+        """Return the configuration of a new table; its index stays open without an index type and a bucket count."""
         record_key, partition_fields = said.record_key_fields or (), said.partition_fields or ()
         typed = said.partition_types is not None
         generator = said.key_generator or choose_key_generator(record_key, partition_fields, is_typed=typed)
@@ -89,14 +76,12 @@ class TableConfig:
         return cls({**made.properties, **_update_properties(said.partial_update_mode, said.unavailable)})
 
     def with_delete_marker(self, marker: DeleteMarker) -> TableConfig:
-        """Return the configuration with a delete marker."""
         return TableConfig({**self.properties, **marker_properties(marker.field, marker.value)})
 
     def with_key_field(self, named: bool | None) -> TableConfig:
-        """Return the configuration with a note whether the record key of one field has the field's name.
+        """Return the configuration with a note whether a record key of one field contains the field's name.
 
-        Args:
-            named: Whether it has; None for what the Apache Hudi release does whose own the table version is.
+        None means: as the Apache Hudi release does that introduced the table version.
         """
         named = self.version >= NEWEST_VERSION if named is None else named
         noted = {key.COMPLEX_KEY_ENCODING: key.FIELD_PREFIXED if named else key.VALUE_ONLY}
@@ -104,24 +89,21 @@ class TableConfig:
 
     @property
     def kept(self) -> TableConfig:
-        """The configuration without what holds for one write alone, as delete markers do before version 9."""
+        """The configuration without properties of a single write, such as delete markers before version 9."""
         if merge_properties(self.version).keeps_markers:
             return self
         for_one_write = {key.DELETE_FIELD, key.DELETE_MARKER}
         return TableConfig({one: value for one, value in self.properties.items() if one not in for_one_write})
 
     def encode(self) -> bytes:
-        """Return the file's bytes; the opposite of `parse`."""
         return format_properties(self.properties, "Hudi table properties")
 
     @property
     def name(self) -> str:
-        """The table's name."""
         return self.properties[key.NAME]
 
     @property
     def database(self) -> str:
-        """The database, "" where there is none."""
         return self.properties.get(key.DATABASE, "")
 
     @property
@@ -131,7 +113,6 @@ class TableConfig:
 
     @property
     def version(self) -> int:
-        """The table version."""
         return int(self.properties[key.VERSION])
 
     @property
@@ -141,12 +122,12 @@ class TableConfig:
 
     @property
     def record_key_fields(self) -> tuple[str, ...]:
-        """Columns of the record key; none for a table whose keys are generated."""
+        """Columns of the record key; empty for a table whose keys are generated."""
         return self._list(key.RECORD_KEY_FIELDS)
 
     @property
     def generates_keys(self) -> bool:
-        """Whether rows have no key of their own and get one when they are written."""
+        """Whether rows have no key columns, so that each write generates their keys."""
         return not self.record_key_fields
 
     @property
@@ -156,11 +137,10 @@ class TableConfig:
 
     @property
     def partition_types(self) -> tuple[PartitionType, ...]:
-        """How each partition field makes its part of the path.
+        """The type of each partition field.
 
-        Raises:
-            TableConfigError: The key generator is CUSTOM, and not every field has a type.
-            UnsupportedTableError: The table names a key generator that pyhudi does not know.
+        Raises TableConfigError where the key generator is CUSTOM and a field lacks its type, UnsupportedTableError for
+        an unknown key generator.
         """
         generator = self.key_generator
         if generator is not KeyGeneratorType.CUSTOM:
@@ -181,7 +161,7 @@ class TableConfig:
 
     @property
     def time_options(self) -> dict[str, str]:
-        """What the times in partition paths are, by the keys of `options.TIME_OPTIONS`, as far as anybody wrote it."""
+        """The time options that the table notes, by the keys of `property_keys.TIME_OPTIONS`."""
         found = {
             option: self.properties.get(option) or self.properties.get(key.older_time_option(option))
             for option in key.TIME_OPTIONS
@@ -190,7 +170,6 @@ class TableConfig:
 
     @property
     def ordering_fields(self) -> tuple[str, ...]:
-        """Columns that decide which of two rows is newer."""
         return self._list(key.ORDERING_FIELDS) or self._list(key.PRECOMBINE_FIELD)
 
     @property
@@ -200,24 +179,22 @@ class TableConfig:
 
     @property
     def payload(self) -> Payload | None:
-        """The payload class that goes with the merge mode; None where none was named."""
         return merge_properties(self.version).payload(self.properties)
 
     @property
     def delete_marker(self) -> DeleteMarker | None:
-        """The value of a column by which rows are deletes; None for none."""
         field, value = self.properties.get(key.DELETE_FIELD), self.properties.get(key.DELETE_MARKER)
         return DeleteMarker(field, value) if field and value else None
 
     @property
     def partial_update_mode(self) -> str | None:
-        """Which columns of a row leave the older row's values as they are; None where none does."""
+        """Which values of a row leave a column to the older row; None for none."""
         mode = (self.properties.get(key.PARTIAL_UPDATE_MODE) or "NONE").upper()
         return None if mode == "NONE" else mode
 
     @property
     def compacts_partial_rows(self) -> bool:
-        """Whether Apache Hudi of the table's version compacts log rows with some of the columns as it reads them."""
+        """Whether Apache Hudi of the table's version merges partial log rows in a compaction as in a read."""
         return self.version >= NEWEST_VERSION
 
     @property
@@ -229,18 +206,14 @@ class TableConfig:
 
     @property
     def key_generator(self) -> KeyGeneratorType:
-        """How record keys and partition paths are made.
-
-        Raises:
-            UnsupportedTableError: The table names a class that pyhudi does not know.
-        """
+        """The key generator; UnsupportedTableError for an unknown class."""
         named = self.properties.get(key.KEY_GENERATOR_TYPE) or self.properties.get(key.KEY_GENERATOR_CLASS)
         if named:
             try:
                 return KeyGeneratorType.parse(named)
             except UnsupportedTableError as error:
                 raise UnsupportedTableError(
-                    f"The table {self.name!r} has the key generator {named}, which is not one that pyhudi knows.",
+                    f"The table {self.name!r} has the key generator {named}, which pyhudi does not know.",
                     "Use Apache Hudi to write this table.",
                 ) from error
         is_typed = ":" in self.properties.get(key.PARTITION_FIELDS, "")
@@ -248,20 +221,17 @@ class TableConfig:
 
     @property
     def names_key_field(self) -> bool | None:
-        """Whether the record key of one field reads ``field:value``; None where nobody noted it and it may do either.
+        """Whether a record key of one field reads ``field:value``; None where the table does not note it.
 
-        Releases of Apache Hudi do not agree on what the key generator COMPLEX makes of one field, in tables that were
-        made before version 9.
-
-        Raises:
-            UnsupportedTableError: The table names a class or an encoding that pyhudi does not know.
+        Releases of Apache Hudi differ in what the key generator COMPLEX makes of one field in tables before version 9.
+        Raises UnsupportedTableError for an unknown class or encoding.
         """
         if self.key_generator is not KeyGeneratorType.COMPLEX or len(self.record_key_fields) != 1:
             return False
         noted = (self.properties.get(key.COMPLEX_KEY_ENCODING) or "").strip().upper()
         if noted not in {key.FIELD_PREFIXED, key.VALUE_ONLY, ""}:
             raise UnsupportedTableError(
-                f"The table {self.name!r} has {key.COMPLEX_KEY_ENCODING}={noted}, which is not one that pyhudi knows.",
+                f"The table {self.name!r} has {key.COMPLEX_KEY_ENCODING}={noted}, which pyhudi does not know.",
                 f"Correct it to {key.FIELD_PREFIXED} or {key.VALUE_ONLY}, as the table's keys are, or leave it out.",
             )
         if noted:
@@ -271,12 +241,10 @@ class TableConfig:
 
     @property
     def hive_style(self) -> bool:
-        """Whether partition folders are named ``field=value``."""
         return self.flag(key.HIVE_STYLE)
 
     @property
     def url_encode(self) -> bool:
-        """Whether partition values are escaped in folder names."""
         return self.flag(key.URL_ENCODE)
 
     @property
@@ -286,29 +254,28 @@ class TableConfig:
 
     @property
     def index_type(self) -> str | None:
-        """The index that the table was created with, in capitals; None where nobody wrote down it or its buckets."""
+        """The index that the table was created with, in capitals; None where the properties do not tell."""
         noted = (self.properties.get(key.INDEX_TYPE) or "").strip().upper()
         return noted or (key.BUCKET if self.properties.get(key.BUCKET_COUNT) else None)
 
     @property
     def bucket_count(self) -> int | None:
-        """Buckets of one partition; None where nobody wrote it down."""
+        """Buckets of one partition; None where the properties do not tell."""
         text = self.properties.get(key.BUCKET_COUNT)
         return int(text) if text else None
 
     @property
     def hash_fields(self) -> tuple[str, ...] | None:
-        """Record key columns that choose the bucket; None where nobody wrote them down."""
+        """Record key columns that choose the bucket; None where the properties do not tell."""
         return self._list(key.BUCKET_HASH_FIELDS) or None
 
     @property
     def timeline_folder(self) -> str:
-        """Where instants live, relative to the table's root."""
+        """The folder of instants, relative to the table's root."""
         return f".hoodie/{self.properties.get(key.TIMELINE_PATH) or 'timeline'}"
 
     @property
     def archive_folder(self) -> str:
-        """Where archived instants live, relative to the table's root."""
         return f"{self.timeline_folder}/{self.properties.get(key.HISTORY_PATH) or 'history'}"
 
     @property
@@ -318,11 +285,9 @@ class TableConfig:
 
     @property
     def populate_meta_fields(self) -> bool:
-        """Whether the meta columns are filled."""
         return self.flag(key.POPULATE_META_FIELDS, default=True)
 
     def flag(self, option: str, *, default: bool = False) -> bool:
-        """Return a property that is true or false."""
         text = self.properties.get(option)
         return default if not text else text.strip().lower() == "true"
 
@@ -380,7 +345,7 @@ def _partition_extractor(partition_fields: Sequence[str], hive_style: bool) -> s
 
 
 def _update_properties(mode: str | None, unavailable: str | None) -> dict[str, str]:
-    """Return by which mode rows leave columns to older ones, and the text or bytes that do; Debezium's without it."""
+    """Return the partial update mode and its placeholder, by default that of Debezium."""
     if mode != key.FILL_UNAVAILABLE:
         return {key.PARTIAL_UPDATE_MODE: mode} if mode else {}
     return {key.PARTIAL_UPDATE_MODE: mode, key.UNAVAILABLE_VALUE: unavailable or key.UNAVAILABLE_OF_DEBEZIUM}
@@ -397,20 +362,14 @@ def _version_properties(version: int, partitions: Sequence[str], hive_style: boo
 
 
 def _with_spelling(made: TableConfig) -> TableConfig:
-    """Return a new table's configuration with a note of how keys are spelt where an empty table could not tell."""
+    """Note how a new table spells its keys, where its other properties do not tell."""
     return made if made.names_key_field is not None else made.with_key_field(None)
 
 
 def bucket_properties(
     bucket_count: int, record_key: Sequence[str], hash_fields: Sequence[str] | None
 ) -> dict[str, str]:
-    """Return what a table with the index BUCKET keeps about it.
-
-    Args:
-        bucket_count: Buckets of one partition.
-        record_key: The columns of the record key.
-        hash_fields: Those of them that choose the bucket; None for all.
-    """
+    """Return the properties of the index BUCKET; ``hash_fields`` None means all columns of the record key."""
     return {
         key.INDEX_TYPE: key.BUCKET,
         key.BUCKET_COUNT: str(bucket_count),

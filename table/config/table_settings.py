@@ -1,6 +1,6 @@
-"""What can be said of a table when it is made: one list of properties, options, defaults, and how each is spelt.
+"""The settings of a new table: for each its option, its property, its default, and how the property spells it.
 
-The options of tables, the properties of new ones, and what a later write is held against are made of it.
+The table options, the properties of new tables and the checks of later writes are derived from this list.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from .property_keys import COPY_ON_WRITE, NEWEST_VERSION
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One thing that can be said of a table.
+    """One setting of a table.
 
     Attributes:
-        option: The key of the option that says it.
-        property: The key of the property that keeps it; None where several say it together, or `TableConfig` does.
-        default: What a new table has where nothing was said.
-        spelt: Returns a value as the property's text; an empty one is not kept.
-        compared: Whether a later write that says something else is refused, by the attribute of `TableConfig` that has
-            the same name; elsewhere more is to be checked.
-        noted: Whether every table has it, so that one without it has another value than any.
+        option: The key of the option that sets it.
+        property: The key of the property that keeps it; None where several properties do, or `TableConfig` spells it.
+        default: The value of a new table without the option.
+        spelt: Returns a value as the property's text; an empty text is not kept.
+        compared: Whether a later write with another value is refused, by comparison with the attribute of `TableConfig`
+            of the same name; other settings have checks of their own.
+        noted: Whether every table has the property, so that its absence differs from every value.
     """
 
     option: str
@@ -43,17 +43,16 @@ def _flag(value: bool) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TableSettings:
-    """What the caller says of the table itself; None where nothing was said.
+    """The caller's settings of the table itself.
 
-    For a new table None means Apache Hudi's default, for an existing one the table's own value; a value that
-    disagrees with an existing table is refused.
+    None means Apache Hudi's default for a new table, and an existing table's own value. A value that disagrees with an
+    existing table is refused.
 
     Attributes:
-        partition_types: The types of the partition fields, which the key generator CUSTOM has.
-        payload: The payload class by which the merge mode was named.
+        partition_types: The types of the partition fields, for the key generator CUSTOM.
         partial_update_mode: Which values of a row leave a column to the older row.
-        unavailable: The text or bytes that do, under FILL_UNAVAILABLE.
-        time_options: What the times in partition paths are, by the keys of `property_keys.TIME_OPTIONS`.
+        unavailable: The text or bytes that leave a column to the older row, under FILL_UNAVAILABLE.
+        time_options: By the keys of `property_keys.TIME_OPTIONS`.
     """
 
     name: Annotated[str | None, Term(key.NAME, key.NAME)] = None
@@ -93,13 +92,13 @@ class TableSettings:
     time_options: Mapping[str, str] = field(default_factory=dict)
 
     def spelt(self, *names: str) -> dict[str, str]:
-        """Return properties of a new table by the names of what they keep, without those that are empty."""
+        """Return the properties of a new table for these settings, without empty properties."""
         values = ((TERMS[name], self.or_default(name)) for name in names)
         texts = ((one.property, one.spelt(value)) for one, value in values if one.property and value is not None)
         return {kept: text for kept, text in texts if text}
 
     def or_default(self, name: str) -> Any:
-        """Return what was said, or what a new table has where nothing was."""
+        """Return the caller's value, or the default of a new table."""
         said = getattr(self, name)
         return TERMS[name].default if said is None else said
 

@@ -224,7 +224,7 @@ class _Chains:
 
 
 def _on_top(begins: Mask, resets: Mask, passed: Mask, rank: Positions) -> Mask:
-    """Return which rows, sorted by key, have no row of their key with a greater rank before them since its last reset."""
+    """Return which rows, sorted by key, have no greater rank of their key before them since its last reset."""
     counts = np.where(resets | passed, 0, rank + 1)
     # Lift each stretch above all stretches before it, so that a single running maximum serves for all.
     stretch = np.cumsum(begins | resets) * (int(counts.max(initial=0)) + 1)
