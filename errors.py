@@ -4,7 +4,7 @@ The tree::
 
     PyHudiError
     ├── OptionError                 change the options of this write or read
-    │   ├── UnknownOptionError          UNKNOWN_OPTION         no such key; the nearest one is named
+    │   ├── UnknownOptionError          UNKNOWN_OPTION         no such key; the error names the nearest
     │   ├── InvalidOptionError          INVALID_OPTION         the value does not fit the key
     │   ├── MissingOptionError          MISSING_OPTION         a key that this table needs is not given
     │   ├── OptionConflictError         OPTION_CONFLICT        the table says otherwise; both values shown
@@ -15,7 +15,7 @@ The tree::
     │   ├── NullKeyError                NULL_KEY               a record key is null or empty
     │   ├── NullOrderingError           NULL_ORDERING          an ordering value is null
     │   ├── DuplicateKeyError           DUPLICATE_KEY          a key to be inserted is there already
-    │   ├── OlderRowError               OLDER_ROW              a changed row is older than the one it replaces
+    │   ├── OlderRowError               OLDER_ROW              a changed row is older than the row it replaces
     │   ├── KeyNotFoundError            KEY_NOT_FOUND          a key to be deleted is not there
     │   ├── PartitionValueError         PARTITION_VALUE        a partition value makes no safe folder
     │   ├── MissingColumnError          MISSING_COLUMN         a column that the table needs is absent
@@ -23,7 +23,7 @@ The tree::
     │   ├── UnsupportedTypeError        UNSUPPORTED_TYPE       a column's type cannot be stored
     │   ├── SchemaMismatchError         SCHEMA_MISMATCH        columns differ from the table's
     │   └── ColumnValueError            COLUMN_VALUE           a value has no exact place in its column's type
-    ├── RetryError                  run it again: nothing of this write is left
+    ├── RetryError                  run it again: the failed write left nothing
     │   ├── ConcurrentWriteError        CONCURRENT_WRITE       another writer is at work on the table
     │   ├── CommitConflictError         COMMIT_CONFLICT        another writer changed the same file groups
     │   ├── WriteSealedError            WRITE_SEALED           a task outlived its own write
@@ -32,17 +32,17 @@ The tree::
         ├── TableNotFoundError          TABLE_NOT_FOUND        there is no table at the path
         ├── NotATableError              NOT_A_TABLE            the path holds something else
         ├── TableConfigError            TABLE_CONFIG           hoodie.properties cannot be used
-        ├── TableVersionError           TABLE_VERSION          the table version is not one we write or read
+        ├── TableVersionError           TABLE_VERSION          pyhudi neither writes nor reads the version
         ├── UnsupportedTableError       UNSUPPORTED_TABLE      a kind of table not done by pyhudi yet
         ├── CorruptInstantError         CORRUPT_INSTANT        an instant's file cannot be parsed
         ├── CorruptFileError            CORRUPT_FILE           a data file cannot be read
         ├── MissingFileError            MISSING_FILE           a base file is gone that a commit names
         ├── BucketMisfitError           BUCKET_MISFIT          a base file holds keys of another bucket
-        ├── IndexMisfitError            INDEX_MISFIT           an index says what cannot be of the table
-        └── UndoError                   UNDO                   what is to be undone or kept cannot be
+        ├── IndexMisfitError            INDEX_MISFIT           an index contradicts the table
+        └── UndoError                   UNDO                   an instant cannot be undone or kept
 
-From a ``df.write`` Spark hands the user only text; its last line reads ``PyHudiError[CODE]: …`` and
-`from_spark` gives the object back.
+From a ``df.write`` Spark hands the user only text; its last line reads ``PyHudiError[CODE]: …``, and `from_spark`
+returns the error as an object.
 """
 
 from __future__ import annotations
@@ -116,7 +116,14 @@ class PyHudiError(Exception):
 
     @classmethod
     def from_text(cls, text: str) -> PyHudiError:
-        """Return the error of this class of which only the text is left, without its code."""
+        """Return an error of this class from its text.
+
+        Args:
+            text: The error's text without its code.
+
+        Returns:
+            The error, with the whole text as ``what``.
+        """
         return cls(text, "")
 
 
@@ -162,7 +169,7 @@ class UnsupportedOptionError(OptionError):
 
 
 class UnreadableTimeError(OptionError):
-    """The table's past is not kept as far back as the query asks; the first time that can be read is named."""
+    """The table's past does not reach back as far as the query asks; the error names the first readable time."""
 
     code = "UNREADABLE_TIME"
 
@@ -198,13 +205,13 @@ class DuplicateKeyError(DataError):
 
 
 class OlderRowError(DataError):
-    """A changed row has a lesser ordering value than the row whose place it is to take."""
+    """A changed row has a lesser ordering value than the row that it would replace."""
 
     code = "OLDER_ROW"
 
 
 class KeyNotFoundError(DataError):
-    """A key to be deleted, or updated in some columns, is not in the table, and the write must not pass it over."""
+    """A key to be deleted, or updated in some columns, is not in the table, and the write must not skip it."""
 
     code = "KEY_NOT_FOUND"
 
@@ -257,7 +264,7 @@ class SchemaMismatchError(DataError):
     """The columns differ from the table's.
 
     Args:
-        what: As in `PyHudiError`; the differences are shown after it.
+        what: As in `PyHudiError`; the differences follow it.
         todo: As in `PyHudiError`.
         differences: The columns that do not fit; none where the error is about a value.
     """
@@ -272,7 +279,14 @@ class SchemaMismatchError(DataError):
 
     @classmethod
     def from_text(cls, text: str) -> PyHudiError:
-        """Return the error of which only the text is left, with its differences."""
+        """Return an error of this class from its text.
+
+        Args:
+            text: The error's text without its code.
+
+        Returns:
+            The error, with the differences that the text names.
+        """
         error = cls(text, "")
         _, _, rest = text.partition(f"[{_HEADER}: ")
         cells = [row.split(" | ") for row in rest.partition("]")[0].split("; ")]
@@ -290,7 +304,7 @@ class ColumnValueError(DataError):
 
 
 class RetryError(PyHudiError):
-    """Nothing of this write is left; running it again may succeed."""
+    """The failed write left nothing behind; running it again may succeed."""
 
     code = "RETRY"
 
@@ -320,7 +334,7 @@ class StorageError(RetryError):
 
 
 class TableError(PyHudiError):
-    """The table needs a look before anything else is done to it."""
+    """The table needs a look before any further operation."""
 
     code = "TABLE"
 
@@ -344,7 +358,7 @@ class TableConfigError(TableError):
 
 
 class TableVersionError(TableError):
-    """The table version is not one that pyhudi writes or reads."""
+    """pyhudi neither writes nor reads the table version."""
 
     code = "TABLE_VERSION"
 
@@ -380,13 +394,13 @@ class BucketMisfitError(TableError):
 
 
 class IndexMisfitError(TableError):
-    """An index that another package offers says what cannot be of the table."""
+    """An index of another package contradicts the table."""
 
     code = "INDEX_MISFIT"
 
 
 class UndoError(TableError):
-    """An instant cannot be undone, kept by a savepoint or gone back to, as the table stands."""
+    """The table's state rules out to undo an instant, to keep it by a savepoint, or to restore the table to it."""
 
     code = "UNDO"
 
@@ -395,7 +409,7 @@ _PATTERN = re.compile(r"PyHudiError\[(?P<code>[A-Z_]+)\]: (?P<text>[^\n]*)")
 
 
 def from_spark(exception: BaseException) -> PyHudiError | None:
-    """Return the pyhudi error whose text Spark put into one of its own.
+    """Return the pyhudi error whose text is in an exception of Spark's.
 
     Args:
         exception: What ``df.write`` or an action on a read raised.

@@ -1,4 +1,4 @@
-"""Bytes: the one layer that touches files, with a named way of atomic publishing for each store."""
+"""The only layer that touches files; each store has its own way to publish a file atomically."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .secrets import refuse_password
 
 __all__ = ["FileInfo", "Folder", "Staged", "Storage", "open_storage"]
 
-# One slash is enough (``dbfs:/x``): taken for a plain path it would make a folder of that odd name.
+# One slash is enough: ``dbfs:/x`` as a plain path would make a folder ``dbfs:``.
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
@@ -23,9 +23,9 @@ def open_storage(path: str, options: Mapping[str, str] | None = None, *, durable
 
     Args:
         path: A plain path, ``file:…``, ``memory://…``, ``s3://…`` (also ``s3a`` and ``s3n``), or another URL that
-            fsspec knows; the last can only be read.
-        options: What is needed to reach a remote store.
-        durable: False where a power cut may take what is written; a store of objects keeps it in any case.
+            fsspec knows; pyhudi only reads the last.
+        options: What the client needs to reach a remote store.
+        durable: False where a power cut may take what pyhudi writes; an object store keeps it in any case.
 
     Raises:
         InvalidOptionError: The path's scheme is not known, or the path has a password in it.
@@ -54,7 +54,7 @@ def _open_s3(path: str, options: Mapping[str, str]) -> Storage:
     return ObjectStorage.open(path, connect, options)
 
 
-# By scheme, how pyhudi opens the stores that it writes to.
+# Opens the stores that pyhudi writes to, by scheme.
 STORES: dict[str, Callable[[str, Mapping[str, str]], Storage]] = {
     MEMORY_SCHEME.removesuffix("://"): _open_memory,
     **dict.fromkeys(S3_SCHEMES, _open_s3),

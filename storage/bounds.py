@@ -1,4 +1,4 @@
-"""What a file of a table may take at most: anybody may have written it, and nobody may be made to run out of memory.
+"""Bounds on the size of a table's files: any program may have written them, and none may exhaust a reader's memory.
 
 Each bound is far beyond what Apache Hudi writes, and far below what harms a process.
 """
@@ -11,27 +11,18 @@ from typing import Any
 from ..errors import CorruptFileError
 
 MIB = 1 << 20
-# Instants, markers and files of the archive; Apache Hudi names every file of a commit in some hundred bytes.
+# Instants, markers and files of the archive. A commit of Apache Hudi takes some hundred bytes a file.
 MOST_BYTES = 256 * MIB
 # hoodie.properties, which may hold a schema of thousands of columns.
 MOST_OF_PROPERTIES = 16 * MIB
-# What says one thing: an owner, a lock, a partition.
+# Files that state a single thing: an owner, a lock, a partition.
 MOST_OF_A_NOTE = MIB // 16
-# Of brackets in one another: a schema's record takes four.
+# Levels of nested brackets: a schema's record takes four.
 DEEPEST_JSON = 256
 
 
 def check_size(path: str, size: int, most: int) -> None:
-    """Refuse a file that is larger than any of its kind.
-
-    Args:
-        path: The file, for the message.
-        size: Its bytes.
-        most: How many it may have.
-
-    Raises:
-        CorruptFileError: It has more.
-    """
+    """Raise CorruptFileError for a file with more bytes than ``most``."""
     if size > most:
         raise CorruptFileError(
             f"The file {path} has {size} bytes, and one of its kind never more than {most}; it was not read.",
@@ -40,20 +31,16 @@ def check_size(path: str, size: int, most: int) -> None:
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Return what a JSON text holds.
-
-    Raises:
-        ValueError: It is no JSON, or its brackets stand too deep in one another.
-    """
+    """Return what a JSON text holds; ValueError where it is no JSON, or nests deeper than `DEEPEST_JSON`."""
     try:
         found = json.loads(text)
     except RecursionError:
-        raise ValueError("its brackets stand too deep in one another") from None
+        raise ValueError("its brackets nest too deep") from None
     level, depth = [found], 0
     while level:
         depth += 1
         if depth > DEEPEST_JSON:
-            raise ValueError(f"its brackets stand more than {DEEPEST_JSON} deep in one another")
+            raise ValueError(f"its brackets nest more than {DEEPEST_JSON} deep")
         level = [
             inner
             for one in level

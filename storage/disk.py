@@ -1,7 +1,7 @@
-"""What the calls of an operating system leave to their caller: bytes and names flushed to the disk, links not followed.
+"""File operations that flush bytes and names to the disk, and that follow no links.
 
-A file's bytes outlast a power cut when the file was flushed, and what was named, renamed or deleted in a folder when
-the folder was (fsync(2)). Before that any part of it may be lost, in any order: a file may have its name and no bytes.
+A file's bytes outlast a power cut once the file is flushed; a new, renamed or deleted name does once its folder is
+(fsync(2)). Before that, any part may be lost, in any order: a file may have its name and no bytes.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from .base import Unflushed
 T = TypeVar("T")
 
 ATTEMPTS = 3
-# Folders of some mounted file systems cannot be flushed: they keep names by other means, or not at all.
+# Some mounted file systems cannot flush folders: they keep names by other means, or not at all.
 _NO_FLUSH = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF, errno.ENOSYS})
 
 
 def flush_folder(path: Path | str) -> None:
-    """Bring what was named and deleted in a folder onto the disk; one that is gone holds nothing."""
+    """Bring a folder's new and deleted names onto the disk; an absent folder has none."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except (FileNotFoundError, NotADirectoryError):
@@ -39,23 +39,19 @@ def flush_folder(path: Path | str) -> None:
 
 
 def flush_above(path: Path) -> None:
-    """Bring the name of a folder onto the disk, and the names of the folders that it lies in."""
+    """Bring the name of a folder, and of all folders above it, onto the disk."""
     for folder in path.parents:
         try:
             flush_folder(folder)
         except PermissionError:
-            # Nobody who may not look into a folder has made one in it.
+            # A process that may not read a folder has made no folder in it.
             return
 
 
 def write_new(path: Path, data: bytes, *, durable: bool, folders: bool) -> None:
-    """Write a file of a name that is nobody else's; nothing stays of one that fails.
+    """Write a file under a name that no other process uses; a failed write leaves no file.
 
-    Args:
-        path: The file.
-        data: All of its bytes.
-        durable: Whether they are brought onto the disk.
-        folders: The same of the names of folders that are made for it.
+    ``durable`` flushes its bytes, ``folders`` the names of folders that it makes.
     """
     try:
         _with_folder(path, lambda: _write(path, "wb", data, durable=durable), durable=folders)
@@ -65,12 +61,12 @@ def write_new(path: Path, data: bytes, *, durable: bool, folders: bool) -> None:
 
 
 def open_new(path: Path, *, folders: bool) -> io.FileIO:
-    """Open an unbuffered file of a name that is nobody else's, in a folder that is made where it is missing."""
+    """Open an unbuffered file under a name that no other process uses, and make its folder if need be."""
     return _with_folder(path, lambda: path.open("xb", 0), durable=folders)
 
 
 def create_in_place(path: Path, data: bytes, *, durable: bool) -> bool:
-    """Create a file where none is, in sight of everybody while it grows; False where there is one."""
+    """Create a file that every reader sees while it grows; False where the file exists."""
     try:
         _write(path, "xb", data, durable=durable)
     except FileExistsError:
@@ -82,7 +78,7 @@ def create_in_place(path: Path, data: bytes, *, durable: bool) -> bool:
 
 
 def make_folder(path: Path, *, durable: bool) -> None:
-    """Make a folder and those above it that are missing, and bring their names onto the disk."""
+    """Make a folder and the missing folders above it; ``durable`` flushes their names."""
     missing: list[Path] = []
     above = path
     while not above.exists():
@@ -101,20 +97,15 @@ def remove_tree(path: Path) -> None:
             _remove_tree(path)
             return
         except OSError as error:
-            # Somebody may put a file into the folder while it is being emptied.
+            # Another process may put a file into the folder meanwhile.
             if error.errno not in {errno.ENOTEMPTY, errno.EEXIST} or attempt == ATTEMPTS:
                 raise
 
 
 def link_on_the_way(root: str, path: str) -> str | None:
-    """Return the first link on the way from a root to what lies below it, None where there is none.
+    """Return the first symbolic link on the path below a root, relative to the root; None where there is none.
 
-    Args:
-        root: A folder; it may be reached by links itself.
-        path: Relative to the root, "" for the root.
-
-    Returns:
-        The link's own path below the root.
+    Links may lead to the root itself.
     """
     names = path.split("/") if path else []
     for count in range(1, len(names) + 1):
@@ -128,7 +119,7 @@ def link_on_the_way(root: str, path: str) -> str | None:
 
 
 def _with_folder(path: Path, action: Callable[[], T], *, durable: bool) -> T:
-    """Do something that needs a path's folder, making the folder only where it turns out to be absent."""
+    """Try an action, and make the path's folder only if the action fails without it."""
     for _ in range(ATTEMPTS - 1):
         try:
             return action()

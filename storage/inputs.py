@@ -1,4 +1,4 @@
-"""Files that are read in place: whatever gives bytes from between two places, and a part of a file."""
+"""Seekable files over ranges of bytes, and a part of a file as a file."""
 
 from __future__ import annotations
 
@@ -8,16 +8,12 @@ from typing import Any
 
 import pyarrow as pa
 
-# Smaller parts are read at once: a request of its own for each column would cost more.
+# It reads smaller parts at once: a request for each column would cost more.
 _READ_WHOLE = 4 << 20
 
 
 class SeekableInput(io.RawIOBase):
-    """Bytes of a known number as a seekable file; a subclass says which lie between two places.
-
-    Args:
-        size: How many bytes there are.
-    """
+    """Bytes of a known number as a seekable file; a subclass fetches a range of them."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -25,28 +21,23 @@ class SeekableInput(io.RawIOBase):
 
     @abstractmethod
     def _between(self, start: int, end: int) -> Any:
-        """Return the bytes from one place up to another, both of which are within."""
+        """Return the bytes from ``start`` up to ``end``, which both lie within the file."""
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Return True."""
         return True
 
     def tell(self) -> int:
-        """Return where the next read begins."""
         return self._position
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Move to a place."""
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
         self._position = max(0, start + offset)
         return self._position
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Return the next bytes, all that are left by default."""
         return bytes(self._next(size))
 
     def _next(self, size: int | None) -> Any:
@@ -60,10 +51,8 @@ class SeekableInput(io.RawIOBase):
 def open_part(source: Any, offset: int, size: int) -> Any:
     """Return some bytes of an open file as a seekable pyarrow ``NativeFile``; closing it closes the file.
 
-    Args:
-        source: What `Storage.open_input` returned; it is read through the part alone from now on.
-        offset: Where the part begins.
-        size: How many bytes it has; that they lie within the file is known.
+    ``source`` is of `Storage.open_input`. The caller reads it through the part alone, and knows that the part lies
+    within.
     """
     if size <= _READ_WHOLE:
         source.seek(offset)
@@ -74,19 +63,16 @@ def open_part(source: Any, offset: int, size: int) -> Any:
 
 
 class _Part(SeekableInput):
-    """The bytes of an open file from one place on, as many as there are said to be."""
-
     def __init__(self, source: Any, offset: int, size: int) -> None:
         super().__init__(size)
         self._source = source
         self._offset = offset
 
     def read_buffer(self, size: int) -> Any:
-        """Return the next bytes as pyarrow has them, without a copy; pyarrow asks for them by this name."""
+        """Return the next bytes without a copy. pyarrow calls the method by this name."""
         return self._next(size)
 
     def close(self) -> None:
-        """Close the file."""
         if not self.closed:
             self._source.close()
         super().close()
@@ -97,5 +83,5 @@ class _Part(SeekableInput):
 
 
 def in_memory(data: bytes) -> io.BytesIO:
-    """Return bytes that are read as a file is; where many small pieces are, Arrow's reader takes twice the time."""
+    """Return bytes as a file. For many small reads, Arrow's reader takes twice the time."""
     return io.BytesIO(data)

@@ -48,21 +48,17 @@ logger = logging.getLogger("pyhudi")
 
 _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EXDEV})
 _BUFFER = 1 << 20
-# Links that were spoken of already: they stay where they are, and every listing meets them.
-_told: set[str] = set()
+# A warning names each link once; every listing meets it again.
+_warned_links: set[str] = set()
 
 
 @dataclass(frozen=True, slots=True)
 class LocalStorage:
-    """A table below a folder of this machine.
+    """A table below a folder of this machine; ``durable``: whether changes outlast a power cut, see `disk`.
 
-    Checksum sidecars (``.<name>.crc``) that Hadoop keeps beside files of a local table are not listed, and the one of
-    a file that is replaced or deleted goes first: a stale one makes Apache Hudi unable to open the file.
-
-    Attributes:
-        path: The table's path as the user gave it.
-        root: The folder, absolute; links may lead to it, while none below it is followed.
-        durable: Whether what is done outlasts a power cut, see `disk`.
+    Hadoop keeps checksum sidecars (``.<name>.crc``) beside files of a local table. No listing shows them. Before a file
+    is replaced or deleted its sidecar goes: with a stale sidecar Apache Hudi cannot open the file. Links may lead to
+    the absolute folder ``root``; below it no link is followed.
     """
 
     path: str
@@ -72,7 +68,7 @@ class LocalStorage:
 
     @classmethod
     def open(cls, path: str, *, durable: bool = True) -> LocalStorage:
-        """Open a plain path or one that begins with ``file:``; the folder need not exist."""
+        """Open a plain path or a ``file:`` URL; the folder need not exist."""
         plain = path.rstrip("/") or "/"
         # Normalises ".." without following links.
         return cls(plain, os.path.abspath(local_path(plain)), durable)  # noqa: PTH100
@@ -83,11 +79,9 @@ class LocalStorage:
         return None if above == self.root else LocalStorage(above, above, self.durable)
 
     def uri(self, path: str) -> str:
-        """Return the absolute URI of a path, unescaped, as Hadoop's ``Path`` reads it."""
         return f"file://{self._at(path)}"
 
     def read(self, path: str, most: int = MOST_BYTES) -> bytes:
-        """Return a file's bytes."""
         with storage_errors("read", self._shown(path), absence=True), _no_folder_no_file():
             with open(self._target(path), "rb") as file:  # noqa: PTH123
                 check_size(self._shown(path), os.fstat(file.fileno()).st_size, most)
@@ -96,12 +90,10 @@ class LocalStorage:
             return data
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Return a file as a seekable pyarrow ``NativeFile``."""
         with storage_errors("open", self._shown(path), absence=True), _no_folder_no_file():
             return pa.OSFile(self._target(path), "r")
 
     def list(self, folder: str, *, recursive: bool = False, strict: bool = True) -> list[FileInfo]:
-        """Return the files of a folder sorted by path; those that vanish meanwhile are left out."""
         found = self.look(folder)
         if strict:
             refuse_links(self.path, folder, found.links)
@@ -112,7 +104,6 @@ class LocalStorage:
         return sorted([*found.files, *below], key=lambda info: info.path)
 
     def look(self, folder: str) -> Folder:
-        """Return what is in a folder; what vanishes meanwhile is left out."""
         files: list[FileInfo] = []
         names: dict[bool, list[str]] = {True: [], False: []}
         with storage_errors("list", self._shown(folder)):
@@ -132,16 +123,13 @@ class LocalStorage:
         return Folder(tuple(sorted(files, key=lambda info: info.path)), tuple(sorted(names[False])), links)
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a file at the path."""
         return self.modified(path) is not None
 
     def has_files(self, folder: str) -> bool:
-        """Return whether there is any file below a folder."""
         found = self.look(folder)
         return bool(found.files) or any(self.has_files(join(folder, name)) for name in found.folders)
 
     def modified(self, path: str) -> float | None:
-        """Return a file's modification time in epoch seconds; None where it is absent."""
         with storage_errors("look at", self._shown(path)):
             try:
                 status = os.stat(self._target(path))  # noqa: PTH116
@@ -154,7 +142,7 @@ class LocalStorage:
         return time.time()
 
     def write(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        """Put a whole file in place of whatever was there, by rename."""
+        """Replace the file by rename."""
         durable = durable and self.durable
         with storage_errors("write", self._shown(path)):
             target = self._entry(path)
@@ -162,7 +150,7 @@ class LocalStorage:
             write_new(temporary, data, durable=durable, folders=self.durable)
             try:
                 if self._drop_sidecar(path) and durable:
-                    # The new file must not come back from a power cut beside the old one's checksum.
+                    # After a power cut, the new file must not have the old file's checksum beside it.
                     flush_folder(target.parent)
                 temporary.replace(target)
             except BaseException:
@@ -172,7 +160,7 @@ class LocalStorage:
                 flush_folder(target.parent)
 
     def create(self, path: str, data: bytes, *, durable: bool = True) -> bool:
-        """Put a whole file where none is, by hard link; in place where the file system knows no links."""
+        """Create the file by hard link; in place where the file system knows no links."""
         durable = durable and self.durable
         with storage_errors("create", self._shown(path)):
             target = self._entry(path)
@@ -183,12 +171,11 @@ class LocalStorage:
                 if durable:
                     flush_folder(target.parent)
         if durable and not made:
-            # Who made it a moment ago may not have come to that yet.
+            # The writer that made the file a moment ago may not have flushed its name yet.
             self.flush([split(path)[0]])
         return made
 
     def delete(self, *paths: str, durable: bool = True) -> None:
-        """Delete files; one that is absent is no error."""
         folders: dict[Path, str] = {}
         for path in paths:
             with storage_errors("delete", self._shown(path)), suppress(NotADirectoryError):
@@ -202,7 +189,6 @@ class LocalStorage:
                     flush_folder(folder)
 
     def delete_folder(self, path: str) -> None:
-        """Delete a folder with everything in it; one that is absent is no error."""
         with storage_errors("delete", self._shown(path)):
             folder = self._entry(path)
             if path and folder.is_symlink():
@@ -211,7 +197,6 @@ class LocalStorage:
                 remove_tree(folder)
 
     def stage(self, path: str, aside: str, *, durable: bool = True) -> LocalStaged:
-        """Begin a file that becomes visible when it is whole."""
         with storage_errors("create", self._shown(path)):
             self._entry(path)
             temporary = self._entry(join(aside, f".{uuid.uuid4().hex}-{split(path)[1]}"))
@@ -220,7 +205,6 @@ class LocalStorage:
             )
 
     def flush(self, folders: Iterable[str], *, new: bool = False) -> None:
-        """Flush folders and those above them, from the lowest to the root."""
         if not self.durable:
             return
         found = {""} if new else set()
@@ -236,7 +220,6 @@ class LocalStorage:
                 flush_above(Path(self.root))
 
     def sweep(self, folders: Iterable[str], older_than_s: float, *, empty: bool = False) -> None:
-        """Remove the temporary files of `write` and `create` that killed processes left in the given folders."""
         for folder in folders:
             with storage_errors("sweep", self._shown(folder)):
                 for entry in self._entries(folder):
@@ -248,7 +231,6 @@ class LocalStorage:
                     _remove_empty(self._entry(folder))
 
     def publish(self, temporary: Path, path: str) -> None:
-        """Move a finished file to its final name."""
         target = self._entry(path)
         make_folder(target.parent, durable=self.durable)
         self._drop_sidecar(path)
@@ -261,7 +243,7 @@ class LocalStorage:
             self._drop_sidecar(path)
             target.hardlink_to(temporary)
         except FileExistsError:
-            # Over NFS the answer to a link that was made may be lost and the repetition refused: open(2), O_EXCL.
+            # Over NFS the answer to a successful link may be lost, and its repetition refused: open(2), O_EXCL.
             return temporary.stat().st_nlink > 1
         except OSError as error:
             if error.errno not in _NO_LINKS:
@@ -272,18 +254,18 @@ class LocalStorage:
         return True
 
     def _at(self, path: str) -> str:
-        # A path object costs more than most of what is done with it, and there are thousands of them.
+        # Text, as a path object for each of thousands of files would cost more than the call that uses it.
         check_inside(path)
         return os.path.join(self.root, path) if path else self.root  # noqa: PTH118
 
     def _target(self, path: str) -> str:
-        """Return where a file or folder is, to which no link leads."""
+        """Return the path of a file or folder, after refusing links on the way to it and at it."""
         at = self._at(path)
         self._refuse_link(path)
         return at
 
     def _entry(self, path: str) -> Path:
-        """Return where a name is, which may be that of a link, in a folder to which no link leads."""
+        """Return the path of a name, which may be a link's, after refusing links on the way to it."""
         at = self._at(path)
         self._refuse_link(split(path)[0])
         return Path(at)
@@ -295,9 +277,9 @@ class LocalStorage:
 
     def _tell_once(self, path: str) -> None:
         shown = self._shown(path)
-        if shown not in _told:
-            _told.add(shown)
-            logger.warning("%s is a symbolic link; it is left as it is, and not followed", shown)
+        if shown not in _warned_links:
+            _warned_links.add(shown)
+            logger.warning("%s is a symbolic link, which pyhudi does not follow", shown)
 
     def _shown(self, path: str) -> str:
         return join(self.path, path)
@@ -310,7 +292,7 @@ class LocalStorage:
             return
 
     def _drop_sidecar(self, path: str) -> bool:
-        """Delete the checksum of a file; True where there was one."""
+        """Delete the checksum of a file; True where there was a checksum."""
         try:
             os.unlink(self._at(sidecar(path)))  # noqa: PTH108
         except FileNotFoundError:
@@ -319,8 +301,6 @@ class LocalStorage:
 
 
 class LocalStaged:
-    """A file that grows aside and is renamed to its final name when it is whole."""
-
     def __init__(
         self, storage: LocalStorage, path: str, temporary: Path, raw: io.FileIO, *, durable: bool = True
     ) -> None:
@@ -332,7 +312,6 @@ class LocalStaged:
         self.stream: Any = io.BufferedWriter(_Reporting(raw, self._shown), _BUFFER)
 
     def publish(self) -> int:
-        """Close the stream and rename the file; returns its size in bytes."""
         with storage_errors("publish", self._shown):
             self.stream.flush()
             if self._durable:
@@ -343,15 +322,14 @@ class LocalStaged:
         return size
 
     def discard(self) -> None:
-        """Give the file up; may be called twice, and after `publish` does nothing."""
         with storage_errors("discard", self._shown):
-            # Bytes still buffered are not worth writing, and on a full disk could not be.
+            # Closing the buffer would write its bytes, which a full disk refuses.
             self.stream.raw.close()
             self._temporary.unlink(missing_ok=True)
 
 
 class _Reporting(io.RawIOBase):
-    """A raw file whose failures name the table's file they are about."""
+    """A raw file whose errors name the table's file."""
 
     def __init__(self, raw: io.FileIO, shown: str) -> None:
         self._raw = raw
@@ -379,7 +357,6 @@ class _Reporting(io.RawIOBase):
 
 
 def _remove_empty(folder: Path) -> None:
-    """Remove a folder, unless something is in it."""
     try:
         folder.rmdir()
     except OSError as error:
@@ -399,7 +376,7 @@ def local_path(path: str) -> str:
 
 @contextmanager
 def _no_folder_no_file() -> Iterator[None]:
-    """Take a path below something that is no folder for one at which nothing is."""
+    """Treat a path below a file as a path without a file."""
     try:
         yield
     except NotADirectoryError as error:

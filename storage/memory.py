@@ -1,4 +1,4 @@
-"""Tables that live in this process only (``memory://…``): for tests and trials."""
+"""Tables in the memory of this process (``memory://…``), for tests and trials."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _File:
 
 @dataclass(frozen=True, slots=True)
 class _Files:
-    """All files of this process by their keys, which are kept in order: a folder's are next to each other."""
+    """All files of this process; the keys are sorted, so that a folder's files are next to each other."""
 
     by_key: dict[str, _File] = field(default_factory=dict)
     keys: list[str] = field(default_factory=list)
@@ -43,7 +43,7 @@ class _Files:
     def below(self, prefix: str) -> list[str]:
         if not prefix:
             return self.keys.copy()
-        # No key that begins so comes after what ends with the next character instead.
+        # Keys with the prefix sort before the prefix whose last character is replaced by the next.
         end = prefix[:-1] + chr(ord(prefix[-1]) + 1)
         return self.keys[bisect.bisect_left(self.keys, prefix) : bisect.bisect_left(self.keys, end)]
 
@@ -55,18 +55,13 @@ _LOCK = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class MemoryStorage:
-    """A table in memory, shared by all storages of this process that name the same path.
-
-    Attributes:
-        path: The table's path as the user gave it.
-    """
+    """A table in memory; all storages of this process with the same path share it."""
 
     path: str
     remote: ClassVar[bool] = False
 
     @classmethod
     def open(cls, path: str) -> MemoryStorage:
-        """Open ``memory://x``; nothing needs to exist."""
         return cls(SCHEME + path.removeprefix(SCHEME).strip("/"))
 
     def parent(self) -> MemoryStorage | None:
@@ -75,11 +70,9 @@ class MemoryStorage:
         return MemoryStorage(SCHEME + above) if above else None
 
     def uri(self, path: str) -> str:
-        """Return the absolute URI of a path."""
         return SCHEME + self._key(path)
 
     def read(self, path: str, most: int = MOST_BYTES) -> bytes:
-        """Return a file's bytes."""
         with _LOCK:
             found = _FILES.by_key.get(self._key(path))
         if found is None:
@@ -88,11 +81,9 @@ class MemoryStorage:
         return found.data
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Return a file as a seekable pyarrow ``NativeFile``."""
         return pa.BufferReader(self.read(path))
 
     def list(self, folder: str, *, recursive: bool = False, strict: bool = True) -> list[FileInfo]:
-        """Return the files of a folder sorted by path, none where the folder is absent."""
         return [
             FileInfo(join(folder, name), len(file.data), file.modified)
             for name, file in self._below(folder)
@@ -100,35 +91,29 @@ class MemoryStorage:
         ]
 
     def look(self, folder: str) -> Folder:
-        """Return the files and the sub-folders of a folder; folders exist as long as they hold files."""
+        """Return the files and the sub-folders of a folder; a folder exists as long as it holds files."""
         names = {name.partition("/")[0] for name, _ in self._below(folder) if "/" in name}
         return Folder(tuple(self.list(folder)), tuple(sorted(names)))
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a file at the path."""
         return self.modified(path) is not None
 
     def has_files(self, folder: str) -> bool:
-        """Return whether there is any file below a folder."""
         return bool(self._below(folder))
 
     def modified(self, path: str) -> float | None:
-        """Return a file's modification time in epoch seconds; None where it is absent."""
         with _LOCK:
             found = _FILES.by_key.get(self._key(path))
         return None if found is None else found.modified
 
     def now(self) -> float:
-        """Return this machine's clock, which stamps the files."""
         return time.time()
 
     def write(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        """Put a whole file in place of whatever was there."""
         with _LOCK:
             _FILES.put(self._key(path), _File(bytes(data), self.now()))
 
     def create(self, path: str, data: bytes, *, durable: bool = True) -> bool:
-        """Put a whole file where none is."""
         key = self._key(path)
         with _LOCK:
             if key in _FILES.by_key:
@@ -137,20 +122,17 @@ class MemoryStorage:
         return True
 
     def delete(self, *paths: str, durable: bool = True) -> None:
-        """Delete files; one that is absent is no error."""
         for path in paths:
             with _LOCK:
                 _FILES.remove(self._key(path))
 
     def delete_folder(self, path: str) -> None:
-        """Delete a folder with everything in it; one that is absent is no error."""
         prefix = self._prefix(path)
         with _LOCK:
             for key in _FILES.below(prefix):
                 _FILES.remove(key)
 
     def stage(self, path: str, aside: str, *, durable: bool = True) -> MemoryStaged:
-        """Begin a file that becomes visible when it is whole; ``aside`` is not needed here."""
         check_inside(path)
         check_inside(aside)
         return MemoryStaged(self, path)
@@ -176,8 +158,6 @@ class MemoryStorage:
 
 
 class MemoryStaged:
-    """A file that grows in a buffer of its own."""
-
     def __init__(self, storage: MemoryStorage, path: str) -> None:
         self._storage = storage
         self._path = path
@@ -185,12 +165,10 @@ class MemoryStaged:
         self.stream: Any = self._buffer
 
     def publish(self) -> int:
-        """Make the buffer's bytes the file; returns their number."""
         data = self._buffer.getvalue()
         self._buffer.close()
         self._storage.write(self._path, data)
         return len(data)
 
     def discard(self) -> None:
-        """Give the file up; may be called twice, and after `publish` does nothing."""
         self._buffer.close()

@@ -1,4 +1,4 @@
-"""Files of object stores as streams: read by ranges, written as uploads that become visible when they are completed."""
+"""Files of object stores as streams: ranged reads, and uploads that become visible on completion."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .inputs import SeekableInput
 
 logger = logging.getLogger("pyhudi")
 
-# A Parquet footer, and the whole of a small file, come with the first request.
+# The first request brings a Parquet footer, or the whole of a small file.
 TAIL = 1 << 20
-# What S3 calls a part: 5 MiB at least, 10,000 of them at most.
+# Of an S3 upload: a part has at least 5 MiB, an upload at most 10,000 parts.
 PART = 16 << 20
 
 
 class Ranges(Protocol):
-    """How bytes of an object are read."""
+    """Reads bytes of an object."""
 
     def get_tail(self, key: str, length: int) -> tuple[bytes, int]:
-        """Return an object's last bytes, all of them where it is shorter, and its size."""
+        """Return an object's last ``length`` bytes, or all where it is shorter, and its size."""
 
     def get_range(self, key: str, start: int, end: int) -> bytes:
         """Return an object's bytes from ``start`` up to ``end``, which lie within it."""
@@ -33,38 +33,32 @@ class Upload(Protocol):
     """An object that is sent in parts and appears when it is complete."""
 
     def add(self, data: bytes) -> None:
-        """Send the next part; failures may show up later."""
+        """Send the next part; a failure may show up in a later call."""
 
     def complete(self) -> None:
-        """Make the object visible, in place of whatever was there."""
+        """Make the object visible, in place of any object of the key."""
 
     def abort(self) -> None:
         """Give the parts up."""
 
 
 class Uploads(Protocol):
-    """How objects too large for one request are made."""
+    """Makes objects, also those too large for one request."""
 
     def put(self, key: str, data: bytes) -> None:
-        """Put an object in place of whatever was there."""
+        """Put an object in place of any object of the key."""
 
     def upload(self, key: str, stamp: str) -> Upload:
-        """Begin an object that is sent in parts."""
+        """Begin an object that is sent in parts; `ObjectClient.stat` shows its stamp."""
 
     def abort_uploads(self, prefix: str, before: float) -> None:
         """Give up the uploads of keys with a prefix that began before a moment in epoch seconds."""
 
 
 class ObjectInput(SeekableInput):
-    """An object as a seekable file; every read is one answer of the store, or served from the tail.
+    """An object as a seekable file; every read is one answer of the store, or comes from the tail.
 
-    Args:
-        client: Of the object's bucket.
-        key: The object.
-        shown: Its path as the user knows it.
-
-    Raises:
-        FileNotFoundError: There is no such object.
+    ``shown`` is the path as the user knows it. Raises FileNotFoundError where there is no such object.
     """
 
     def __init__(self, client: Ranges, key: str, shown: str) -> None:
@@ -88,7 +82,7 @@ class ObjectInput(SeekableInput):
 
 
 class ObjectStaged:
-    """A file that grows in memory and, beyond one part, in an upload that nobody sees before it is completed."""
+    """A file that grows in memory and, beyond one part, in an upload that no reader sees before its completion."""
 
     def __init__(self, client: Uploads, key: str, shown: str) -> None:
         self._client = client
@@ -98,7 +92,6 @@ class ObjectStaged:
         self.stream: Any = self._sink
 
     def publish(self) -> int:
-        """Make the object visible; returns its size in bytes."""
         sink = self._sink
         sink.close()
         try:
@@ -116,7 +109,6 @@ class ObjectStaged:
         return sink.size
 
     def discard(self) -> None:
-        """Give the file up; may be called twice, and after `publish` does nothing."""
         upload, self._sink.upload = self._sink.upload, None
         self._sink.close()
         if upload is None:
@@ -124,12 +116,12 @@ class ObjectStaged:
         try:
             upload.abort()
         except Exception:
-            # Nobody sees the parts, and a later write's start gives up old uploads.
+            # No reader sees the parts, and a later write gives up old uploads when it starts.
             logger.warning("the unfinished upload of %s stays for now", self._shown, exc_info=True)
 
 
 class _Sink(io.RawIOBase):
-    """Takes bytes and sends them part by part; failures name the table's file that they are about."""
+    """Sends the bytes part by part; errors name the table's file."""
 
     def __init__(self, client: Uploads, key: str, shown: str) -> None:
         self._client = client

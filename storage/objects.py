@@ -1,6 +1,6 @@
-"""Tables in stores of objects: whole files under keys, each made visible by one request, and no folders.
+"""Tables in object stores: whole files under keys, each made visible by one request, and no folders.
 
-What all such stores do alike is here. What differs between them is an `ObjectClient`, one class a store.
+The stores differ in their `ObjectClient`, a class for each store.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Options = tuple[tuple[str, str], ...]
 Connect = Callable[[str, Mapping[str, str]], "ObjectClient"]
 
 
-class UnclearAnswer(OSError):  # noqa: N818 (no failure yet: whoever asked finds out what happened)
-    """The store may have done what it was asked, or not: no answer came, or one that leaves it open."""
+class UnclearAnswer(OSError):  # noqa: N818 (no failure yet: the caller finds out what happened)
+    """The request may have succeeded or not: no answer came, or an answer that leaves it open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,8 @@ class Stat:
     """What a store says of one object.
 
     Attributes:
-        key: Its full name.
-        size: Bytes.
         modified: Epoch seconds, by the store's clock.
-        stamp: What `ObjectClient.put_if_absent` was given when the object was made; "" where it was made otherwise,
-            and in listings.
+        stamp: That of `ObjectClient.put_if_absent` or of the upload; "" for other objects, and in listings.
     """
 
     key: str
@@ -48,7 +45,7 @@ class Stat:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The objects whose keys begin alike, and the longer beginnings up to the next "/" that others share."""
+    """The objects with a prefix, and the longer prefixes up to the next "/" that further objects share."""
 
     objects: Sequence[Stat]
     prefixes: Sequence[str] = ()
@@ -58,26 +55,23 @@ class ObjectClient(Ranges, Uploads, Protocol):
     """One bucket of one store. Methods raise FileNotFoundError for an absent object, and OSError for every failure."""
 
     def get(self, key: str, most: int) -> bytes:
-        """Return an object's bytes; CorruptFileError where there are more than so many, before they are fetched."""
+        """Return an object's bytes; CorruptFileError, before fetching, where it has more than ``most``."""
 
     def stat(self, key: str) -> Stat | None:
         """Return what the store says of an object; None where it is absent."""
 
     def put(self, key: str, data: bytes) -> None:
-        """Put an object in place of whatever was there."""
+        """Put an object in place of any object of the key."""
 
     def put_if_absent(self, key: str, data: bytes, stamp: str) -> bool:
-        """Put an object, with a stamp that `stat` shows, where none is.
+        """Put an object with a stamp that `stat` shows; False where the key has an object.
 
-        Returns:
-            False where there is one; it may be this very call's, if a try whose answer was lost made it.
-
-        Raises:
-            UnclearAnswer: It is not known whether the object was made.
+        That object may be this call's own, if a first try made it and the answer was lost. Raises UnclearAnswer where
+        the result is not known.
         """
 
     def delete(self, keys: Sequence[str]) -> None:
-        """Delete objects; one that is absent is no error."""
+        """Delete objects; an absent object is no error."""
 
     def list(self, prefix: str, *, delimited: bool, most: int | None = None) -> Listing:
         """Return what begins with the prefix; nothing beyond the next "/" where the listing is delimited."""
@@ -90,12 +84,8 @@ class ObjectClient(Ranges, Uploads, Protocol):
 class ObjectStorage:
     """A table below a prefix of a bucket.
 
-    It holds no connection, so that it can be pickled, and used after a fork: each process makes its own client.
-
-    Attributes:
-        path: The table's URL as the user gave it, without trailing slashes.
-        connect: What makes a client for a bucket.
-        options: How to reach the store; not shown, because secrets are among them.
+    It holds no connection, so that it can be pickled and used after a fork: each process makes its own client.
+    ``options`` may hold secrets.
     """
 
     path: str
@@ -105,11 +95,10 @@ class ObjectStorage:
 
     @classmethod
     def open(cls, path: str, connect: Connect, options: Mapping[str, str]) -> ObjectStorage:
-        """Open ``scheme://bucket/prefix``; nothing needs to exist but the bucket.
+        """Open ``scheme://bucket/prefix``; only the bucket has to exist.
 
-        Raises:
-            InvalidOptionError: The path names no bucket, or an option does not fit.
-            StorageError: The package that reaches the store is missing.
+        Raises InvalidOptionError where the path names no bucket or an option does not fit, and StorageError where the
+        store's package is missing.
         """
         storage = cls(path.rstrip("/"), connect, tuple(sorted(options.items())))
         if not storage._bucket:
@@ -123,29 +112,24 @@ class ObjectStorage:
         return replace(self, path=above) if above.count("/") > 2 else None
 
     def uri(self, path: str) -> str:
-        """Return the absolute URI of a path, with the user's own scheme."""
         check_inside(path)
         return join(self.path, path)
 
     def read(self, path: str, most: int = MOST_BYTES) -> bytes:
-        """Return a file's bytes."""
         with self._errors("read", path, absence=True):
             return self._client().get(self._key(path), most)
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Return a file as a seekable pyarrow ``NativeFile``."""
         with self._errors("open", path, absence=True):
             client, key = self._client(), self._key(path)
             return pa.PythonFile(ObjectInput(client, key, self.uri(path)), mode="r")
 
     def list(self, folder: str, *, recursive: bool = False, strict: bool = True) -> list[FileInfo]:
-        """Return the files of a folder sorted by path, in one listing."""
         with self._errors("list", folder):
             found = self._client().list(self._prefix(folder), delimited=not recursive)
             return self._files(found.objects)
 
     def look(self, folder: str) -> Folder:
-        """Return the files and the sub-folders of a folder, in one listing."""
         prefix = self._prefix(folder)
         with self._errors("list", folder):
             found = self._client().list(prefix, delimited=True)
@@ -153,36 +137,31 @@ class ObjectStorage:
         return Folder(tuple(self._files(found.objects)), tuple(sorted(names)))
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a file at the path."""
         return self.modified(path) is not None
 
     def has_files(self, folder: str) -> bool:
-        """Return whether there is any file below a folder."""
         with self._errors("list", folder):
             return bool(self._client().list(self._prefix(folder), delimited=False, most=1).objects)
 
     def modified(self, path: str) -> float | None:
-        """Return a file's modification time in epoch seconds by the store's clock; None where it is absent."""
         key = self._key(path)
         with self._errors("look at", path):
             found = self._client().stat(key) if key else None
         return None if found is None else found.modified
 
     def now(self) -> float:
-        """Return the store's clock in epoch seconds."""
         with self._errors("ask for its time", ""):
             return self._client().now()
 
     def write(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        """Put a whole file in place of whatever was there."""
         with self._errors("write", path):
             self._client().put(self._key(path), data)
 
     def create(self, path: str, data: bytes, *, durable: bool = True) -> bool:
-        """Put a whole file where none is.
+        """Create the object; True if this very call made it.
 
-        A client that got no answer tries again, and is then refused because of the object that its first try made. The
-        stamp tells: every call has its own, also where two writers create the same bytes.
+        A client without an answer tries again, and the store may refuse because of the object that the first try made.
+        The stamp of each call decides, also where two writers create the same bytes.
         """
         client, key, stamp = self._client(), self._key(path), uuid.uuid4().hex
         with self._errors("create", path):
@@ -198,13 +177,11 @@ class ObjectStorage:
             return found is not None and found.stamp == stamp
 
     def delete(self, *paths: str, durable: bool = True) -> None:
-        """Delete files; one that is absent is no error."""
         if paths:
             with self._errors("delete", paths[0]):
                 self._client().delete([self._key(path) for path in paths])
 
     def delete_folder(self, path: str) -> None:
-        """Delete all objects below a folder."""
         with self._errors("delete", path):
             client = self._client()
             found = client.list(self._prefix(path), delimited=False).objects
@@ -212,15 +189,14 @@ class ObjectStorage:
                 client.delete([one.key for one in found])
 
     def stage(self, path: str, aside: str, *, durable: bool = True) -> ObjectStaged:
-        """Begin a file that becomes visible when its upload is completed; ``aside`` is not needed here."""
         check_inside(aside)
         return ObjectStaged(self._client(), self._key(path), self.uri(path))
 
     def flush(self, folders: Iterable[str], *, new: bool = False) -> None:
-        """Do nothing: the store keeps what it said that it has."""
+        """Do nothing: the store keeps every object that it has confirmed."""
 
     def sweep(self, folders: Iterable[str], older_than_s: float, *, empty: bool = False) -> None:
-        """Give up uploads into the table that killed processes never completed, wherever they were bound for."""
+        """Give up the uploads below the table that killed processes never completed, in any folder."""
         with self._errors("sweep", ""):
             client = self._client()
             client.abort_uploads(self._prefix(""), client.now() - older_than_s)
@@ -243,7 +219,7 @@ class ObjectStorage:
     def _files(self, objects: Iterable[Stat]) -> _Infos:
         skipped = len(self._prefix(""))
         found = [FileInfo(one.key[skipped:], one.size, one.modified) for one in objects]
-        # A key that ends in "/" is how some tools make an empty folder.
+        # Some tools make an empty folder as a key that ends in "/".
         kept = [info for info in found if not info.path.endswith("/") and not is_sidecar(split(info.path)[1])]
         return sorted(kept, key=lambda info: info.path)
 
@@ -256,7 +232,7 @@ _Known = dict[tuple[Connect, str, Options], ObjectClient]
 
 _clients: _Known = {}
 _lock = threading.Lock()
-# A client of the parent process must not be closed by the child, whose sockets are the same.
+# A child process must not close its parent's clients: they share sockets.
 _of_parents: list[_Known] = []
 
 

@@ -1,4 +1,4 @@
-"""Many calls of one store: at once where each of them waits for a network, else one after another."""
+"""Many calls of one store: in threads where each call waits for a network, else in a loop."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ THREADS = 16
 
 
 def for_each(storage: Storage, call: Callable[[T], R], items: Iterable[T], *, computes: bool = False) -> list[R]:
-    """Return what the call returned for each item, in the items' order.
+    """Return the call's result for each item, in the items' order.
 
     Args:
-        storage: Whose methods the call uses.
+        storage: The store that the call uses.
         call: Safe to run in several threads.
         items: O(files), no rows.
-        computes: Whether the call works on what it reads for longer than it waits, so that a local store's files keep
-            as many threads busy as there are cores.
+        computes: Whether the call computes for longer than it waits, so that a local store's files keep as many threads
+            busy as there are cores.
     """
     waiting = list(items)
     threads = min(THREADS if storage.remote else cores() if computes else 1, len(waiting))

@@ -1,6 +1,6 @@
-"""What the operating system says of processes: who we are, who our Spark driver is, who is still there.
+"""The operating system's processes: this process, its Spark driver, and whether a process still exists.
 
-Linux keeps this in ``/proc`` (proc(5)); elsewhere only existence is known.
+Linux keeps them in ``/proc`` (proc(5)); elsewhere only existence is known.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ _DEAD_STATES = frozenset("ZXx")
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """One process of this machine.
+    """One process of this machine; a field that cannot be known is empty or 0.
 
     Attributes:
-        pid: Its number.
-        name: Name of its program, "" where that cannot be known.
-        parent: Its parent's number, 0 where it has none or that cannot be known.
-        started: Clock ticks from boot to its start, which tells it from a later one of the same number; "" where that
-            cannot be known.
-        state: Its state's letter, "" where that cannot be known.
+        name: Name of its program.
+        parent: Its parent's number.
+        started: Clock ticks from boot to its start; with the number it identifies the process.
+        state: The letter of proc(5).
     """
 
     pid: int
@@ -35,17 +33,15 @@ class Process:
 
 
 def cores() -> int:
-    """Return how many cores this machine has, 1 where that cannot be known."""
     return os.cpu_count() or 1
 
 
 def host_name() -> str:
-    """Return this machine's name."""
     return socket.gethostname()
 
 
 def machine_id() -> str:
-    """Return what tells apart the process numbers of two machines, two boots, and two containers of one machine."""
+    """Return a text that differs between machines, boots and containers, whose process numbers are unrelated."""
     try:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {Path(_PROC / 'self/ns/pid').readlink()}"
@@ -54,7 +50,6 @@ def machine_id() -> str:
 
 
 def this_process() -> Process:
-    """Return the process that runs this."""
     return _describe(os.getpid()) or Process(os.getpid())
 
 
@@ -70,13 +65,13 @@ def responsible_process() -> Process:
 
 
 def find_process(pid: int) -> Process | None:
-    """Return a process of this machine, None where it is gone; one that waits to be buried is gone."""
+    """Return a process of this machine; None where it has ended, zombies included."""
     try:
         os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return None
     except PermissionError:
-        # It is there and somebody else's.
+        # The process exists and belongs to another user.
         return _describe(pid) or Process(pid)
     found = _describe(pid) or Process(pid)
     return None if found.state in _DEAD_STATES else found
@@ -87,7 +82,7 @@ def _describe(pid: int) -> Process | None:
         text = (_PROC / str(pid) / "stat").read_text(errors="replace")
     except OSError:
         return None
-    # The program's name stands in parentheses and may hold blanks and parentheses itself.
+    # The program's name is in parentheses, and may hold blanks and parentheses itself.
     name, _, rest = text.partition("(")[2].rpartition(")")
     fields = rest.split()
     return Process(pid, name, parent=int(fields[1]), started=fields[19], state=fields[0])

@@ -1,4 +1,4 @@
-"""Tables in stores that fsspec reaches and that have no create-if-absent here yet: they are read, never written."""
+"""Read-only tables in stores that fsspec reaches and for which pyhudi has no create-if-absent."""
 
 from __future__ import annotations
 
@@ -24,12 +24,7 @@ _Infos = list[FileInfo]
 
 @dataclass(frozen=True, slots=True)
 class RemoteStorage:
-    """A table behind a URL, read-only.
-
-    Attributes:
-        path: The table's URL as the user gave it.
-        options: What fsspec needs to reach the store; not shown, because secrets are among them.
-    """
+    """A table behind a URL, read-only; ``options`` are fsspec's and may hold secrets."""
 
     path: str
     options: tuple[tuple[str, str], ...] = field(default=(), repr=False)
@@ -39,9 +34,8 @@ class RemoteStorage:
     def open(cls, path: str, options: Mapping[str, str]) -> RemoteStorage:
         """Open a URL.
 
-        Raises:
-            InvalidOptionError: fsspec does not know the URL's scheme.
-            StorageError: The package that reaches such stores is missing, or the store refuses.
+        Raises InvalidOptionError for an unknown scheme, and StorageError where the store's package is missing or the
+        store refuses.
         """
         storage = cls(path.rstrip("/"), tuple(sorted(options.items())))
         storage._files()
@@ -49,7 +43,6 @@ class RemoteStorage:
 
     @property
     def scheme(self) -> str:
-        """The part of the URL before the colon."""
         return self.path.partition(":")[0]
 
     def parent(self) -> RemoteStorage | None:
@@ -58,77 +51,62 @@ class RemoteStorage:
         return replace(self, path=above) if above.count("/") > 2 else None
 
     def uri(self, path: str) -> str:
-        """Return the absolute URI of a path."""
         return self._at(path)
 
     def read(self, path: str, most: int = MOST_BYTES) -> bytes:
-        """Return a file's bytes."""
         with self._errors("read", path, absence=True):
             data = bytes(self._files().cat_file(self._at(path), end=most + 1))
             check_size(self._at(path), len(data), most)
             return data
 
     def open_input(self, path: str) -> pa.NativeFile:
-        """Return a file as a seekable pyarrow ``NativeFile``."""
         with self._errors("open", path, absence=True):
             return pa.PythonFile(self._files().open(self._at(path), "rb"), mode="r")
 
     def list(self, folder: str, *, recursive: bool = False, strict: bool = True) -> list[FileInfo]:
-        """Return the files of a folder sorted by path, none where the folder is absent."""
         with self._errors("list", folder):
             return self._files_among(self._entries(folder, recursive=recursive))
 
     def look(self, folder: str) -> Folder:
-        """Return the files and the sub-folders of a folder; nothing where it is absent."""
         with self._errors("list", folder):
             entries = self._entries(folder, recursive=False)
             names = (split(entry["name"].rstrip("/"))[1] for entry in entries if entry["type"] == "directory")
             return Folder(tuple(self._files_among(entries)), tuple(sorted(names)))
 
     def exists(self, path: str) -> bool:
-        """Return whether there is a file at the path."""
         found = self._info(path)
         return found is not None and found["type"] == "file"
 
     def has_files(self, folder: str) -> bool:
-        """Return whether there is any file below a folder."""
         return bool(self.list(folder, recursive=True))
 
     def modified(self, path: str) -> float | None:
-        """Return a file's modification time in epoch seconds; None where it is absent."""
         found = self._info(path)
         return None if found is None else _modified(found)
 
     def now(self) -> float:
-        """Return this machine's clock, the store's being unknown to who may not write."""
+        """Return this machine's clock: a reader cannot learn the store's."""
         return time.time()
 
     def write(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        """Refuse."""
         self._refuse()
 
     def create(self, path: str, data: bytes, *, durable: bool = True) -> bool:
-        """Refuse."""
         self._refuse()
 
     def delete(self, *paths: str, durable: bool = True) -> None:
-        """Refuse."""
         self._refuse()
 
     def delete_folder(self, path: str) -> None:
-        """Refuse."""
         self._refuse()
 
     def stage(self, path: str, aside: str, *, durable: bool = True) -> Staged:
-        """Refuse."""
         self._refuse()
 
     def flush(self, folders: Iterable[str], *, new: bool = False) -> None:
-        """Refuse."""
         self._refuse()
 
     def sweep(self, folders: Iterable[str], older_than_s: float, *, empty: bool = False) -> None:
-        """Refuse."""
         self._refuse()
 
     def _refuse(self) -> NoReturn:
@@ -200,7 +178,7 @@ class RemoteStorage:
 
     @contextmanager
     def _hidden(self) -> Iterator[None]:
-        """Keep secrets out of the errors raised inside, and out of those that led to them."""
+        """Hide secrets in errors that are raised inside, and in their causes."""
         try:
             yield
         except PyHudiError as error:
@@ -211,7 +189,7 @@ class RemoteStorage:
 
 
 def _modified(entry: Mapping[str, Any]) -> float:
-    """Return an entry's modification time, which every fsspec package names in its own way."""
+    """Return an entry's modification time, whose key differs between fsspec's packages."""
     for key in _MODIFIED:
         value = entry.get(key)
         if isinstance(value, datetime):

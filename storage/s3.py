@@ -1,9 +1,8 @@
-"""Amazon S3 and stores that speak its language, through s3fs: the client that `ObjectStorage` needs.
+"""Amazon S3 and compatible stores, through s3fs: the client of `ObjectStorage`.
 
-s3fs brings the connection: credentials, endpoints, regions, and tries again, with growing pauses, what the store
-answers with 503 or SlowDown, as botocore's configuration and environment say (``AWS_MAX_ATTEMPTS``,
-``AWS_RETRY_MODE``). Nothing of its file system is used, whose listings are cached and whose absent buckets look like
-absent files.
+s3fs provides the connection: credentials, endpoints, regions, and retries with growing pauses after 503 or SlowDown, by
+botocore's configuration and environment (``AWS_MAX_ATTEMPTS``, ``AWS_RETRY_MODE``). The client does not use s3fs's file
+system, which caches listings and takes absent buckets for absent files.
 """
 
 from __future__ import annotations
@@ -40,11 +39,9 @@ _ATTEMPTS = 5
 
 
 def connect(bucket: str, options: Mapping[str, str]) -> S3Client:
-    """Return a client of a bucket; the store is not spoken to yet.
+    """Return a client of a bucket, without a request yet.
 
-    Raises:
-        InvalidOptionError: An option is not known, or its value does not fit.
-        StorageError: s3fs is not installed.
+    Raises InvalidOptionError for an unknown option or a bad value, and StorageError where s3fs is not installed.
     """
     try:
         from s3fs import S3FileSystem  # noqa: PLC0415 (an extra, and slow to import)
@@ -57,12 +54,9 @@ def connect(bucket: str, options: Mapping[str, str]) -> S3Client:
 
 
 class S3Client:
-    """One bucket, spoken to through one s3fs file system; several threads may use it.
+    """One bucket, through an s3fs file system of this process; several threads may use it.
 
-    Args:
-        bucket: Its name.
-        files: An s3fs file system of this process's own.
-        secrets: What errors may not quote.
+    ``secrets`` are the texts that errors may not quote.
     """
 
     def __init__(self, bucket: str, files: Any, secrets: tuple[str, ...] = ()) -> None:
@@ -73,12 +67,10 @@ class S3Client:
         self._refuses_to_replace = False
 
     def get(self, key: str, most: int) -> bytes:
-        """Return an object's bytes; CorruptFileError where there are more than so many, before they are fetched."""
         with _own_errors(self.secrets):
             return self._wait(self._download(key, {}, most))[0]
 
     def get_tail(self, key: str, length: int) -> tuple[bytes, int]:
-        """Return an object's last bytes, all of them where it is shorter, and its size."""
         try:
             with _own_errors(self.secrets):
                 data, answer = self._wait(self._download(key, {"Range": f"bytes=-{length}"}))
@@ -87,7 +79,7 @@ class S3Client:
         return data, int(answer.get("ContentRange", f"/{len(data)}").rpartition("/")[2])
 
     def get_range(self, key: str, start: int, end: int) -> bytes:
-        """Return an object's bytes from ``start`` up to ``end``; many are fetched by several requests at once."""
+        """Return an object's bytes from ``start`` up to ``end``; a large range takes several requests at once."""
 
         async def fetch() -> bytes:
             ranges = [(at, min(end, at + _RANGE)) for at in range(start, end, _RANGE)]
@@ -98,7 +90,6 @@ class S3Client:
             return self._wait(fetch())
 
     def stat(self, key: str) -> Stat | None:
-        """Return what the store says of an object; None where it is absent."""
         try:
             answer = self._ask("head_object", Key=key)
         except FileNotFoundError:
@@ -107,33 +98,29 @@ class S3Client:
         return Stat(key, answer["ContentLength"], answer["LastModified"].timestamp(), stamp)
 
     def put(self, key: str, data: bytes) -> None:
-        """Put an object in place of whatever was there."""
         self._ask("put_object", Key=key, Body=data)
 
     def put_if_absent(self, key: str, data: bytes, stamp: str) -> bool:
-        """Put an object where none is, by a condition that S3 has known since 2024.
+        """Put an object by a condition that S3 has known since 2024.
 
-        Some stores that speak S3's language pass over conditions they do not know, and every writer would believe to
-        be the first. So a process asks again for the first object that it made: that must be refused.
-
-        Raises:
-            StorageError: The store passes over the condition.
-            UnclearAnswer: It is not known whether the object was made.
+        Some compatible stores ignore conditions that they do not know, so that every writer would believe to be first.
+        So a process repeats the request for the first object that it made: the store has to refuse. Raises StorageError
+        where it does not, and UnclearAnswer where the result is not known.
         """
         made = self._put_if_absent(key, data, stamp)
         if made and not self._refuses_to_replace:
-            # Once more for the case that somebody deleted the object in between.
+            # A second time, as another process may have deleted the object in between.
             if self._put_if_absent(key, data, stamp) and self._put_if_absent(key, data, stamp):
                 raise StorageError(
-                    f"The store of the bucket {self._bucket} replaced an object although it was asked not to "
-                    "(If-None-Match: *), so that two writers could not be told apart.",
+                    f"The store of the bucket {self._bucket} replaced an object in spite of the condition "
+                    "If-None-Match: *, so that two writers would both believe to have created it.",
                     "Use a store, or a version of it, with conditional writes; and botocore 1.35 or newer.",
                 )
             self._refuses_to_replace = True
         return made
 
     def delete(self, keys: Sequence[str]) -> None:
-        """Delete objects, a thousand with one request."""
+        """Delete objects, a thousand a request."""
         if len(keys) == 1:
             self._ask("delete_object", Key=keys[0])
             return
@@ -145,7 +132,6 @@ class S3Client:
                 raise OSError(f"{first.get('Key')} was not deleted: {first.get('Message')} ({first.get('Code')})")
 
     def list(self, prefix: str, *, delimited: bool, most: int | None = None) -> Listing:
-        """Return what begins with the prefix, a thousand keys a request."""
         objects: _Stats = []
         prefixes: _Keys = []
         asked: dict[str, Any] = {"Prefix": prefix}
@@ -161,7 +147,6 @@ class S3Client:
             asked["ContinuationToken"] = answer["NextContinuationToken"]
 
     def upload(self, key: str, stamp: str) -> _Upload:
-        """Begin an object that is sent in parts."""
         return _Upload(self, key, stamp)
 
     def abort_uploads(self, prefix: str, before: float) -> None:
@@ -172,11 +157,11 @@ class S3Client:
                 if one["Initiated"].timestamp() < before:
                     self._ask("abort_multipart_upload", Key=one["Key"], UploadId=one["UploadId"])
         except (PermissionError, FileNotFoundError) as error:
-            # Whoever writes tables need not be allowed to list uploads; a rule of the bucket can give them up too.
+            # A writer may lack the permission to list uploads; a rule of the bucket can give them up, too.
             logger.debug("unfinished uploads below %s/%s were not looked for: %s", self._bucket, prefix, error)
 
     def now(self) -> float:
-        """Return the store's clock as of its last answer, and what has passed here since then."""
+        """Return the date of the store's last answer plus the time since then."""
         if self._moment is None:
             self._ask("head_bucket")
         if self._moment is None:
@@ -192,7 +177,7 @@ class S3Client:
             except _Exists:
                 return False
             except _Conflict:
-                # Another request for the same key was under way; the store wants to be asked again.
+                # Another request for the same key was under way; the store expects a repetition.
                 if attempt == _ATTEMPTS:
                     raise
                 time.sleep(random.uniform(0, 0.1 * 2**attempt))  # noqa: S311 (spreads clients, keeps no secret)
@@ -210,11 +195,10 @@ class S3Client:
         return result
 
     def begin(self, method: str, parameters: Mapping[str, Any]) -> Future[dict[str, Any]]:
-        """Send a request and do not wait for its answer."""
         return asyncio.run_coroutine_threadsafe(self.ask(method, parameters), self._files.loop)
 
     async def ask(self, method: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
-        """Send a request and return its answer, whose date is remembered."""
+        """Send a request and return its answer; remember the answer's date."""
         try:
             answer: dict[str, Any] = await self._files._call_s3(method, Bucket=self._bucket, **parameters)
         except Exception as error:
@@ -235,7 +219,7 @@ class S3Client:
             except CorruptFileError:
                 raise
             except Exception:
-                # The connection broke off in the middle of the body, which no client tries again by itself.
+                # The connection broke in the middle of the body; no client repeats that by itself.
                 if attempt == _ATTEMPTS:
                     raise
                 await asyncio.sleep(random.uniform(0, 0.1 * 2**attempt))  # noqa: S311
@@ -254,7 +238,7 @@ _Keys = list[str]
 
 
 class _Upload:
-    """A multipart upload; some parts are on their way at once."""
+    """A multipart upload that sends some parts at once."""
 
     def __init__(self, client: S3Client, key: str, stamp: str) -> None:
         self._client = client
@@ -266,7 +250,7 @@ class _Upload:
         self._begun = 0
 
     def add(self, data: bytes) -> None:
-        """Send the next part; wait where too many are on their way."""
+        """Send the next part; wait while too many parts are under way."""
         while len(self._under_way) >= _PARTS_AT_ONCE:
             self._settle()
         self._begun += 1
@@ -275,20 +259,20 @@ class _Upload:
         )
 
     def complete(self) -> None:
-        """Make the object visible; an answer lost on the way is settled by looking whose object is there."""
+        """Make the object visible; if the answer is lost, the object's stamp decides."""
         while self._under_way:
             self._settle()
         parts = [{"PartNumber": number, "ETag": tag} for number, tag in enumerate(self._tags, 1)]
         try:
             self._client._ask("complete_multipart_upload", **self._names, MultipartUpload={"Parts": parts})
         except (UnclearAnswer, FileNotFoundError):
-            # A repetition of what had succeeded finds no such upload any more.
+            # A repetition after a success finds no such upload any more.
             found = self._client.stat(self._names["Key"])
             if found is None or found.stamp != self._stamp:
                 raise
 
     def abort(self) -> None:
-        """Give the parts up; one that came after would stay."""
+        """Give the parts up, once all have arrived: a later part would stay."""
         for one in self._under_way:
             one.exception()
         self._client._ask("abort_multipart_upload", **self._names)
@@ -307,12 +291,12 @@ class _Conflict(UnclearAnswer):
 
 
 class _EmptyObject(OSError):  # noqa: N818
-    """A range of an object without bytes was asked for."""
+    """A request for a range of an object without bytes."""
 
 
 @contextmanager
 def _own_errors(secrets: tuple[str, ...]) -> Iterator[None]:
-    """Raise what an error of s3fs means, from that error unless it quotes a secret."""
+    """Raise the OSError that an error of s3fs means, with that error as its cause unless it quotes a secret."""
     try:
         yield
     except CorruptFileError:
@@ -325,7 +309,7 @@ def _own_errors(secrets: tuple[str, ...]) -> Iterator[None]:
 
 
 def _answer_of(error: BaseException) -> dict[str, Any] | None:
-    """Return S3's answer from the botocore error that s3fs translated, None where there was no answer."""
+    """Return S3's answer from the botocore error that s3fs translated; None where there was no answer."""
     for one in (error, error.__cause__):
         answer = getattr(one, "response", None)
         if isinstance(answer, dict):

@@ -1,4 +1,4 @@
-"""What users say of how to reach S3 (``hoodie.pyhudi.storage.*``), as s3fs takes it."""
+"""The options of S3 (``hoodie.pyhudi.storage.*``) as arguments of s3fs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,7 @@ _CONNECTIONS = 32
 
 
 def client_options(options: Mapping[str, str]) -> dict[str, Any]:
-    """Return the arguments of s3fs that the options of a store stand for.
-
-    Raises:
-        InvalidOptionError: An option is not known, or its value does not fit.
-    """
+    """Return the arguments of s3fs; InvalidOptionError for an unknown option or a bad value."""
     found: dict[str, Any] = {"client_kwargs": {}, "config_kwargs": {}}
     for name, text in options.items():
         if name not in _OPTIONS:

@@ -1,4 +1,4 @@
-"""Secrets among the options of a store, kept out of what is shown: errors of a store's client may quote them."""
+"""Secrets among a store's options, hidden in errors: a store's client may quote them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..errors import InvalidOptionError
 
 STARS = "***"
 
-# Shorter ones are parts of too many words, and no secrets.
+# Shorter texts are no secrets, and parts of too many words.
 _SHORTEST = 6
 _HARMLESS = frozenset(
     {"endpoint_url", "region", "profile", "anon", "use_ssl", "requester_pays", "cache_regions", "host", "port"}
@@ -20,7 +20,7 @@ _USER_INFO = re.compile(r"//([^/@\s]*:[^/@\s]*)@")
 
 
 def secrets_of(options: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what none may see of a store's options: the values of all but the harmless ones, longest first."""
+    """Return the values of all but the harmless options of a store, longest first."""
     found: set[str] = set()
     for name, text in options.items():
         found |= {part for info in _USER_INFO.findall(text) for part in (info, info.partition(":")[2])}
@@ -30,25 +30,20 @@ def secrets_of(options: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def hide(text: str, secrets: tuple[str, ...]) -> str:
-    """Return a text with stars in the place of secrets."""
     for secret in secrets:
-        # As ``repr`` spells it too, which is how clients quote what they were given.
+        # Clients quote values by ``repr``.
         for spelling in {secret, repr(secret)[1:-1]}:
             text = text.replace(spelling, STARS)
     return text
 
 
 def tells(error: BaseException, secrets: tuple[str, ...]) -> bool:
-    """Return whether an error, or one that led to it, quotes a secret."""
+    """Return whether an error or any of its causes quotes a secret."""
     return any(hide(text, secrets) != text for text in map(str, _chain(error)))
 
 
 def refuse_password(path: str) -> None:
-    """Refuse a URL with a password in it: paths are shown everywhere.
-
-    Raises:
-        InvalidOptionError: There is one.
-    """
+    """Raise InvalidOptionError for a URL with a password in it: plans and logs show paths."""
     if _USER_INFO.search(path):
         raise InvalidOptionError(
             f"The path {_USER_INFO.sub(f'//{STARS}@', path)} has a password in it, and paths are shown in plans, logs "
@@ -58,7 +53,7 @@ def refuse_password(path: str) -> None:
 
 
 def _leaves(text: str) -> set[str]:
-    """Return the texts inside of a JSON object, none where it is no such object."""
+    """Return the texts inside a JSON object; empty for any other text."""
     if not text.lstrip().startswith("{"):
         return set()
     try:

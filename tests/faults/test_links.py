@@ -201,5 +201,5 @@ def test_a_link_that_is_left_is_told_once(tmp_path: Path, caplog: pytest.LogCapt
         upsert(table)
 
     assert [one.getMessage() for one in caplog.records if str(link) in one.getMessage()] == [
-        f"{link} is a symbolic link; it is left as it is, and not followed"
+        f"{link} is a symbolic link, which pyhudi does not follow"
     ]

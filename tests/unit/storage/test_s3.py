@@ -147,7 +147,7 @@ def test_a_store_that_passes_over_the_condition_is_not_written(s3: S3Server) -> 
     storage = fresh(s3)
     with (
         answering(s3, "PUT", unconditional, times=1000),
-        pytest.raises(StorageError, match="replaced an object although it was asked not to"),
+        pytest.raises(StorageError, match="replaced an object in spite of the condition"),
     ):
         storage.create("a", b"x")
 
