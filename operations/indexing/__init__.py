@@ -1,1 +1,1 @@
-"""What an index that lives outside of its table is told, and asked."""
+"""News for, and lookups in, an index that another package keeps outside of its table."""

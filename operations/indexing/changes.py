@@ -1,4 +1,4 @@
-"""What happened to a table since a moment that an index outside of it knows."""
+"""The changes of a table since a moment that an outside index has reached."""
 
 from __future__ import annotations
 
@@ -30,28 +30,20 @@ from ...timeline.watermark import Seen, Watermark
 if TYPE_CHECKING:
     from ...timeline.metadata.models import CommitMetadata
 
-# They change how rows are kept, and no row.
+# These operations change files, but no row.
 _SAME_KEYS = frozenset({"COMPACT", "LOG_COMPACT"})
 _KEYS = pa.schema([pa.field(RECORD_KEY, pa.string())])
-# So many file groups are read beside each other, and their keys held.
+# How many file groups are read at once; memory holds their keys.
 _AT_ONCE = 8
 
 
 def find_news(table: Table, known: str | None) -> News | None:
-    """Return what became of a table's file groups since a moment, None where nothing did.
+    """Return the changes of a table's file groups since a moment, None where there are none.
 
-    Where the table's history does not tell it, or went back behind that moment, all file groups are news.
-
-    Args:
-        table: The table.
-        known: The moment as the text of earlier news; None where nothing is known.
-
-    Raises:
-        MissingFileError: A file that a completed write names is gone.
-        CorruptInstantError: An instant's file cannot be parsed.
-        StorageError: The store failed.
+    All file groups are news where the history of the table does not reach back to the moment, or a restore went behind
+    it. ``known`` is the moment as the text of earlier news; None for the first news.
     """
-    # Asked before the timeline, so that nothing is archived unseen in between.
+    # Read the archive before the timeline, so that no instant is archived unseen in between.
     archive = table.archive.state()
     timeline = table.timeline()
     until = spell(replace(timeline.watermark(), archive=archive))
@@ -71,7 +63,7 @@ def find_news(table: Table, known: str | None) -> News | None:
 
 
 def _changed(now: SeenTable, known: str | None) -> tuple[set[FileGroupId] | None, tuple[str, ...]]:
-    """Return the file groups that changed since a moment, None for all there are, and the writes undone since."""
+    """Return the file groups that changed since a moment, None for all, and the writes undone since."""
     mark = None if known is None else parse(Watermark, known)
     if mark is None:
         return None, ()
@@ -92,7 +84,7 @@ def _changed(now: SeenTable, known: str | None) -> tuple[set[FileGroupId] | None
 def _writes(
     archive: Archive, timeline: Timeline, seen: Seen, archived: Iterable[Instant]
 ) -> list[CommitMetadata] | None:
-    """Return what the writes since a moment did, None where the archive does not tell it."""
+    """Return the metadata of the writes since a moment, None where the archive lacks some of it."""
     done = [timeline.files.read_commit(one) for one in timeline.completed_since(seen) if one.action in WRITE_ACTIONS]
     gone = [one for one in archived if one.action in WRITE_ACTIONS]
     bodies = archive.bodies(gone)
@@ -116,11 +108,7 @@ def _touched(writes: Iterable[CommitMetadata]) -> set[FileGroupId]:
 
 
 def _read_keys(seen: SeenTable, groups: Sequence[FileGroupId]) -> Iterator[GroupKeys]:
-    """Yield the keys of some file groups, a few of them read at once; none of those that the table lacks.
-
-    Raises:
-        CorruptFileError: A file cannot be read.
-    """
+    """Yield the keys of some file groups, a few of them read at once; no keys for file groups that the table lacks."""
     slices = lru_cache(maxsize=1)(seen.view.slices)
     for start in range(0, len(groups), _AT_ONCE):
         some = groups[start : start + _AT_ONCE]

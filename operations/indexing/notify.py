@@ -1,4 +1,4 @@
-"""Telling an index outside of its table what happened to the table, before it is asked and after a commit."""
+"""Updates of an outside index with the changes of its table, before a lookup and after a commit."""
 
 from __future__ import annotations
 
@@ -19,17 +19,15 @@ R = TypeVar("R")
 
 logger = logging.getLogger("pyhudi")
 
-# Each time somebody else told it in between, so that there is less to tell.
+# Each failed try means that another writer updated the index in between, which leaves less to do.
 _TRIES = 10
 
 
 def catch_up(index: Index, table: Table) -> None:
-    """Tell an index what happened to its table since it was told last; one that reads the table needs it not.
+    """Bring an outside index up to date with its table; an index that reads the table itself needs no update.
 
     Raises:
-        ConcurrentWriteError: Others tell it all the time.
-        StorageError: The index or the store failed.
-        PyHudiError: What happened cannot be read.
+        ConcurrentWriteError: Other writers updated the index first, again and again.
     """
     if not isinstance(index, OutsideIndex):
         return
@@ -42,19 +40,19 @@ def catch_up(index: Index, table: Table) -> None:
         if asking(table, partial(take_note, news)):
             return
     raise ConcurrentWriteError(
-        f"The index {table.config.index_type} of the table {table.path} was told by others {_TRIES} times what "
-        "happened to the table, while this write tried to.",
+        f"Other writers updated the index {table.config.index_type} of the table {table.path} {_TRIES} times, each "
+        "time before this write could.",
         "Write again.",
     )
 
 
 def tell(table: Table, settings: LookupSettings, instant_time: str) -> None:
-    """Tell an index of a commit, so that the next write need not; a failure is logged as a warning."""
+    """Update an index after a commit, so that the next write need not; a failure is logged as a warning."""
     try:
         catch_up(index_for(table.config, settings), table)
     except Exception:
         logger.warning(
-            "table %s: the index %s was not told of %s; the next write that asks it tells it first",
+            "table %s: the index %s missed the commit %s; the next write that looks keys up updates the index first",
             table.path,
             table.config.index_type,
             instant_time,
@@ -63,12 +61,7 @@ def tell(table: Table, settings: LookupSettings, instant_time: str) -> None:
 
 
 def asking(table: Table, call: Callable[[], R]) -> R:
-    """Return what an index answers, and make an error of ours of one of its own.
-
-    Raises:
-        StorageError: The index failed.
-        PyHudiError: What it was told of cannot be read.
-    """
+    """Return the result of a call to an index; an error that is not of `pyhudi.errors` becomes a StorageError."""
     try:
         return call()
     except PyHudiError:
@@ -76,5 +69,5 @@ def asking(table: Table, call: Callable[[], R]) -> R:
     except Exception as error:
         raise StorageError(
             f"The index {table.config.index_type} of the table {table.path} failed ({type(error).__name__}: {error}).",
-            "See to the index, and write again.",
+            "Repair the index, and write again.",
         ) from error

@@ -1,4 +1,4 @@
-"""Asking an index where keys are; what one of another package answers is held against the table first."""
+"""Lookups of keys in an index; the answers of an index from another package are checked against the table."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ def ask(index: LookupIndex, rows: KeyedRows, seen: SeenTable) -> Tags:
     """Return where the keys of some rows of a write are.
 
     Raises:
-        CommitConflictError: The index knows of file groups that another write made meanwhile.
-        IndexMisfitError: Its answer cannot be of this table.
-        StorageError: It failed.
+        CommitConflictError: The index knows file groups that another write created meanwhile.
+        IndexMisfitError: The answer cannot be of this table.
     """
     if seen.table.config.index_type in LOOKUP_INDEXES:
         return index.tag(rows, seen.view, seen.storage)
@@ -35,18 +34,16 @@ def ask(index: LookupIndex, rows: KeyedRows, seen: SeenTable) -> Tags:
 
 @dataclass(frozen=True, slots=True)
 class _Answer:
-    """What an index answers for some rows of a table."""
-
     tags: Tags
     rows: KeyedRows
     seen: SeenTable
 
     def check_codes(self) -> None:
-        """Refuse numbers that are none of a file group's, or of a row's."""
+        """Refuse codes out of range."""
         codes, rows, groups = np.asarray(self.tags.codes), len(self.rows), len(self.tags.groups)
         if codes.shape != (rows,) or not np.issubdtype(codes.dtype, np.integer):
             raise self._misfit(
-                f"was asked for {rows} keys and answered with codes of the shape {codes.shape} and type {codes.dtype}"
+                f"got {rows} keys and answered with codes of the shape {codes.shape} and type {codes.dtype}"
             )
         for what, numbers, least, most in (
             ("codes", codes, NOT_FOUND, groups),
@@ -60,7 +57,7 @@ class _Answer:
                 )
 
     def check_groups(self) -> None:
-        """Refuse file groups that the write does not see: they came later, or were never of this table."""
+        """Refuse file groups that the write does not see: newer file groups, or those of another table."""
         for group in self.tags.groups:
             if group.file_id in self.seen.view.slices(group.partition_path):
                 continue
@@ -70,12 +67,12 @@ class _Answer:
                 raise CommitConflictError(
                     f"The write to the table {self.seen.table.path} cannot be committed: {where}, which holds some of "
                     "its keys, was made meanwhile.",
-                    "Nothing of this write is left; write again.",
+                    "This write changed nothing; write again.",
                 )
             raise self._misfit(f"says that keys are in {where}, which the table does not have")
 
     def check_partitions(self) -> None:
-        """Refuse a file group of another partition than the row's, which only an index of the whole table may give."""
+        """Refuse a file group outside of the row's partition, which only a global index may return."""
         tags, rows = self.tags, self.rows
         numbers = {path: number for number, path in enumerate(rows.paths.dictionary.to_pylist())}  # O(partitions)
         of_groups = np.array([numbers.get(one.partition_path, -1) for one in tags.groups] or [-1], np.int64)
@@ -94,6 +91,6 @@ class _Answer:
         table = self.seen.table
         return IndexMisfitError(
             f"The index {table.config.index_type} of the table {table.path} {what}.",
-            "Nothing of this write is left. Let the index forget the table, so that it is told all of it anew; where "
-            "that does not help, it is the index that has to be mended.",
+            "This write changed nothing. Reset the index's state for this table so that it is rebuilt. If that does "
+            "not help, the index implementation is wrong.",
         )

@@ -1,1 +1,1 @@
-"""What is told of a table."""
+"""Information about a table, as Arrow tables."""

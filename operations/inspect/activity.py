@@ -1,4 +1,4 @@
-"""Which writes and table services are at work on a table, as far as its store shows it."""
+"""The writes and table services that are at work on a table, as far as its store shows them."""
 
 from __future__ import annotations
 
@@ -32,20 +32,11 @@ _EPOCH = datetime.fromtimestamp(0, timezone.utc)
 
 
 def activity(storage: Storage) -> pa.Table:
-    """Return one row for every pending instant, oldest first.
+    """Return one row for every pending instant, oldest first, with columns as in `ACTIVITY_SCHEMA`.
 
-    Args:
-        storage: Rooted at the table.
-
-    Returns:
-        Columns as in `ACTIVITY_SCHEMA`. The phase is ``planned`` before any process has begun with the instant,
-        ``writing`` while tasks may add files, ``committing`` after that, and ``given up`` where the next write undoes
-        it. Application, host and pid are null where the store does not hold them, as of writers that are not pyhudi's,
-        and so is the age of a heartbeat that is absent.
-
-    Raises:
-        CorruptInstantError: A note of a writer cannot be read.
-        StorageError: The store failed.
+    The phase is ``planned`` before any process has begun the instant, ``writing`` while tasks may add files,
+    ``committing`` after that, and ``given up`` where the next write undoes it. Application, host and pid are null for
+    other writers than pyhudi; the age of an absent heartbeat is null, too.
     """
     table = open_table(storage)
     now = storage.now()
@@ -70,7 +61,7 @@ def _row(table: Table, instant: Instant, now: float) -> dict[str, object]:
 
 
 def _moment(text: str, zone: str) -> datetime | None:
-    """Return the moment of an instant time; None of a text that other software made and that is none."""
+    """Return the moment of an instant time, None for a text of other software that is no time."""
     try:
         return _EPOCH + timedelta(milliseconds=parse_time(text, zone))
     except ValueError:

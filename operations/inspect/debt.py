@@ -1,4 +1,4 @@
-"""What waits for a compaction: log files beside base files, and rows that only queries see which merge them."""
+"""The work that waits for a compaction: log files beside base files, with rows that only merging queries see."""
 
 from __future__ import annotations
 
@@ -34,25 +34,21 @@ _MOST_SHOWN = 20
 
 
 def debt_of(timeline: Timeline, slices: Iterable[FileSlice]) -> Mapping[str, Any]:
-    """Return the columns of `DEBT_FIELDS` for a table.
+    """Return the columns of `DEBT_FIELDS` for the newest slices of a table.
 
-    The file groups of ``compaction_debt`` are those with the most bytes of log files, at most 20. Read-optimized
-    queries read base files alone: they lack rows of ``read_optimized_lacks`` writes, and show everything that was
-    complete at ``read_optimized_until``.
-
-    Args:
-        timeline: As the slices were chosen by.
-        slices: The newest of every file group.
+    The list ``compaction_debt`` has the 20 file groups with the most bytes of log files. Read-optimized queries read
+    base files alone: they lack rows of ``read_optimized_lacks`` writes, and show all that was complete at
+    ``read_optimized_until``.
     """
     logged = sorted((one for one in slices if one.logs), key=lambda one: (-one.log_bytes, one.group))
     lacking = {log.instant_time for one in logged for log in one.logs}
-    # What is joined of older log files are rows of the writes of those.
+    # A log compaction joins log files of older writes, which alone count as lacking.
     lacking -= log_compactions(timeline) if lacking else frozenset()
     gathered = len(since_compaction(timeline).since)
     return {
         "log_files": sum(len(one.logs) for one in logged),
         "log_bytes": sum(one.log_bytes for one in logged),
-        "compaction_debt": [_shown(one) for one in logged[:_MOST_SHOWN]],
+        "compaction_debt": [_described(one) for one in logged[:_MOST_SHOWN]],
         "delta_commits": gathered,
         "wants_compaction": bool(logged) and gathered >= MAKE_COMPACTION_DUE,
         "read_optimized_lacks": len(lacking),
@@ -60,7 +56,7 @@ def debt_of(timeline: Timeline, slices: Iterable[FileSlice]) -> Mapping[str, Any
     }
 
 
-def _shown(file_slice: FileSlice) -> dict[str, object]:
+def _described(file_slice: FileSlice) -> dict[str, object]:
     return {
         "partition": file_slice.partition_path,
         "file_id": file_slice.file_id,
@@ -71,9 +67,9 @@ def _shown(file_slice: FileSlice) -> dict[str, object]:
 
 
 def _until(timeline: Timeline, lacking: set[str]) -> str | None:
-    """Return the completion time of the newest write before the first of which rows are lacking."""
+    """Return the completion time of the last write before the first write with lacking rows."""
     completed = sorted(timeline.writes, key=lambda one: one.visible_since)
     first = min((one.visible_since for one in completed if one.requested_time in lacking), default=None)
     if any(time < completed[0].requested_time for time in lacking if completed):
-        return None  # an archived one
+        return None  # an archived write
     return max((one.visible_since for one in completed if first is None or one.visible_since < first), default=None)

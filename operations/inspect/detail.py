@@ -1,4 +1,4 @@
-"""What a table is and how large, in one row."""
+"""The properties and the size of a table, in one row."""
 
 from __future__ import annotations
 
@@ -35,16 +35,11 @@ DETAIL_SCHEMA = pa.schema(
 
 
 def detail(storage: Storage) -> pa.Table:
-    """Return one row about a table; its files are listed, and none is opened.
+    """Return one row about a table, with columns as in `DETAIL_SCHEMA`; files are listed, but none is opened.
 
-    Returns:
-        Columns as in `DETAIL_SCHEMA`. Partitions, files and bytes are those of the newest file slices: files and bytes
-        count base files, and `debt_of` tells of log files. The index of a table that does not name it is the one that
-        the names of its file groups tell, null where they contradict each other. The newest instant is the write that
-        was requested last of those that are completed.
-
-    Raises:
-        TableError: There is no table that pyhudi can read.
+    Partitions, files and bytes are those of the newest file slices; files and bytes count base files, and `debt_of`
+    counts log files. Where no property names the index, it follows from the names of file groups; null where they
+    contradict each other. The newest instant is the completed write with the latest requested time.
     """
     table = open_table(storage)
     config, timeline = table.config, table.timeline()

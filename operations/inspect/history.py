@@ -1,4 +1,4 @@
-"""What happened to a table, told from its timeline."""
+"""The instants of a table, from its timeline and its archive."""
 
 from __future__ import annotations
 
@@ -40,22 +40,14 @@ HISTORY_SCHEMA = pa.schema(
 
 
 def history(storage: Storage, limit: int | None = None) -> pa.Table:
-    """Return one row for every instant, newest first: those of the timeline, then the archived ones.
+    """Return one row for every instant, newest first: those of the timeline, then those of the archive.
 
-    Args:
-        storage: Rooted at the table.
-        limit: How many instants at most; no others are opened, and no older files of the archive.
-
-    Returns:
-        Columns as in `HISTORY_SCHEMA`; the counts are null for instants that wrote no rows, and ``failures`` and
-        ``error`` are there for pending compactions and log compactions that could not be carried out so far.
-
-    Raises:
-        InvalidOptionError: The limit is below zero.
-        CorruptInstantError: An instant, or a file of the archive, cannot be read.
+    The columns are as in `HISTORY_SCHEMA`. Counts are null for instants without rows; ``failures`` and ``error`` are
+    set for pending compactions and log compactions that failed so far. With a limit, no further instants and no older
+    files of the archive are read.
     """
     if limit is not None and limit < 0:
-        raise InvalidOptionError(f"The history was asked for {limit} instants.", "Ask for none or more.")
+        raise InvalidOptionError(f"The limit of the history is {limit}.", "Give a limit of 0 or more.")
     table = open_table(storage)
     timeline = table.timeline()
     active = frozenset(one.identity for one in timeline.instants)
@@ -72,7 +64,7 @@ def history(storage: Storage, limit: int | None = None) -> pa.Table:
 
 
 def last_commit(storage: Storage) -> CommitResult | None:
-    """Return what the newest completed write did, table services apart; None where there is none."""
+    """Return the result of the newest completed write that is no table service; None without any."""
     timeline = open_table(storage).timeline()
     results = (result_of(timeline, instant) for instant in reversed(timeline.writes))
     return next((result for result in results if result.operation not in _OPERATIONS_OF_SERVICES), None)

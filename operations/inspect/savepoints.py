@@ -1,4 +1,4 @@
-"""Which savepoints a table has."""
+"""The savepoints of a table."""
 
 from __future__ import annotations
 
@@ -22,17 +22,10 @@ SAVEPOINTS_SCHEMA = pa.schema(
 
 
 def savepoints(storage: Storage) -> pa.Table:
-    """Return one row for every savepoint, newest first.
+    """Return one row for every savepoint, newest first, with columns as in `SAVEPOINTS_SCHEMA`.
 
-    Args:
-        storage: Rooted at the table.
-
-    Returns:
-        Columns as in `SAVEPOINTS_SCHEMA`: the write whose state is kept, when that was asked for, by whom and why, and
-        how many files are kept for it.
-
-    Raises:
-        CorruptInstantError: A savepoint cannot be read.
+    The row has the write whose state the savepoint keeps, when it was made, by whom and why, and how many files it
+    keeps.
     """
     timeline = open_table(storage).timeline()
     found = [one for one in reversed(timeline.completed) if one.action == "savepoint"]

@@ -1,4 +1,4 @@
-"""Whether a table is whole: every invariant of the format that can be told from its files, whoever wrote them."""
+"""Checks of all invariants of the format that the files of a table show, whatever engine wrote them."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from ..checks.properties import check_properties, is_known, load
 from ..checks.rows import check_rows
 from ..checks.subject import Subject, walk
 
-# What a writer may be at work on is not told of before it is so old.
+# Younger files may belong to a writer at work, so they are no findings.
 STALE_S = 3600.0
 
-# Files come first: what they learn of archived writes the others go by.
+# Files come first: the other checks use what this check finds out about archived writes.
 _CHECKS: tuple[Callable[[Subject], None], ...] = (
     check_files,
     check_properties,
@@ -45,21 +45,12 @@ _CHECKS_OF_ROWS: tuple[Callable[[Subject], None], ...] = (check_rows, check_dupl
 
 
 def validate(storage: Storage, *, deep: bool = False, stale_s: float = STALE_S) -> pa.Table:
-    """Return what is wrong with a table; nothing is changed.
+    """Return one row for each finding, errors first, with columns as in `FINDINGS_SCHEMA`; the table stays unchanged.
 
     Args:
-        storage: Rooted at the table.
-        deep: Whether the rows of the newest file slices are read, and what archived writes say; else only names,
-            instants and footers are.
-        stale_s: After how many seconds what is not finished, or lies about, is told of.
-
-    Returns:
-        One row for each finding, errors first; columns as in `FINDINGS_SCHEMA`.
-
-    Raises:
-        TableNotFoundError: There is no table.
-        NotATableError: The path holds something else.
-        StorageError: The store cannot be reached.
+        deep: Whether to read rows of the newest file slices and bodies of archived writes, too; else only names,
+            instants and footers.
+        stale_s: The age in seconds from which unfinished work and unused files are findings.
     """
     findings = Findings(storage, stale_s)
     config = load(findings)

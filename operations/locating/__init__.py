@@ -1,1 +1,1 @@
-"""Which file group each row of a write goes to: one that has its key, or whose number it has, or a new one."""
+"""The file group of each row of a write: an existing file group or a new file group."""

@@ -1,7 +1,7 @@
-"""What a write teaches a table, held against rows that the table has.
+"""Checks of the properties that a write adds to a table, against rows of the table.
 
-Apache Hudi keeps no note of a table's buckets, and of times in partition paths only some: the first write that says it
-does. A number or a zone that is wrong must not be remembered because that write touches new partitions only.
+Apache Hudi stores no number of buckets and only some of the time options: the first write whose options name them adds
+them. A write to new partitions alone must not store a wrong number or zone, so these checks read rows elsewhere.
 """
 
 from __future__ import annotations
@@ -35,15 +35,7 @@ _ROWS_LOOKED_AT = 1000
 
 
 def check_new_properties(plan: WritePlan, seen: SeenTable) -> None:
-    """Look into some files, wherever they are, for rows that contradict what the write teaches the table.
-
-    A write that replaces the whole table leaves none that could.
-
-    Raises:
-        UnsupportedTableError: A file group is none that a bucket index made.
-        BucketMisfitError: A record key is in another bucket than the number of buckets says.
-        OptionConflictError: A row is in another partition than its time makes.
-    """
+    """Read some files, of any partition, for rows that contradict the properties that the write adds."""
     times = any(option in plan.config_changes for option in TIME_OPTIONS)
     buckets = BUCKET_COUNT in plan.config_changes
     if not (times or buckets) or plan.operation == OVERWRITE_TABLE:
@@ -61,17 +53,11 @@ def check_new_properties(plan: WritePlan, seen: SeenTable) -> None:
 
 
 def check_spelling_of_others(plan: WritePlan, view: FileView, partitions: Iterable[str]) -> None:
-    """Look into some files that others wrote for record keys that pyhudi spells otherwise, and did not find therefore.
+    """Read some files of other writers for record keys that pyhudi spells differently, which no lookup finds.
 
-    A write that looks keys up merges the files that hold one of them. What it did not find may be in any other.
-
-    Args:
-        plan: The write.
-        view: The table's file slices as of the write's watermark.
-        partitions: Where keys were not found.
-
-    Raises:
-        UnsupportedTableError: They are spelt otherwise, so that rows would be added that are there.
+    A lookup merges the files that hold a wanted key. A key that it did not find may be in any other file.
+    ``partitions`` are those where keys were not found. Raises UnsupportedTableError where the write would add a row
+    that exists.
     """
     wanted = {root_of(field) for field in plan.config.record_key_fields}
     schema = pa.schema([pa.field(RECORD_KEY, pa.string()), *(field for field in plan.schema if field.name in wanted)])
@@ -92,7 +78,6 @@ def check_spelling_of_others(plan: WritePlan, view: FileView, partitions: Iterab
 
 
 def misfit(plan: WritePlan, file_slice: FileSlice) -> UnsupportedTableError:
-    """Return the error of a file group that no bucket index with the table's number of buckets made."""
     file = file_slice.data_files[0]
     return UnsupportedTableError(
         f"The file group {file_slice.file_id} of the table {plan.path} (file {file.path}, instant "

@@ -1,4 +1,4 @@
-"""Rows whose file groups are known, and the places that new rows get, as jobs: what is written to which file group."""
+"""Found rows and the places of new rows, turned into jobs: which rows the write puts into which file group."""
 
 from __future__ import annotations
 
@@ -45,19 +45,13 @@ from ..transaction.concurrency import (
     kind_of,
 )
 
-# Of what a task may hold, the share of rows that wait to be cut; as much is for what decides in those of one pass.
+# The fraction of a task's memory for rows that wait to be cut; the deciding columns of one pass get as much.
 SHARE = 4
 
 
 @dataclass(frozen=True, slots=True)
 class SortedRows:
-    """Rows once it is known which of their keys the table has.
-
-    Attributes:
-        found: By file group.
-        new: By partition path.
-        counts: How many rows each partition gets at most; exactly as many where they were looked up and folded.
-    """
+    """Rows by file group (found keys) and by partition path (new keys), with the most rows that each partition gets."""
 
     found: Mapping[FileGroupId, GroupRows]
     new: Mapping[str, GroupRows]
@@ -65,18 +59,13 @@ class SortedRows:
 
 
 class Pieces:
-    """Finds slices; those of a partition are put together once, however many are asked for.
-
-    Args:
-        view: The table's file slices; None for none.
-    """
+    """Finds file slices, and builds the slices of each partition once."""
 
     def __init__(self, view: FileView | None) -> None:
         self._view = view
         self._slices: dict[str, dict[str, FileSlice]] = {}
 
     def find(self, group: FileGroupId) -> FileSlice | None:
-        """Return the newest slice of a file group, None where there is none."""
         path = group.partition_path
         if path not in self._slices:
             self._slices[path] = {} if self._view is None else self._view.slices(path)
@@ -84,11 +73,11 @@ class Pieces:
 
 
 def unknown_group(plan: RowPlan, group: FileGroupId) -> UnsupportedTableError:
-    """Return the error of an index that names a file group which the table has not."""
+    """Return the error of an index that names a file group which the table does not have."""
     return UnsupportedTableError(
         f"The index {plan.config.index_type} says that keys of the table {plan.path} are in the file group "
-        f"{group.file_id} of partition {group.partition_path!r}, which the table has not.",
-        "Have the index made anew by the package that offers it.",
+        f"{group.file_id} of partition {group.partition_path!r}, which the table does not have.",
+        "Rebuild the index with the package that offers it.",
     )
 
 
@@ -98,11 +87,7 @@ def refuse_clustered(
     group: FileGroupId,
     shared: Shared = Shared.FILE_GROUP,
 ) -> None:
-    """Refuse to change a file group that a pending clustering is going to replace.
-
-    Raises:
-        ConcurrentWriteError: It is.
-    """
+    """Refuse to change a file group that a pending clustering replaces."""
     holder = clustered.get((group.partition_path, group.file_id))
     if holder is None:
         return
@@ -114,13 +99,13 @@ def refuse_clustered(
 def jobs_of(
     plan: WritePlan, local: Storage, view: FileView | None, timeline: Timeline, rows: SortedRows
 ) -> list[tuple[FileGroupWrite, GroupRows]]:
-    """Return the file groups that are written, found and new rows of one together."""
+    """Return the file groups that the write changes, each with its found and its new rows."""
     waiting: dict[FileGroupId, GroupRows] = dict(rows.found)
     joined: set[FileGroupId] = set()
     shares = shares_of(plan.config, plan.settings.lookup.sizes, view, timeline, rows.counts, plan.instant_time)
     for group, some in _placed(plan, local, shares, rows.new).items():
         there = waiting.get(group, GroupRows())
-        # Their keys differ, so that it is all the same which of them come first.
+        # Found and new rows have different keys, so their order does not matter.
         waiting[group] = GroupRows(there.pieces + some.pieces, there.memory + some.memory)
         joined.add(group)
     jobs, pieces, clustered = [], Pieces(view), clustered_groups(timeline)
@@ -143,18 +128,9 @@ def shares_of(
     counts: Mapping[str, int],
     instant_time: str = "",
 ) -> Mapping[str, Shares]:
-    """Deal the places of new rows out.
+    """Return the places of new rows by partition: small files first, then new file groups.
 
-    Args:
-        config: The table's properties.
-        sizes: Which files are small, and how large they get.
-        view: The table's file slices as of the write's watermark; None where no file takes new rows in.
-        timeline: As of the write's watermark.
-        counts: How many new rows each partition gets.
-        instant_time: Of the write; "" where the ids of new file groups do not matter yet.
-
-    Raises:
-        PyHudiError: The store or an instant fails.
+    The view is None where no existing file takes new rows, the time "" where ids of file groups do not matter yet.
     """
     counts = {path: count for path, count in counts.items() if count}
     if not counts:
@@ -172,8 +148,9 @@ def shares_of(
 
 
 def _keeps_its_room(holder: Instant) -> bool:
-    """Return whether new keys must not join the small files that a plan holds; one that is no compaction clusters."""
+    """Return whether new keys must not join the small files that a pending plan holds."""
     kind = kind_of(holder.action)
+    # Of the plans that hold file groups, all but compactions are clusterings.
     theirs = kind if kind in {COMPACTION, LOG_COMPACTION} else CLUSTERING
     return judge(Meeting(WRITE, theirs, shared=frozenset({Shared.ROOM}))) is not Verdict.GO_ON
 
@@ -181,7 +158,6 @@ def _keeps_its_room(holder: Instant) -> bool:
 def _placed(
     plan: WritePlan, local: Storage, shares: Mapping[str, Shares], new: Mapping[str, GroupRows]
 ) -> dict[FileGroupId, GroupRows]:
-    """Return new rows by the file groups that they get."""
     found: dict[FileGroupId, GroupRows] = {}
     buffers = open_buffers(plan, local, "dealt")
     try:
@@ -203,7 +179,7 @@ def _placed(
 
 
 def open_buffers(plan: WritePlan, local: Storage, name: str) -> RowBuffers:
-    """Return buffers for rows that are being cut, which spill to a folder of this process."""
+    """Return buffers for rows that are being cut, which spill to a local folder."""
     settings = plan.settings
     limit = settings.output.memory // SHARE
     return RowBuffers(min(settings.batch_size, limit), limit, partial(SpillWriter, local, f"{name}.spill", ""))

@@ -1,8 +1,7 @@
-"""Rows whose keys are unique in the whole table, settled by tasks of which each sees all rows of some keys.
+"""Rows whose keys are unique in the whole table, settled by tasks that each see all rows of some keys.
 
-Between the steps (`tagger`) an engine brings together what belongs together: the rows of one key, of which one goes on;
-that row with the places where its key is; the rows that may have to be held against those of one file group; and, last,
-the row with what was found out of its places.
+Between the steps (`tagger`) an engine groups the rows: by key, for the fold; the winner with the places of its key; by
+file group, for the comparison with stored rows; and last by key again, with the results for all places.
 """
 
 from __future__ import annotations
@@ -30,31 +29,22 @@ from .tagger import Tagger
 
 @dataclass(frozen=True, slots=True)
 class FoldTask:
-    """Tells which rows go on, of those of each key.
-
-    Attributes:
-        tagger: The write.
-    """
+    """Finds the winning rows of each key."""
 
     tagger: Tagger
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield one row of each key and partition path, with whether it goes on, and whether it is a delete.
+        """Yield one row of each key and partition path, with whether it counts (``goes``) and whether it is a delete.
 
-        It is the one that goes on, where one of theirs does.
-
-        Args:
-            batches: Record key, partition path and what decides, in the order of the first two.
-
-        Raises:
-            NullOrderingError: An ordering value is null.
+        Of a partition path where no row counts, it yields the first row. The batches have record key, partition path
+        and the deciding columns, in the order of the first two.
         """
         tagger = self.tagger
         for rows in whole_runs(batches, 1):
             deciding, deletes = _deciding(tagger.spec, rows, text_column(rows, 0))
             starts = _starts(rows, 2)
             goes = np.zeros(rows.num_rows, np.bool_)
-            # Of rows that are not folded those of one key and partition path have the same places.
+            # Without a fold, all rows of one key and partition path have the same places.
             goes[tagger.fold(deciding) if tagger.plan.folds else np.flatnonzero(starts)] = True
             place = np.cumsum(starts) - 1
             kept = goes | (starts & (np.bincount(place[goes], minlength=place[-1] + 1) == 0)[place])
@@ -65,23 +55,15 @@ class FoldTask:
 
 @dataclass(frozen=True, slots=True)
 class PairStateTask:
-    """Holds rows against those of the table that they meet.
-
-    Attributes:
-        tagger: The write.
-    """
+    """Compares incoming rows with the stored rows of their keys."""
 
     tagger: Tagger
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield for each pair of a key and a file group whether its row is there, whether it wins, and since when.
+        """Yield for each pair of a file group and a key whether a stored row is live, whether it wins, and since when.
 
-        Args:
-            batches: Partition and file id of a file group, record key, and what decides, in the order of the first two;
-                no key of a file group twice.
-
-        Raises:
-            CorruptFileError: A file cannot be read.
+        The batches have partition and file id of a file group, record key and the deciding columns, in the order of the
+        first two; no pair twice.
         """
         with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
             old = self.tagger.old_rows(open_storage(folder, durable=False))
@@ -96,24 +78,17 @@ class PairStateTask:
 
 @dataclass(frozen=True, slots=True)
 class SettleTask:
-    """Tells where rows go, given what was found out of the places of their keys.
-
-    Attributes:
-        tagger: The write.
-    """
+    """Finds where rows go, given the results for all places of their keys."""
 
     tagger: Tagger
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield for each key and partition path where its row goes, once for each place, and whether it leaves it.
+        """Yield for each key and partition path the places of its row, and whether the row leaves each place.
 
-        It goes to a partition, and there to a file group, or to a new place where that is null; where both are null it
-        goes nowhere.
-
-        Args:
-            batches: Record key, partition path, whether the row is a delete, partition and file id of a file group that
-                holds the key; in the order of all these; then whether a row of it is there, whether that one wins, and
-                since when the file group's slice is. A key that the table lacks comes once, with nulls.
+        A null file id is a new place in the partition; where the partition is null, too, the row goes nowhere. The
+        batches have record key, partition path, the delete flag, partition and file id of a file group that holds the
+        key, in the order of all these; then whether a stored row is live, whether it wins, and since when the slice
+        exists. A key that the table lacks comes once, with nulls.
         """
         for rows in whole_runs(batches, 2):
             yield self._settled(rows)
@@ -146,14 +121,7 @@ class SettleTask:
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """What was found out of pairs of a row and a place of its key.
-
-    Attributes:
-        rows: The row of each of n pairs.
-        codes: Its place, a number below `width`.
-        width: How many places there are.
-        states: Their states.
-    """
+    """The states of n pairs of a row and a place of its key; ``codes`` are numbers of places below ``width``."""
 
     rows: Positions
     codes: Buckets
@@ -161,7 +129,6 @@ class _Pairs:
     states: PairState
 
     def look(self, rows: Positions, codes: Buckets) -> PairState:
-        """Return the states of some of the pairs."""
         known = self.rows * self.width + self.codes
         order = np.argsort(known, kind="stable")
         at = order[np.searchsorted(known[order], rows * self.width + codes)]
@@ -170,15 +137,10 @@ class _Pairs:
 
 
 def whole_runs(batches: Iterable[pa.RecordBatch], columns: int) -> Iterator[pa.RecordBatch]:
-    """Yield the same rows, cut only where the first columns change.
-
-    Args:
-        batches: Rows in the order of their first columns.
-        columns: How many columns, of texts, make a run.
-    """
+    """Yield the same rows, cut only where one of the first columns, by which they are ordered, changes."""
     held: list[pa.RecordBatch] = []
     for batch in rechunk(iter(batches)):
-        if held and not _goes_on(held[-1], batch, columns):
+        if held and not _continues(held[-1], batch, columns):
             yield concat(held)
             held = []
         last = int(np.flatnonzero(_starts(batch, columns))[-1])
@@ -190,13 +152,12 @@ def whole_runs(batches: Iterable[pa.RecordBatch], columns: int) -> Iterator[pa.R
         yield concat(held)
 
 
-def _goes_on(before: pa.RecordBatch, after: pa.RecordBatch, columns: int) -> bool:
+def _continues(before: pa.RecordBatch, after: pa.RecordBatch, columns: int) -> bool:
     ends = (before.column(number)[-1].as_py() for number in range(columns))  # one value a batch
     return all(end == after.column(number)[0].as_py() for number, end in enumerate(ends))  # one value a batch
 
 
 def _starts(rows: pa.RecordBatch, columns: int) -> Mask:
-    """Return which rows differ from the one before in one of the first columns."""
     starts = np.ones(rows.num_rows, np.bool_)
     starts[1:] = False
     for number in range(columns):
@@ -206,7 +167,7 @@ def _starts(rows: pa.RecordBatch, columns: int) -> Mask:
 
 
 def _deciding(spec: RowSpec, rows: pa.RecordBatch, keys: pa.StringArray) -> tuple[pa.RecordBatch, Mask]:
-    """Return what decides between rows, as the write itself holds it, and which of them are deletes."""
+    """Return the deciding columns of rows in the layout of the write, and which rows are deletes."""
     judges, deletes = judged(spec, rows, keys)
     names = [RECORD_KEY, *judges.schema.names]
     columns = [keys, *judges.columns]
@@ -217,7 +178,7 @@ def _deciding(spec: RowSpec, rows: pa.RecordBatch, keys: pa.StringArray) -> tupl
 
 
 def _groups(rows: pa.RecordBatch, partition: int, file_id: int) -> tuple[tuple[FileGroupId, ...], Buckets]:
-    """Return the file groups that rows name in two columns, in their order, and the place among them of each row's."""
+    """Return the file groups that two columns name, in their order, and each row's position among them."""
     partitions, ids = (text_column(rows, number).dictionary_encode() for number in (partition, file_id))
     paths, names = partitions.dictionary.to_pylist(), ids.dictionary.to_pylist()  # O(file groups)
     both = partitions.indices.to_numpy().astype(np.int64) * max(len(names), 1) + ids.indices.to_numpy()
@@ -230,7 +191,6 @@ def _groups(rows: pa.RecordBatch, partition: int, file_id: int) -> tuple[tuple[F
 
 
 def _tags(count: int, groups: tuple[FileGroupId, ...], rows: Positions, codes: Buckets) -> Tags:
-    """Return where n rows are, given pairs of a row and a place, in the order of the rows."""
     first = np.unique(rows, return_index=True)[1]
     home: Buckets = np.full(count, NOT_FOUND, np.int32)
     home[rows[first]] = codes[first]

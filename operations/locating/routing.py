@@ -1,11 +1,11 @@
-"""From a row of a write to the file group that it leads to, or the new one that will be opened.
+"""The way from a row of a write to its file group.
 
-How a write's rows find their file groups is chosen once, by `routing_of`:
+The function `routing_of` chooses once how the rows of a write find their file groups:
 
-    Bucketed    a row's key tells the bucket, which is one file group of its partition
-    Generated   each task generates file groups of its own: no row is looked for
-    Located     rows say where they go, having been read there, or looked up and placed
-    Unlocated   the index has to look keys up: the commit does it, for which tasks part their rows by key
+    Bucketed    the hash of a row's key is its bucket, which is one file group of its partition
+    Generated   each task opens file groups of its own, without a lookup
+    Located     rows name their file group: where they were read, or where a lookup placed them
+    Unlocated   the commit looks keys up in the index; tasks split their rows by key for it
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from ..planning.plan import WritePlan
 from .adoption import check_new_properties, misfit
 from .file_group_writes import refuse_clustered
 
-# The numbers of file groups that are there, their places in the partition, stay below; those of new ones begin here.
+# Numbers of new file groups begin here. Existing file groups have their position in the partition, which is smaller.
 _FIRST_NEW = 1 << 32
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
@@ -43,8 +43,7 @@ class Routing(ABC):
     """How the rows of a write find their file groups, in one task or in the commit.
 
     Args:
-        plan: The write.
-        see: Returns the table as of the write's watermark. It is called when the first file group is looked for.
+        see: Returns the table as of the watermark of the write; called for the first file group alone.
     """
 
     def __init__(self, plan: WritePlan, see: Callable[[], SeenTable]) -> None:
@@ -57,22 +56,21 @@ class Routing(ABC):
 
     @abstractmethod
     def router(self, partition: int) -> Router:
-        """Return what makes keys and routes of rows, in the task of a Spark partition."""
+        """Return what computes keys and routes of rows, in the task of a Spark partition."""
 
 
 class Unlocated(Routing):
-    """Routes that lead to a share of a partition's keys, whatever their file groups, for the commit to look up."""
+    """Routes to a share of the keys of a partition, whatever their file groups."""
 
     def router(self, partition: int) -> Router:
-        """Return what parts rows by their keys."""
         return BinRouter(self._keys)
 
 
 class FileGroups(Routing):
-    """Routes that lead to file groups: each partition is listed once, and those alone that rows belong to.
+    """Routes to file groups; lists each partition that rows belong to once.
 
     Attributes:
-        known_partitions: Those of the jobs' partitions that have their metafile already.
+        known_partitions: The partitions of jobs that have their metafile already.
     """
 
     opens: ClassVar[bool] = False
@@ -82,18 +80,17 @@ class FileGroups(Routing):
         super().__init__(plan, see)
         self._slices: dict[str, tuple[FileSlice, ...]] = {}
         self._jobs: dict[Route, FileGroupWrite] = {}
-        # Of a table, or of partitions, that the write replaces nothing is looked for.
+        # A write looks for no file group in what it replaces.
         self._looks = not self.opens and plan.operation not in REPLACING
         self.known_partitions: set[str] = set()
 
     @property
     @abstractmethod
     def alone(self) -> bool:
-        """Whether no other task has rows for the file groups of this one's."""
+        """Whether no other task has rows for the same file groups."""
 
     @cached_property
     def seen(self) -> SeenTable:
-        """The table as of the write's watermark."""
         seen = self._see()
         check_new_properties(self._plan, seen)
         return seen
@@ -103,12 +100,6 @@ class FileGroups(Routing):
         return clustered_groups(self.seen.timeline)
 
     def job(self, route: Route) -> FileGroupWrite:
-        """Return what is to be written for the rows of one route.
-
-        Raises:
-            ConcurrentWriteError: A pending clustering holds the file group.
-            UnsupportedTableError: The partition holds file groups that no bucket index made.
-        """
         if route not in self._jobs:
             job = self._jobs[route] = self._find(route)
             if job.file_slice is not None:
@@ -117,7 +108,7 @@ class FileGroups(Routing):
 
     @abstractmethod
     def _find(self, route: Route) -> FileGroupWrite:
-        """Return what is to be written for the rows of one route."""
+        """Return the work for the rows of one route."""
 
     def _pieces(self, partition_path: str) -> tuple[FileSlice, ...]:
         """Return the newest slices of a partition, in the order of their file ids."""
@@ -135,8 +126,6 @@ class FileGroups(Routing):
 
 
 class Bucketed(FileGroups):
-    """A row's key tells its bucket, which is one file group of its partition."""
-
     def __init__(self, plan: WritePlan, see: Callable[[], SeenTable]) -> None:
         super().__init__(plan, see)
         self._index: ComputedIndex = computed_index_for(plan.config)
@@ -144,11 +133,10 @@ class Bucketed(FileGroups):
 
     @property
     def alone(self) -> bool:
-        """Whether the caller has brought the rows of each file group into one task."""
+        """Whether the caller brought all rows of each file group into one task."""
         return self._plan.settings.colocated
 
     def router(self, partition: int) -> Router:
-        """Return what hashes keys."""
         return KeyRouter(self._keys, self._index)
 
     def _find(self, route: Route) -> FileGroupWrite:
@@ -171,13 +159,12 @@ class Bucketed(FileGroups):
 
 
 class Generated(FileGroups):
-    """Each task generates file groups of its own, with generated keys where the table has no others."""
+    """Each task opens file groups of its own, with generated keys where the table has no others."""
 
     opens = True
     alone = True
 
     def router(self, partition: int) -> Router:
-        """Return what sends all rows of a partition to the task's own file group."""
         generates = self._plan.config.generates_keys
         return OwnRouter(
             self._keys, partition, GeneratedKeys(self._plan.instant_time, partition) if generates else None
@@ -188,7 +175,7 @@ class Generated(FileGroups):
 
 
 class Located(FileGroups):
-    """Rows say which file group they go to: that in which they were read, or the one that they were placed for."""
+    """Rows name their file group: the file group of their file, or the file group that a lookup chose."""
 
     def __init__(self, plan: WritePlan, see: Callable[[], SeenTable]) -> None:
         super().__init__(plan, see)
@@ -197,32 +184,31 @@ class Located(FileGroups):
 
     @property
     def alone(self) -> bool:
-        """Whether rows were placed: those that were read somewhere may come in any task."""
+        """Whether a lookup placed the rows; rows read from files may come in any task."""
         return self._plan.located
 
     def router(self, partition: int) -> Router:
-        """Return what reads the columns that say it."""
         if self._plan.located:
             return PlacedRouter(self._keys, self.number_of, self._plan.path)
         return LocationRouter(self._number_of_file, self._plan.path)
 
-    def number_of(self, partition_path: str, said: str) -> int:
-        """Return the number of a file group, given how placed rows of the partition call it.
+    def number_of(self, partition_path: str, name: str) -> int:
+        """Return the number of a file group, given its name in placed rows of the partition.
 
         Raises:
-            PlacementError: It makes no sense, or rows of one file group say different things.
+            PlacementError: The name makes no sense, or rows of one file group contradict each other.
             CommitConflictError: The table has no such file group.
         """
-        rest = said.removeprefix(NEW_GROUP)
-        is_new = rest != said
+        rest = name.removeprefix(NEW_GROUP)
+        is_new = rest != name
         if is_new and _NUMBER.fullmatch(rest):
             return _FIRST_NEW + int(rest)
         place = self._known(partition_path).get(rest)
         if place is None:
             raise CommitConflictError(
-                f"Rows for the table {self._plan.path} were placed for the file group {said!r} of partition "
-                f"{partition_path!r}, which the table has not.",
-                "Nothing of this write is left; write again, which looks the keys up anew.",
+                f"Rows for the table {self._plan.path} were placed for the file group {name!r} of partition "
+                f"{partition_path!r}, which the table does not have.",
+                "This write changed nothing; write again, which repeats the lookup.",
             )
         if self._rewritten.setdefault(Route(partition_path, place), is_new) != is_new:
             raise PlacementError(
@@ -233,11 +219,7 @@ class Located(FileGroups):
         return place
 
     def _number_of_file(self, partition_path: str, name: str) -> int:
-        """Return the number of a file group, given the name of the file in which rows were read.
-
-        Raises:
-            CommitConflictError: The table has no such file group.
-        """
+        """Return the number of a file group, given the name of the file that rows were read from."""
         parsed = BaseFileName.parse(name)
         file_id = name if parsed is None else parsed.file_id
         place = self._known(partition_path).get(file_id)
@@ -257,7 +239,7 @@ class Located(FileGroups):
         return FileGroupWrite(file_slice.group, file_slice, rewrites=self._rewritten.get(route, False))
 
     def _known(self, partition_path: str) -> dict[str, int]:
-        """Return the place of each file group that a partition has, by its id."""
+        """Return the position of each file group of a partition, by file id."""
         if partition_path not in self._places:
             pieces = self._pieces(partition_path)
             self._places[partition_path] = {file_slice.file_id: place for place, file_slice in enumerate(pieces)}
@@ -265,7 +247,6 @@ class Located(FileGroups):
 
 
 def routing_of(plan: WritePlan, see: Callable[[], SeenTable]) -> Routing:
-    """Return how the rows of a write find their file groups."""
     if plan.opens_alone:
         return Generated(plan, see)
     if plan.config.generates_keys or plan.located:

@@ -1,4 +1,4 @@
-"""A lookup by the tasks of an engine: each file slice is opened by one of them, once, or an index is asked by them."""
+"""A lookup by the tasks of an engine: each file slice is opened by a single task, or each task queries an index."""
 
 from __future__ import annotations
 
@@ -26,11 +26,6 @@ _Wanted = tuple[pa.StringArray, tuple[FileSlice, ...]]
 
 
 def keys_in(seen: SeenTable, pieces: Iterable[FileSlice]) -> Iterator[tuple[FileSlice, pa.StringArray]]:
-    """Yield all record keys of some slices, with the slice of each array.
-
-    Raises:
-        PyHudiError: A file cannot be read.
-    """
     for file_slice in pieces:
         for found in SliceKeys(seen.storage, file_slice, seen.timeline.is_committed):
             yield file_slice, found
@@ -38,18 +33,10 @@ def keys_in(seen: SeenTable, pieces: Iterable[FileSlice]) -> Iterator[tuple[File
 
 @dataclass(frozen=True, slots=True)
 class LookTask:
-    """What one task does with its slices.
-
-    Attributes:
-        table: The table.
-        index: Looks keys up in a slice.
-    """
-
     table: SeenTable
     index: TableLookup
 
     def __call__(self, share: Sequence[_Wanted]) -> list[Hits]:
-        """Return which keys each slice of a share holds, in their order."""
         storage, sees = self.table.storage, self.table.timeline.is_committed
         found = []
         for keys, pieces in share:
@@ -60,40 +47,22 @@ class LookTask:
 
 @dataclass(frozen=True, slots=True)
 class RangesTask:
-    """What one task does where the ranges of base files are asked for.
-
-    Attributes:
-        table: The table.
-    """
-
     table: SeenTable
 
     def __call__(self, files: Sequence[BaseFile]) -> list[KeyRange | None]:
-        """Return between which texts the keys of each file lie, None where that is not known."""
+        """Return the range of the keys of each file, None where the file does not have it."""
         return key_ranges(self.table.storage, files)
 
 
 @dataclass(frozen=True, slots=True)
 class AskTask:
-    """Asks an index where keys are, as one that lives outside of the table can be asked by any task.
-
-    Attributes:
-        table: The table.
-        index: Its index.
-    """
+    """Queries an index; any task can query an index that another package keeps outside of the table."""
 
     table: SeenTable
     index: LookupIndex
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield what `pairs_of` makes of the answers.
-
-        Args:
-            batches: Record key and partition path; no pair of them twice.
-
-        Raises:
-            PyHudiError: The index fails, or its answer cannot be of this table.
-        """
+        """Yield the answers as `pairs_of` returns them, for unique pairs of record key and partition path."""
         for rows in rechunk(iter(batches)):
             keyed = KeyedRows(text_column(rows, 0), text_column(rows, 1).dictionary_encode())
             yield pairs_of(keyed, ask(self.index, keyed, self.table))
@@ -104,10 +73,8 @@ class SpreadLookup:
     """Looks keys up in the files of a table by tasks.
 
     Attributes:
-        table: The table as of the write's watermark.
-        index: Its index.
         spread: Runs the tasks.
-        most: Into how many tasks slices and footers are spread, unless one would test more keys than it should.
+        most: The largest number of tasks, unless a task would test more keys than the settings allow.
     """
 
     table: SeenTable
@@ -116,11 +83,6 @@ class SpreadLookup:
     most: int
 
     def tag(self, rows: KeyedRows) -> Tags:
-        """Return where each row's key is, as `TableLookup.tag` does.
-
-        Raises:
-            PyHudiError: A file cannot be read.
-        """
         return self.index.tag_by(rows, self.table.view, self._look)
 
     def _look(self, units: Sequence[Unit]) -> list[Hits]:
@@ -129,41 +91,35 @@ class SpreadLookup:
         return [hits for found in self.spread(LookTask(self.table, self.index), shares) for hits in found]
 
     def overlapping(self, pieces: Sequence[FileSlice], spans: Mapping[str, tuple[str, str]]) -> list[FileSlice]:
-        """Return the slices that may hold keys of some ranges, by what the footers of their base files say.
+        """Return the slices that may hold keys of some ranges, by the footers of their base files.
 
-        Those are all of them where the table's index goes by no ranges.
-
-        Args:
-            pieces: Slices; those with log files stay, because nothing tells of their keys.
-            spans: The least and the greatest wanted key of each partition, in the order of their bytes.
-
-        Raises:
-            PyHudiError: A footer cannot be read.
+        Slices with log files stay, because no footer covers their keys; all slices stay where the index reads no
+        ranges. ``spans`` are the least and the greatest wanted key of each partition, in the order of their bytes.
         """
         if not (self.index.reads_ranges and self.index.settings.prunes_by_ranges):
             return list(pieces)
-        plain_ones = [file_slice for file_slice in pieces if not file_slice.logs]
-        files = [file_slice.base_file for file_slice in plain_ones]
+        logless = [file_slice for file_slice in pieces if not file_slice.logs]
+        files = [file_slice.base_file for file_slice in logless]
         size = max(1, math.ceil(len(files) / self.most))
         shares = [files[start : start + size] for start in range(0, len(files), size)]
         ranges = [one for found in self.spread(RangesTask(self.table), shares) for one in found]
         apart = {
             file_slice.group
-            for file_slice, one in zip(plain_ones, ranges, strict=True)
+            for file_slice, one in zip(logless, ranges, strict=True)
             if one is not None and not _meet(one, spans[file_slice.partition_path])
         }
         return [file_slice for file_slice in pieces if file_slice.group not in apart]
 
 
 def _meet(one: KeyRange, span: tuple[str, str]) -> bool:
-    # The bounds of a file are such that all orders of texts agree on what lies beyond them.
+    # The bounds of a file are chosen so that every order of texts agrees on which keys lie beyond them.
     return one.least <= span[1] and span[0] <= one.greatest
 
 
 def pairs_of(rows: KeyedRows, tags: Tags) -> pa.RecordBatch:
-    """Return each row's key and partition path with partition and file id of each file group that holds the key.
+    """Return the columns key, path, partition and file id, once for each file group that holds the key.
 
-    A key that the table lacks comes with nulls for the last two.
+    A key that the table lacks has nulls in the last two.
     """
     at = pa.array(np.append(np.arange(len(rows)), tags.copied))
     places = group_columns(tags.groups, np.append(tags.codes, tags.copy_codes))
@@ -174,12 +130,7 @@ def pairs_of(rows: KeyedRows, tags: Tags) -> pa.RecordBatch:
 
 
 def group_columns(groups: Sequence[FileGroupId], codes: Positions) -> tuple[pa.StringArray, pa.StringArray]:
-    """Return partitions and file ids of the file groups of n rows, nulls for those that have none.
-
-    Args:
-        groups: The file groups.
-        codes: The number of each row's among them, or `NOT_FOUND`.
-    """
+    """Return partitions and file ids of the file groups of n rows, nulls where the code is `NOT_FOUND`."""
     at = pa.array(codes, pa.int64(), mask=np.asarray(codes) == NOT_FOUND)
     names = ([one.partition_path for one in groups], [one.file_id for one in groups])
     partitions, ids = (pa.array(name, pa.string()).take(at) for name in names)
@@ -187,12 +138,11 @@ def group_columns(groups: Sequence[FileGroupId], codes: Positions) -> tuple[pa.S
 
 
 def text_column(rows: pa.RecordBatch, number: int) -> pa.StringArray:
-    """Return a column of texts as one plain array."""
     return plain(rows.column(number)).cast(pa.string())
 
 
 def _shares(units: Sequence[Unit], size: int, keys: int) -> Iterator[list[_Wanted]]:
-    """Yield what each task is to do: up to so many slices, and so many pairs of a key and a slice, at least one."""
+    """Yield the work of each task: at most ``size`` slices and ``keys`` pairs of a key and a slice."""
     share: list[_Wanted] = []
     last: pa.StringArray | None = None
     slices, pairs = 0, 0

@@ -1,7 +1,7 @@
-"""The steps by which rows get their file groups under an index that looks keys up: fold, tag, look, settle.
+"""The steps by which rows get their file groups under an index with a lookup: fold, tag, look, settle.
 
-The commit takes them by threads, over as many rows as memory has room for (`tagging`). Tasks of an engine take them
-over all rows of some keys each (`global_index`).
+The commit runs them in threads, over as many rows as fit into memory (`tagging`). Tasks of an engine run them over all
+rows of some keys each (`global_index`).
 """
 
 from __future__ import annotations
@@ -31,46 +31,36 @@ from .file_group_writes import Pieces, unknown_group
 
 @dataclass(frozen=True)
 class Tagger:
-    """Takes the rows of one write to their file groups.
-
-    Attributes:
-        plan: What the write makes of its rows.
-        seen: The table as of the write's watermark; None where no key is looked for in it.
-    """
+    """Takes the rows of one write to their file groups; ``seen`` is None where no key is looked up in the table."""
 
     plan: RowPlan
     seen: SeenTable | None
 
     @cached_property
     def spec(self) -> RowSpec:
-        """What is kept of each row."""
         return self.plan.spec
 
     @property
     def deletes(self) -> bool:
-        """Whether rows with the flag of deletes are any; not where rows are added alone."""
+        """Whether rows with a delete flag are deletes; not in an operation that only adds rows."""
         return self.plan.rules.meeting is Meeting.MERGE
 
     def fold(self, rows: pa.RecordBatch) -> Positions:
-        """Return which rows go on: of those of each key the one that wins, or all."""
+        """Return the rows that count: the winner of each key, or all rows."""
         return folded(self.spec, rows) if self.plan.folds else np.arange(rows.num_rows)
 
     def deleted(self, rows: pa.RecordBatch) -> Mask:
-        """Return which rows are to be deleted wherever their key is."""
+        """Return which rows delete their key, in whatever partition it is."""
         return self.spec.deleted(rows) & self.deletes
 
     def tag(self, keyed: KeyedRows) -> Tags:
-        """Return where each row's key is.
-
-        Raises:
-            PyHudiError: The index, the store or a file fails.
-        """
+        """Return the file groups of each row's key."""
         if self.seen is None:
             return Tags((), np.full(len(keyed), NOT_FOUND, np.int32))
         return ask(self.plan.lookup, keyed, self.seen)
 
     def old_rows(self, local: Storage) -> OldRows:
-        """Return what looks at the rows of the table that incoming rows could meet; it spills to a local folder."""
+        """Return the reader of stored rows that incoming rows could meet; it spills to a local folder."""
         plan, view = self.plan, None if self.seen is None else self.seen.view
         pieces = Pieces(view)
         memory = int(plan.settings.output.memory * MERGE_RESERVE)
@@ -86,5 +76,4 @@ class Tagger:
         return OldRows(plan.storage, self.spec, plan.moves_rows, piece_of, reader.read)
 
     def settle(self, keyed: KeyedRows, tags: Tags, deletes: Mask, look: Look) -> Settled:
-        """Return where rows go whose keys were looked up in the whole table; see `settle`."""
         return settle(keyed, tags, deletes, look, moves=self.plan.moves_rows)

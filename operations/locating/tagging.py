@@ -1,7 +1,7 @@
-"""What tasks spilled, cut by the file groups that a lookup finds, and new keys given their places: the commit's share.
+"""The commit's part of a lookup: it cuts spilled rows by the file groups of their keys and places new keys.
 
-No task of a plain write sees more than some of its keys, and each would open the same files. So the commit looks all of
-them up: each file that may hold one is opened once, or once a pass where memory has no room for all keys.
+Each task of a plain write sees only some keys, and every task would open the same files. The commit opens each file
+that may hold a key once, or once a pass where memory cannot hold all keys.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from .adoption import check_new_properties, check_spelling_of_others
 from .file_group_writes import SHARE, SortedRows, jobs_of, open_buffers
 from .tagger import Tagger
 
-# So much text has room in one array.
+# The most bytes of text in one array.
 _MOST_BYTES = 1 << 30
 _NEW = NOT_FOUND
 
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """What is to be written, once it is known where the keys of all rows are.
+    """The work of the commit, once it knows where the keys of all rows are.
 
     Attributes:
         jobs: The file groups with the rows of each, in order of the groups.
-        nowhere: What became of rows that belong to no file group.
-        figures: What the lookup took; None where nothing was looked up.
+        nowhere: Counts of rows that belong to no file group.
+        figures: Figures of the lookup; None without a lookup.
         known_partitions: The partitions that have their metafile already.
     """
 
@@ -61,20 +61,16 @@ class Tagged:
 
 
 def tag_rows(plan: WritePlan, local: Storage, spilled: Mapping[Route, GroupRows], seen: SeenTable) -> Tagged:
-    """Look up where the keys of spilled rows are, and give new ones their places.
+    """Look up the keys of spilled rows, and place new keys.
 
     Args:
-        plan: The write.
-        local: A folder of this process.
         spilled: The rows of each bin of each partition, in the order of the tasks.
-        seen: The table as of the write's watermark.
 
     Raises:
-        KeyNotFoundError: A key to be deleted is not there, and the rules forbid it.
-        PyHudiError: The index, the store or a file fails.
+        KeyNotFoundError: A key of a delete does not exist, and the rules forbid that.
     """
     check_new_properties(plan, seen)
-    # Of a table, or of partitions, that the write replaces nothing is looked for.
+    # A write looks no key up in what it replaces.
     view = None if plan.operation in REPLACING else seen.view
     searched = None if view is None or plan.rules.meeting is Meeting.ADD else seen
     nowhere, figures = MergeCounts(), None
@@ -95,7 +91,6 @@ def tag_rows(plan: WritePlan, local: Storage, spilled: Mapping[Route, GroupRows]
 
 
 def _added(spilled: Mapping[Route, GroupRows]) -> SortedRows:
-    """Return rows whose keys are not looked up, all of which count as new."""
     new = {
         path: GroupRows(tuple(file_slice for route in routes for file_slice in spilled[route].pieces))
         for path, routes in groupby(sorted(spilled), lambda route: route.partition_path)
@@ -109,11 +104,8 @@ class _Aims:
 
     Attributes:
         targets: n numbers; -1 for a row that goes nowhere.
-        copied: Positions of rows that go to a further file group, where inserts added their key without looking: once
-            for each of the others.
-        copies: The numbers of these others.
-        leaving: Positions of rows that delete their key in a file group.
-        left: The number of each of those.
+        copied: Positions of rows that also go to another file group of their key, whose number is in ``copies``.
+        leaving: Positions of rows that delete their key in a file group, whose number is in ``left``.
     """
 
     targets: Positions
@@ -123,25 +115,21 @@ class _Aims:
     left: Positions = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def further(self) -> Iterator[tuple[Positions, Positions, bool]]:
-        """Yield rows, ascending, that go elsewhere too, with where, and whether they are deletes there."""
+        """Yield positions of rows, ascending, with the numbers of further places, and whether the rows are deletes."""
         for rows, numbers, leave in ((self.copied, self.copies, False), (self.leaving, self.left, True)):
             order = np.argsort(rows, kind="stable")
             yield rows[order], numbers[order], leave
 
 
 class _Lookup:
-    """Finds the file groups of spilled rows, pass by pass, and keeps the rows by these.
+    """Finds the file groups of spilled rows, pass by pass, and keeps the rows by file group.
 
     Args:
-        plan: The write.
-        local: A folder of this process.
-        seen: The table as of the write's watermark; None where all rows are added, and of those of one key in several
-            partitions one is.
+        seen: None where the write adds all rows, and only folds those of one key.
 
     Attributes:
-        nowhere: What became of rows that belong to no file group.
-        figures: What it took so far.
-        absent: The partitions that lack keys of theirs.
+        nowhere: Counts of rows that belong to no file group.
+        absent: The partitions in which some keys were not found.
     """
 
     def __init__(self, plan: WritePlan, local: Storage, seen: SeenTable | None) -> None:
@@ -159,7 +147,6 @@ class _Lookup:
         self.absent: set[str] = set()
 
     def sort(self, spilled: Mapping[Route, GroupRows]) -> SortedRows:
-        """Look all rows up, and cut them by what was found."""
         nbytes = min(self._plan.settings.output.memory // SHARE, _MOST_BYTES)
         try:
             for held in passes(_units(self._plan.lookup, spilled), self._tagger.spec.deciding, nbytes):
@@ -183,7 +170,7 @@ class _Lookup:
         if len(tags.copied):
             rows = _rows(held)
             tags = living(tags, self._tagger.deleted(rows), self._old_rows.look(rows, tags.groups))
-        # The last one is for keys that the table lacks, whose code is -1.
+        # The last number is for keys that the table lacks, whose code is -1.
         numbers = np.array([*map(self._number, tags.groups), -1], np.int64)
         targets = numbers[tags.codes]
         start = 0
@@ -195,7 +182,7 @@ class _Lookup:
         self._cut(held, _Aims(targets, tags.copied, numbers[tags.copy_codes]))
 
     def _pass_everywhere(self, held: Sequence[Held]) -> None:
-        """Go on with the rows that win among their keys, whatever their partitions, and leave the others out."""
+        """Keep the rows that win among all rows of their key, whatever their partitions, and drop the others."""
         every = _rows(held)
         chosen = self._tagger.fold(every)
         some = pa.array(chosen)
@@ -221,11 +208,7 @@ class _Lookup:
         return tags
 
     def _kept(self, one: Held, absent: Positions) -> Positions:
-        """Return which of the rows whose keys the table lacks are new rows: of each key the one that wins.
-
-        Raises:
-            KeyNotFoundError: A key was to be deleted, and the rules say that it must be found.
-        """
+        """Return which of the rows whose keys the table lacks are new rows: the winner of each key."""
         rows = concat(one.batches).take(pa.array(absent))
         path = one.portion.route.partition_path
         if not self._plan.folds:
@@ -235,15 +218,15 @@ class _Lookup:
         live = self._live(path, won)
         if not self._plan.lays_rows:
             return absent[winners[live]]
-        # What wins is put together of all rows of its key.
+        # A partial merge combines all rows of the key, not the winner alone.
         kept = won.column(RECORD_KEY).filter(pa.array(live))
         return absent[mask(pc.is_in(rows.column(RECORD_KEY), value_set=kept))]
 
     def _live(self, path: str, rows: pa.RecordBatch) -> Mask:
-        """Return which of the rows that win among keys which the table lacks are none of deletes, and count them.
+        """Return which winners of keys that the table lacks are no deletes, and count them.
 
         Raises:
-            KeyNotFoundError: A key was to be deleted or updated in part, and the rules say that it must be found.
+            KeyNotFoundError: The rules say that the key of a delete or of a partial update must exist.
         """
         self.absent.add(path)
         deleted = self._tagger.spec.deleted(rows)
@@ -253,7 +236,7 @@ class _Lookup:
                 f"The record key {key!r} was to be deleted and is not in partition {path!r} of the table "
                 f"{self._plan.path}; {np.count_nonzero(deleted)} such keys were found missing before the rest was "
                 "looked up.",
-                "Leave these keys out, or allow missing ones (hoodie.pyhudi.delete.missing.ok=true, which is the "
+                "Leave these keys out, or allow missing keys (hoodie.pyhudi.delete.missing.ok=true, which is the "
                 "default).",
             )
         self.nowhere.not_found += int(np.count_nonzero(deleted))
@@ -264,7 +247,6 @@ class _Lookup:
         return ~deleted
 
     def _cut(self, held: Sequence[Held], aims: _Aims) -> None:
-        """Keep the rows of a pass by where they go."""
         start, further = 0, list(aims.further())
         for chunk in rechunk(chain.from_iterable(one.portion.batches() for one in held)):
             end = start + chunk.num_rows
@@ -281,7 +263,6 @@ class _Lookup:
             self._buffers.add(self._routes[number], some)
 
     def _number(self, place: Route | FileGroupId) -> int:
-        """Return the number of a file group, or of the new rows of a partition."""
         known = self._numbers.get(place)
         if known is None:
             known = self._numbers[place] = len(self._routes)
@@ -294,7 +275,7 @@ class _Lookup:
 
 
 def _units(index: LookupIndex, spilled: Mapping[Route, GroupRows]) -> list[list[Portion]]:
-    """Return the rows that may have keys in common, by partitions first, so that few passes meet a file."""
+    """Return the rows that may share keys, sorted by partition, so that few passes read a file."""
     if not index.is_global:
         return [[Portion(route, spilled[route])] for route in sorted(spilled)]
     by_bin = sorted(spilled, key=lambda route: (route.number, route.partition_path))

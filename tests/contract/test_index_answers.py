@@ -73,7 +73,7 @@ def test_an_index_that_takes_note_of_nothing_is_not_asked(table: DrivenTable, mo
     monkeypatch.setattr(StrangeIndex, "listens", False)
     table.write(rows_of(("k7", "x", 1, "added")), operation="insert")
 
-    with pytest.raises(ConcurrentWriteError, match="was told by others 10 times"):
+    with pytest.raises(ConcurrentWriteError, match="10 times, each time before this write could"):
         table.write(AGAIN)
 
 

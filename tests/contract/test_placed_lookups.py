@@ -62,12 +62,12 @@ def test_what_the_lookup_of_placed_rows_took_is_told_by_their_write(tmp_path: Pa
 
 
 WRONG = [
-    (["no-such-group"], CommitConflictError, "'no-such-group' of partition 'a', which the table has not"),
+    (["no-such-group"], CommitConflictError, "'no-such-group' of partition 'a', which the table does not have"),
     (["+no-such-group"], CommitConflictError, "'.no-such-group'"),
     (["+"], CommitConflictError, "'.' of partition"),
     ([None], PlacementError, "1 of 2 rows.*have no _pyhudi_file_group"),
     (["{group}", "+{group}"], PlacementError, "takes new keys in, and others do not"),
-    (["{group}", "b/{group}"], CommitConflictError, "of partition 'b', which the table has not"),
+    (["{group}", "b/{group}"], CommitConflictError, "of partition 'b', which the table does not have"),
     (["b/+0"], PlacementError, "open a file group of partition 'b', which is not their own"),
     (["{group}", "../x/{group}"], PartitionValueError, r"'\.\./x'"),
 ]

@@ -63,7 +63,7 @@ MISFIT = errors.IndexMisfitError
 ANSWERS = [
     Case(f"index that {name}", MISFIT, (f"The index {NAME} of the table {{path}}", *words), prepare)
     for name, words, prepare in (
-        ("answers for fewer keys", ("was asked for 2 keys", "shape (1,)"), says(too_few)),
+        ("answers for fewer keys", ("got 2 keys", "shape (1,)"), says(too_few)),
         ("answers with floats", ("float64",), says(broken)),
         ("answers beyond its file groups", ("with 0 file groups and with codes from 0 to 0",), says(beyond)),
         ("copies keys beyond its file groups", ("with codes of further places from 3 to 3",), says(copied_beyond)),
