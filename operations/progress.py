@@ -18,12 +18,7 @@ POLL_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The progress of a phase.
-
-    Attributes:
-        done: Steps that are done, of `total`.
-        bytes: Bytes of data files: a write counts those that it wrote, a service those that it read.
-    """
+    """Steps done in a phase, and bytes of data files: those that a write wrote, or that a service read."""
 
     phase: str
     done: int
@@ -42,7 +37,6 @@ class LoggedProgress:
         self._began = self._told = monotonic()
 
     def __call__(self, progress: Progress) -> None:
-        """Log a line unless the last line is less than a minute old."""
         now = monotonic()
         if now - self._told < EVERY_S:
             return
@@ -69,14 +63,12 @@ class Steps:
         self._lock = threading.Lock()
 
     def add(self, nbytes: int) -> None:
-        """Count one more step, which read `nbytes`."""
         with self._lock:
             self._done += 1
             self._bytes += nbytes
             self._tell()
 
     def seen(self, done: int, nbytes: int) -> None:
-        """Set how many steps are done, and the bytes that all of them read."""
         with self._lock:
             self._done, self._bytes = done, nbytes
             self._tell()

@@ -105,12 +105,7 @@ class ServiceResult:
 
 @dataclass(frozen=True, slots=True)
 class RowCounts:
-    """Changes of rows, counted by a writer that made them from rows of the table.
-
-    Attributes:
-        updates: Rows that take the place of rows of the table, moved rows included.
-        moved: How many of the updates bring their row to another key or partition.
-    """
+    """Changes of rows that a writer made from rows of the table; moved rows are updates, too."""
 
     inserts: int = 0
     updates: int = 0
@@ -183,7 +178,6 @@ def with_services(result: CommitResult, services: tuple[ServiceResult, ...]) -> 
 
 
 def _described(service: ServiceResult) -> str:
-    """Describe a service after a write; empty where it did nothing."""
     if service.error:
         return f"the {service.service} after it failed"
     if service.skipped:
@@ -228,10 +222,7 @@ def find_write(table: Table, timeline: Timeline, write_id: str) -> CommitResult 
 
 
 def archived_results(table: Table, instants: Iterable[Instant]) -> Mapping[Instant, CommitResult]:
-    """Return the results of archived writes, with only the name of a write that the archive does not hold in full.
-
-    Raises `StorageError` where the archive was compacted meanwhile.
-    """
+    """Return the results of archived writes; of a write that the archive does not hold in full, only the name."""
     instants, files = tuple(instants), table.instants
     found = {one: CommitResult(table.path, one.requested_time, "UNKNOWN") for one in instants}
     for one, body in table.archive.bodies(instants).items():
@@ -276,7 +267,6 @@ def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> Commi
 
 
 def _total(numbers: Iterable[int]) -> int:
-    """Return a sum that an Arrow column can hold, whatever numbers another engine's metadata holds."""
     return max(-_GREATEST, min(_GREATEST, sum(numbers)))
 
 

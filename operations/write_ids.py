@@ -33,12 +33,7 @@ logger = logging.getLogger("pyhudi")
 
 @dataclass(frozen=True, slots=True)
 class NotedIds:
-    """The ids of the writes in some files of the archive.
-
-    Attributes:
-        files: The names of these files.
-        ids: The requested time of the newest write of each id.
-    """
+    """The requested time of the newest write of each id, for the writes in some files of the archive."""
 
     files: frozenset[str] = frozenset()
     ids: Mapping[str, str] = field(default_factory=dict)
@@ -58,18 +53,14 @@ def archived_write(table: Table, write_id: str) -> Instant | None:
 
 
 def read_noted(storage: Storage) -> NotedIds:
-    """Return the note for a caller that is going to change the archive.
-
-    Raises `UnsupportedTableError` where a newer release wrote the note in an unknown format.
-    """
+    """Return the note, for a caller that is going to change the archive: refuse the note of a newer release."""
     return _read(storage, writing=True)
 
 
 def note_write_ids(table: Table, merged: Iterable[MergedLevel] = (), noted: NotedIds | None = None) -> None:
-    """Make the note cover all files of the archive. Raises as `read_noted` and `archived_write`.
+    """Make the note cover all files of the archive. `noted` is the note, where the caller has read it.
 
-    Files in `merged` replaced others, so their rows need not be read where the note covers these. `noted` is the note,
-    where the caller has read it.
+    Files in `merged` replaced others, so their rows need not be read where the note covers these.
     """
     noted = known = read_noted(table.storage) if noted is None else noted
     for one in merged:
@@ -83,7 +74,6 @@ def note_write_ids(table: Table, merged: Iterable[MergedLevel] = (), noted: Note
 
 
 def _up_to_date(table: Table, manifest: Manifest, known: NotedIds) -> NotedIds:
-    """Return the ids of all files of the archive; reads the files that are not covered."""
     ids = dict(known.ids)
     codec = table.instants.codec
     fresh = [one for one in manifest.files if one.name not in known.files]

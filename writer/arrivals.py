@@ -17,12 +17,7 @@ ARRIVAL_ROWS = 65_536
 
 @dataclass(slots=True)
 class Arrivals:
-    """Makes incoming rows of one file group rows of an instant, and numbers them.
-
-    Attributes:
-        sequence: Middle part of ``_hoodie_commit_seqno``, unique to these rows within the instant.
-        arrived: How many rows came so far.
-    """
+    """Makes incoming rows of one file group rows of an instant; `sequence` is part of ``_hoodie_commit_seqno``."""
 
     instant_time: str
     sequence: str
@@ -30,7 +25,6 @@ class Arrivals:
     arrived: int = 0
 
     def stamped(self, rows: pa.RecordBatch, schema: pa.Schema, file_name: str) -> Iterator[pa.RecordBatch]:
-        """Yield keyed rows in the schema of `file_schema`, some ten thousand at a time."""
         for start in range(0, rows.num_rows, ARRIVAL_ROWS):
             batch = rows.slice(start, ARRIVAL_ROWS)
             count = batch.num_rows

@@ -31,8 +31,7 @@ class _Buffer:
 class RowBuffers:
     """Rows by file group, flushed when a group or the task exceeds its Arrow bytes in memory.
 
-    `flush` takes rows of a route for which memory has no room, and returns whether it did. Rows that it does not take
-    are spilled; all are where it is None.
+    `flush` takes rows of a route for which memory has no room; rows for which it returns False are spilled.
     """
 
     def __init__(
@@ -71,7 +70,6 @@ class RowBuffers:
         return self.finish_spill()
 
     def finish_spill(self) -> SpillFile | None:
-        """Finish the spill file, if there is one; rows in memory stay there."""
         return None if self._spill is None else self._spill.publish()
 
     def take(self, route: Route) -> list[pa.RecordBatch]:
@@ -99,12 +97,7 @@ class RowBuffers:
 
 @dataclass(frozen=True, slots=True)
 class GroupRows:
-    """The incoming rows of one file group in the order in which they came.
-
-    Attributes:
-        pieces: Spilled pieces with the file that holds each, oldest first.
-        memory: Rows in memory, which came after the pieces.
-    """
+    """The incoming rows of one file group in their order: spilled pieces, then rows in memory."""
 
     pieces: tuple[tuple[SpillReader, SpillPiece], ...] = ()
     memory: tuple[pa.RecordBatch, ...] = ()
@@ -118,18 +111,15 @@ class GroupRows:
         return sum(piece.rows for _, piece in self.pieces) + sum(int(batch.num_rows) for batch in self.memory)
 
     def flushes(self) -> Iterator[list[pa.RecordBatch]]:
-        """Yield all rows, as many at a time as were flushed or kept at once."""
         for reader, piece in self.pieces:
             yield list(reader.batches(piece))
         if self.memory:
             yield list(self.memory)
 
     def within(self, nbytes: int) -> list[pa.RecordBatch] | None:
-        """Return all rows; None where they exceed that many Arrow bytes."""
         return list(self.batches()) if self.nbytes <= nbytes else None
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield all rows, with all columns by default; callers may iterate repeatedly."""
         for reader, piece in self.pieces:
             yield from reader.batches(piece, columns)
         for batch in self.memory:
@@ -137,7 +127,7 @@ class GroupRows:
 
 
 class Gathered:
-    """The rows of all routes after the last row came, in memory and in the spill, which this finishes."""
+    """The rows of all routes after the last row came, in memory and in the spill."""
 
     def __init__(self, buffers: RowBuffers, storage: Storage) -> None:
         self._buffers = buffers
@@ -152,5 +142,4 @@ class Gathered:
         return sorted({*self._spilled, *self._buffers.routes()})
 
     def take(self, route: Route) -> GroupRows:
-        """Return all rows of a route; memory does not keep them."""
         return GroupRows(tuple(self._spilled.get(route, ())), tuple(self._buffers.take(route)))

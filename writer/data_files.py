@@ -36,9 +36,7 @@ class FileFormat:
     """The format of base files, and of rows in log files.
 
     Attributes:
-        schema: The data columns, canonical types.
         avro_schema: Avro schema with meta columns, as JSON, for the footer.
-        sort_columns: Columns that the rows of a file are sorted by; none keeps the order in which they come.
         stamped: Whether the footer says that the rows are where the table's index has them.
     """
 
@@ -55,9 +53,7 @@ class LogFormat:
     """The format of log files beyond what they share with base files.
 
     Attributes:
-        data_format: `BlockType.PARQUET` or `BlockType.AVRO`.
         block_bytes: Arrow bytes of rows after which a block ends.
-        file_bytes: Bytes after which a log file ends.
         partial: Whether columns that data blocks lack keep their values.
     """
 
@@ -75,21 +71,13 @@ class Publisher(Protocol):
         ...
 
     def publish(self, staged: Staged, partition_path: str, path: str, kind: MarkerType) -> int:
-        """Write marker and partition metafile, make the file visible, and return its bytes.
-
-        Raises `WriteSealedError` where the write is over; the file is deleted then.
-        """
+        """Write marker and partition metafile, publish the file, and return its bytes, unless the write is over."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class DataFiles:
-    """The data files that one attempt makes for an instant.
-
-    Attributes:
-        token: Names the attempt.
-        aside: Folder in which files grow before they are published.
-    """
+    """The data files that one attempt makes for an instant; they grow in the folder `aside`."""
 
     storage: Storage
     instant_time: str
@@ -108,7 +96,6 @@ class DataFiles:
         return Arrivals(self.instant_time, sequence, group.partition_path)
 
     def where(self, group: FileGroupId) -> str:
-        """Return the partition of a group and the table, for errors."""
         return f"partition {group.partition_path!r} of the table {self.storage.path}"
 
 
@@ -129,12 +116,10 @@ class NewFile(ABC):
         self.discard()
 
     def publish(self, kind: MarkerType) -> None:
-        """Finish the file and make it visible; raise `WriteSealedError` where the write is over."""
         self._close()
         self.size = self._publisher.publish(self._staged, self.group.partition_path, self.path, kind)
 
     def discard(self) -> None:
-        """Give the file up unless it is published."""
         self._abandon()
         self._staged.discard()
 
@@ -146,10 +131,9 @@ class NewFile(ABC):
 
 
 class BaseOutput(NewFile):
-    """The rows of one new base file, with their meta columns set.
+    """The rows of one new base file, with their meta columns set; `previous` is the open file whose rows it keeps.
 
     `dictionaries` names the columns that are written dictionary-encoded; None takes those of the first kept rows.
-    `sorter` orders the rows; None keeps the order in which they come. `previous` is the open file whose rows are kept.
     """
 
     def __init__(
@@ -175,7 +159,6 @@ class BaseOutput(NewFile):
         return self._file.rows
 
     def expected(self, more: int) -> int:
-        """Return how many bytes the file will have with so many more Arrow bytes."""
         return self._file.expected(more)
 
     def keep(self, batch: pa.RecordBatch) -> None:
@@ -238,11 +221,7 @@ class BaseOutput(NewFile):
 
 
 class LogOutput(NewFile):
-    """The blocks of one new log file.
-
-    `version` is its number among the files of the instant. `replaces` names the instants whose blocks a log compaction
-    merged.
-    """
+    """The blocks of one new log file; `replaces` names the instants whose blocks a log compaction merged."""
 
     def __init__(
         self,
@@ -273,11 +252,9 @@ class LogOutput(NewFile):
 
     @property
     def full(self) -> bool:
-        """Whether the written blocks reach the size at which the file ends."""
         return self._blocks.size >= self._format.file_bytes
 
     def add_rows(self, batch: pa.RecordBatch) -> None:
-        """Add rows with their meta columns, in the schema of a base file or with plain strings."""
         columns = [encoded_as(batch.column(one.name), one.type) for one in self._schema]
         self._blocks.add_rows(pa.RecordBatch.from_arrays(columns, schema=self._schema))
         self.rows += batch.num_rows
@@ -288,7 +265,6 @@ class LogOutput(NewFile):
             yield gone
 
     def add_deletes(self, gone: Deletes) -> None:
-        """Add deletes behind the rows so far; raise `UnsupportedTypeError` for ordering values that cannot be there."""
         self._blocks.add_deletes(gone)
         self.deletes += len(gone)
 
@@ -305,7 +281,6 @@ class LogOutput(NewFile):
 def write_base_file(
     files: DataFiles, group: FileGroupId, form: FileFormat, merged: Generator[pa.RecordBatch], kind: MarkerType
 ) -> BaseOutput:
-    """Write and publish a base file of merged rows, whose columns stay encoded as they come."""
     with BaseOutput(files, group, form, None) as output, closing(merged):
         for batch in merged:
             output.keep(batch)
@@ -330,7 +305,6 @@ def write_log_file(
 
 
 def by_blocks(found: Iterable[Deletes], block_bytes: int) -> Iterator[Deletes]:
-    """Yield deletes joined to blocks."""
     waiting: list[Deletes] = []
     for one in found:
         if len(one):

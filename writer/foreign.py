@@ -25,16 +25,13 @@ from ..table.schema.columns import RECORD_KEY
 class ForeignRows:
     """Checks rows of files that pyhudi did not write.
 
-    Attributes:
-        index: Computes the bucket of a key; None where the table does not name its index.
-        keys: Spells the keys of rows; None where the table generates them.
+    `index` is None where the table does not name its index, `keys` is None where the table generates its keys.
     """
 
     index: Index | None
     keys: KeyGenerator | None
 
     def checked(self, batches: Generator[pa.RecordBatch], file_slice: FileSlice) -> Generator[pa.RecordBatch]:
-        """Yield the rows of a slice; raise as `check_bucket` and `check_spelling`."""
         file = file_slice.data_files[-1]
         with closing(batches):
             for rows in batches:
@@ -46,7 +43,6 @@ class ForeignRows:
 
 
 def check_bucket(index: Index, keys: pa.Array, group: FileGroupId, file: DataFile) -> None:
-    """Raise `BucketMisfitError`, with the first such key, where a file holds keys of another bucket."""
     misfits = index.misfits(keys, group)
     if len(misfits):
         key = keys[int(misfits[0])].as_py()  # one value, for the error
@@ -59,10 +55,10 @@ def check_bucket(index: Index, keys: pa.Array, group: FileGroupId, file: DataFil
 
 
 def check_spelling(keys: KeyGenerator, rows: pa.RecordBatch, file: DataFile) -> None:
-    """Raise `UnsupportedTableError`, with the first such key, where pyhudi makes other record keys of the same rows.
+    """Refuse a file whose record keys are other texts than pyhudi makes of the same rows.
 
-    With the key generator COMPLEX and one record key field, some versions of Apache Hudi spell a key without the
-    field's name. Other engines spell times in other units.
+    With the key generator COMPLEX and one record key field, some versions of Apache Hudi leave the field's name out.
+    Other engines spell times in other units.
     """
     stored = rows.column(RECORD_KEY)
     try:

@@ -34,8 +34,8 @@ class FileGroupWrite:
     Attributes:
         file_slice: Its newest slice; None where the group is new.
         logs_only: Whether a new group begins with log files.
-        rewrites: Whether the group gets a new base file even where rows of other groups go to log files: it gets new
-            keys, which an index that reads base files would not find in log files.
+        rewrites: Whether the group gets a base file even where other groups get log files: it gets new keys, which an
+            index that reads base files would not find in log files.
         rolls: Whether rows that exceed one file of a new group continue in further new groups.
     """
 
@@ -51,7 +51,6 @@ class FileGroupWrite:
 
     @property
     def size(self) -> int:
-        """Bytes of the files that a rewrite reads."""
         return 0 if self.file_slice is None else sum(file.size for file in self.file_slice.data_files)
 
     @property
@@ -80,8 +79,6 @@ class GroupWriter:
     """Writes the file groups of one task, or of one commit.
 
     Attributes:
-        spec: The columns and meaning of incoming rows.
-        foreign: Checks the rows of files that pyhudi did not write.
         slices: Reads slices that have log files; the merge of incoming rows keeps to its bounds of memory.
         laying: Joins partial rows of one key; None where the winner replaces the other row.
     """
@@ -95,11 +92,7 @@ class GroupWriter:
     laying: PartialMerge | None = None
 
     def write(self, job: FileGroupWrite, rows: GroupRows, sequence: str) -> GroupOutcome:
-        """Merge, write and publish one file group, for at least one incoming row.
-
-        `sequence` is the middle part of ``_hoodie_commit_seqno``, unique to the group within the instant. Raises the
-        errors of `ForeignRows`, of the rules (`DuplicateKeyError`, `KeyNotFoundError`), and `WriteSealedError`.
-        """
+        """Merge, write and publish one file group, for at least one row; `sequence` is as in `Arrivals`."""
         with ExitStack() as stack:
             alone = job.file_slice is not None and not job.file_slice.logs
             base = stack.enter_context(self._open(job.previous)) if alone and job.previous is not None else None
@@ -117,7 +110,6 @@ class GroupWriter:
         return GroupOutcome(job.group, job.file_slice, output.path, output.size, output.rows, counts)
 
     def sorter(self) -> RowSorter | None:
-        """Return the sorter of the rows of a file; None where they keep their order."""
         columns = self.file_format.sort_columns
         return RowSorter(columns, self.slices.memory, self.slices.open_spill) if columns else None
 
@@ -145,14 +137,13 @@ class GroupWriter:
         )
 
     def _open(self, previous: BaseFile) -> BaseFileReader:
-        """Open the previous base file so that columns that the merge does not read pass through encoded."""
+        # All other columns pass through encoded.
         looked_into = {RECORD_KEY, FILE_NAME, *self.spec.ordering_fields, *self.file_format.sort_columns}
         if self.laying is not None:
             looked_into |= {*self.laying.columns}
         return BaseFileReader(self.files.storage, previous.path, plain=looked_into)
 
     def _base(self, job: FileGroupWrite, file: BaseFileReader | None) -> Iterator[pa.RecordBatch]:
-        """Yield the stored rows of the group: from its open base file, or merged with its log files."""
         if job.file_slice is None:
             return
         kept = pa.schema([one for one in with_meta(self.file_format.schema) if one.name != FILE_NAME])

@@ -22,8 +22,6 @@ _KEYS = pa.schema([_KEY])
 
 @dataclass(frozen=True, slots=True)
 class KnownKeys:
-    """Looks keys up in the slices that rows are appended to."""
-
     slices: SliceReader
 
     def rows(self, file_slice: FileSlice | None, live: pa.RecordBatch, where: str) -> Iterator[pa.RecordBatch]:
@@ -42,12 +40,7 @@ class KnownKeys:
 
 @dataclass(frozen=True, slots=True)
 class WholeRows:
-    """Makes whole rows of a partial update and the stored rows of its keys.
-
-    Attributes:
-        given: The columns that the update changes.
-        ordering_fields: The columns that decide whether a row is newer than the stored row; none where it always is.
-    """
+    """Makes whole rows of a partial update, which changes the columns `given`, and the stored rows of its keys."""
 
     slices: SliceReader
     given: frozenset[str]
@@ -56,8 +49,7 @@ class WholeRows:
     def rows(self, file_slice: FileSlice | None, live: pa.RecordBatch, where: str) -> Iterator[pa.RecordBatch]:
         """Yield rows with all columns of the table; none for a row that is older than the stored row.
 
-        Of several stored rows of a key the first counts, as in log files. Raises `KeyNotFoundError` for a missing key
-        after it yielded the other rows.
+        Of several stored rows of a key the first counts, as in log files. Raises `KeyNotFoundError` at the end.
         """
         keys = live.column(RECORD_KEY)
         known = np.zeros(len(keys), dtype=np.bool_)
@@ -74,7 +66,6 @@ class WholeRows:
         check_known(keys.filter(pa.array(~known)), where)
 
     def _laid(self, stored: pa.RecordBatch, newer: pa.RecordBatch) -> pa.RecordBatch:
-        """Return stored rows with the given columns of the row beside each, without rows that are newer than that."""
         columns = [newer.column(name) if name in self.given else stored.column(name) for name in stored.schema.names]
         laid = pa.RecordBatch.from_arrays(columns, names=stored.schema.names)
         if not self.ordering_fields:

@@ -38,11 +38,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """The numbers of one appender's log files in every file group; readers apply them in this order.
-
-    Attributes:
-        most: How many files there may be; the last file grows without bound.
-    """
+    """The numbers of one appender's log files in every file group; the last of `most` files grows without bound."""
 
     first: int = 1
     most: int | None = None
@@ -50,13 +46,7 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class LogOutcome:
-    """One log file that was appended to a file group.
-
-    Attributes:
-        file_slice: The group's slice as the writer saw it; None where the log file begins the group.
-        version: Its number.
-        counts: Its deletes and rows. Rows count as updates where the group existed, as in Apache Hudi.
-    """
+    """One appended log file; its rows count as updates where the file group existed, as in Apache Hudi."""
 
     group: FileGroupId
     file_slice: FileSlice | None
@@ -75,8 +65,7 @@ class LogWriter:
     """Appends log files to the file groups of one task, or of one commit.
 
     Attributes:
-        memory: Arrow bytes of incoming rows that may be folded at once.
-        open_spill: Opens a spill for what exceeds memory, with the storage that reads it back.
+        memory: Arrow bytes of incoming rows that may be folded at once; `open_spill` opens a spill for more.
         laying: Joins partial rows of one key; None where the winner replaces the other row.
         known: Looks up the stored rows of a partial update, and returns the rows to write; None for whole rows.
     """
@@ -97,11 +86,7 @@ class LogWriter:
     def write(
         self, group: FileGroupId, file_slice: FileSlice | None, rows: Rows, sequence: str
     ) -> tuple[LogOutcome, ...]:
-        """Append at least one row to a file group; `file_slice` is None for a new group.
-
-        Raises `KeyNotFoundError` where a partial update misses a key, `UnsupportedTypeError` where no delete block can
-        hold an ordering value, and `WriteSealedError`.
-        """
+        """Append at least one row to a file group; `file_slice` is None for a new group."""
         handle = LogHandle(self, group, file_slice, sequence)
         try:
             handle.append(rows)
@@ -127,8 +112,7 @@ class LogHandle:
         """Fold rows and append the result as blocks: rows first, then deletes.
 
         Deletes without an ordering value come before both, whether they win or not: they remove what other appends of
-        this write, each folded on its own, hold of their keys. `held` says that memory holds all rows already, so that
-        splitting them saves nothing.
+        this write, each folded on its own, hold of their keys. `held` says that memory holds all rows already.
         """
         writer, spec = self._writer, self._writer.spec
         memory = max(writer.memory, rows.nbytes) if held else writer.memory
@@ -149,7 +133,6 @@ class LogHandle:
             self._open.end_block()
 
     def close(self) -> tuple[LogOutcome, ...]:
-        """Publish the open file, and return all files."""
         self._publish()
         return tuple(self._done)
 
@@ -158,13 +141,11 @@ class LogHandle:
             self._open.discard()
 
     def _resets(self, rows: pa.RecordBatch) -> Mask:
-        """Return which rows are deletes without an ordering value."""
         spec = self._writer.spec
         found = spec.unordered(rows, spec.deleted(rows))
         return np.zeros(rows.num_rows, dtype=np.bool_) if found is None else found
 
     def _add_live(self, met: Met) -> pa.RecordBatch:
-        """Add rows, and return the deletes among them that are still to be added."""
         deleted = self._writer.spec.deleted(met.rows)
         live = met.rows.filter(pa.array(~deleted)) if deleted.any() else met.rows
         if self._writer.known is None:
@@ -197,7 +178,6 @@ class LogHandle:
         return Deletes(rows.column(RECORD_KEY), paths, ordering, pa.array(default))
 
     def _file(self) -> LogOutput:
-        """Return the open file, or a new file where that is as large as it may be."""
         if self._open is not None and self._open.full:
             most = self._writer.versions.most
             if most is None or len(self._done) + 1 < most:

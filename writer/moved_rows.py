@@ -40,7 +40,6 @@ class PairState:
     since: Positions
 
     def take(self, at: Positions, seen: PairState) -> None:
-        """Set the states of some of the pairs."""
         self.live[at], self.wins[at], self.since[at] = seen.live, seen.wins, seen.since
 
 
@@ -67,10 +66,9 @@ class Settled:
 
 
 def settle(keyed: KeyedRows, tags: Tags, deletes: Mask, look: Look, *, moves: bool) -> Settled:
-    """Return where rows go whose keys were looked up in the whole table; `keyed` has no two of one key where rows move.
+    """Return where rows go whose keys were looked up in the whole table. Rows that may move have distinct keys.
 
-    `deletes` marks rows that go to the place of their key; an operation that only adds rows has none. `look` is called
-    for rows that could move or whose key has several places.
+    `look` is called for rows that could move or whose key has several places.
     """
     found = np.flatnonzero(tags.codes != NOT_FOUND)
     rows, codes = np.append(found, tags.copied), np.append(tags.codes[found], tags.copy_codes)
@@ -120,10 +118,9 @@ def _unread_states(count: int) -> PairState:
 
 
 def _last_of_dead(rows: Positions, states: PairState, may: Mask) -> Mask:
-    """For rows without a live place, choose the newest of their places that `may` allows: there they meet the delete.
+    """For rows without a live place, choose the newest of the places that `may` allows, where they meet the delete.
 
-    A key comes to a newer file group only after its delete in an older group, so the newest group has the newest
-    delete.
+    A key comes to a newer file group only after its delete in an older group.
     """
     dead = np.flatnonzero(may & ~np.isin(rows, rows[states.live]))
     dead = dead[np.argsort(-states.since[dead], kind="stable")]
@@ -134,12 +131,7 @@ def _last_of_dead(rows: Positions, states: PairState, may: Mask) -> Mask:
 
 @dataclass(frozen=True, slots=True)
 class OldRows:
-    """The stored rows to compare with incoming rows that could move, or whose keys have several places.
-
-    Attributes:
-        judges: Whether it matters which row wins.
-        read: Yields columns of the rows of a slice, at least the rows of the given unique keys.
-    """
+    """The stored rows to compare with incoming rows that could move, or whose keys have several places."""
 
     storage: Storage
     spec: RowSpec
@@ -172,7 +164,6 @@ class OldRows:
         return look
 
     def _states(self, file_slice: FileSlice, keys: pa.StringArray, ordering: Sequence[pa.Array]) -> tuple[Mask, Mask]:
-        """Return whether a slice has rows of some keys, and whether they win; keys differ where `ordering` is given."""
         judges = [self.spec.schema.field(name).with_nullable(True) for name in self.spec.ordering_fields if ordering]
         wanted = pa.schema([pa.field(RECORD_KEY, pa.string()), *judges])
         unique = keys.dictionary_encode()

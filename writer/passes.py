@@ -18,12 +18,7 @@ from .routes import Route
 
 @dataclass(frozen=True, slots=True)
 class Portion:
-    """The rows of one route, or of one part of its keys.
-
-    Attributes:
-        rows: All rows of the route.
-        part: Which of `parts` the keys belong to, by their hashes.
-    """
+    """The rows of one route, or of one of `parts` of its keys, by their hashes."""
 
     route: Route
     rows: GroupRows
@@ -31,7 +26,6 @@ class Portion:
     parts: int = 1
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows in the order in which they came; `columns` must include the record key."""
         for batch in self.rows.batches(columns):
             if self.parts == 1:
                 yield batch
@@ -43,8 +37,6 @@ class Portion:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A portion of which some columns are in memory."""
-
     portion: Portion
     batches: list[pa.RecordBatch]
 
@@ -79,7 +71,6 @@ def passes(units: Iterable[Sequence[Portion]], columns: Sequence[str], nbytes: i
 
 
 def _hold(unit: Sequence[Portion], columns: Sequence[str], nbytes: int) -> tuple[list[Held] | None, int]:
-    """Return some columns of a unit and their bytes; None and the bytes where they exceed the bound."""
     held: list[Held] = []
     size = 0
     for one in unit:

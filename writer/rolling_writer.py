@@ -24,21 +24,13 @@ _STEPS = 32
 
 @dataclass(frozen=True)
 class RollingWriter:
-    """Writes new file groups of rows without a lookup; no other task writes to these groups.
-
-    Attributes:
-        largest: Bytes up to which a file is filled.
-    """
+    """Writes new file groups of rows without a lookup, each up to `largest` bytes; no other task writes to them."""
 
     bases: GroupWriter
     largest: int
 
     def write(self, job: FileGroupWrite, rows: GroupRows, sequence: str) -> tuple[GroupOutcome, ...]:
-        """Write and publish the base files of new file groups, in the order of the rows or of the sort columns.
-
-        `job` is the first of the groups. The merge rules must add all rows. `sequence` is the middle part of
-        ``_hoodie_commit_seqno``, unique to these rows. Raises `WriteSealedError`.
-        """
+        """Write and publish new file groups from `job` on, in the order of the rows or of the sort columns."""
         bases, where = self.bases, self.bases.files.where(job.group)
         encounter = Encounter(bases.spec, bases.rules, bases.slices.memory, bases.slices.open_spill, where)
         files = _Files(self, job, bases.files.arrivals(job.group, sequence))
@@ -76,8 +68,6 @@ class RollingWriter:
 
 
 class _Files:
-    """The files of one job, of which the last is open."""
-
     def __init__(self, writer: RollingWriter, job: FileGroupWrite, arrivals: Arrivals) -> None:
         self._writer = writer
         self._job = job
@@ -118,7 +108,6 @@ class _Files:
 
 
 def _pieces(rows: pa.RecordBatch, nbytes: int) -> Iterator[pa.RecordBatch]:
-    """Yield rows in pieces of about so many Arrow bytes."""
     step = max(rows.num_rows * nbytes // max(rows.nbytes, 1), 1)
     for start in range(0, rows.num_rows, step):
         yield rows.slice(start, step)

@@ -30,9 +30,8 @@ Numbers = np.ndarray[Any, np.dtype[np.int64]]
 class Route(NamedTuple):
     """The destination of a row before a lookup of its key.
 
-    Attributes:
-        number: A file group of the partition: the bucket, the task that opens the group where keys are generated, or
-            the group's place among those of the partition. Before a lookup it is a share of the partition's keys.
+    `number` is a file group of the partition: the bucket, the task that opens the group where keys are generated, or
+    the group's place among those of the partition. Before a lookup it is a share of the partition's keys.
     """
 
     partition_path: str
@@ -41,11 +40,7 @@ class Route(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Routes:
-    """Where n rows belong.
-
-    Attributes:
-        groups: n numbers, each of a file group of the row's partition, as in `Route`.
-    """
+    """Where n rows belong: the key, the partition path and the number (see `Route`) of each."""
 
     record_keys: pa.StringArray
     paths: pa.DictionaryArray
@@ -62,8 +57,6 @@ class Router(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KeyRouter:
-    """Sends rows to the file groups that an index computes from their keys."""
-
     keys: KeyGenerator
     index: ComputedIndex
 
@@ -75,12 +68,7 @@ class KeyRouter:
 
 @dataclass(frozen=True, slots=True)
 class OwnRouter:
-    """Sends rows to file groups that no other task writes to.
-
-    Attributes:
-        partition: The task's Spark partition.
-        generated: Makes the keys of a table that generates them; None where columns hold them.
-    """
+    """Sends rows to file groups that no other task writes to; `partition` is the task's Spark partition."""
 
     keys: KeyGenerator
     partition: int
@@ -106,21 +94,13 @@ class BinRouter:
 
 @dataclass(frozen=True, slots=True)
 class PlacedRouter:
-    """Sends rows to the file groups that the column `FILE_GROUP` of the rows names.
-
-    A row that goes to another partition than its own has that partition and a slash in front of the file group.
-    """
+    """Sends rows to the file groups, maybe of another partition, that the column `FILE_GROUP` of the rows names."""
 
     keys: KeyGenerator
     number_of: Callable[[str, str], int]
     table: str
 
     def route(self, rows: pa.RecordBatch) -> Routes:
-        """Return where the rows belong by their column.
-
-        Raises `PlacementError` where it is null or invalid, `PartitionValueError` where its partition is not inside the
-        table, `CommitConflictError` where a file group is gone since.
-        """
         said = plain(rows.column(FILE_GROUP)).cast(pa.string())
         if said.null_count:
             raise PlacementError(
@@ -140,10 +120,6 @@ class LocationRouter:
     table: str
 
     def route(self, rows: pa.RecordBatch) -> Routes:
-        """Return where the rows were read.
-
-        Raises `NullKeyError` where a meta column is null, `CommitConflictError` where a file group is gone since.
-        """
         record_keys, paths, names = (plain(rows.column(name)).cast(pa.string()) for name in LOCATION)
         for name, column in zip(LOCATION, (record_keys, paths, names), strict=True):
             if column.null_count:
@@ -169,7 +145,6 @@ def _numbers(paths: pa.DictionaryArray, names: pa.DictionaryArray, number_of: Ca
 def _homes(
     paths: pa.DictionaryArray, said: pa.DictionaryArray, table: str
 ) -> tuple[pa.DictionaryArray, pa.DictionaryArray]:
-    """Return the partition that each of n rows goes to, and the name of its file group there."""
     split = [text.rpartition("/") for text in said.dictionary.to_pylist()]  # O(file groups)
     names = pa.DictionaryArray.from_arrays(said.indices, pa.array([name for _, _, name in split], pa.string()))
     if not any(slash for _, slash, _ in split):

@@ -17,10 +17,7 @@ from .routes import Numbers, Route, Router
 
 
 class RowReader:
-    """Turns Spark's small batches into keyed rows by file group.
-
-    `first` is the position of the first row, for rows that have no position yet.
-    """
+    """Turns Spark's small batches into keyed rows by file group; `first` is the first row's position."""
 
     def __init__(self, spec: RowSpec, router: Router, first: int = 0) -> None:
         self._spec = spec
@@ -28,10 +25,7 @@ class RowReader:
         self._next = first
 
     def routed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Route, pa.RecordBatch]]:
-        """Yield the rows of each file group, whole chunks of input at a time, in the order they came.
-
-        Raises the `DataError`s of keys, ordering values, partition values and column values.
-        """
+        """Yield the rows of each file group, whole chunks of input at a time, in the order they came."""
         for chunk in rechunk(batches):
             yield from self._cut(self._numbered(chunk))
 
@@ -63,10 +57,7 @@ class RowReader:
 
 
 def judged(spec: RowSpec, rows: pa.RecordBatch, record_keys: pa.Array) -> tuple[pa.RecordBatch, Mask]:
-    """Return the columns that decide between rows, in the types of the table, and which rows are deletes.
-
-    Raises `NullOrderingError` where an ordering value is null.
-    """
+    """Return the columns that decide between rows, in the types of the table, and which rows are deletes."""
     judges = conform(rows, spec.judges, fill_missing=True, by_value=True)
     for name, values in zip(spec.ordering_fields, spec.ordering(judges), strict=False):
         if values.null_count:

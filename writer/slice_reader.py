@@ -23,14 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SliceReader:
-    """Reads the rows of file slices.
-
-    Attributes:
-        schema: The table's data columns after the write.
-        sees: Returns whether readers may see the blocks of an instant, by its requested time.
-        memory: Bytes that the entries of log files may take.
-        open_spill: Opens a spill for more, with the storage that reads it back.
-    """
+    """Reads the rows of file slices, with the blocks of the instants that `sees` accepts by their requested times."""
 
     storage: Storage
     config: TableConfig

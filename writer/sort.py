@@ -24,10 +24,7 @@ _BLOCKS = 64
 
 
 class RowSorter:
-    """Takes rows in any order and yields them sorted, nulls first; equal rows keep their order.
-
-    `memory` is how many Arrow bytes the rows of one file group may take at once.
-    """
+    """Takes rows in any order and yields them sorted, nulls first; equal rows keep their order."""
 
     def __init__(
         self, columns: Sequence[str], memory: int, open_spill: Callable[[], tuple[SpillWriter, Storage]]

@@ -38,11 +38,11 @@ BESIDE_A_WRITE = Meeting(WRITE, WRITE)
 
 @dataclass(frozen=True, slots=True)
 class PlannedRollback:
-    """A write that is to be rolled back: a dead write, or the victim of a pending rollback.
+    """A rollback of a dead write, or of the victim of a pending rollback.
 
     Attributes:
         at: Requested time of the rollback.
-        beat: When its last heartbeat was touched, which was overdue; None where no heartbeat was judged.
+        beat: The overdue heartbeat by which the writer counts as dead; None where no heartbeat was judged.
         certain: Whether its writer counts as dead whatever signs of life there are.
     """
 
@@ -55,8 +55,7 @@ class PlannedRollback:
 def broken_off(timeline: Timeline, mine: InstantKind, asked: Asked = Asked.BEFORE_PLAN) -> tuple[PlannedRollback, ...]:
     """Return the pending rollbacks that have to be finished before an instant, the newest victim first.
 
-    A victim that is still on the timeline is going to vanish, even if it is completed: the plan of a write must not
-    build on it. Raises `ConcurrentWriteError` where a rollback has to be over before.
+    Their victims are going to vanish, even completed victims: the plan of a write must not build on them.
     """
     going = pending_rollbacks(timeline)
     found = []
@@ -78,8 +77,8 @@ def settle_pending(
 ) -> tuple[tuple[Instant, float | None], ...]:
     """Return the pending writes whose writers are dead, oldest first, each with its last heartbeat.
 
-    `going` are the requested times of the victims of pending rollbacks, whose writers need not be judged. Raises
-    `ConcurrentWriteError` where a pending write's writer lives, or may live.
+    Raises `ConcurrentWriteError` where a writer may live. Writes in `going` are victims of pending rollbacks: skip
+    them.
     """
     restore = pending_restore(timeline)
     if restore is not None and judge(Meeting(WRITE, RESTORE)) is not Verdict.GO_ON:
@@ -110,7 +109,6 @@ def settle_pending(
 
 
 def in_the_way(timeline: Timeline, instant: Instant) -> ConcurrentWriteError:
-    """Return the error of an instant that must not begin beside a pending instant."""
     return ConcurrentWriteError(
         f"The {instant.action} {instant.requested_time} is pending on the table {timeline.files.storage.path}.",
         "Run it again once that is complete.",
@@ -118,7 +116,6 @@ def in_the_way(timeline: Timeline, instant: Instant) -> ConcurrentWriteError:
 
 
 def held_by_clustering(table: str, instant: Instant, group: FileGroupId) -> ConcurrentWriteError:
-    """Return the error of a write to a file group that a pending clustering is going to replace."""
     return ConcurrentWriteError(
         f"The clustering {instant.requested_time} is pending on the table {table} and holds the file group "
         f"{group.file_id} of partition {group.partition_path!r}, which this write would change: carried out, it would "
@@ -165,8 +162,7 @@ def refuse_living(
 ) -> Liveness | None:
     """Return why the writer of a pending instant counts as dead; None where the instant makes no difference.
 
-    `meeting` lacks only what is known of that writer. `known_beat` is a heartbeat that was overdue before. Raises
-    `ConcurrentWriteError` where the writer lives, or may live.
+    Raises `ConcurrentWriteError` where it lives, or may live. `known_beat` is a heartbeat that was overdue before.
     """
     if is_given_up(table.storage, instant.requested_time):
         given_up = Liveness(False, "it was given up")

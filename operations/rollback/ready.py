@@ -12,10 +12,6 @@ from .sweep import sweep
 
 
 def make_ready(work: Transaction, rollbacks: Iterable[PlannedRollback]) -> Swept:
-    """Undo the dead writes that the plan found, and sweep up left-overs of older writes.
-
-    Raises `ConcurrentWriteError` where a writer gave a sign of life since.
-    """
     for planned in rollbacks:
         # A dead write may have filled the disk, and its rollback takes space.
         work.reserve.release()

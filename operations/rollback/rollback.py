@@ -40,13 +40,12 @@ GIVEN_UP_S = 3600.0
 
 
 def roll_back(table: Table, planned: PlannedRollback, patience: Patience) -> None:
-    """Undo a dead write or the victim of a pending rollback, unless it turns out to be completed or gone.
-
-    Raises `ConcurrentWriteError` where its writer gave a sign of life since the rollback was planned.
-    """
+    """Undo a dead write or the victim of a pending rollback, unless it is completed or gone, or its writer lives."""
     # A commit looks for rollbacks that name it: after this decision the victim cannot complete, however long it
     # stalled. Before the decision none of its files is deleted.
-    timeline = begin(table, "rollback", partial(_naming, table, planned, patience), lambda: planned.at).timeline
+    timeline = begin(
+        table, "rollback", partial(_plan_unless_over, table, planned, patience), lambda: planned.at
+    ).timeline
     found = timeline.write_at(planned.victim.requested_time)
     going = pending_rollbacks(timeline).get(planned.victim.requested_time, ())
     if going:
@@ -56,10 +55,7 @@ def roll_back(table: Table, planned: PlannedRollback, patience: Patience) -> Non
 
 
 def carry_on(table: Table, timeline: Timeline, at: str) -> None:
-    """Take all steps of a rollback that was requested at `at`, though other processes may have taken some.
-
-    Raises `CorruptInstantError` where its plan cannot be parsed.
-    """
+    """Take all steps of a rollback that was requested at `at`, though other processes may have taken some."""
     began, files = time.monotonic(), timeline.files
     plan = files.read_rollback_plan(Instant(at, "rollback", State.REQUESTED))
     if plan is None or plan.instant_to_rollback is None:
@@ -92,8 +88,7 @@ def carry_on(table: Table, timeline: Timeline, at: str) -> None:
 def _stop_execution(timeline: Timeline, at: str, victim: Instant, paths: list[str]) -> bool:
     """Undo an execution of a compaction's plan. The plan stays unless the user gave that up, too.
 
-    A process may execute the plan again under the same time. So delete only the files that the rollback names, and
-    nothing once the rollback is complete: then return False.
+    A process may execute it again under the same time: delete only files that a rollback names, while that is pending.
     """
     files = timeline.files
     if not _is_there(timeline, at, (State.REQUESTED, State.INFLIGHT)):
@@ -106,7 +101,9 @@ def _stop_execution(timeline: Timeline, at: str, victim: Instant, paths: list[st
     return True
 
 
-def _naming(table: Table, planned: PlannedRollback, patience: Patience, timeline: Timeline) -> RollbackPlan | None:
+def _plan_unless_over(
+    table: Table, planned: PlannedRollback, patience: Patience, timeline: Timeline
+) -> RollbackPlan | None:
     """Return the plan to roll a dead write back; None where it is over, or a rollback names it already."""
     found = timeline.write_at(planned.victim.requested_time)
     if found is None or found.state == State.COMPLETED or found.requested_time in pending_rollbacks(timeline):
@@ -132,8 +129,7 @@ def _is_there(timeline: Timeline, at: str, states: Iterable[State] = State) -> b
 def finish_rollbacks(table: Table, timeline: Timeline, age_s: float) -> None:
     """Complete rollbacks that broke off after their victim left the timeline, once they are `age_s` seconds old.
 
-    A rollback that broke off earlier still has its victim on the timeline, and the next planned write finishes it. The
-    timeline does not show which process executes a rollback, so each has the time of an unfinished foreign write.
+    A rollback whose victim is still on the timeline is finished by the next planned write.
     """
     for one in timeline.pending:
         if one.action != "rollback":
@@ -147,7 +143,6 @@ def finish_rollbacks(table: Table, timeline: Timeline, age_s: float) -> None:
 
 
 def _finish(table: Table, timeline: Timeline, rollback: Instant) -> None:
-    """Complete a pending rollback whose victim is off the timeline."""
     try:
         plan = timeline.files.read_rollback_plan(rollback)
     except CorruptInstantError as error:
@@ -161,7 +156,7 @@ def _finish(table: Table, timeline: Timeline, rollback: Instant) -> None:
 
 
 def _absolute(storage: Storage, paths: list[str]) -> list[str]:
-    """Return paths as Apache Hudi writes them into rollbacks: absolute, without a scheme where they are local."""
+    # Apache Hudi writes absolute paths into rollbacks, without a scheme where they are local.
     return [storage.uri(path).removeprefix("file://") for path in paths]
 
 
@@ -200,7 +195,6 @@ def plan_of(storage: Storage, victim: Instant, paths: list[str]) -> RollbackPlan
 
 
 def result_of_plan(at: str, plan: RollbackPlan, seconds: float) -> RollbackMetadata:
-    """Return the metadata of a completed rollback, by which all files of its plan were deleted."""
     from ...timeline.metadata.models import RollbackMetadata, RollbackPartition  # noqa: PLC0415
 
     victims = [] if plan.instant_to_rollback is None else [plan.instant_to_rollback]

@@ -22,9 +22,8 @@ META_FOLDER = ".hoodie"
 def sweep(table: Table, patience: Patience, *, own: str) -> Swept:
     """Remove working folders, markers and heartbeats of instants that are not pending, and half-made files.
 
-    Data files named by markers are deleted only for instants that never completed: those younger than the timeline's
-    first write and absent from it. Older instants may have completed and been archived. Raises `UnsupportedTableError`
-    where a newer release keeps files for its writers in an unknown format.
+    Data files named by markers go only where their instant never completed: it is younger than the timeline's first
+    write and absent from it. Older instants may have been archived.
     """
     own_files = table.storage.look(owner.ROOT)
     folders = {*own_files.folders}
@@ -65,9 +64,9 @@ def sweep(table: Table, patience: Patience, *, own: str) -> Swept:
 
 
 def _begins_after_all(table: Table, instant_time: str) -> bool:
-    """Return whether a stalled write is on the timeline by now; if not, seal it so that it never gets there.
+    """Return whether a stalled write is on the timeline by now; if not, its seal keeps it from getting there.
 
-    It looks for its seal once it is there. Without the seal it might publish and complete what is about to be deleted.
+    Without the seal it might publish and complete what is about to be deleted.
     """
     owner.Seal(table.storage, instant_time).set_for_good()
     return table.timeline().find(instant_time) is not None

@@ -17,7 +17,7 @@ InstantPaths = Mapping[str, Mapping[State, tuple[str, ...]]]
 
 
 def hide(files: InstantFiles, paths: InstantPaths, victim: Instant) -> None:
-    """Take a completed write back to inflight, so that no reader sees its rows; `paths` are the instants' files."""
+    """Take a completed write back to inflight, so that no reader sees its rows."""
     states = paths.get(victim.identity, {})
     done = states.get(State.COMPLETED, ())
     if not done:

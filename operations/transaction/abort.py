@@ -43,14 +43,13 @@ def abort(work: Transaction) -> None:
 
 
 def _is_ours(work: Transaction) -> bool:
-    """Return whether this write claimed the instant time, and not another that began in the same millisecond."""
     known = work.claim.owner()
     return known is None or known.write_id == work.write_id
 
 
 def _make_room(work: Transaction) -> None:
-    """Free what the write holds besides data files. An object store is never full, so it is spared the requests."""
     work.reserve.release()
+    # An object store is never full, so it is spared the requests.
     if not work.storage.remote:
         for folder in (work.spills, work.aside):
             work.storage.delete_folder(folder)

@@ -23,11 +23,7 @@ _POLL_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """What a sweep for left-overs read, so that the write that begins need not list again.
-
-    Attributes:
-        archiving: Whether a process may have announced that it archives instants.
-    """
+    """The timeline that a sweep read, and whether a process may have announced that it archives instants."""
 
     timeline: Timeline
     archiving: bool
@@ -36,9 +32,8 @@ class Swept:
 def begin_write(work: Transaction, requested: Callable[[Codec], bytes], prepare: Callable[[], Swept]) -> Timeline:
     """Make a write's requested and inflight files, and return a timeline that shows it; every task calls this.
 
-    The caller keeps touching the instant's heartbeat meanwhile. Only the first task calls `prepare`, which makes the
-    table ready. Raises `WriteSealedError` where the write is over, `ConcurrentWriteError` where another write has the
-    same time or all writes on the timeline are younger.
+    Only the first task calls `prepare`, which makes the table ready. Raises `WriteSealedError` where the write is over,
+    `ConcurrentWriteError` where another write has the same time or all writes on the timeline are younger.
     """
     known = work.claim.owner()
     if known is None:
@@ -73,13 +68,11 @@ def same_millisecond(work: Transaction) -> ConcurrentWriteError:
 
 
 def refuse_sealed(work: Transaction) -> None:
-    """Raise `WriteSealedError` when the write is over."""
     if any(owner.Seal(work.storage, one).is_set() for one in work.seals):
         raise over(work)
 
 
 def over(work: Transaction) -> WriteSealedError:
-    """Return the error of a task that outlived its write."""
     return WriteSealedError(
         f"The write {work.instant_time} of the table {work.path} was committed or given up while this task ran.",
         "Nothing is to be done: the task's files are not part of the table.",
@@ -98,7 +91,7 @@ def _take_back_if_given_up(work: Transaction) -> None:
 
 
 def _refuse_if_old(work: Transaction, timeline: Timeline, announced_until: str) -> None:
-    """Raise `ConcurrentWriteError` where all other writes are younger, or an archiving process passes this time.
+    """Raise where all other writes are younger, or where a process announced that it archives beyond this time.
 
     A reader that listed the timeline before takes such an instant for archived, and its files for committed.
     """
@@ -118,7 +111,6 @@ def _refuse_if_old(work: Transaction, timeline: Timeline, announced_until: str) 
 
 
 def _is_passed(work: Transaction, announced_until: str) -> bool:
-    """Return whether an archiving process that announced a time counts this write as archived."""
     if not announced_until:
         return False
     shared = those({Shared.ITSELF: announced_until >= work.instant_time})
@@ -126,9 +118,9 @@ def _is_passed(work: Transaction, announced_until: str) -> bool:
 
 
 def _take_back_if_old(work: Transaction) -> Timeline:
-    """Return the timeline; undo the start of a write that turns out to be too old once it is on the timeline.
+    """Undo the start of a write that turns out to be too old once it is on the timeline.
 
-    A process that archives announces a time, then lists the timeline. This makes its file, then looks for the
+    A process that archives first announces a time, then lists the timeline. This makes its file, then looks for the
     announcement. So at least one of the two sees the other.
     """
     until = max(announced(work.storage), default="")
@@ -149,7 +141,6 @@ def _take_back_if_old(work: Transaction) -> Timeline:
 
 
 def _refuse_unseen(work: Transaction, swept: Swept) -> None:
-    """Refuse a write that the sweep already showed to be too old, before it is on the timeline."""
     try:
         _refuse_if_old(work, swept.timeline, max(announced(work.storage), default="") if swept.archiving else "")
     except ConcurrentWriteError:

@@ -23,8 +23,7 @@ logger = logging.getLogger("pyhudi")
 def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
     """Return whether a timeline shows that a decision is fully carried out.
 
-    An instant that left the timeline was archived, or undone by an engine that knows no decisions: its completed file
-    is not made again. An instant that is being undone lost that file on purpose.
+    The completed file of an instant that left the timeline, or is being undone, is not made again.
     """
     if decision.kind == DecisionKind.CLOSE:
         return False
@@ -40,10 +39,7 @@ def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
 
 
 def carry_out(storage: Storage, decision: Decision, timeline: Timeline) -> None:
-    """Do what the newest decision says, except for steps that are done already.
-
-    Raises `ConcurrentWriteError` where another process changes the table's properties at the same time.
-    """
+    """Do what the newest decision says, except for steps that are done already."""
     instant = decision.instant
     if decision.kind == DecisionKind.CLOSE:
         for partition in decision.partitions:
@@ -67,7 +63,6 @@ def carry_out(storage: Storage, decision: Decision, timeline: Timeline) -> None:
 
 
 def is_unused(storage: Storage, partition: str, instant_time: str) -> bool:
-    """Return whether an instant opened this partition, and no instant wrote a data file to it."""
     return opened_by(storage, partition) == instant_time and not _has_data(storage, partition)
 
 
@@ -85,7 +80,6 @@ def _is_same(requested_time: str, group: str, decision: Decision) -> bool:
 
 
 def _close(storage: Storage, partition: str, instant_time: str) -> None:
-    """Make an unused partition a plain folder again."""
     if not is_unused(storage, partition, instant_time):
         return
     storage.delete(metafile_of(partition))

@@ -33,19 +33,14 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """An instant that was requested.
-
-    Attributes:
-        instant: None where the plan said that nothing has to be requested.
-        timeline: The timeline that `plan` got last.
-    """
+    """The requested instant, None where the plan needs none, and the timeline that `plan` got last."""
 
     instant: Instant | None
     timeline: Timeline
 
 
 def times_after(table: Table, timeline: Timeline, count: int) -> list[str]:
-    """Return the times of instants that are about to be requested: now, or after every time on the timeline."""
+    """Return the times of instants about to be requested: now, or after every time on the timeline."""
     times: list[str] = []
     greatest = timeline.greatest_time()
     for _ in range(count):
@@ -64,11 +59,10 @@ def begin(
     plan: Callable[[Timeline], InstantModel | None],
     at: Callable[[], str | None] = lambda: None,
 ) -> Begun:
-    """Request an instant that holds a plan.
+    """Request an instant that holds what `plan` returns; None requests nothing. Raises as `decide`.
 
-    `plan` returns what the requested file holds, or None where nothing has to be requested, and runs again after each
-    lost race. `at` returns the requested time once `plan` returned; None means a time after all on the timeline. Raises
-    as `decide`.
+    `plan` runs again after each lost race. `at` returns the requested time, or None for a time after all on the
+    timeline.
     """
     requested: list[Instant] = []
 
@@ -94,8 +88,7 @@ def complete(
 ) -> Instant | None:
     """Complete an instant, the point of no return; return None where it is completed or gone already.
 
-    `outcome` runs again after each lost race, and raises where the instant must not complete. `relief` makes room on a
-    full store after the decision. Raises as `decide`.
+    `outcome` runs again after each lost race, and raises where the instant must not complete. Otherwise as `decide`.
     """
     completed: list[tuple[Instant, Outcome]] = []
 
@@ -122,10 +115,7 @@ def complete(
 
 
 def abandon(table: Table, find: Callable[[Timeline], Instant | None]) -> Timeline:
-    """Decide that an instant never completes, and return the timeline of that decision. Raises as `decide`.
-
-    `find` returns the instant, or None where it is completed or gone.
-    """
+    """Decide that the instant that `find` returns never completes; return the timeline. Raises as `decide`."""
 
     def build(timeline: Timeline) -> Decision | None:
         found = find(timeline)
@@ -135,10 +125,7 @@ def abandon(table: Table, find: Callable[[Timeline], Instant | None]) -> Timelin
 
 
 def exclusive(table: Table, work: Callable[[], R], *, removes_files: bool) -> R:
-    """Do work on the timeline that makes no instant, under the table's lock; every step may run twice.
-
-    Followers have to know beforehand where `removes_files` says that data files go.
-    """
+    """Do work on the timeline that makes no instant, under the table's lock; every step may run twice."""
     with lock_of(table).hold(table):
         changes = changed_properties(table, None) if removes_files else {}
         if changes:
@@ -149,8 +136,7 @@ def exclusive(table: Table, work: Callable[[], R], *, removes_files: bool) -> R:
 def prepare_followers(table: Table, instant: Instant) -> None:
     """Have followers ready before the first data file changes for an instant. Raises as `decide`.
 
-    Where another process requested the instant, a metadata table may still be in use. Making the requested file again
-    changes only the properties.
+    Where another process requested it, a metadata table may be in use. Making the requested file again is harmless.
     """
     same = (instant.requested_time, instant.action)
 

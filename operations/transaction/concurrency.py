@@ -14,8 +14,6 @@ from ...timeline.instants import Instant, State
 
 
 class InstantKind(Enum):
-    """The kind of an instant, as far as other instants have to know it."""
-
     WRITE = "write"
     COMPACTION = "compaction"
     LOG_COMPACTION = "log compaction"
@@ -28,8 +26,6 @@ class InstantKind(Enum):
 
 
 class Known(Enum):
-    """What mine knows of theirs."""
-
     PENDING = "pending"  # which process executes it is unknown, or makes no difference
     LIVING = "living"
     UNKNOWN = "unknown"  # of an engine that leaves no sign of life
@@ -38,18 +34,13 @@ class Known(Enum):
 
 
 class Asked(Enum):
-    """When theirs was requested; what a commit finds that its plan did not see counts as requested since.
-
-    As Apache Hudi does, a commit compares requested times only with compactions and clusterings.
-    """
+    """When theirs was requested, which a commit compares only for compactions and clusterings, as Apache Hudi does."""
 
     BEFORE_PLAN = "before plan"
     SINCE_PLAN = "since plan"
 
 
 class Shared(Enum):
-    """What both touch."""
-
     FILE_GROUP = "file group"
     BASE_FILE = "base file"  # mine made a new base file of a file group that theirs merges
     BUCKET = "bucket"  # each opened a file group for it
@@ -72,7 +63,7 @@ class Shared(Enum):
 
 
 class Verdict(IntEnum):
-    """What mine does; of several, the greatest counts."""
+    """What mine does; of several verdicts, the greatest counts."""
 
     GO_ON = 0
     GIVE_WAY = 1  # mine leaves what both touch to theirs, and plans anew where it has planned already
@@ -84,8 +75,6 @@ class Verdict(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """Two instants of one table."""
-
     mine: InstantKind
     theirs: InstantKind
     known: Known = Known.PENDING
@@ -101,17 +90,12 @@ _Row = tuple[
 
 @dataclass(frozen=True, slots=True)
 class ConcurrencyRules:
-    """Which instants may run beside which others.
-
-    Attributes:
-        verdicts: By meeting and by what both touch, where None means nothing.
-    """
+    """The verdict of each meeting, by what both instants touch, where None means nothing."""
 
     verdicts: Mapping[Cell, Verdict]
 
     @classmethod
     def of(cls, rows: Iterable[_Row]) -> ConcurrencyRules:
-        """Return the rules of a table each of whose rows describes several cells."""
         return cls(
             {
                 (one, other, known, asked, shared): verdict
@@ -136,24 +120,21 @@ class ConcurrencyRules:
         return found[0] if found else NOT_LOOKED_FOR
 
     def verdict(self, cell: Cell) -> Verdict:
-        """Return what follows; a meeting that was thought impossible is refused."""
         return self.verdicts.get(cell, Verdict.REFUSE)
 
 
 def judge(meeting: Meeting, rules: ConcurrencyRules | None = None) -> Verdict:
-    """Return what mine does in a meeting, by default by the rules of a single writer."""
+    """Return what mine does in a meeting; the default rules are those of a single writer."""
     rules = rules or SINGLE_WRITER
     cell = (meeting.mine, meeting.theirs, meeting.known, meeting.asked)
     return max(rules.verdict((*cell, shared)) for shared in (meeting.shared or {NOTHING}))
 
 
 def those(found: Mapping[Shared, object]) -> frozenset[Shared]:
-    """Return what both touch, of what the caller looked for."""
     return frozenset(one for one, whether in found.items() if whether)
 
 
 def kind_of(action: str) -> InstantKind | None:
-    """Return the kind of an instant of an action; None where no instant minds it."""
     return _KINDS.get(action)
 
 
@@ -162,7 +143,6 @@ def known_of(instant: Instant) -> Known:
 
 
 def asked_of(requested_time: str, instant: Instant) -> Asked:
-    """Return whether an instant was requested before or after a requested time."""
     return Asked.SINCE_PLAN if instant.requested_time > requested_time else Asked.BEFORE_PLAN
 
 

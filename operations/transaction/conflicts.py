@@ -62,7 +62,6 @@ class WriteChanges:
         bases: Requested times of the instants whose files were merged or appended to.
         rival_key: Of a file group, what only one of two writers may have opened in its partition.
         covers: Returns whether the write replaces all of a partition, by its path.
-        columns: The table's data columns afterwards.
         new_keys: Where keys went that the index did not find; None where the write looked up no keys.
     """
 
@@ -77,11 +76,7 @@ class WriteChanges:
 
 
 def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges) -> None:
-    """Raise `CommitConflictError` where another instant changed or holds the same file groups.
-
-    So it does where the table lost a commit that this write builds on, where this write's own instant is gone, or where
-    the history since the plan is incomplete.
-    """
+    """Raise `CommitConflictError` where this write must not be committed on top of what other instants did."""
     since = Since.find(work, timeline)
     check_ownership(work, timeline, since)
     others: set[FileGroupId] = set()
@@ -116,12 +111,10 @@ def _forbids(
     known: Known = Known.COMPLETED,
     asked: Asked = Asked.SINCE_PLAN,
 ) -> bool:
-    """Return whether this write must not be committed beside another instant."""
     return judge(Meeting(WRITE, theirs, known, those(shared), asked)) is not Verdict.GO_ON
 
 
 def _check_write(work: Transaction, instant: Instant, theirs: Sequence[FileGroupId], changes: WriteChanges) -> None:
-    """Raise where a write that completed meanwhile changed the same file groups or partitions."""
     ours = {(one.partition_path, changes.rival_key(one)) for one in changes.file_groups}
     groups = [one for one in theirs if (one.partition_path, changes.rival_key(one)) in ours]
     # A partition that is replaced as a whole must be what this write saw, without new file groups.
@@ -144,7 +137,6 @@ def _shared(
 
 
 def _check_pending(work: Transaction, timeline: Timeline, changes: WriteChanges) -> None:
-    """Raise where a pending instant takes the table back, or holds file groups that this write changed."""
     clustered = clustered_groups(timeline, own=work.instant_time)
     opens = False
     for instant in timeline.pending:
@@ -181,7 +173,6 @@ def _check_new_keys(
     theirs: Collection[FileGroupId],
     since: Since,
 ) -> None:
-    """Raise where another write added one of the new keys meanwhile, to a file group that this write did not know."""
     times = [one.requested_time for one in since.writes]
     twin = find_twin(work.storage, timeline, ours, work.instant_time, theirs, times)
     if twin is not None and _forbids(WRITE, {Shared.NEW_KEY: True}):
@@ -196,7 +187,6 @@ def _check_new_keys(
 def _check_compaction(
     work: Transaction, instant: Instant, kind: InstantKind, groups: Collection[FileGroupId], changes: WriteChanges
 ) -> None:
-    """Raise where a pending or completed compaction of the same file groups excludes this write."""
     known, asked = known_of(instant), asked_of(work.instant_time, instant)
     rewritten = sorted(changes.rewritten.intersection(groups))
     changed = sorted(changes.file_groups.intersection(groups) - changes.rewritten)
@@ -218,7 +208,6 @@ def _base_gone(work: Transaction, base: str) -> CommitConflictError:
 
 
 def _check_undone(work: Transaction, since: Since, changes: WriteChanges) -> None:
-    """Raise where a pending or completed rollback or restore undoes what this write builds on."""
     if since.restore is not None and _forbids(RESTORE, known=known_of(since.restore)):
         raise conflict(work, f"The restore {since.restore.requested_time} took the table back to an earlier moment")
     ours = {(one.partition_path, changes.rival_key(one)) for one in changes.file_groups}
@@ -276,10 +265,7 @@ def _check_schema(work: Transaction, columns: pa.Schema, since: Since) -> None:
 
 
 def check_ownership(work: Transaction, timeline: Timeline, since: Since | None = None) -> None:
-    """Raise `CommitConflictError` where another writer rolled this write back.
-
-    Its instant is then not pending any more, or a late task put it back after the rollback.
-    """
+    """Raise where another writer rolled this write back, even if a late task put its instant back since."""
     since = since or Since.find(work, timeline)
     own = timeline.find(work.instant_time)
     mine, itself = kind_of(work.action) or WRITE, frozenset({Shared.ITSELF})

@@ -45,10 +45,9 @@ def decide(
 ) -> Timeline:
     """Make the table's next decision, carry it out, and return the timeline that `build` got last.
 
-    `build` returns None where nothing has to be done, runs again after each lost race, and raises where the decision
-    must not be made. `relief` makes room where the store failed after the decision. Raises `ConcurrentWriteError` after
-    too many lost races, `StorageError` where the store failed: a decision that was made is binding, and the next
-    process that decides carries it out.
+    `build` runs again after each lost race, and returns None where nothing has to be done. `relief` makes room on a
+    full store. Raises `ConcurrentWriteError` after many lost races, `StorageError` where the store failed: a decision
+    that was made before that is binding, and the next process that decides carries it out.
     """
     with lock_of(table).hold(table):
         return _decide(table, build, relief)
@@ -75,10 +74,7 @@ def _decide(table: Table, build: Callable[[Timeline], Decision | None], relief: 
 
 
 def settle(table: Table) -> tuple[int, Timeline]:
-    """Carry out the newest decision, whose maker may be dead or slow; return its number, 0 for none, and the timeline.
-
-    Raises `ConcurrentWriteError` where another process changes the table's properties at the same time.
-    """
+    """Carry out the newest decision, whose maker may be dead; return its number, 0 for none, and the timeline."""
     known = _known(table.storage)
     newest, began = known[-1], time.monotonic()
     decision = _read(table.storage, newest) if newest else None
@@ -97,10 +93,7 @@ def _known(storage: Storage) -> list[int]:
 
 
 def _read(storage: Storage, number: int) -> Decision | None:
-    """Return a decision; None where it is deleted, as a newer decision exists, or stays half-made.
-
-    Raises `UnsupportedTableError` for a decision of a newer release in an unknown format.
-    """
+    """Return a decision; None where it is deleted, as a newer decision exists, or stays half-made."""
     deadline = time.monotonic() + HALF_MADE_S
     while True:
         try:
@@ -181,7 +174,6 @@ def _take_back_late(table: Table, decision: Decision, began: float) -> None:
 
 
 def _unfinished(decision: Decision, error: PyHudiError) -> StorageError:
-    """Return the error of a binding decision that is carried out in part."""
     instant = decision.instant
     done = "completes" if decision.kind == DecisionKind.MAKE and instant.state == State.COMPLETED else "carries out"
     return StorageError(

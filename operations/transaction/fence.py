@@ -34,7 +34,7 @@ class Fence:
     _lock: Lock = field(default_factory=Lock)
 
     def announce(self, files: Iterable[tuple[str, MarkerType]]) -> None:
-        """Write markers for files, which must exist before the files do: for all known files in one request."""
+        """Write markers for files, which must exist before the files do, in one request."""
         with self._lock:
             fresh = {path: Marker(path, kind) for path, kind in files if path not in self._announced}
             self._announced |= fresh
@@ -44,14 +44,12 @@ class Fence:
                 self.work.markers.write(self.number, self._announced.values())
 
     def publish(self, staged: Staged, partition_path: str, path: str, kind: MarkerType) -> int:
-        """Make a finished file visible and return its bytes; raise `WriteSealedError` where the write is over."""
         self.before_publish(partition_path, path, kind)
         size = staged.publish()
         self.after_publish(path)
         return size
 
     def before_publish(self, partition_path: str, path: str, kind: MarkerType) -> None:
-        """Write the marker and the partition metafile; raise `WriteSealedError` where the write is over."""
         self.announce([(path, kind)])
         # `after_publish` checks the instant itself: without it no reader sees the file.
         self._refuse_sealed()
@@ -62,10 +60,7 @@ class Fence:
                 self._take_back_metafile(partition_path)
 
     def after_publish(self, path: str) -> None:
-        """Look for the seal once more: a commit that sealed between the check and the file did not see the file.
-
-        Deletes the file and raises `WriteSealedError` where the write is over.
-        """
+        """Look for the seal once more: a commit that sealed between the check and the file did not see the file."""
         if self.sealed_by_us:
             return
         try:
@@ -75,11 +70,9 @@ class Fence:
             raise
 
     def finish(self) -> None:
-        """Look for the seal after the last file: an older release seals what it gives up where only this looks.
+        """Look for the seal after the last file: only this sees that an older release gave the write up.
 
-        The release before format numbers may take this write for dead and roll it back. The other checks do not see
-        that between its seal and its deletion of the files that it found. Raises `WriteSealedError` after deleting all
-        files.
+        The release before format numbers seals a write that it takes for dead, then deletes the files that it found.
         """
         storage = self.work.storage
         notes = (Seal(storage, one) for one in self.work.seals)
@@ -88,7 +81,6 @@ class Fence:
             raise over(self.work)
 
     def refuse(self) -> None:
-        """Raise `WriteSealedError` when the write is over or its instant is off the timeline."""
         if self.sealed_by_us:
             return
         self._refuse_sealed()

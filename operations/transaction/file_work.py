@@ -26,8 +26,6 @@ class FileWork:
     Attributes:
         schema: The table's data columns after the instant.
         output: Format of base files, and how many Arrow bytes of rows a merge may hold at once.
-        logs: Format of log files.
-        sort_columns: Columns that the rows of each base file are sorted by.
     """
 
     transaction: Transaction
@@ -41,18 +39,15 @@ class FileWork:
         return DataFiles(work.storage, work.instant_time, token, work.aside, publisher)
 
     def slices(self, sees: Callable[[str], bool], open_spill: Callable[[], tuple[SpillWriter, Storage]]) -> SliceReader:
-        """Return a reader of file slices that contain the instants that `sees` accepts."""
         work = self.transaction
         return SliceReader(work.storage, work.config, self.schema, sees, self.output.memory, open_spill)
 
     def form(self, schema: pa.Schema | None = None) -> FileFormat:
-        """Return the format of base files, or of log files with some columns only."""
         config, columns = self.transaction.config, self.schema if schema is None else schema
         text = avro_schema(columns, config.name, meta=True)
         return FileFormat(columns, text, self.output, self.sort_columns, filters_for(config, self.output))
 
     def log_format(self, *, partial: bool = False) -> LogFormat:
-        """Return the format of log files; rows of `partial` files lack the columns that an update keeps."""
         logs = self.logs
         data_format = safe_format(logs.data_format, self.transaction.config, self.schema)
         return LogFormat(data_format, logs.block_bytes, logs.file_bytes, partial)

@@ -24,13 +24,8 @@ _CHEAP = frozenset({"files", "column_stats", "partition_stats"})
 
 
 class Follower(Protocol):
-    """Follows the data files of a table."""
-
     def properties(self, config: TableConfig, outcome: Outcome | None) -> Mapping[str, str | None]:
-        """Return the properties that have to change before the instant's next file is made.
-
-        `outcome` is None where the instant is about to be requested or to change its first file.
-        """
+        """Return the property changes that must precede the next file; `outcome` is None before the completion."""
 
     def completed(self, storage: Storage, outcome: Outcome) -> None:
         """Follow an instant that is complete; an error is logged, and fails nothing."""
@@ -74,21 +69,17 @@ def changed_properties(table: Table, outcome: Outcome | None) -> dict[str, str |
 
 
 def follow(table: Table, outcome: Outcome) -> None:
-    """Call all followers for a completed instant; their errors are logged, as they must not fail it."""
     for follower in FOLLOWERS:
         try:
             follower.completed(table.storage, outcome)
-        except Exception:
+        except Exception:  # the instant is complete, so nothing may fail it any more
             logger.warning(
                 "table %s: %s did not follow a completed instant", table.path, type(follower).__name__, exc_info=True
             )
 
 
 def check_retirable(config: TableConfig, metadata_enable: bool | None, path: str) -> None:
-    """Raise `UnsupportedTableError` where a write would drop an index that takes hours to rebuild.
-
-    These are the record, secondary, expression and bloom partitions of the metadata table. The user can allow it.
-    """
+    """Refuse a write that would drop an index that takes hours to rebuild, unless the user allows it."""
     costly = sorted(set(config.metadata_partitions) - _CHEAP)
     if costly and metadata_enable is not False:
         raise UnsupportedTableError(

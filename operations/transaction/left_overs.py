@@ -15,8 +15,8 @@ from ...timeline.writers.markers import Markers
 def files_of(storage: Storage, instant_time: str, *, rolled_back: bool = False) -> list[str]:
     """Return the data files that a write may have left: by its markers, or by a listing.
 
-    A pyhudi write makes a marker before each file, so without markers it left no file. `rolled_back` says that another
-    writer may have deleted the markers while the write ran, so only a listing finds all files.
+    A pyhudi write makes a marker before each file, so without markers it left no file, unless the write was
+    `rolled_back` while it ran: then its markers may be gone.
     """
     if not rolled_back:
         if Markers(storage, instant_time).exist():
@@ -38,7 +38,6 @@ def erase(instants: InstantFiles, victim: Instant, paths: list[str]) -> None:
 
 
 def forget(storage: Storage, instant_time: str) -> None:
-    """Delete a write's markers, heartbeat and working folder."""
     Markers(storage, instant_time).delete()
     heartbeat.Heartbeat(storage, instant_time).delete()
     storage.delete_folder(owner.folder(instant_time))

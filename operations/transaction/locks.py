@@ -12,14 +12,8 @@ from ...table.table import Table
 
 
 class LockProvider(Protocol):
-    """Keeps all other writers of a table out."""
-
     def hold(self, table: Table) -> AbstractContextManager[None]:
-        """Return a context in which this process alone changes the table's timeline.
-
-        Raises:
-            ConcurrentWriteError: On entry, where another writer holds the lock for too long.
-        """
+        """Return a context in which no other writer changes the timeline; entering may raise `ConcurrentWriteError`."""
 
 
 class NoLock:

@@ -41,8 +41,8 @@ class NewKeys:
     Attributes:
         files: The paths of the files that have some of them, with the number of rows of each.
         anywhere: Whether keys are unique in the whole table, not only within their partition.
-        logs: The same of log files that were appended to the file groups of found keys. Such a key may be deleted
-            there, and a compaction that completed meanwhile makes other writers take it for new.
+        logs: The same of log files appended to the file groups of found keys. Such a key may be deleted there, and a
+            compaction that completed meanwhile makes other writers take it for new.
         partitions: Partitions of the rows whose keys were looked up.
     """
 
@@ -52,7 +52,6 @@ class NewKeys:
     partitions: frozenset[str] = frozenset()
 
     def beside(self, compacted: Collection[FileGroupId]) -> NewKeys:
-        """Return the same with the keys that other writers may take for new since these file groups were compacted."""
         logs = (self.logs[group] for group in sorted(compacted) if group in self.logs)
         return replace(self, files={path: rows for some in (self.files, *logs) for path, rows in some.items()})
 
@@ -74,10 +73,7 @@ def find_twin(
     theirs: Collection[FileGroupId],
     times: Collection[str],
 ) -> Twin | None:
-    """Return a key that this write and another write added, each to another file group; None where there is none.
-
-    `theirs` are the file groups that other writes, requested at `times`, wrote to meanwhile, and this write did not.
-    """
+    """Return a key that this write and a write at one of `times` added, each to another file group; None for none."""
     scopes: dict[str | None, list[str]] = {}
     for path in sorted(ours.files):
         scopes.setdefault(None if ours.anywhere else split(path)[0], []).append(path)
@@ -100,12 +96,7 @@ def find_twin(
 
 @dataclass(frozen=True, slots=True)
 class _Search:
-    """Compares the new keys of some files of this write with those of other writes' file slices.
-
-    Attributes:
-        instant_time: Of this write.
-        times: Requested times of the other writes.
-    """
+    """Compares the new keys of some files of this write with those that the writes at `times` put into file slices."""
 
     storage: Storage
     files: Collection[str]
@@ -114,7 +105,6 @@ class _Search:
     times: frozenset[str]
 
     def run(self, count: int) -> Twin | None:
-        """Search, as many of the keys at a time as memory has room for."""
         parts = count // MOST_HASHES + 1
         for part in range(parts):
             known = self._known(part, parts)
@@ -127,7 +117,6 @@ class _Search:
         return None
 
     def _known(self, part: int, parts: int) -> Hashes:
-        """Return the distinct hashes of this write's keys that belong to one of several parts."""
         some = [np.zeros(0, np.uint64)]
         for _, keys in self._ours():
             hashes = hash64(keys)
@@ -151,7 +140,6 @@ class _Search:
 
 
 def _keys(storage: Storage, file_slice: FileSlice, times: Collection[str]) -> Iterator[pa.Array]:
-    """Yield the keys of the rows of a slice that some instants wrote."""
     for file in file_slice.data_files:
         yield from _keys_of_file(storage, file, times)
 

@@ -18,8 +18,7 @@ from .decide import decide
 def forget_partitions(table: Table, victim: Instant, partitions: Iterable[str]) -> None:
     """Delete the metafiles of partitions that only this write, which is over, opened and used. Raises as `decide`.
 
-    A metafile left behind would hide every partition made below it later, at the root those of the whole table. A
-    writer that relied on it makes it again before it decides to commit.
+    A metafile left behind would hide every partition made below it later. A writer that relied on it makes it again.
     """
     paths = list(partitions)
     if paths:

@@ -35,7 +35,6 @@ class Outcome:
     Attributes:
         body: Content of the completed file, encoded or not.
         removed: Paths of the data files that the instant deleted.
-        replaced: The file groups that readers pass over from then on.
         followed: False for a savepoint, which changes nothing that readers see.
     """
 

@@ -26,13 +26,7 @@ M = TypeVar("M", bound="InstantModel")
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """A write that a rollback names.
-
-    Attributes:
-        group: The action of its completed file, where the rollback names it.
-        file_groups: The file groups of which the rollback deletes a file.
-        known: Whether the rollback is pending or completed.
-    """
+    """A write that a pending or completed rollback names, and the file groups of which that deletes a file."""
 
     instant_time: str
     group: str
@@ -45,10 +39,8 @@ class Since:
     """The instants that completed since a write was planned.
 
     Attributes:
-        seen: What the write saw.
         active: The instants on the timeline, in the order in which they completed.
-        archived: The instants that were archived meanwhile, with the content of their completed files; empty bytes
-            where the archive lacks it.
+        archived: The instants archived meanwhile, with their completed files; empty bytes where the archive lacks them.
     """
 
     work: Transaction
@@ -67,15 +59,10 @@ class Since:
 
     @property
     def writes(self) -> tuple[Instant, ...]:
-        """The commits, deltacommits and replacecommits among them."""
         return tuple(one for one in (*self.active, *self.archived) if one.action in WRITE_ACTIONS)
 
     def read(self, write: Instant) -> CommitMetadata:
-        """Return the metadata of one of `writes`.
-
-        Raises `CommitConflictError` where the archive lacks it, `UnsupportedTableError` where a newer release wrote
-        ``pyhudi.*`` keys in an unknown format.
-        """
+        """Return the metadata of one of `writes`; raise `CommitConflictError` where the archive lacks it."""
         found = self._read(write)
         refuse_newer_keys(self.timeline, write, found.extra_metadata)
         return found
@@ -101,10 +88,7 @@ class Since:
         return Known.COMPLETED if done else Known.PENDING
 
     def cleaned(self) -> Mapping[str, tuple[DataFile, ...]]:
-        """Return the files that completed cleans deleted or pending cleans are about to delete, by partition path.
-
-        Raises `CommitConflictError` where the archive lacks what a clean deleted.
-        """
+        """Return the files that completed cleans deleted or pending cleans are about to delete, by partition path."""
         from ...table.files.cleaned import files_of  # noqa: PLC0415 (brings pydantic along)
         from ...timeline.metadata.models import CleanMetadata  # noqa: PLC0415
 
@@ -114,14 +98,10 @@ class Since:
         return files_of(one for one in told if one is not None)
 
     def rollbacks_of(self, instant_time: str) -> list[Undone]:
-        """Return what completed or pending rollbacks of an instant undo."""
         return [one for one in self.undone() if one.instant_time == instant_time]
 
     def undone(self) -> Iterator[Undone]:
-        """Return the writes that completed or pending rollbacks undo.
-
-        Raises `CommitConflictError` where the archive lacks what a rollback undid.
-        """
+        """Return the writes that completed or pending rollbacks undo."""
         known = {*self.active, *self.timeline.pending}
         for one in sorted(known, key=lambda instant: instant.requested_time):
             plan = self.timeline.files.read_rollback_plan(one) if one.action == "rollback" else None
@@ -158,15 +138,11 @@ def _undone(rollback: Instant, victim: InstantInfo, deleted: Iterable[tuple[str,
 
 
 def seen_by(work: Transaction, now: Timeline) -> SeenTable:
-    """Return the table as it was when the write was planned, by a timeline of some moment since then.
-
-    Raises `CommitConflictError` where history does not show it any more.
-    """
+    """Return the table as it was when the write was planned, by a timeline of some moment since then."""
     return SeenTable(work.table, now.as_of(_seen(work, now)))
 
 
 def conflict(work: Transaction, what: str) -> CommitConflictError:
-    """Return the error of a write that must not be committed on top of what other instants did meanwhile."""
     return CommitConflictError(
         f"The write {work.instant_time} of the table {work.path} cannot be committed. {what}.",
         "This write left nothing behind; write again.",

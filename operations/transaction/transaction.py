@@ -29,11 +29,9 @@ class Transaction:
     Attributes:
         table: The table, with the properties that it has or is going to have.
         write_id: Identifies the work across replays.
-        owner: The process that is responsible for it.
-        watermark: The instants that were complete when it was planned.
         patience: When it takes another writer for dead.
-        shared: Whether other processes may continue the instant when this process is gone; each then fences its files
-            by its own seal, too.
+        shared: Whether other processes may continue the instant when this process is gone; each fences its files by its
+            own seal, too.
     """
 
     table: Table
@@ -84,10 +82,8 @@ class Transaction:
 
     @property
     def aside(self) -> str:
-        """The folder in which files grow before they are published."""
         return f"{owner.folder(self.instant_time)}/aside"
 
     @property
     def spills(self) -> str:
-        """The folder of rows that the commit is going to merge."""
         return f"{owner.folder(self.instant_time)}/spills"
