@@ -1,1 +1,1 @@
-"""Rows brought to the tasks that write their file groups, before they are written."""
+"""Brings rows to the Spark tasks that write their file groups."""

@@ -1,7 +1,6 @@
-"""Rows brought to the tasks that a bulk insert's sort mode asks for, where each task opens file groups of its own.
+"""Distributes rows as the sort mode of a bulk insert demands, where each task opens its own file groups.
 
-Each task sorts its rows by itself. What Spark has to do is to bring the rows of neighbouring keys, or of one partition
-path, into one task.
+Each task sorts its rows itself. Spark only brings rows with neighbouring keys, or of one partition path, into one task.
 """
 
 from __future__ import annotations
@@ -24,16 +23,10 @@ _BY_PATH = frozenset({"PARTITION_PATH_REPARTITION", "PARTITION_PATH_REPARTITION_
 
 
 def arrange(df: DataFrame, placement: Placement, mode: str, columns: Sequence[str]) -> DataFrame | None:
-    """Return the rows as a sort mode brings them together; None where they stay where they are.
+    """Return the rows distributed for a sort mode; None where the mode needs no shuffle.
 
-    Args:
-        df: The rows.
-        placement: Names the columns of their keys and partition paths.
-        mode: Hudi's name of the sort mode.
-        columns: Columns to sort by in place of the record key, whatever the mode; none for the key.
-
-    Raises:
-        MissingColumnError: The rows lack a column.
+    ``columns`` replace the record key as sort columns under every mode. Raises `MissingColumnError` if the rows lack
+    one.
     """
     config = placement.config
     if columns:
@@ -41,13 +34,13 @@ def arrange(df: DataFrame, placement: Placement, mode: str, columns: Sequence[st
         missing = [name for name in by if name not in df.columns]
         if missing:
             raise MissingColumnError(
-                f"The rows to be written lack {', '.join(map(repr, missing))}, by which they are to be sorted.",
+                f"The rows lack the sort columns {', '.join(map(repr, missing))}.",
                 "Correct hoodie.bulkinsert.user.defined.partitioner.sort.columns, or add the column.",
             )
         return df.repartitionByRange(*map(quoted, by))
     by_path = mode in _BY_PATH and bool(config.partition_fields)
     if config.generates_keys:
-        # Keys are in the order of the rows. Of values that make one path few are apart.
+        # Generated keys follow the order of the rows. Few different values share a partition path.
         return df.repartition(*map(quoted, placement.columns)) if by_path else None
     if not (by_path or mode == GLOBAL_SORT) or not can_spell(df, placement):
         return None

@@ -1,4 +1,4 @@
-"""Tables of this process as DataFrames, and DataFrames of what tasks make of whole batches."""
+"""Converts Arrow tables to DataFrames, and applies Arrow functions to DataFrames."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 def with_spark(spark: SparkSession, table: DataFrame | pa.Table) -> DataFrame:
-    """Return a table of this process as a DataFrame; Spark Connect looks at no types where there are no rows."""
+    """Return an Arrow table of texts as a DataFrame; if empty, with an explicit schema, for Spark Connect."""
     if not isinstance(table, pa.Table):
         return table
     if table.num_rows:
@@ -26,7 +26,7 @@ def with_spark(spark: SparkSession, table: DataFrame | pa.Table) -> DataFrame:
 def through(
     rows: DataFrame, task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], fields: StructType
 ) -> DataFrame:
-    """Return what tasks make of the rows of each of Spark's partitions, in columns of these names and types."""
+    """Return the batches that ``task`` makes of each Spark partition, as columns of ``fields``."""
     names = fields.names
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -37,16 +37,13 @@ def through(
 
 
 def text_fields(*names: str) -> StructType:
-    """Return columns of texts."""
     return StructType([StructField(name, StringType()) for name in names])
 
 
 def as_array(table: pa.Table, name: str) -> pa.StringArray:
-    """Return a column of texts as one array."""
     column = table.column(name).cast(pa.string()).combine_chunks()
     return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def by_name(names: Any, counts: Any) -> dict[str, int]:
-    """Return counts by name; there are as many as partitions."""
     return dict(zip(names.to_pylist(), counts.to_pylist(), strict=True))  # O(partitions)

@@ -1,8 +1,8 @@
-"""Whether `HudiTable` places rows by file group before it writes them, or leaves their merging to the commit.
+"""Chooses whether `HudiTable` places rows by file group before writing, or leaves the merge to the commit.
 
-Placing is worth its shuffle where the executors have more cores than the commit, and rows enough to use them. Elsewhere
-the commit merges sooner: it has the driver's host to itself by then, and a thread for each file group. Whatever is
-chosen, the table holds the same rows in the end; a wrong estimate costs time alone.
+Placing is worth its shuffle where executors have more cores than the commit uses, and enough rows to use them.
+Otherwise the commit is faster: the driver's host is idle by then, and the commit merges each file group in a thread.
+Both choices give the same rows; a wrong estimate costs only time.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("pyhudi")
 
-# Spark makes no tasks of fewer bytes than this (spark.sql.adaptive.coalescePartitions.minPartitionSize).
+# Spark's smallest task, in bytes (spark.sql.adaptive.coalescePartitions.minPartitionSize).
 _LEAST_OF_A_TASK = 1 << 20
 _LOCAL = re.compile(r"local(?:\[\s*(\d+|\*)\s*(?:,\s*\d+\s*)?\])?")
 
 
 def places(df: DataFrame, wish: Placing) -> bool:
-    """Return whether the rows are worth being placed; no row is looked at, and no job is run."""
+    """Return whether placing the rows is worthwhile, without running a job."""
     if wish != "auto":
         return wish == "always"
     cores = local_cores(df.sparkSession)
@@ -37,22 +37,22 @@ def places(df: DataFrame, wish: Placing) -> bool:
 
 
 def local_cores(spark: SparkSession) -> int | None:
-    """Return how many cores tasks have where they run on the driver's own host; None on a cluster."""
+    """Return the number of cores of tasks that run on the driver's host; None on a cluster."""
     match = _LOCAL.fullmatch(spark.conf.get("spark.master", "") or "")
     if match is None:
         return None
-    # Spark Connect does not tell how many its server has; those of this machine stand in for them.
+    # A Spark Connect server does not report its cores, so assume those of this machine.
     return cpu_count() if match[1] == "*" else int(match[1] or 1)
 
 
 def estimated_bytes(df: DataFrame) -> int | None:
-    """Return how many bytes Spark's optimizer takes the rows for; None where it does not say, as on Spark Connect."""
+    """Return the optimizer's estimate of the rows' bytes; None without an estimate, as on Spark Connect."""
     plan = getattr(df, "_jdf", None)
     if plan is None:
         return None
     try:
         return int(plan.queryExecution().optimizedPlan().stats().sizeInBytes())
     except Exception:
-        # What is wrong with the rows is said by the write.
+        # The write reports errors of the query.
         logger.debug("Spark gives no estimate of the rows", exc_info=True)
         return None

@@ -1,18 +1,17 @@
-"""Rows of one file group brought into one task, so that executors merge and the commit has nothing left to do.
+"""Brings the rows of each file group into one task, so that executors do all the merging.
 
-A file group goes to the slot ``(hash of its partition path + its bucket) mod n``: few buckets still use all tasks,
-because the partitions begin at different slots. Spark computes it itself where it can (`slot_expression`); else the key
-and partition columns, and no others, go through Python. Spark places rows by hash, so each slot is replaced by an
-integer whose hash (``Murmur3Hash``, seed 42) leads there. Nobody asks for a number of tasks, so that adaptive execution
-puts small slots together, as many as make a task worth its while; it never takes a slot apart. Where a number is asked
-for, Spark 4.1 and later place rows by slot directly (``repartitionById``).
+A file group's slot is ``(hash of its partition path + its bucket) mod n``. Because partitions start at different slots,
+a few buckets use all tasks. Spark computes the slot itself where it can (`slot_expression`); otherwise only the key and
+partition columns go through Python. Spark distributes rows by hash, so each slot is replaced by an integer whose hash
+(``Murmur3Hash``, seed 42) leads to it. Without a fixed number of tasks, adaptive execution joins small slots and never
+splits a slot. With a fixed number, Spark 4.1 and later distribute rows by slot directly (``repartitionById``).
 
-Spark 4.0 has no function in Python that takes Arrow columns. Where it cannot compute the slot itself, all columns then
-go through Python (``mapInArrow``, for which Spark wants pandas installed; besides this, only lookups by indexes of the
-whole table and by indexes of your own use it). Without pandas `HudiTable` writes as a plain ``df.write`` does there.
+Spark 4.0 has no Python function over Arrow columns. Where it cannot compute the slot itself, whole rows go through
+Python (``mapInArrow``, which needs pandas; only lookups by global and outside indexes use it too). Without pandas
+`HudiTable` writes there like a plain ``df.write``.
 
-A shuffle brings the rows of one slot together in any order. Where it can matter which of two rows came later, each
-carries where it stood: its Spark partition and its place in it.
+A shuffle changes the order of rows. Where the order decides ties, each row carries its former position: its Spark
+partition and its place in it.
 """
 
 from __future__ import annotations
@@ -54,40 +53,43 @@ Words = np.ndarray[Any, np.dtype[np.uint32]]
 
 @runtime_checkable
 class HasPath(Protocol):
-    """Something that has a table's path, such as a `HudiTable`."""
+    """An object with a table's path, such as a `HudiTable`."""
 
     @property
-    def path(self) -> str:
-        """The table's path."""
-        ...
+    def path(self) -> str: ...
 
     @property
-    def storage_options(self) -> Mapping[str, str]:
-        """What reaches the table's store."""
-        ...
+    def storage_options(self) -> Mapping[str, str]: ...
 
 
 def colocate(
     df: DataFrame, table: HasPath | AnyPath, *, tasks: int | None = None, buckets: int | None = None
 ) -> DataFrame:
-    """Return the same rows, those of each file group in one partition, with a column that says where each stood.
+    """Return the same rows with those of each file group in one Spark partition.
 
-    Write the result with the option ``hoodie.pyhudi.colocated=true``, and do nothing to it in between that moves rows.
-    `HudiTable` does both by itself where it is worth it. A column ``_pyhudi_position``, which no table keeps, says
-    where each row stood before, and decides ties as if nothing had been moved; drop it, and a tie goes to any of the
-    rows. Rows for a table that generates its keys come back as they are.
+    Write the result with the option ``hoodie.pyhudi.colocated=true``, without any step in between that moves rows.
+    `HudiTable` does both by itself where it is worthwhile. The added column ``_pyhudi_position``, which no table
+    stores, holds the former position of each row and decides ties; without the column any row of a tie may win. Rows of
+    a table that generates its keys are returned unchanged.
 
     Args:
-        df: Rows to be written.
+        df: Rows to write.
         table: The table, or its path.
-        tasks: Number of partitions; without it Spark's adaptive execution chooses, or, where that is off, what
-            `default_tasks` says.
-        buckets: The number of buckets of a table made by Apache Hudi, which keeps no note of it.
+        tasks: Number of partitions. None: Spark's adaptive execution chooses; where that is off, at most
+            ``spark.sql.shuffle.partitions``.
+        buckets: The number of buckets of a table by Apache Hudi, whose properties do not record it.
+
+    Returns:
+        The rows, with the column ``_pyhudi_position``.
 
     Raises:
-        TableError: There is no table that pyhudi can write.
+        TableError: The path holds no table that pyhudi can write.
+        InvalidOptionError: ``tasks`` is below one.
         MissingColumnError: The rows lack a key or partition column.
-        MissingOptionError: The table does not say how many buckets it has.
+        DuplicateColumnError: The rows have two key or partition columns whose names differ only in case, or a column
+            with a name that pyhudi needs.
+        SchemaMismatchError: A key or partition column has a type with another spelling of keys.
+        MissingOptionError: The table does not record its number of buckets.
         OptionConflictError: The table's index looks keys up.
     """
     spark = df.sparkSession
@@ -100,13 +102,13 @@ def colocate(
         return df
     if index_for(config).needs_lookup:
         raise OptionConflictError(
-            f"The table {path} has the index {config.index_type}, which tells no file group of a key by itself: what "
-            "was looked up now may be elsewhere when the rows are written.",
-            "Use HudiTable.upsert, which looks keys up, places the rows and writes them against the same moment.",
+            f"The table {path} has the index {config.index_type}, which looks keys up. They may be in other file "
+            "groups by the time of the write.",
+            "Use HudiTable.upsert, which looks keys up, places the rows and writes them against the same snapshot.",
         )
     if tasks is not None and tasks < 1:
-        raise InvalidOptionError(f"colocate was asked for {tasks} tasks.", "Ask for one or more.")
-    # Text and numbers are spelt alike, so the same slot suits either type; the write judges the values.
+        raise InvalidOptionError(f"colocate() got tasks={tasks}.", "Give one or more tasks.")
+    # Text and numbers have one spelling, so the slot is the same for both types; the write checks the values.
     seen = SeenTable.now(Table(storage, config))
     return place(df, placement_of(df, seen, tasks, number_to_text=True))
 
@@ -118,17 +120,11 @@ def _storage_options(spark: SparkSession, path: str, table: HasPath | AnyPath) -
 
 
 def placement_of(df: DataFrame, seen: SeenTable, tasks: int | None = None, *, number_to_text: bool) -> Placement:
-    """Return where the rows of ``df`` go, whose key columns may differ in type from the table's.
+    """Return the placement of rows whose key columns may differ in type from the table's.
 
-    Args:
-        df: The rows.
-        seen: The table as it is.
-        tasks: Into how many tasks exactly; None where Spark may choose.
-        number_to_text: As the write has it: whether key columns may become text, or wider.
-
-    Raises:
-        SchemaMismatchError: A key or partition column has a type in which keys would be spelt otherwise.
-        DuplicateColumnError: Two columns have the name of one.
+    ``tasks`` is an exact number; None lets Spark choose. ``number_to_text`` is the write's option of that name. Raises
+    `SchemaMismatchError` for a type with another spelling of keys, and `DuplicateColumnError` for two key columns of
+    one name.
     """
     table = seen.table
     undecided = Placement(table.config, None, tasks) if tasks else _uncounted(df.sparkSession, table)
@@ -143,14 +139,14 @@ def _refuse_twins(df: DataFrame, deciding: list[str]) -> None:
         twins = [one for one in df.columns if one.lower() == name.lower()]
         if len(twins) > 1:
             raise DuplicateColumnError(
-                f"The rows have the columns {' and '.join(map(repr, twins))}; Spark does not tell case apart, and one "
-                "of them is to make the keys or partitions.",
-                "Rename or drop one of them.",
+                f"The rows have the columns {' and '.join(map(repr, twins))}; Spark ignores the case of names, and the "
+                "keys or partitions need such a column.",
+                "Rename or drop one of the two columns.",
             )
 
 
 def _uncounted(spark: SparkSession, table: Table) -> Placement:
-    """Return a placement into as many slots as Spark shuffles to, where it puts small ones together by itself."""
+    """Return a placement into as many slots as Spark shuffles to, if adaptive execution joins small slots."""
     adaptive = "spark.sql.adaptive."
     if "false" in {spark.conf.get(adaptive + one) for one in ("enabled", "coalescePartitions.enabled")}:
         return Placement(table.config, None, default_tasks(spark, table))
@@ -160,11 +156,11 @@ def _uncounted(spark: SparkSession, table: Table) -> Placement:
 
 
 def default_tasks(spark: SparkSession, table: Table) -> int:
-    """Return into how many tasks the rows of one write are placed when neither the user nor Spark chooses.
+    """Return the number of tasks for the placement where neither the user nor Spark chooses.
 
-    ``spark.sql.shuffle.partitions``, which a session has on Spark Connect too, but no more than the table has file
-    groups, which are the units of work: the buckets of an unpartitioned table; of a partitioned one four times those of
-    the partitions it has, as the write may open new ones. A table without partitions so far sets no limit.
+    It is ``spark.sql.shuffle.partitions``, also on Spark Connect, but at most the number of file groups: the buckets of
+    an unpartitioned table, or four times those of the existing partitions, as the write may open more. A table without
+    partitions so far sets no limit.
     """
     shuffle = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
     buckets = table.config.bucket_count or 1
@@ -175,21 +171,15 @@ def default_tasks(spark: SparkSession, table: Table) -> int:
 
 
 def can_place(df: DataFrame, placement: Placement) -> bool:
-    """Return whether this Spark can bring the rows of a slot into one partition."""
+    """Return whether this Spark can compute slots."""
     return slot_expression(placement, df.schema) is not None or has_arrow_udf(df) or has_arrow_batches()
 
 
 def place(df: DataFrame, placement: Placement, *, breaks_ties: bool = True) -> DataFrame:
-    """Return the rows of ``df`` with those of each slot in one partition.
+    """Return the rows with those of each slot in one partition.
 
-    Args:
-        df: The rows.
-        placement: Where they go.
-        breaks_ties: Whether each row is to carry where it stood, unless it does already.
-
-    Raises:
-        MissingColumnError: The rows lack a key or partition column.
-        DuplicateColumnError: A column has a name that pyhudi needs.
+    ``breaks_ties`` adds each row's position if it is absent. Raises `MissingColumnError` for an absent key or partition
+    column, and `DuplicateColumnError` for a column with a name that pyhudi needs.
     """
     check_columns(df, placement)
     slot = slot_expression(placement, df.schema)
@@ -201,7 +191,7 @@ def place(df: DataFrame, placement: Placement, *, breaks_ties: bool = True) -> D
         return _place_through_python(df, placement)
     if placement.exactly and hasattr(type(df), "repartitionById"):
         return df.repartitionById(placement.tasks, slot.cast("int"))
-    # As a column it would be compiled into the method of the whole stage, then too large for Java to speed up.
+    # As a column, the expression would make the stage's generated method too large for Java's JIT compiler.
     chosen = sf.get(sf.array(*map(sf.lit, integers_by_slot(placement.tasks).tolist())), slot.cast("int"))
     return _by_hash(df, placement, chosen)
 
@@ -234,7 +224,7 @@ def _place_through_python(df: DataFrame, placement: Placement) -> DataFrame:
 
 
 def integers_by_slot(tasks: int) -> Slots:
-    """Return for each slot an integer that Spark's hash partitioning sends there, n of n slots."""
+    """Return for each of ``tasks`` slots an integer that Spark's hash partitioning sends there."""
     found = np.full(tasks, -1, np.int32)
     start = 0
     while (found < 0).any():

@@ -1,7 +1,7 @@
-"""The record key and the partition path of every row as columns of a DataFrame, as the write will spell them.
+"""Adds the record key and the partition path of each row as columns, in the spelling of the write.
 
-Spark computes them itself where it can (`key_text`). Else the key and partition columns, and no others, go through
-Python; on Spark 4.0, which has no such functions, whole rows do, for which Spark wants pandas installed.
+Spark computes them itself where it can (`key_text`). Otherwise only the key and partition columns go through Python;
+on Spark 4.0, which has no such functions, whole rows do, for which Spark needs pandas.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _FIELDS = [StructField(KEY, StringType()), StructField(PATH, StringType())]
 
 
 def has_arrow_udf(df: DataFrame) -> bool:
-    """Return whether this Spark, 4.1 or later, calls Python with the columns that decide and no others."""
+    """Return whether this Spark (4.1 or later) has Python functions over Arrow columns."""
     return hasattr(type(df), "repartitionById")
 
 
 def has_arrow_batches() -> bool:
-    """Return whether Spark sends whole batches through Python: this process needs pandas for it, which nothing uses."""
+    """Return whether Spark can send whole batches through Python, for which it requires pandas in this process."""
     try:
         require_minimum_pandas_version()
     except ImportError:
@@ -45,7 +45,7 @@ def has_arrow_batches() -> bool:
 
 
 def left_to_the_commit(table: str) -> None:
-    """Log that the commit of a write looks up keys that tasks of Spark would have looked up."""
+    """Log that the commit, instead of Spark tasks, looks up the keys of a write."""
     logger.warning(
         "The commit of the write to %s looks up the keys of its rows by itself: Spark hands them to tasks only where "
         "pandas is installed. Install it where the program runs.",
@@ -59,13 +59,9 @@ def can_spell(df: DataFrame, placement: Placement) -> bool:
 
 
 def with_keys(df: DataFrame, placement: Placement) -> DataFrame:
-    """Return the rows with their record keys and partition paths.
+    """Return the rows with the columns `KEY` and `PATH`.
 
-    Where Spark spells the keys a row without one has a null, which the write refuses by name; Python refuses it itself.
-
-    Raises:
-        MissingColumnError: The rows lack a key or partition column.
-        DuplicateColumnError: A column has a name that pyhudi needs.
+    Where Spark computes keys, a row without a key gets null, which the write refuses; Python refuses the row itself.
     """
     check_columns(df, placement)
     for name in (KEY, PATH, _BOTH):
@@ -80,36 +76,24 @@ def with_keys(df: DataFrame, placement: Placement) -> DataFrame:
 
 
 def check_columns(df: DataFrame, placement: Placement) -> None:
-    """Refuse rows without the columns that decide where they go.
-
-    Raises:
-        MissingColumnError: One is absent.
-    """
+    """Refuse rows that lack a key or partition column."""
     missing = [name for name in placement.columns if name not in df.columns]
     if missing:
         raise MissingColumnError(
-            f"The rows to be written lack {', '.join(map(repr, missing))}, from which the table "
-            f"{placement.config.name!r} takes its keys and partitions.",
+            f"The rows lack {', '.join(map(repr, missing))}, from which the table {placement.config.name!r} takes its "
+            "keys and partitions.",
             "Add the column, or correct the case of its name.",
         )
 
 
 def refuse_name(df: DataFrame, name: str) -> None:
-    """Refuse rows that have a column of a name that is needed for another.
-
-    Raises:
-        DuplicateColumnError: They do.
-    """
+    """Refuse rows that have a column with a name that pyhudi needs."""
     if name in map(str.lower, df.columns):
         raise DuplicateColumnError(f"The rows have a column {name!r}, a name that pyhudi needs.", "Rename it.")
 
 
 def with_position(df: DataFrame) -> DataFrame:
-    """Return the rows with where each of them stood, unless they say so already.
-
-    Raises:
-        DuplicateColumnError: A column has that name but for its case.
-    """
+    """Return the rows with their position in the column `POSITION`, unless they have the column."""
     if POSITION in df.columns:
         return df
     refuse_name(df, POSITION)

@@ -1,6 +1,6 @@
-"""The keys of a write's rows with the file groups that hold them: few looked up by tasks, many joined by Spark.
+"""Finds the file groups of a write's keys: tasks look few keys up, and Spark joins many with the table's keys.
 
-An index of another package is asked by tasks, if it says that tasks may ask it.
+Tasks also query an outside index, if the index permits it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from .table_keys import GROUP, HOME, spark_tasks, table_keys
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-# So many keys come to the driver, and are looked up by tasks; more are joined.
+# The most keys that come to the driver for a lookup by tasks; Spark joins more keys than that.
 FEW_KEYS = 1 << 18
 
 _ROWS, _LEAST, _GREATEST = "_pyhudi_rows", "_pyhudi_least", "_pyhudi_greatest"
@@ -43,13 +43,11 @@ _ROWS, _LEAST, _GREATEST = "_pyhudi_rows", "_pyhudi_least", "_pyhudi_greatest"
 
 @dataclass(frozen=True, slots=True)
 class Tagging:
-    """A write whose rows are to be tagged.
+    """A write whose rows need file groups.
 
     Attributes:
-        target: Its table, and what it does to it.
-        request: What the write was asked to do.
-        spread: Runs calls as tasks.
-        kept: Forgets on its end what Spark keeps until the rows are written.
+        spread: Runs calls as Spark tasks.
+        kept: Releases what Spark persists until the rows are written.
     """
 
     target: Target
@@ -59,12 +57,11 @@ class Tagging:
 
     @property
     def settings(self) -> WriteSettings:
-        """How it goes about its work."""
         return self.request.write
 
     @property
     def index(self) -> LookupIndex | None:
-        """The table's index; None where tasks cannot ask it, as only one of another package may say."""
+        """The table's index; None if tasks cannot query it, which an outside index decides."""
         found = lookup_for(self.target.config, self.settings.lookup)
         if isinstance(found, TableLookup):
             return found
@@ -72,26 +69,26 @@ class Tagging:
 
     @property
     def looks_up(self) -> bool:
-        """Whether it matters which keys the table has."""
+        """Whether the write depends on the keys in the table."""
         return self.target.operation.rules.meeting is not Meeting.ADD
 
     @property
     def appends(self) -> bool:
-        """Whether rows of file groups that are there go to log files."""
+        """Whether rows of existing file groups go to log files."""
         return self.target.config.table_type == MERGE_ON_READ
 
     @property
     def revives(self) -> bool:
-        """Whether rows may bring back what log files have deleted: deletes do not."""
+        """Whether a row may bring back a key that log files have deleted."""
         return self.appends and self.target.operation.name != DELETE
 
     @property
     def fills(self) -> bool:
-        """Whether new rows may join small files."""
+        """Whether new rows may go to small files."""
         return self.target.operation.name in {INSERT, UPSERT}
 
     def keep(self, rows: DataFrame) -> DataFrame:
-        """Have Spark keep rows that are used twice, from their first use on until the write is done."""
+        """Persist rows that are used twice, until the write is done."""
         if self.settings.lookup.caches:
             rows = rows.persist()
             self.kept.callback(rows.unpersist)
@@ -103,17 +100,16 @@ class KeysMet:
     """The partitions that rows belong to.
 
     Attributes:
-        table: By partition path how many rows have a key, and the least and the greatest key.
+        table: By partition path, the number of rows with a key, the least key and the greatest key.
     """
 
     table: pa.Table
 
     @classmethod
     def of(cls, keyed: DataFrame, table: str) -> KeysMet:
-        """Return the partitions of rows that have keys and paths; Spark runs their query for it.
+        """Count the keys of each partition, by running the rows' query.
 
-        Raises:
-            PartitionValueError: A path is none inside the table.
+        Raises `PartitionValueError` for an unsafe path.
         """
         key = sf.col(KEY)
         aggregates = [sf.count(key).alias(_ROWS), sf.min(key).alias(_LEAST), sf.max(key).alias(_GREATEST)]
@@ -124,48 +120,47 @@ class KeysMet:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many rows each partition gets."""
+        """The number of rows with a key, by partition path."""
         return by_name(self.table.column(PATH), self.table.column(_ROWS))
 
     @property
     def rows(self) -> int:
-        """How many rows have a key."""
         return sum(self.counts.values())
 
     @property
     def is_few(self) -> bool:
-        """Whether the keys may come to the driver, and to every executor."""
+        """Whether the keys may come to the driver and to every executor."""
         return self.rows <= FEW_KEYS
 
     @property
     def bounds(self) -> dict[str, tuple[str, str]]:
-        """The least and the greatest key of each partition, in the order of their bytes."""
+        """The least and the greatest key by partition path, ordered by bytes."""
         columns = (self.table.column(name).to_pylist() for name in (PATH, _LEAST, _GREATEST))  # O(partitions)
         return {path: (least or "", greatest or "") for path, least, greatest in zip(*columns, strict=True)}
 
     @property
     def between(self) -> tuple[str, str]:
-        """The least and the greatest key of all, in the order of their bytes; there must be one."""
+        """The least and the greatest key of all partitions, ordered by bytes; there must be a key."""
         span = pc.min_max(self.table.column(_LEAST)), pc.min_max(self.table.column(_GREATEST))
         return span[0]["min"].as_py(), span[1]["max"].as_py()  # O(1)
 
     def counted(self, pairs: DataFrame) -> DataFrame:
-        """Return those keys that were counted: between the bounds of their partitions."""
+        """Return the keys between the bounds of their partitions."""
         spans = pairs.sparkSession.createDataFrame(self.table.select([PATH, _LEAST, _GREATEST]))
         return pairs.join(spans, PATH).where(sf.col(KEY).between(sf.col(_LEAST), sf.col(_GREATEST))).select(KEY, PATH)
 
 
 @dataclass(frozen=True, slots=True)
 class FoundKeys:
-    """All keys of a write, once each, or once for each file group that holds them.
+    """All keys of a write, once for each file group that contains them, or once if none does.
 
     Attributes:
         keys: Partition path, key, and file id; null where the table lacks the key.
-        new: How many keys of each partition the table lacks.
-        groups: In how many file groups some were found.
-        figures: What it took.
-        is_settled: Whether `keys` say too to which partition rows go, null for none, and whether they leave it.
-        moves: Whether some may leave one.
+        new: The number of keys that the table lacks, by partition path.
+        groups: The number of file groups that contain keys.
+        is_settled: Whether ``keys`` also names each row's target partition, null for none, and whether it leaves its
+            own.
+        moves: Whether rows may leave their partition.
     """
 
     keys: DataFrame
@@ -178,19 +173,19 @@ class FoundKeys:
 
 @dataclass(frozen=True, slots=True)
 class KeyPlaces:
-    """Looked-up pairs of a key and a path, each with partition and file id of every file group that holds the key.
+    """Looked-up pairs of a key and a path, with the partition and file id of every file group that contains the key.
 
     Attributes:
-        pairs: On the driver where they are few; nulls for a key that the table lacks, the partition only where it need
-            not be the pair's path.
-        figures: What the lookup took; of a join without the false positives, which `took` adds.
+        pairs: An Arrow table if they are few. The file id is null for a key that the table lacks; the partition is
+            present only where it may differ from the pair's path.
+        figures: The costs of the lookup, for a join without the false positives, which `took` adds.
     """
 
     pairs: DataFrame | pa.Table
     figures: LookupFigures
 
     def hits(self) -> DataFrame | pa.Table:
-        """Return keys with the partitions and the file ids of file groups that hold them, each once."""
+        """Return the found keys with partition and file id, without duplicates."""
         names = [KEY, HOME, GROUP]
         if isinstance(self.pairs, pa.Table):
             there = self.pairs.filter(pc.is_valid(self.pairs.column(GROUP)))
@@ -198,7 +193,7 @@ class KeyPlaces:
         return self.pairs.where(sf.col(GROUP).isNotNull()).select(names).dropDuplicates()
 
     def took(self, groups: int) -> LookupFigures:
-        """Return what the lookup took, given in how many file groups keys were found."""
+        """Return the costs of the lookup, given the number of file groups that contain keys."""
         if isinstance(self.pairs, pa.Table) or not self.figures.candidates:
             return self.figures
         return replace(self.figures, false_positives=self.figures.candidates - groups)
@@ -206,14 +201,7 @@ class KeyPlaces:
 
 @dataclass(frozen=True, slots=True)
 class KeyLookup:
-    """Looks the keys of a write's rows up.
-
-    Attributes:
-        work: The write.
-        index: The table's index.
-        seen: The table as of the moment that the write is based on.
-        met: The partitions of the rows.
-    """
+    """Looks up the keys of a write's rows."""
 
     work: Tagging
     index: LookupIndex
@@ -221,13 +209,11 @@ class KeyLookup:
     met: KeysMet
 
     def find(self, keyed: DataFrame) -> FoundKeys | None:
-        """Return where the keys of rows are, each in its own partition; None where the commit has to find out.
+        """Return the file groups of keys within their own partitions; None where the commit has to find them.
 
-        That is where this Spark cannot read the files that may hold them, and where several file groups seem to hold a
-        key whose rows are appended: log files may have deleted it in some, where a row would bring it back.
-
-        Raises:
-            PyHudiError: A file cannot be read.
+        The commit has to do so if this Spark cannot read the candidate files; and, on merge-on-read tables, if several
+        file groups seem to contain a key: log files may have deleted it in some of them, where a row would bring it
+        back.
         """
         places = self.places_of(keyed.select(KEY, PATH).where(sf.col(KEY).isNotNull()).distinct())
         if places is None:
@@ -241,11 +227,7 @@ class KeyLookup:
         return FoundKeys(with_spark(keyed.sparkSession, pairs), new, groups, places.took(groups))
 
     def places_of(self, pairs: DataFrame) -> KeyPlaces | None:
-        """Return where the keys of unique pairs of key and path are; None where this Spark cannot read all files.
-
-        Raises:
-            PyHudiError: A file cannot be read.
-        """
+        """Return the places of unique pairs of key and path; None if this Spark cannot read all files."""
         if not isinstance(self.index, TableLookup):
             task = AskTask(self.seen, self.index)
             return KeyPlaces(through(pairs, task, text_fields(KEY, PATH, HOME, GROUP)), LookupFigures())
@@ -253,7 +235,7 @@ class KeyLookup:
         return self._few(pairs, spread) if self.met.is_few else self._many(pairs, spread)
 
     def _few(self, pairs: DataFrame, spread: SpreadLookup) -> KeyPlaces:
-        """Have tasks look keys up that come to the driver, as the commit does."""
+        """Look up keys that come to the driver, by tasks."""
         wanted = pairs.toArrow()
         rows = KeyedRows(as_array(wanted, KEY), as_array(wanted, PATH).dictionary_encode())
         tags = spread.tag(rows)
@@ -261,7 +243,7 @@ class KeyLookup:
         return KeyPlaces(local, tags.figures)
 
     def _many(self, pairs: DataFrame, spread: SpreadLookup) -> KeyPlaces | None:
-        """Have Spark join keys with those of the slices that may hold some."""
+        """Join keys with those of the file slices that may contain them."""
         view, is_global = self.seen.view, self.index.is_global
         if is_global:
             file_slices = view.all_slices()
@@ -269,10 +251,10 @@ class KeyLookup:
         else:
             slices = for_each(self.seen.storage, view.slices, self.met.counts)
             file_slices, spans = [file_slice for one in slices for file_slice in one.values()], self.met.bounds
-            # A key that was not among those counted is in none of these partitions, or not between their bounds: it is
-            # left out, so that its row is refused.
+            # An uncounted key may be in another partition or outside the bounds. Without an entry here, the write
+            # refuses its row.
             pairs = self.met.counted(pairs)
-        # So many keys leave no bloom filter without a hit; ranges rule files out where keys are in order of time.
+        # Among so many keys every bloom filter has a hit. Key ranges still exclude files if keys grow with time.
         candidates = spread.overlapping(file_slices, spans)
         figures = LookupFigures(len(file_slices), len(candidates))
         if not candidates:
@@ -284,16 +266,14 @@ class KeyLookup:
             return None
         if is_global:
             return KeyPlaces(pairs.join(keys.withColumnRenamed(PATH, HOME), KEY, "left"), figures)
-        # A file may hold a key twice.
+        # A file may contain a key twice.
         return KeyPlaces(pairs.join(keys, [PATH, KEY], "left").select(PATH, KEY, GROUP).distinct(), figures)
 
 
 def counted(keys: DataFrame | pa.Table, by: str) -> tuple[dict[str, int], int]:
-    """Return how many keys of each partition the table lacks, and in how many file groups others were found.
+    """Return the number of keys that the table lacks, by partition, and the number of file groups that contain others.
 
-    Args:
-        keys: Keys with the column of their partitions, and the file id; null where the table lacks the key.
-        by: The column of partitions.
+    ``by`` is the column of partitions. The file id in ``keys`` is null where the table lacks the key.
     """
     if isinstance(keys, pa.Table):
         found = keys.group_by([by, GROUP]).aggregate([([], "count_all")]).select([by, GROUP, "count_all"])
@@ -304,7 +284,7 @@ def counted(keys: DataFrame | pa.Table, by: str) -> tuple[dict[str, int], int]:
 
 
 def _has_copies(keys: DataFrame | pa.Table) -> bool:
-    """Return whether several file groups hold one key."""
+    """Return whether several file groups contain one key."""
     if isinstance(keys, pa.Table):
         return bool(keys.group_by([PATH, KEY]).aggregate([]).num_rows < keys.num_rows)
     return bool(keys.groupBy(PATH, KEY).agg(sf.count("*").alias(_ROWS)).where(sf.col(_ROWS) > 1).take(1))

@@ -1,10 +1,11 @@
-"""Record keys and partition paths in Spark's SQL, for tables where Spark spells them as `KeyGenerator` does.
+"""Record keys and partition paths as Spark SQL, for tables where Spark spells them like `KeyGenerator`.
 
-The record key fields are whole numbers, strings or booleans; the partition path is made of whole numbers, days or
-strings, without URL encoding. Nothing else is spelt here: one key that differs by a byte is a second row.
+The record key fields must be whole numbers, strings or booleans, and the partition path must consist of whole numbers,
+days or strings, without URL encoding. All other tables go through Python, because a key that differs by a byte is a
+second row.
 
-Text in a column of whole numbers is spelt as it is, and a wider number too, for it is the canonical spelling or fails
-the query: a row whose key is looked up might otherwise never reach the task that judges its values.
+Text or a wider number in a column of whole numbers must be the canonical spelling of a number in range, or fails the
+query: a row whose lookup finds nothing would otherwise not reach the task that checks its values.
 """
 
 from __future__ import annotations
@@ -30,11 +31,10 @@ _SHOWN = "{value}"
 
 @dataclass(frozen=True, slots=True)
 class KeyText:
-    """What makes keys and paths of rows, in Spark's SQL.
+    """Spark SQL of keys and paths.
 
     Attributes:
-        key: The record key; null where a row has none, which is an error.
-        path: The partition path.
+        key: The record key; null for a row without a key, which the write refuses.
     """
 
     key: str
@@ -42,16 +42,11 @@ class KeyText:
 
     @classmethod
     def of(cls, placement: Placement, schema: StructType) -> KeyText | None:
-        """Return how Spark spells the keys of rows; None where only Python can tell.
-
-        Args:
-            placement: Says which columns decide, and which types the table has them in.
-            schema: Of the rows, with the deciding columns.
-        """
+        """Return the SQL for rows of ``schema``; None where only Python can compute keys."""
         try:
             given, known = deciding_types(placement, schema)
         except UnsupportedTypeError:
-            # Whoever writes the rows says what is wrong with them.
+            # The write reports the unsupported type.
             return None
         path = path_text(placement, schema, given, known)
         key = _key_text(placement, schema, given, known)
@@ -59,23 +54,15 @@ class KeyText:
 
 
 def deciding_types(placement: Placement, schema: StructType) -> tuple[pa.Schema, pa.Schema]:
-    """Return the deciding columns as the rows have them, and as the table has them.
-
-    Raises:
-        UnsupportedTypeError: A column has a type that no table has.
-    """
+    """Return the key and partition columns in the types of the rows, and in those of the table."""
     given = to_arrow(StructType([field for field in schema.fields if field.name in placement.columns]))
     return given, given if placement.schema is None else placement.schema
 
 
 def path_text(placement: Placement, schema: StructType, given: pa.Schema, known: pa.Schema) -> str | None:
-    """Return the partition path of a row in Spark's SQL; None where only Python can tell.
+    """Return the partition path of a row as SQL; None where only Python can compute it.
 
-    Args:
-        placement: Says which columns make it.
-        schema: Of the rows.
-        given: The deciding columns as the rows have them.
-        known: The same as the table has them.
+    ``given`` and ``known`` are from `deciding_types`.
     """
     config = placement.config
     if config.key_generator is KeyGeneratorType.NON_PARTITION or not config.partition_fields:
@@ -87,7 +74,7 @@ def path_text(placement: Placement, schema: StructType, given: pa.Schema, known:
         if field not in given.names or field not in known.names:
             return None
         spelt_alike = pa.types.is_date(given.field(field).type) or schema[field].dataType == StringType()
-        # The name of a column that Hudi can hold needs no quotes within a text.
+        # A column name that Hudi permits needs no escaping within an SQL string.
         spelt = _spelt(field, given, known, spelt_alike=spelt_alike) if is_avro_name(field) else None
         if spelt is None:
             return None
@@ -118,13 +105,9 @@ def _key_text(placement: Placement, schema: StructType, given: pa.Schema, known:
 
 
 def _spelt(field: str, given: pa.Schema, known: pa.Schema, *, spelt_alike: bool) -> str | None:
-    """Return the text of a key or partition column in Spark's SQL; None where only Python can tell.
+    """Return the text of a key or partition column as SQL; None where only Python can compute it.
 
-    Args:
-        field: The column.
-        given: The deciding columns as the rows have them.
-        known: The same as the table has them.
-        spelt_alike: Whether Spark spells the column as pyhudi does, being a string of no other order or the like.
+    ``spelt_alike`` says that Spark casts the column to the same text as pyhudi does.
     """
     kind, kept = (one.field(field).type for one in (given, known))
     text = f"cast({quoted(field)} as string)"
@@ -135,12 +118,12 @@ def _spelt(field: str, given: pa.Schema, known: pa.Schema, *, spelt_alike: bool)
     number = f"try_cast({quoted(field)} as {sql_name(kept)})"
     error = strange_value(field, kind, kept, _SHOWN if pa.types.is_integer(kind) else f"'{_SHOWN}'")
     before, after = (part.replace("'", "\\'") for part in str(error).split(_SHOWN))
-    # Spark ends the line with a code of its own otherwise.
+    # The line break separates the text that Spark appends.
     shown = f"substring(regexp_replace({text}, '\\\\s+', ' '), 1, 100)"
     refusal = f"raise_error(concat('{before}', {shown}, '{after}\\n'))"
     return f"if({text} is null or coalesce(cast({number} as string) = {text}, false), {text}, {refusal})"
 
 
 def quoted(name: str) -> str:
-    """Return the name of a column as it stands in SQL."""
+    """Return a column's name quoted for SQL."""
     return f"`{name.replace('`', '``')}`"

@@ -1,4 +1,4 @@
-"""Where new keys go, as a column: each by its hash to one of the shares that were dealt out to its partition."""
+"""Assigns file groups to new keys in a column: the hash of the key selects a share of its partition."""
 
 from __future__ import annotations
 
@@ -20,44 +20,42 @@ if TYPE_CHECKING:
 # The first new file group of the row's partition.
 FIRST_NEW = f"{NEW_GROUP}0"
 _BITS, _NAMES, _TAKING = "_pyhudi_bits", "_pyhudi_names", "_pyhudi_taking"
-# A partition has about so many times as many slots as shares, in powers of two, so that a share is met within some
-# hundredths; but so many at most.
+# A partition has about 2**_SLOTS_BITS slots for each share, so that sizes are accurate to a few hundredths, and at most
+# 2**_MOST_BITS slots.
 _SLOTS_BITS, _MOST_BITS = 6, 20
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where the rows of a write go.
+    """The file groups of a write's new keys.
 
     Attributes:
-        shares: What was dealt out to new keys, by partition path; one of another partition goes to its first new group.
-        appends: Whether rows of file groups that are there go to log files, but for those that new keys join.
+        shares: By partition path; keys of any other partition go to its first new file group.
+        appends: Whether rows of existing file groups go to log files, except in groups that new keys join.
     """
 
     shares: Mapping[str, Shares]
     appends: bool
 
     def named(self, rows: DataFrame, found: Column | None = None) -> DataFrame:
-        """Return rows with a column that says to which file group each goes.
+        """Return rows with the column `FILE_GROUP`.
 
-        Args:
-            rows: Rows with keys and paths.
-            found: The file id where a key was found, null for a new one; None where all are new.
+        ``found`` is the file id of a key in the table, null for a new key; None if all keys are new.
         """
         if not self.shares:
             return rows.withColumn(FILE_GROUP, _first(found, sf.lit(FIRST_NEW)))
         joined = rows.join(rows.sparkSession.createDataFrame(self._table()), PATH, "left")
-        # Spark's own hash does as well as any: what counts is that every task of the write takes the same.
+        # Any hash is suitable, if all tasks of the write use the same hash.
         slot = sf.expr(f"cast(shiftrightunsigned(xxhash64({KEY}), 64 - {_BITS}) as int)")
         new = sf.coalesce(sf.get(sf.col(_NAMES), slot), sf.lit(FIRST_NEW))
         if found is not None and self.appends:
-            # All rows of a file group that gets a new base file say so, those that were found in it too.
+            # Mark all rows of a file group that gets a new base file, also the rows whose keys it contains.
             taking = sf.coalesce(sf.array_contains(sf.col(_TAKING), found), sf.lit(False))
             found = sf.when(taking, sf.concat(sf.lit(NEW_GROUP), found)).otherwise(found)
         return joined.withColumn(FILE_GROUP, _first(found, new)).drop(_BITS, _NAMES, _TAKING)
 
     def _table(self) -> pa.Table:
-        """Return by partition how many bits of a hash tell the slot, each slot's name, and which groups are there."""
+        """Return by partition the hash bits of a slot, the file group of each slot, and the existing file groups."""
         bits: list[int] = []
         names: list[str] = []
         taking: list[list[str]] = []
@@ -87,7 +85,7 @@ def _first(found: Column | None, new: Column) -> Column:
 
 
 def _shares_of_slots(dealt: Shares, bits: int) -> list[int]:
-    """Return which share has the hash in the middle of each slot."""
+    """Return the share of each slot: that of the hash in its middle."""
     if len(dealt.shares) == 1:
         return [0] * (1 << bits)
     slots = np.arange(1 << bits, dtype=np.uint64)
@@ -96,5 +94,5 @@ def _shares_of_slots(dealt: Shares, bits: int) -> list[int]:
 
 
 def _bits(shares: int) -> int:
-    # At least one: Java takes a shift by 64 for none.
+    # At least one bit, because Java ignores a shift by 64.
     return 1 if shares == 1 else min((shares - 1).bit_length() + _SLOTS_BITS, _MOST_BITS)

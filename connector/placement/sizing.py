@@ -1,4 +1,4 @@
-"""How many buckets suit rows that Spark holds: their size on disk, guessed from a sample."""
+"""Estimates the number of buckets for rows in Spark, by the Parquet size of a sample."""
 
 from __future__ import annotations
 
@@ -24,21 +24,24 @@ def suggest_buckets(
     growth: float = 1.0,
     table_type: str = COPY_ON_WRITE,
 ) -> int:
-    """Return how many buckets each partition of a table of these rows should have.
+    """Return the number of buckets that each partition of a table of these rows should have.
 
-    The number is fixed when the table is made. The aim is half a gigabyte of Parquet a bucket, and three of a
-    merge-on-read table; see `pyhudi.index.sizing` for the reasons. A DataFrame is counted, and its first 20,000 rows
-    are written to memory.
+    A table keeps its number of buckets for good. The target is half a gigabyte of Parquet for each bucket of a
+    copy-on-write table, and three times as much for a merge-on-read table; see `pyhudi.index.sizing` for the reasons.
+    pyhudi counts the rows of a DataFrame, and writes its first 20,000 rows to memory.
 
     Args:
-        rows: The table's first rows, or the bytes of Parquet that it will hold.
-        partitions: How many partitions share the bytes; for a DataFrame give ``partition_by``.
+        rows: The table's first rows, or the number of Parquet bytes that it will hold.
+        partitions: The number of partitions that share the bytes; with a DataFrame use ``partition_by`` instead.
         partition_by: The columns that the table is partitioned by; their distinct values are counted.
-        growth: How many times as large the table will become.
+        growth: The factor by which the table will grow.
         table_type: ``COPY_ON_WRITE`` or ``MERGE_ON_READ``.
 
+    Returns:
+        The number of buckets, at least one.
+
     Raises:
-        InvalidOptionError: An argument makes no sense.
+        InvalidOptionError: The value of an argument is invalid, or ``partition_by`` comes with a number of bytes.
         UnsupportedTypeError: A column has a type that a Hudi table cannot hold.
     """
     columns = [partition_by] if isinstance(partition_by, str) else list(partition_by)
@@ -47,14 +50,14 @@ def suggest_buckets(
         partitions = _partitions(frame, columns) if partition_by else partitions
     elif partition_by:
         raise InvalidOptionError(
-            "Buckets were asked for a number of bytes and partition columns, which cannot be counted in a number.",
+            "suggest_buckets() got a number of bytes with partition_by, but cannot count partitions without rows.",
             "Give partitions instead of partition_by.",
         )
     return sizing.suggest_buckets(rows, partitions=partitions, growth=growth, table_type=table_type)
 
 
 def measured_buckets(rows: DataFrame, partition_by: Sequence[str], table_type: str) -> int | None:
-    """Return how many buckets suit rows, None where there are none."""
+    """Return the number of buckets for rows; None without rows."""
     size = parquet_bytes(rows)
     if not size:
         return None
@@ -67,7 +70,7 @@ def _partitions(rows: DataFrame, columns: Sequence[str]) -> int:
 
 
 def parquet_bytes(df: DataFrame) -> int:
-    """Return about how many bytes of Parquet the rows make."""
+    """Return the estimated Parquet size of the rows, in bytes."""
     to_arrow(df.schema)
     sample = df.limit(SAMPLE_ROWS).toArrow()
     if not sample.num_rows:

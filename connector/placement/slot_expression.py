@@ -1,14 +1,14 @@
-"""The slot of every row as an expression of Spark's own, for tables whose keys and partitions are simple enough.
+"""The slot of each row as a Spark expression, for tables with simple keys and partitions.
 
-The record key fields are whole numbers, in the rows perhaps as text; the partition path is made of whole numbers, days
-or strings, without URL encoding; and the key is not spelt with its field's name, as Hudi's COMPLEX key generator spells
-one of a single field.
+The record key fields must be whole numbers, in the rows perhaps as text. The partition path must consist of whole
+numbers, days or strings, without URL encoding. The key must not contain its field's name, as keys of a single field do
+under Hudi's COMPLEX key generator.
 
-It finds what `Placement.slots` finds, and spares the rows a way through Python and back. ``String.hashCode`` of a
-number's decimal digits needs no text: with ``q[i]`` the number without its last ``i`` digits, digit ``i`` is
-``q[i] - 10 * q[i + 1]``, so that the sum of ``digit[i] * 31 ** i`` is ``q[0] + 21 * sum(q[i] * 31 ** (i - 1))``. What
-the characters' codes add depends on the number's length alone. All of it is done modulo ``2 ** 31``, as the bucket
-index drops the highest bit, in steps that fit a long: Spark's ANSI mode lets nothing overflow.
+The expression equals `Placement.slots` and saves the way through Python. ``String.hashCode`` of a number's decimal
+digits needs no text: with ``q[i]`` the number without its last ``i`` digits, digit ``i`` is ``q[i] - 10 * q[i + 1]``,
+so the sum of ``digit[i] * 31 ** i`` is ``q[0] + 21 * sum(q[i] * 31 ** (i - 1))``. The characters' codes add a term that
+depends only on the number's length. All steps are modulo ``2 ** 31``, because the bucket index drops the highest bit,
+and fit a long, because Spark's ANSI mode forbids overflow.
 """
 
 from __future__ import annotations
@@ -32,38 +32,32 @@ if TYPE_CHECKING:
 
 _MODULUS = 1 << 31
 _LOW_BITS = _MODULUS - 1
-# Numbers of so many digits are below the modulus.
+# All numbers with at most this many digits are below the modulus.
 _SURE_DIGITS = 9
-# Digits that a number of so many bits has at most.
+# The most digits of a number, by its bits.
 _MOST_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 
 
 def slot_expression(placement: Placement, schema: StructType) -> Column | None:
-    """Return the expression of the slot, a bigint; None where only Python can tell.
-
-    Args:
-        placement: Where rows go.
-        schema: Of the rows, with the deciding columns.
-    """
+    """Return the slot of rows of ``schema``, a bigint; None where only Python can compute it."""
     try:
         columns = _Columns.of(placement, schema)
     except UnsupportedTypeError:
-        # Whoever writes the rows says what is wrong with them.
+        # The write reports the unsupported type.
         return None
     index = index_for(placement.config)
     if columns is None or not isinstance(index, BucketIndex):
         return None
-    # As text: each function called from Python would be a message to the JVM.
+    # SQL text, because each function call from Python would be a message to the JVM.
     return sf.expr(f"(crc32({columns.path}) + {columns.hash(index)} % {index.bucket_count}) % {placement.tasks}")
 
 
 @dataclass(frozen=True, slots=True)
 class _Columns:
-    """The columns that decide, all of types that Spark and pyhudi spell alike, in Spark's SQL.
+    """Key and partition columns that Spark and pyhudi spell alike, as SQL.
 
     Attributes:
-        keys: The record key fields, each with the bits of its values.
-        path: The partition path.
+        keys: The record key fields, each with the bits of its type.
     """
 
     keys: tuple[tuple[str, int], ...]
@@ -83,7 +77,7 @@ class _Columns:
                 return None
             keys.append((field, (kept if text else kind).bit_width))
         if config.names_key_field:
-            # The name is part of such a key and of its hash.
+            # Such a key and its hash contain the field's name.
             return None
         path = path_text(placement, schema, given, known)
         return None if path is None else cls(tuple(keys), path)
@@ -94,7 +88,7 @@ class _Columns:
         hashed = "1L"
         for field, bits in self.keys:
             if field in wanted:
-                # Text that is no number gets any slot: the task that writes its row refuses it.
+                # Text that is not a number may get any slot, because the task that writes its row refuses it.
                 of_field = f"coalesce({_digits_hash(f'try_cast({quoted(field)} as bigint)', bits)}, 0L)"
                 hashed = _low_bits(f"{hashed} * 31L + {of_field}")
         return hashed
@@ -118,7 +112,7 @@ def _digits_hash(number: str, bits: int) -> str:
 
 
 def _at(values: list[int], position: str) -> str:
-    """Return the value at a position that counts from 0, modulo 2 ** 31; null where there is none."""
+    """Return the value at a position from 0, modulo 2 ** 31; null outside the list."""
     return f"get(array({', '.join(f'{value % _MODULUS}L' for value in values)}), {position})"
 
 

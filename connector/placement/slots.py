@@ -1,4 +1,4 @@
-"""The slot of every row: ``(hash of its partition path + its bucket) mod n``, as Python computes it."""
+"""The slot of each row, ``(hash of its partition path + its bucket) mod n``, computed in Python."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ Slots = np.ndarray[Any, np.dtype[np.int32]]
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where the rows of a table's file groups go; it travels with every task that places rows.
+    """The placement of a table's rows; every task that places rows gets a copy.
 
     Attributes:
-        config: The table's properties.
-        schema: The table's columns, None where nobody knows them yet.
-        tasks: Number of slots.
-        exactly: Whether each slot is to have a task of its own; else Spark may put several into one.
+        schema: The table's columns; None if unknown.
+        tasks: The number of slots.
+        exactly: Whether each slot has its own task; otherwise Spark may join slots.
     """
 
     config: TableConfig
@@ -35,31 +34,19 @@ class Placement:
 
     @property
     def columns(self) -> list[str]:
-        """The columns that decide."""
+        """The key and partition columns."""
         return list(dict.fromkeys(map(root_of, (*self.config.record_key_fields, *self.config.partition_fields))))
 
     def spelled(self, rows: pa.RecordBatch) -> tuple[pa.StringArray, pa.StringArray]:
-        """Return the record key and the partition path of every row.
+        """Return the record key and the partition path of each row, which needs only the columns `columns`.
 
-        Args:
-            rows: At least the deciding columns.
-
-        Raises:
-            NullKeyError: A record key is null or empty.
-            PartitionValueError: A value makes no safe folder.
+        Raises `NullKeyError` for a null or empty key, and `PartitionValueError` for a value that makes no safe folder.
         """
         keys = KeyGenerator(self.config, self.schema)
         return keys.record_keys(rows), keys.partition_paths(rows).dictionary_decode()
 
     def slots(self, rows: pa.RecordBatch) -> Slots:
-        """Return the slot of every row, n integers from 0 to ``tasks`` - 1.
-
-        Args:
-            rows: At least the deciding columns.
-
-        Raises:
-            NullKeyError: A record key is null or empty.
-        """
+        """Return the slot of each row, integers from 0 to ``tasks`` - 1."""
         keys = KeyGenerator(self.config, self.schema)
         buckets = computed_index_for(self.config).buckets(*keys.composed(rows))
         paths = keys.partition_paths(rows)

@@ -1,7 +1,7 @@
-"""The record keys of a table's file slices as a DataFrame, for a join with those of rows.
+"""The record keys of file slices as a DataFrame, to join with the keys of rows.
 
-Spark's own Parquet reader reads base files. Slices with log files, and all where Spark has no access to the table's
-store, are read by tasks in Python, each slice by one of them.
+Spark's own Parquet reader reads base files. Tasks in Python read slices with log files, and all slices where Spark has
+no access to the table's store, with each slice in a single task.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 logger = logging.getLogger("pyhudi")
 
 GROUP = "_pyhudi_found"
-# Of that file group, where it need not be the row's own.
+# The partition of that file group, where it may differ from the row's partition.
 HOME = "_pyhudi_home"
 _PIECE = "_pyhudi_piece"
-# A task in Python takes about so much of files, of which it reads the keys alone.
+# The file bytes of a Python task, which reads only the keys.
 _BYTES_OF_A_TASK = 1 << 30
 
 
@@ -48,27 +48,20 @@ def table_keys(
     *,
     in_python: bool,
 ) -> DataFrame | None:
-    """Return the record keys of some slices, each as often as it stands there, with partition path and file id.
+    """Return the record keys of at least one slice, with partition path and file id, once for each row.
 
-    Args:
-        spark: The session.
-        file_slices: The slices, at least one.
-        table: The same table, for tasks.
-        between: The least and the greatest key that matter; others may be left out.
-        in_python: Whether this Spark takes whole batches from Python.
-
-    Returns:
-        None where only Python can read them, and may not.
+    Keys outside ``between`` may be absent. The result is None where only Python can read the slices and ``in_python``
+    is false.
     """
     names = [file_slice.base.name for file_slice in file_slices if file_slice.base is not None]
-    # Spark tells of each key the name of its file, and no two files of one table have one, unless somebody copied them.
+    # Spark knows a key's file by its name only, and names are unique unless a user copied files within the table.
     plain = [one for one in file_slices if not one.logs] if len(set(names)) == len(names) else []
     frames = []
     if plain:
         try:
             frames = [_scanned(spark, table.storage, plain, between)]
         except Exception:
-            logger.info("table %s: Spark cannot read its files, so that Python does", table.storage.path, exc_info=True)
+            logger.info("table %s: Spark cannot read its files, so Python does", table.storage.path, exc_info=True)
             plain = []
     rest = [one for one in file_slices if one.logs or not plain]
     if rest and not in_python:
@@ -88,14 +81,14 @@ def _scanned(
         }
     )
     keys = scan_record_keys(spark, [storage.uri(one.base_file.path) for one in file_slices])
-    # Spark Connect looks for the files no earlier than somebody asks.
+    # Spark Connect looks for the files only when the schema is needed.
     _ = keys.schema
     missing = NullKeyError(
-        f"Base files of the table {storage.path} hold rows without a record key, so that none can be looked up.",
-        "A table written without meta columns (hoodie.populate.meta.fields=false) has no keys: write it anew, or go on "
-        "with the writer that made it.",
+        f"Base files of the table {storage.path} hold rows without a record key, so keys cannot be looked up.",
+        "A table written without meta columns (hoodie.populate.meta.fields=false) has no keys: rewrite it, or keep "
+        "using the writer that made it.",
     )
-    # Spark ends the line with a code of its own otherwise.
+    # The line break separates the text that Spark appends.
     key = sf.coalesce(sf.col(RECORD_KEY), sf.raise_error(sf.lit(f"{missing}\n")))
     wanted = sf.col(RECORD_KEY).isNull() | sf.col(RECORD_KEY).between(*between)
     found = keys.where(wanted).select(key.alias(KEY), FILE_NAME)
@@ -115,11 +108,11 @@ def _read_in_python(spark: SparkSession, file_slices: Sequence[FileSlice], table
                 path, group = (pa.repeat(text, len(found)) for text in (file_slice.partition_path, file_slice.file_id))
                 yield pa.RecordBatch.from_arrays([path, found, group], names=[PATH, KEY, GROUP])
 
-    # By turns, so that no task has more than its share.
+    # Round-robin, so that each task gets an equal share.
     spread = spark.createDataFrame(packed).repartition(tasks)
     return spread.mapInArrow(keys, f"{PATH} string, {KEY} string, {GROUP} string")
 
 
 def spark_tasks(spark: SparkSession) -> int:
-    """Return into how many tasks Spark shuffles, which a session tells on Spark Connect too."""
+    """Return the number of tasks of Spark's shuffles, which is known on Spark Connect too."""
     return max(1, int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200))

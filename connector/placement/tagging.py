@@ -1,13 +1,13 @@
-"""Rows brought to the file groups that hold their keys, under an index that looks keys up: `HudiTable`'s way.
+"""Brings rows to the file groups that contain their keys, for `HudiTable` under an index that looks keys up.
 
-The rows get their keys, and are kept while they are needed twice. Which partitions they belong to and how many they
-are tells where to look. Few keys come to the driver, and tasks look them up, each file slice opened by one of them,
-once. Many are joined by Spark with those of the table's files. What comes of either is a table of keys, each with its
-file groups or the place that it gets as a new one; with that the rows are joined and brought together.
+The rows get their keys, and Spark persists them while they are used twice. The partitions of the rows and the number of
+keys decide the method: few keys come to the driver, and tasks look them up, opening each file slice once; Spark joins
+many keys with those of the table's files. Both give a table of keys, each with its file groups, or with a place for a
+new key. A join with it tags the rows, which are then brought together by file group.
 
-The rows may come out otherwise when Spark makes them again, because they were not kept, or because an executor was lost
-that kept some. So no key counts as new because nobody looked it up: a row whose key is not in the table of keys fails
-the write. And the write is pinned to the moment of the lookup: what others commit in between is held against it.
+A query may give other rows when Spark runs it again, because the rows were not persisted or an executor with some of
+them was lost. So a key without an entry in the table of keys does not count as new, but fails the write. And the write
+is based on the moment of the lookup, so that commits in between are checked for conflicts.
 """
 
 from __future__ import annotations
@@ -54,12 +54,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TaggedRows:
-    """Rows that say to which file groups they go, those of each in one partition of Spark's.
+    """Rows with their file groups in a column, those of each file group in one Spark partition.
 
     Attributes:
-        rows: The rows.
-        moment: What the write is to be based on.
-        figures: What the lookup took; None where nothing was looked up.
+        moment: The watermark that the write is based on.
+        figures: The costs of the lookup; None without a lookup.
     """
 
     rows: DataFrame
@@ -68,14 +67,10 @@ class TaggedRows:
 
 
 def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
-    """Return rows with the file groups that they go to; None where the commit has to look their keys up.
-
-    Raises:
-        PyHudiError: The rows or the table do not allow the write.
-    """
+    """Return rows with their file groups; None where the commit has to look their keys up."""
     index = work.index
     seen, moment = seen_moment(work.target.table, work.settings.based_on)
-    # Rows are written with the columns that the table has now, whatever they were made from.
+    # Rows get the columns that the table has now, also if they were made from an older snapshot.
     newest = SeenTable.now(work.target.table) if work.settings.based_on else seen
     placement = placement_of(df, newest, number_to_text=work.settings.number_to_text)
     if index is None or work.target.operation.name == DELETE_PARTITION:
@@ -94,7 +89,7 @@ def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
     found: FoundKeys | None = None
     if work.looks_up:
         catch_up(index, work.target.table)
-    # Of rows that are added, those of one key may be folded into one, whatever their partitions.
+    # Under a global index, an insert too may fold rows of one key from different partitions.
     settles = index.is_global and (work.looks_up or work.target.operation.rules.fold)
     if settles and met.rows:
         request = replace(work.request, schema=to_arrow(rows.schema), write=replace(work.settings, colocated=True))
@@ -116,7 +111,7 @@ def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
 
 
 def _placed(keyed: DataFrame, found: FoundKeys | None, places: Places, lookup: KeyLookup) -> DataFrame:
-    """Return rows that say to which file groups they go."""
+    """Return rows with their file groups in a column."""
     if found is None:
         return places.named(keyed)
     if found.is_settled:
@@ -125,16 +120,16 @@ def _placed(keyed: DataFrame, found: FoundKeys | None, places: Places, lookup: K
 
 
 def _joined(keyed: DataFrame, keys: DataFrame, lookup: KeyLookup) -> DataFrame:
-    """Return rows with what their keys say; one row for each of several file groups that hold its key."""
+    """Return rows joined with the table of keys: one row for each file group that contains the key."""
     changed = PlacementError(
-        f"Rows for the table {lookup.seen.table.path} have other keys now than when these were looked up: their query "
-        "does not give the same rows each time, and Spark ran it again.",
-        "Write the rows somewhere first, or persist them, and upsert what was written.",
+        f"Rows for the table {lookup.seen.table.path} have other keys now than at the lookup: their query does not "
+        "give the same rows each time, and Spark ran it again.",
+        "Write the rows to files first, or persist them, and upsert those.",
     )
-    # Spark ends the line with a code of its own otherwise.
+    # The line break separates the text that Spark appends.
     refusal = sf.raise_error(sf.lit(f"{changed}\n"))
     said = keyed.join(sf.broadcast(keys) if lookup.met.is_few else keys, [PATH, KEY], "left")
-    # A row without a key is refused by the task that writes it, which says which one it is.
+    # The task that writes a row without a key refuses it and names it.
     said_or_not: Column = sf.when(sf.col(KEY).isNull(), sf.lit(FIRST_NEW)).otherwise(
         sf.coalesce(sf.col(FILE_GROUP), refusal)
     )
@@ -142,10 +137,10 @@ def _joined(keyed: DataFrame, keys: DataFrame, lookup: KeyLookup) -> DataFrame:
 
 
 def _together(rows: DataFrame, groups: int, placement: Placement) -> DataFrame:
-    """Return rows with those of each file group in one partition, and without what was found out of their keys."""
+    """Return rows with those of each file group in one partition, without the columns of the lookup."""
     home = sf.coalesce(HOME, PATH) if HOME in rows.columns else sf.col(PATH)
     by = [home, sf.expr(f"ltrim('{NEW_GROUP}', substring_index({FILE_GROUP}, '/', -1))")]
-    # Where a number is asked for, Spark puts no small partitions together by itself.
+    # With a fixed number of tasks, Spark does not join small partitions.
     tasks = min(spark_tasks(rows.sparkSession), max(groups, 1)) if placement.exactly else None
     placed = rows.repartition(*by) if tasks is None else rows.repartition(tasks, *by)
     return placed.drop(KEY, PATH, HOME)

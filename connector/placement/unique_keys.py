@@ -1,8 +1,7 @@
-"""Where rows go whose keys are unique in the whole table: which of each key goes on, to where, and what it leaves.
+"""Decides under a global index which row of each key is written, to which file group, and which old row it deletes.
 
-Rows of a key are brought together with the places of the key, wherever these are. Only where a row could move, or has
-several places, is the row that is there looked at, by the task that opens its file group. Columns that decide are all
-that goes through Python.
+Rows of a key are brought together with all places of the key. A task opens a file group to look at a stored row only
+where a row may move or its key has several places. Only the deciding columns go through Python.
 """
 
 from __future__ import annotations
@@ -36,28 +35,19 @@ LEAVES = "_pyhudi_leaves"
 _GOES, _DELETED, _LIVE, _WINS = "_pyhudi_goes", "_pyhudi_deleted", "_pyhudi_live", "_pyhudi_wins"
 _SINCE = "_pyhudi_since"
 _SEVERAL, _OWN = "_pyhudi_several", "_pyhudi_own"
-# What rows say that go nowhere.
+# The file group of rows that are not written.
 _NOWHERE = ""
 
 
 @dataclass(frozen=True, slots=True)
 class UniqueKeys:
-    """The rows of a write to a table whose keys are unique in all of it.
-
-    Attributes:
-        lookup: Looks their keys up.
-        tagger: The steps that tasks take.
-    """
+    """The rows of a write under a global index; ``tagger`` makes the decisions, in tasks."""
 
     lookup: KeyLookup
     tagger: Tagger
 
     def settle(self, keyed: DataFrame) -> FoundKeys:
-        """Return where rows go that have keys and paths; at least one has a key.
-
-        Raises:
-            PyHudiError: A file cannot be read, or a row has no ordering value.
-        """
+        """Return the target of each row with a key; there must be at least one."""
         keep = self.lookup.work.keep
         decided = keep(self._decided(keyed))
         winners = decided.where(_GOES).drop(_GOES)
@@ -74,17 +64,17 @@ class UniqueKeys:
         return FoundKeys(keys, new, groups, figures, is_settled=True, moves=self.tagger.plan.moves_rows)
 
     def _decided(self, keyed: DataFrame) -> DataFrame:
-        """Return what decides of one row of each key and partition path, with whether that row goes on."""
+        """Return the deciding columns of one row for each key and partition path, and whether that row wins."""
         names = [quoted(name) for name in self.tagger.spec.deciding if name != RECORD_KEY and name in keyed.columns]
-        # A key that was not among those counted need not have been looked for; without a word of it its row is refused.
+        # The lookup may have missed an uncounted key. Without an entry here, the write refuses its row.
         rows = keyed.where(sf.col(KEY).between(*self.lookup.met.between)).select(KEY, PATH, *names)
         ordered = rows.repartition(KEY).sortWithinPartitions(KEY, PATH)
         fields = StructType([*ordered.schema.fields, *map(_flag, (_GOES, _DELETED))])
         return through(ordered, FoldTask(self.tagger), fields)
 
     def _places(self, winners: DataFrame) -> tuple[DataFrame, LookupFigures]:
-        """Return the partition and the file id of each file group that holds a key, and what it took."""
-        # Tasks of Python, without which nothing is settled here, read what Spark cannot.
+        """Return the partition and the file id of each file group that contains a key, and the costs of the lookup."""
+        # Never None: this class runs only where Python tasks can read the files that Spark cannot.
         places = cast("KeyPlaces", self.lookup.places_of(winners.select(KEY, PATH)))
         hits = places.hits()
         if isinstance(hits, pa.Table):
@@ -95,7 +85,7 @@ class UniqueKeys:
         return found, places.took(counted(found, HOME)[1])
 
     def _settled(self, winners: DataFrame, places: DataFrame) -> DataFrame:
-        """Return where rows go, given the places of their keys."""
+        """Return the targets of rows, given the places of their keys."""
         held = self._held(winners, places)
         untold = {_LIVE: sf.lit(True), _WINS: sf.lit(False), _SINCE: sf.lit(0).cast("long")}
         known = places.withColumns(untold)
@@ -111,7 +101,7 @@ class UniqueKeys:
         return through(ordered, SettleTask(self.tagger), fields)
 
     def _held(self, winners: DataFrame, places: DataFrame) -> DataFrame | None:
-        """Return the states of rows that could move, or have several places; None where no stored row matters."""
+        """Return the states of stored rows that may move or have several places; None where no stored row matters."""
         plan = self.tagger.plan
         if not (plan.moves_rows and self.tagger.spec.ordering_fields) and not self.lookup.work.appends:
             return None
@@ -128,7 +118,7 @@ class UniqueKeys:
 
 
 def with_homes(keys: DataFrame, places: Places) -> DataFrame:
-    """Return settled keys with what their rows say of the file group that they go to, if any, and of its partition."""
+    """Return settled keys with the file group of their rows, if any, and its partition."""
     by_home = keys.withColumnRenamed(PATH, _OWN).withColumnRenamed(HOME, PATH)
     placed = places.named(by_home, sf.col(GROUP)).drop(GROUP)
     placed = placed.withColumnRenamed(PATH, HOME).withColumnRenamed(_OWN, PATH)
@@ -139,12 +129,7 @@ def with_homes(keys: DataFrame, places: Places) -> DataFrame:
 
 
 def sent(rows: DataFrame, *, leaving: bool) -> DataFrame:
-    """Return rows that say where they go, without those that go nowhere; what leaves a file group is a delete.
-
-    Args:
-        rows: Rows with what `with_homes` says of their keys.
-        leaving: Whether some may leave a file group.
-    """
+    """Return the rows that are written; with ``leaving``, a row that leaves a file group is a delete there."""
     going = rows.where(sf.col(FILE_GROUP) != _NOWHERE)
     if leaving:
         flag: Column = sf.col(IS_DELETED) if IS_DELETED in rows.columns else sf.lit(False)
