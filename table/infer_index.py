@@ -63,7 +63,7 @@ def index_of_view(view: FileView, partitions: Iterable[str]) -> InferredIndex:
     if live:
         return index_of_groups(live)
     inferred = index_of_groups([group.id for one in named for group in view.replaced_groups(one).values()])
-    # What is gone for good contradicts nothing.
+    # A contradiction between replaced file groups does not matter.
     return InferredIndex(key.SIMPLE) if inferred.kind is None else inferred
 
 
@@ -94,7 +94,7 @@ def with_inferred(config: TableConfig, inferred: InferredIndex) -> TableConfig:
 def mixed(inferred: InferredIndex, where: str) -> UnsupportedTableError:
     return UnsupportedTableError(
         f"The table {where} {mixture(inferred)}, so that its index is unknown.",
-        f"If none of its writers uses buckets, say {key.INDEX_TYPE}={key.SIMPLE}, once; pyhudi remembers it in the "
+        f"If none of its writers uses buckets, set {key.INDEX_TYPE}={key.SIMPLE} once; pyhudi remembers it in the "
         f"table. Else rewrite the table with mode overwrite and {key.BUCKET_COUNT}.",
     )
 

@@ -48,7 +48,7 @@ def _look_up(table: Table) -> bool | None:
     if len(examples) > 1:
         raise UnsupportedTableError(
             f"The table {table.path} spells record keys as {field}:value in {examples[True]} and as the bare value in "
-            f"{examples[False]}: releases of Apache Hudi wrote it that do not agree, and its rows may be there twice.",
+            f"{examples[False]}: releases of Apache Hudi that disagree wrote it, and its rows may be duplicated.",
             f"Rewrite the table with mode overwrite. If all of its keys are spelt alike by now, write {field}:value as "
             f"{key.COMPLEX_KEY_ENCODING}={key.FIELD_PREFIXED} and the bare value as {key.VALUE_ONLY} into its "
             "hoodie.properties.",
@@ -57,7 +57,8 @@ def _look_up(table: Table) -> bool | None:
 
 
 def _spellings(rows: pa.RecordBatch, field: str) -> set[bool]:
-    """Return whether keys begin with their field's name, in some or all rows; the rows' own values decide."""
+    """Return the spellings of the keys of some rows: True with their field's name in front, False without."""
+    # A value may begin with its field's name, so compare the keys with the rows' own values.
     stored = rows.column(RECORD_KEY)
     bare = pc.fill_null(pc.equal(stored, KeyColumn(field, ROLE).texts(values_of(rows, field))), False)
     named = pc.and_not(pc.fill_null(pc.starts_with(stored, f"{field}:"), False), bare)

@@ -18,7 +18,7 @@ from .files.lost import open_view
 from .schema.columns import arrow_schema, canonical, without_meta
 from .schema.schema_history import check_history
 
-# They rewrite rows in a schema that may be older than the table's (``WriteOperationType.canUpdateSchema``).
+# Operations that rewrite rows in a schema that may be older than the table's (``WriteOperationType.canUpdateSchema``).
 _KEEP_THE_SCHEMA = frozenset({"CLUSTER", "COMPACT", "LOG_COMPACT", "INDEX"})
 
 

@@ -27,15 +27,16 @@ if TYPE_CHECKING:
 STAMP = b"pyhudi.version"
 MIN_KEY = "hoodie_min_record_key"
 MAX_KEY = "hoodie_max_record_key"
-# Parquet has checksums of pages and none of footers, where a bit that is lost makes an update an insert.
+# Parquet has checksums of pages, but not of footers. A flipped bit in a range of keys would turn an update into an
+# insert.
 RANGE_CHECKSUM = "pyhudi.key.range.crc32"
 
-# By this Spark 3, and Apache Hudi on it, know that days before 1582 are counted as they are since Spark 3.0. Without it
-# they refuse to read them.
+# This entry tells Spark 3, and Apache Hudi on it, that days before 1582 are in the calendar of Spark 3.0 and later.
+# Without the entry they refuse to read such days.
 _PROLEPTIC = {"org.apache.spark.version": "4.0.0"}
 _REPEATED = frozenset({"_hoodie_commit_time", PARTITION_PATH, FILE_NAME})
 _UNIQUE = frozenset({"_hoodie_commit_seqno", RECORD_KEY})
-# What pyarrow raises for bytes that are no Parquet, beside what it has no memory for.
+# The errors of pyarrow on damaged bytes; it may also raise `MemoryError`.
 _UNREADABLE = (
     pa.ArrowInvalid,
     pa.ArrowKeyError,
@@ -48,12 +49,12 @@ _UNREADABLE = (
 # Rows differ in their keys, so that no writer fits more into a byte. A forged footer could make a read endless.
 _MOST_ROWS_A_BYTE = 1000
 _DICTIONARY = pa.dictionary(pa.int32(), pa.string())
-# What Parquet's own reader asks for first, and what ends a file.
+# How much Parquet's own reader fetches first, and the struct that ends a file.
 _FOOTER_AHEAD = 64 << 10
 _FOOTER_END = struct.Struct("<i4s")
 _PARQUET_MAGIC = b"PAR1"
 _ENCRYPTED_FOOTER = b"PARE"
-# Bytes behind a footer in plain text of a file with encrypted columns: a nonce and a tag.
+# Bytes behind the plain footer of a file with encrypted columns: a nonce and a tag.
 _SIGNATURE = 12 + 16
 # Encoded bytes of one value, at most, for a string column to count as dictionary-encoded throughout.
 _FEW_BYTES = 2.5
@@ -201,7 +202,7 @@ class BaseFileReader:
             self._input = storage.open_input(path)
             if part is not None:
                 self._input = open_part(self._input, *part)
-            # One request for column chunks that lie side by side, where each is a request over a network.
+            # Over a network, fetch neighbouring column chunks in one request.
             self._remote = storage.remote
             self.parquet = self._open(self._footer(check_footer))
             if self.rows > _MOST_ROWS_A_BYTE * self._input.size():
@@ -299,8 +300,8 @@ class BaseFileReader:
             raise _corrupt(self._shown, error) from error
 
     def _iterate(self, row_groups: Iterable[int], columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
-        # A reader of its own for each row group: what is fetched ahead is kept until the reader's end, and a page whose
-        # header counts too many values must not lend them to the next row group.
+        # Each row group gets its own reader. A reader keeps prefetched bytes until it ends, and a page whose header
+        # counts too many values must not take them from the next row group.
         for number in row_groups:
             missing = self.parquet.metadata.row_group(number).num_rows
             for batch in self.parquet.iter_batches(
@@ -309,7 +310,7 @@ class BaseFileReader:
                 missing -= batch.num_rows
                 yield batch
             if missing:
-                # Pages of a kind that Parquet C++ does not know are passed over without a word.
+                # Parquet C++ silently skips pages of an unknown kind.
                 raise pa.ArrowInvalid(f"row group {number} lacks {missing} of the rows that the footer counts")
 
     def close(self) -> None:

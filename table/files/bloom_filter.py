@@ -24,10 +24,10 @@ from ..arrow.arrays import Mask, mask, plain
 from ..arrow.murmur import Hashes, MurmurStrings, murmur_strings
 
 FILTER = "org.apache.hudi.bloomfilter"
-# What releases before 0.5 called it.
+# The filter's key in releases before 0.5.
 OLD_FILTER = "com.uber.hoodie.bloomfilter"
 TYPE_CODE = "hoodie_bloom_filter_type_code"
-# Our own: the filter's checksum, and how many keys were ever put into it.
+# pyhudi's own keys: the filter's checksum, and how many keys were ever put into it.
 FILTER_CHECKSUM = "pyhudi.bloomfilter.crc32"
 FILTER_KEYS = "pyhudi.bloomfilter.keys"
 DYNAMIC = "DYNAMIC_V0"
@@ -49,7 +49,7 @@ _LINKS = 64
 # The most keys that a filter may have taken in for each row of its file before it is rebuilt without deleted keys.
 _MOST_TAKEN = 1.25
 
-# Of n keys the hashes of each, one array after another.
+# One array for each hash function, with the hashes of n keys.
 Chains = np.ndarray[Any, np.dtype[np.uint32]]
 Packed = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -78,11 +78,11 @@ class BloomFilterBuilder:
         self._size = settings.bits
         if self._size > _MOST_BITS:
             raise InvalidOptionError(
-                f"A bloom filter for {settings.entries} keys of which {settings.false_positives} may be wrong takes "
-                f"{self._size} bits, and Apache Hudi reads {_MOST_BITS} at most.",
+                f"A bloom filter for {settings.entries} keys with a false-positive rate of {settings.false_positives} "
+                f"takes {self._size} bits, and Apache Hudi reads {_MOST_BITS} at most.",
                 "Lower hoodie.index.bloom.num_entries, or raise hoodie.index.bloom.fpp.",
             )
-        # The bits of one filter after another; whole bytes while it is built, because many are set at once.
+        # The bits of one row after another, each a byte while the filter is built, so that NumPy sets many at once.
         self._bits = np.zeros(self._size, np.bool_)
         self._rows = 1
         self._in_row = 0

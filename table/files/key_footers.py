@@ -27,7 +27,7 @@ logger = logging.getLogger("pyhudi")
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 T = TypeVar("T")
 
-# Texts without characters from here on come in one order, whether by code points, by bytes or by Java's 16-bit units.
+# From this character on, the order by Java's 16-bit units differs from the order by code points or by bytes.
 _DISPUTED = "\ue000"
 _MOST_OF_RANGES = 64 << 20
 _MOST_OF_FILTERS = 128 << 20
@@ -55,7 +55,7 @@ class KeyRange:
             return None
         known = footer.get(RANGE_CHECKSUM.encode())
         if known is not None and known != checksum(*bounds):
-            logger.warning("the range of keys of the base file %s cannot be used: it is not what was written", path)
+            logger.warning("the range of keys of the base file %s cannot be used: it does not match its checksum", path)
             return None
         try:
             least, greatest = (bound.decode() for bound in bounds)
@@ -81,7 +81,7 @@ class FooterFilter:
             text, code, known, path = encoded
             try:
                 if known is not None and known != checksum(text):
-                    raise ValueError("it is not what was written")
+                    raise ValueError("it does not match its checksum")
                 self._decoded = BloomFilter.decode(text, code.decode())
             except ValueError as error:
                 logger.warning("the bloom filter of the base file %s cannot be used: %s", path, error)

@@ -125,7 +125,7 @@ def bucket_by_name(file_id: str) -> int | None:
 def new_file_id(instant_time: str, partition_path: str, writer: int) -> str:
     """Return the id of a file group without a bucket: the same for every attempt of the Spark partition ``writer``."""
     invented = str(uuid.uuid5(NAMESPACE, f"{instant_time}/{partition_path}/by {writer}"))
-    # Eight digits in front would be taken for a bucket.
+    # A reader would take eight leading digits for a bucket.
     return f"{'abcdef'[int(invented[0], 16) % 6]}{invented[1:]}-0"
 
 

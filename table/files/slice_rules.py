@@ -58,7 +58,7 @@ class ByCompletionTime:
 def _base_time(log: LogFile, times: Sequence[str], completed_at: Callable[[str], str]) -> str | None:
     """Return the base file's time that a log file goes with, None for none; ``times`` are in order."""
     known = bisect_right(times, log.instant_time)
-    # Nothing completes before it is requested, so that only a younger base file makes the completion matter.
+    # An instant completes after it is requested, so the completion time matters only if a younger base file exists.
     if known < len(times):
         known = bisect_right(times, completed_at(log.instant_time))
     return times[known - 1] if known else None

@@ -22,7 +22,7 @@ from .names import PARQUET
 
 FileGroups = frozenset[tuple[str, str]]
 LogsWritten = Mapping[str, Mapping[str, Mapping[str, "LogWritten"]]]
-# What a process keeps: enough for the tables of one job, and for few that are large.
+# Bounds of what a process keeps: enough for the tables of one job, or for a few large tables.
 _MOST_KNOWN = 32
 _MOST_NAMES = 500_000
 
@@ -216,7 +216,7 @@ def time_in(name: str) -> str:
 
 _NONE: FileGroups = frozenset()
 _Place = tuple[str, str]
-# By the table's path with its timeline's folder, and by the writes.
+# The key is the table's path with its timeline's folder, and the writes.
 _KNOWN: OrderedDict[tuple[_Place, frozenset[Instant]], Written] = OrderedDict()
 _LOCK = Lock()
 

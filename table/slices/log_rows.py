@@ -26,7 +26,7 @@ from ..merging.winners import Positions
 from ..schema.columns import OPERATION_COLUMN, RECORD_KEY
 from .partial_updates import BLOCK
 
-# What an entry of a log is.
+# The column that holds an entry's kind, and its values.
 KIND = "_pyhudi_kind"
 ROW, DELETED_ROW, DELETE, RESET = range(4)
 

@@ -75,8 +75,7 @@ class MergedSlice:
             raise UnsupportedTableError(
                 f"The table {storage.path} orders rows by {unknown[0]!r}, which is none of its columns, so that "
                 "its log files cannot be merged.",
-                "Read it with hoodie.datasource.query.type=read_optimized, which passes log files over, or with Apache "
-                "Hudi.",
+                "Read it with hoodie.datasource.query.type=read_optimized, which skips log files, or with Apache Hudi.",
             )
         self.counts = LogCounts(len(file_slice.logs), nbytes=sum(log.size for log in file_slice.logs))
 

@@ -21,7 +21,7 @@ from .decimals import decimals
 _LENGTH = 4
 _CHUNK_ROWS = 16_384
 _LONGEST_NUMBER = 10
-# Of lists in a chunk of rows; each is a step for all of them.
+# The longest list that is decoded by columns: each item is a step over all rows of a chunk.
 _MOST_ITEMS = 1_000
 
 

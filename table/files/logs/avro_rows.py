@@ -23,14 +23,14 @@ from .avro_bytes import Encoded, Integers, beside, fixed, numbers, same, spread,
 from .avro_records import decoded, number
 from .decimals import decimals, unscaled
 
-# The first two, which old releases wrote, differ from the third in what deletes look like.
+# Old releases wrote versions 1 and 2, which differ from 3 in how they encode deletes.
 _VERSIONS = (1, 2, 3)
 _HEAD = struct.Struct(">ii")
 _ROW_LENGTH = 4
 _LENGTH = "_pyhudi_length"
 _SLICE_ROWS = 16_384
 _SLICE_BYTES = 8 << 20
-# What is fetched at a time, and of it what is decoded at a time.
+# How much is fetched at a time, and how much of that is decoded at a time.
 _READ_BYTES = 32 << 20
 _WINDOW_BYTES = 4 << 20
 _LONGEST_DECIMAL = 16

@@ -22,7 +22,7 @@ PLACEHOLDER = "00000000"
 # Thrift's compact protocol puts the field's type and the length of the digits between key and value.
 _BEFORE_DIGITS = KEY.encode() + b"\x18\x08"
 _TAIL = struct.Struct("<i4s")
-# Every block's attempt and number, so that no block is taken for another attempt's.
+# Attempt and number, the same for all blocks, so that no reader drops a block as another attempt's.
 _ATTEMPT_AND_NUMBER = "0,0,"
 
 

@@ -31,7 +31,7 @@ _LEAST_RECORD = 3
 
 # The positions of the wrappers in Apache Hudi's union, which delete blocks store.
 _BOOLEAN, _INT, _LONG, _FLOAT, _DOUBLE, _BYTES, _STRING, _DATE, _DECIMALS, _TIME, _TIMESTAMP, _ARRAY = range(1, 13)
-# By the places, less the first, which is that of nothing: the Avro type in it, and the Arrow type that it is read as.
+# By position, from 1 on, as 0 is null: the wrapper's name, the Avro type in it, and the Arrow type that it is read as.
 _WRAPPED: tuple[tuple[str, str, pa.DataType], ...] = (
     ("boolean", "boolean", pa.bool_()),
     ("int", "int", pa.int32()),
@@ -119,7 +119,7 @@ def _wrap(array: pa.Array) -> tuple[int, Encoded]:
     if types.is_boolean(kind):
         return _BOOLEAN, fixed(array.to_numpy(zero_copy_only=False).astype(np.uint8).reshape(-1, 1))
     if types.is_int32(kind) or types.is_date32(kind):
-        # Apache Hudi cannot read its own wrapper of dates, and takes their days.
+        # Apache Hudi cannot read its own wrapper of dates, but accepts the number of days.
         return _INT, numbers(array.view(pa.int32()).to_numpy())
     if types.is_int64(kind) or types.is_timestamp(kind):
         return _LONG, numbers(array.view(pa.int64()).to_numpy())

@@ -26,7 +26,7 @@ _INT = struct.Struct(">i")
 _VERSION_AND_TYPE = struct.Struct(">ii")
 _ENTRY = struct.Struct(">ii")
 _TAIL = struct.Struct(">iq")
-# From behind the length on: version, type, no headers, no content, no footers, trailer.
+# The bytes behind the length of an empty block: version, type, no headers, no content, no footers, trailer.
 _LEAST = _VERSION_AND_TYPE.size + _INT.size + _LENGTH.size + _TAIL.size
 PREFIX = len(MAGIC) + _LENGTH.size
 _SHORTEST_TIME = len("yyyyMMddHHmmss")

@@ -21,7 +21,7 @@ from .delete_block import Deletes, OldVersionError
 from .log_blocks import BlockType, LogBlock, damaged
 from .log_file import open_log
 
-# A content's version, its length or its number of rows, and the number of deletes.
+# Enough for a content's version, its length or its number of rows, and the number of deletes.
 _FIRST_BYTES = 32
 
 __all__ = ["BlockContent", "Deletes", "columns_of"]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("pyhudi")
 
-# What is read ahead of a block's beginning, schema and all: one request over a network, little on a disk.
+# Bytes read from a block's beginning on, enough for its headers with the schema: over a network in one request.
 _AHEAD_REMOTE = 256 << 10
 _AHEAD = 16 << 10
 _SEARCHED = 1 << 20
