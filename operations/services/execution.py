@@ -1,8 +1,7 @@
-"""A plan on the timeline carried out by one process at a time: claimed, taken over from one that died, given up.
+"""One process at a time carries out a plan on the timeline; it claims the plan, or takes it from a dead process.
 
-Whoever carries a plan out works under the plan's own time, as Apache Hudi does, and may find what somebody else left
-of the same work. So each is told apart by an id of its own, in ``owner.json``, in the seal that ends its work, and in
-the names of its files:
+A process works under the plan's own time, as Apache Hudi does, and may find what another process did of the same plan.
+So each process has an id of its own in ``owner.json``, in the seal that ends its work, and in the names of its files:
 
     requested --claim--> owner.json, heartbeat, inflight --publish, complete--> completed
                     <--a rollback that names the instant: its files, inflight and owner.json go, requested stays--
@@ -44,27 +43,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger("pyhudi")
 
 _ROUNDS = 20
-# Apache Hudi takes the parts of a write token for Java's ints.
+# Apache Hudi parses the parts of a write token as Java's ints.
 _MOST_OF_A_TOKEN = (1 << 31) - 1
 
 
 def claim(table: Table, instant: Instant, patience: Patience, *, application: str = "") -> Transaction | None:
-    """Begin to carry out a plan, having undone what somebody dead did of it.
+    """Begin to carry out a plan, after undoing what a dead process did of it.
 
-    Args:
-        table: The table.
-        instant: Whose requested file holds the plan.
-        patience: When somebody else who is at it counts as dead.
-        application: Name of the application.
-
-    Returns:
-        The work; None where the instant is completed, or its plan was taken back.
-
-    Raises:
-        ConcurrentWriteError: Somebody else is at it, or may be.
+    Returns None where the instant is completed, or its plan was taken back. Raises `ConcurrentWriteError` where another
+    process is at work on it, or may be; `patience` says when that process counts as dead.
     """
     if table.archive.holds(instant.requested_time):
-        # It was done long ago; somebody who slept has put it on the timeline again.
+        # The plan was done long ago; a process that stalled has put it on the timeline again.
         table.instants.remove_pending(instant)
         return None
     for _ in range(_ROUNDS):
@@ -85,23 +75,22 @@ def claim(table: Table, instant: Instant, patience: Patience, *, application: st
             if verdict is not None:
                 begin(table, "rollback", partial(_stopping, table, found, known, patience, verdict.beat))
     raise ConcurrentWriteError(
-        f"Others began and gave up the {instant.action} {instant.requested_time} of the table {table.path} "
+        f"Other processes began and gave up the {instant.action} {instant.requested_time} of the table {table.path} "
         f"{_ROUNDS} times in a row.",
         "Run it again.",
     )
 
 
 def give_up(work: Transaction) -> None:
-    """Undo what this process did of a plan, so that whoever comes next may begin at once.
+    """Undo what this process did of a plan, so that the next process may begin at once.
 
-    Raises:
-        StorageError: The store failed; who comes next undoes it once this process counts as dead.
+    Where the store fails, the next process undoes it once this process counts as dead.
     """
     owner.Seal(work.storage, work.seals[-1]).set_for_good()
     timeline = work.table.timeline()
     found = _pending(work.storage, timeline, work.inflight)
     if found is None:
-        # Somebody else has completed it, or taken it back; what was left since is nobody's.
+        # Another process has completed the plan or taken it back, and no process needs these remains.
         forget(work.storage, work.instant_time)
         return
     begin(work.table, "rollback", partial(_stopping, work.table, found, work.owner, None, None))
@@ -109,17 +98,13 @@ def give_up(work: Transaction) -> None:
 
 
 def take_back(table: Table, instant: Instant) -> None:
-    """Take a plan off the timeline, with all that was done of it; whoever is at it counts as dead.
-
-    Raises:
-        ConcurrentWriteError: Others decided first all the time.
-    """
+    """Take a plan off the timeline, with all that was done of it; a process at work on it counts as dead."""
 
     def condemned(timeline: Timeline) -> RollbackPlan | None:
         found = _pending(table.storage, timeline, instant)
         if found is None:
             return None
-        # Told to all who are at it, and to whoever finishes this.
+        # The seal stops the processes at work on the plan; the process that finishes this rollback sees it, too.
         owner.Seal(table.storage, instant.requested_time).set_for_good()
         if instant.requested_time in pending_rollbacks(timeline):
             return None
@@ -131,15 +116,7 @@ def take_back(table: Table, instant: Instant) -> None:
 
 
 def check_claim(work: Transaction, timeline: Timeline) -> None:
-    """Refuse to complete what somebody else has taken over.
-
-    Args:
-        work: The work, which has sealed itself.
-        timeline: As it is now.
-
-    Raises:
-        CommitConflictError: Somebody did, taking this process for dead, or the plan was taken back.
-    """
+    """Raise `CommitConflictError` where another process has taken this sealed work over, or its plan back."""
     check_ownership(work, timeline)
     known = work.claim.owner()
     over = any(owner.Seal(work.storage, one).is_given_up() for one in work.seals)
@@ -147,13 +124,13 @@ def check_claim(work: Transaction, timeline: Timeline) -> None:
         raise CommitConflictError(
             f"The {work.action} {work.instant_time} of the table {work.path} was taken over, or taken back, while this "
             "process carried it out.",
-            "Nothing of this work is left; run it again if the instant is still pending.",
+            "This work left nothing behind; run it again if the instant is still pending.",
         )
 
 
 @contextmanager
 def kept(work: Transaction) -> Iterator[None]:
-    """Keep a claim alive; where what happens inside fails, undo it, so that the next process need not wait."""
+    """Keep a claim alive; where the body fails, undo the work, so that the next process need not wait."""
     interval = work.patience.heartbeat_interval_s
     try:
         with heartbeat.HeartbeatThread(work.storage, work.instant_time, interval_s=interval):
@@ -163,7 +140,7 @@ def kept(work: Transaction) -> Iterator[None]:
             give_up(work)
         except Exception:
             logger.warning(
-                "table %s: what is left of the %s %s stays until somebody carries it out",
+                "table %s: the remains of the %s %s stay until a process carries it out",
                 work.path,
                 work.action,
                 work.instant_time,
@@ -174,11 +151,7 @@ def kept(work: Transaction) -> Iterator[None]:
 
 @contextmanager
 def naming_who_took_over(work: Transaction) -> Iterator[None]:
-    """Raise for the whole plan where a task finds that this process may publish no more files of it.
-
-    Raises:
-        ConcurrentWriteError: Another process has taken the plan over, completed it or taken it back.
-    """
+    """Turn a task's `WriteSealedError` into a `ConcurrentWriteError` that names the process which has the plan now."""
     try:
         yield
     except WriteSealedError as error:
@@ -199,7 +172,7 @@ def naming_who_took_over(work: Transaction) -> Iterator[None]:
 
 
 def token_of(work: Transaction) -> tuple[int, int]:
-    """Return the numbers in the names of the files of the process that carries a plan out; no other has the same."""
+    """Return two numbers for the names of this process's files; no other process has the same."""
     both = uuid.UUID(hex=work.write_id).int
     return both % _MOST_OF_A_TOKEN, (both >> 64) % _MOST_OF_A_TOKEN
 
@@ -207,15 +180,15 @@ def token_of(work: Transaction) -> tuple[int, int]:
 def new_token(work: Transaction) -> WriteToken:
     """Return the token of one attempt at one file.
 
-    The process that carried the plan out before may be late: no file of another attempt may have the same name.
+    The plan's last process may be late, so no two attempts share a name.
     """
     return WriteToken(*token_of(work), secrets.randbelow(_MOST_OF_A_TOKEN))
 
 
 def close(work: Transaction, partitions: Collection[str], kept_paths: Collection[str]) -> None:
-    """Let nothing more be published, and delete the files of attempts that no task reported.
+    """Seal the work, and delete the files of attempts that no task reported.
 
-    Files under the plan's time may be those of another process that has taken it over, which stay.
+    Files of another process that has taken the plan over stay.
     """
     owner.Seal(work.storage, work.seals[-1]).set()
     prefix = "-".join(map(str, (*token_of(work), "")))
@@ -224,12 +197,12 @@ def close(work: Transaction, partitions: Collection[str], kept_paths: Collection
         made = [one for one in found if one is not None and one.instant_time == work.instant_time]
         ours = [one.path for one in made if _token(one).startswith(prefix)]
         work.storage.delete(*(path for path in ours if path not in kept_paths))
-    # Nothing may say that the work is done before the disk keeps what it names.
+    # Flush the data files before the completed instant names them.
     work.storage.flush(sorted(partitions))
 
 
 def clear(work: Transaction) -> None:
-    """Remove what the work needed beside its files, also where another process has completed the instant."""
+    """Remove the work's claim and markers, also where another process has completed the instant."""
     try:
         forget(work.storage, work.instant_time)
     except Exception:
@@ -239,36 +212,35 @@ def clear(work: Transaction) -> None:
 
 
 def _token(file: DataFile) -> str:
-    """Return what the name of a file says of the process that wrote it."""
     return file.write_token if isinstance(file, BaseFile) else str(file.name.write_token or "")
 
 
 def _finish(table: Table, instant: Instant) -> None:
-    """Take the steps of the rollbacks that name a plan."""
+    """Finish the rollbacks that name a plan."""
     timeline = table.timeline()
     for one in pending_rollbacks(timeline).get(instant.requested_time, ()):
         carry_on(table, timeline, one.requested_time)
 
 
 def _pending(storage: Storage, timeline: Timeline, instant: Instant) -> Instant | None:
-    """Return an instant's newest state while its plan is to be carried out; None where it is not."""
+    """Return the newest state of an instant whose plan is on the timeline; None where it is completed or taken back."""
     same = (instant.requested_time, instant.action)
     found = next((one for one in timeline.pending if (one.requested_time, one.action) == same), None)
     if found is None or storage.exists(timeline.files.path(found.at(State.REQUESTED))):
         return found
-    # Somebody was late to begin: the plan is gone.
+    # A process began late: the plan is gone.
     storage.delete(timeline.files.path(found.at(State.INFLIGHT)))
     return None
 
 
 def _begin(table: Table, instant: Instant, patience: Patience, application: str) -> Transaction | None:
-    """Say that this process carries a plan out; None where somebody else was quicker, or is undoing what was done."""
+    """Claim a plan for this process; None where another process was quicker, or is undoing what was done."""
     mine = Owner.of_this_process(uuid.uuid4().hex, application)
     if not owner.Claim(table.storage, instant.requested_time).make(mine):
         return None
     heartbeat.Heartbeat(table.storage, instant.requested_time).touch()
     table.instants.start(instant)
-    # Whoever decided before that to undo somebody else's work, or the plan, did not see this.
+    # A process that decided earlier to undo the last owner's work, or the plan, did not see this claim.
     timeline = table.timeline()
     if instant.requested_time in pending_rollbacks(timeline):
         return None
@@ -296,18 +268,14 @@ def _refuse_living(
     known_beat: float | None = None,
     may_wait: bool = True,
 ) -> Liveness | None:
-    """Raise where somebody else carries the plan out, or may do so.
-
-    Raises:
-        ConcurrentWriteError: Somebody does.
-    """
+    """Raise `ConcurrentWriteError` where another process is at work on the plan, or may be."""
     kind = kind_of(instant.action) or COMPACTION
     meeting = Meeting(kind, kind, shared=frozenset({Shared.PLAN}))
     seal = "" if known is None else owner.seal_of(instant.requested_time, known.write_id)
     if seal and owner.Seal(table.storage, seal).is_given_up():
         given_up = Liveness(False, "it was given up")
         return None if judge(replace(meeting, known=Known.DEAD)) is Verdict.GO_ON else given_up
-    state = f"of the table {table.path} is being carried out by somebody else"
+    state = f"of the table {table.path} is being carried out by another process"
     return refuse_unless_dead(table, instant, patience, state, meeting, known_beat=known_beat, may_wait=may_wait)
 
 
@@ -319,15 +287,10 @@ def _stopping(
     beat: float | None,
     timeline: Timeline,
 ) -> RollbackPlan | None:
-    """Return the plan to undo what a process did of a plan; None where that work is over.
+    """Return the rollback plan for what a process did of a plan; None where that work is over.
 
-    Args:
-        table: The table.
-        instant: The plan's.
-        known: Who did, None for somebody who is not of pyhudi.
-        patience: When that one counts as dead; None for this process itself.
-        beat: The overdue heartbeat by which that one was judged.
-        timeline: As it is now.
+    `known` is the owner to stop, None for a process that is not pyhudi's. `patience` is None where a process stops
+    itself. `beat` is the overdue heartbeat by which the owner counts as dead.
     """
     found = _pending(table.storage, timeline, instant)
     if found is None or instant.requested_time in pending_rollbacks(timeline):
@@ -336,7 +299,7 @@ def _stopping(
     if now is None and found.state == State.REQUESTED:
         return None
     if now != known and not (now is None and patience is None):
-        # Somebody else is at it by now.
+        # Another process is at work on the plan by now.
         return None
     if patience is not None:
         _refuse_living(table, found, now, patience, known_beat=beat, may_wait=False)
@@ -344,7 +307,7 @@ def _stopping(
 
 
 def _undoing(table: Table, instant: Instant, known: Owner | None) -> RollbackPlan:
-    """Return the plan to undo what a process did of a plan; from here on its tasks publish nothing."""
+    """Seal the work of a plan's owner, whose tasks publish nothing from here on, and return the plan to undo it."""
     if known is not None:
         owner.Seal(table.storage, owner.seal_of(instant.requested_time, known.write_id)).set_for_good()
     return plan_of(table.storage, instant, files_of(table.storage, instant.requested_time))

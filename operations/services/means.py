@@ -1,4 +1,4 @@
-"""With what planned services are carried out, and where: by this process, or by the tasks of an engine."""
+"""The resources with which planned services run: in this process, or in the tasks of an engine."""
 
 from __future__ import annotations
 
@@ -22,18 +22,17 @@ _MOST_WORKERS = 8
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """With what a planned service is carried out.
+    """The resources with which a planned service runs.
 
     Attributes:
-        patience: When somebody else who carries one out counts as dead.
-        output: How base files look, and how many bytes of log entries may be merged at once, in each task.
-        logs: How joined log files look.
-        executor: Where file slices are merged; None for this process.
-        most_bytes: What is beyond so many bytes of base and log files is planned and left; None for no bound.
-        application: Name of the application.
-        without_tasks: With what this process does it where the executor turns out to have no tasks; None where it is
-            left then.
-        observer: Learns how far the units of a plan are; None for a line a minute in the log.
+        patience: When another process that carries a plan out counts as dead.
+        output: The format of base files, and the bytes of log entries that each task may hold at once.
+        logs: The format of joined log files.
+        executor: Where units are executed; None for this process.
+        most_bytes: Plans that read more bytes than this stay pending; None for no bound.
+        application: The application's name.
+        without_tasks: What this process uses where the executor cannot run tasks; None to leave the plan pending.
+        observer: Receives the progress of a plan's units; None for a line a minute in the log.
     """
 
     patience: Patience
@@ -47,7 +46,7 @@ class Means:
 
 
 def here(call: Callable[[Unit], Done], units: Sequence[Unit], finished: Callable[[Unit], object]) -> list[Done]:
-    """Execute units in this process, as many at once as it has cores, and tell of each that is finished."""
+    """Execute units in this process, as many at once as it has cores, and report each finished unit."""
     workers = min(cores(), _MOST_WORKERS, len(units))
     if workers < 2:
         done = []

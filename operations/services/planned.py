@@ -1,8 +1,8 @@
-"""Table services that rewrite data files: planned, claimed by one process at a time, executed unit by unit, completed.
+"""Table services that rewrite data files: a plan is claimed by one process at a time and executed unit by unit.
 
-Before anything is planned, what is pending is done, whoever planned it. A plan is carried out under its own time
-(`execution.py`), and writes go on meanwhile. What cannot be carried out is skipped, and a plan that fails is noted:
-later calls hold it back for a while.
+A service first carries out pending plans, of any process, and then makes its own. It carries a plan out under the
+plan's own time (`execution.py`), beside writes. It skips plans that it cannot carry out, and notes a plan that fails:
+later calls hold it back for some writes.
 """
 
 from __future__ import annotations
@@ -41,31 +41,27 @@ _ROUNDS = 20
 
 
 class PlanUnit(Protocol):
-    """A part of a plan that can be done in any order, by any process."""
+    """A part of a plan that any process may do, in any order."""
 
     @property
     def size(self) -> int:
         """Bytes of the files that it reads."""
 
     @property
-    def partition_path(self) -> str:
-        """The partition that it reads and writes."""
+    def partition_path(self) -> str: ...
 
 
 class UnitResult(Protocol):
-    """What became of one unit."""
-
     @property
     def paths(self) -> Sequence[str]:
         """The new data files; none where the unit was skipped."""
 
     @property
     def size(self) -> int:
-        """The new files' bytes."""
+        """Bytes of the new files."""
 
     @property
-    def bytes_read(self) -> int:
-        """Bytes of the files that the unit names."""
+    def bytes_read(self) -> int: ...
 
     @property
     def skipped(self) -> str:
@@ -78,44 +74,39 @@ Done = TypeVar("Done", bound=UnitResult)
 
 
 class Worker(Protocol[Unit, Done]):
-    """Executes the units of one plan that this process has claimed; it travels with every task of an engine."""
+    """Executes the units of one plan that this process has claimed; an engine gets it with every task."""
 
     @property
-    def work(self) -> Transaction:
-        """The plan's instant, claimed by this process."""
+    def work(self) -> Transaction: ...
 
     def execute(self, unit: Unit) -> Done:
-        """Do one unit; each attempt makes files of its own, of which the completed instant names one attempt's.
+        """Do one unit.
 
-        Raises:
-            WriteSealedError: Another process has taken the plan over, or it is complete.
-            StorageError: The store failed.
+        Each attempt makes files of its own; the completed instant names those of one attempt. Raises `WriteSealedError`
+        where another process has completed the plan or taken it over.
         """
 
     def within(self, memory: int) -> Worker[Unit, Done]:
-        """Return the same with other bounds of memory."""
+        """Return the same worker with another bound of memory."""
 
-    def outcome(self, done: Sequence[Done]) -> Outcome:
-        """Return what becomes of the plan's instant."""
+    def outcome(self, done: Sequence[Done]) -> Outcome: ...
 
 
 class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Done]):
     """One call of a service whose plans are tuples of units.
 
     Attributes:
-        kind: What its instants are to others.
-        name: What sentences call it.
-        call: The method of `HudiTable` that carries plans out, and the job.
-        does: What carrying a plan out does, with a place for the bytes that it reads.
-        drops_empty: Whether a plan without units is taken back, and not completed.
-        settings: What is planned.
-        means: How plans are carried out.
-        insists: Whether plans are tried that have failed before, however little has come since.
-        instant: Of the last plan that was carried out.
-        done: What became of its units, and of those before.
-        skipped: What was not done, and why.
-        at: The time that the last plan has to have; None for one after all that is on the timeline. `plan` sets it.
-        waiting: What kept the last plan from being made, in words; empty where nothing did. `plan` sets it.
+        kind: What its instants are to other processes.
+        name: The service in messages.
+        call: The method of `HudiTable` and the job that carry plans out.
+        does: A phrase for messages, with a place for the bytes that a plan reads.
+        drops_empty: Whether a plan without units is taken back instead of completed.
+        insists: Whether to try plans that have failed before, however few writes have come since.
+        instant: Requested time of the last plan that was carried out.
+        done: Results of the units of all plans.
+        skipped: Sentences on what was not done, and why.
+        at: The time that the last plan has to have; None for a time after the whole timeline. `plan` sets it.
+        waiting: Why the last plan was not made, in words; empty if it was. `plan` sets it.
     """
 
     kind: ClassVar[InstantKind]
@@ -140,25 +131,21 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
 
     @abstractmethod
     def plan(self, timeline: Timeline) -> tuple[Unit, ...] | None:
-        """Return what is to be done on a timeline; None where nothing is.
+        """Return what is to be done on a timeline; None for nothing.
 
-        Raises:
-            CorruptInstantError: Another pending plan cannot be parsed.
-            MissingFileError: A file that a completed write names is gone.
+        Raises `MissingFileError` where a file that a completed write names is gone.
         """
 
     @abstractmethod
     def missed(self, now: Timeline, made: Instant) -> bool:
-        """Return whether a plan that is on the timeline does not know of a write that it should."""
+        """Return whether a plan on the timeline lacks a write that it should include."""
 
     @abstractmethod
     def read_plan(self, timeline: Timeline, instant: Instant) -> tuple[Unit, ...]:
-        """Return the units of a pending plan, whoever requested it.
+        """Return the units of a pending plan of any process.
 
-        Raises:
-            CorruptInstantError: The plan cannot be parsed, or no process can carry it out.
-            MissingFileError: A file that it names is gone.
-            UnsupportedTableError: It wants something that pyhudi does not do.
+        Raises `CorruptInstantError`, `MissingFileError` or `UnsupportedTableError` where no process, or not pyhudi, can
+        carry it out.
         """
 
     def waits_for(self, timeline: Timeline, instant: Instant) -> str:
@@ -166,33 +153,20 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         return ""
 
     @abstractmethod
-    def worker(self, files: FileWork, timeline: Timeline, plan: tuple[Unit, ...]) -> Worker[Unit, Done]:
-        """Return what executes the units of a plan whose instant this process has claimed.
-
-        Args:
-            files: The data files of the instant.
-            timeline: As it was when the plan was claimed.
-            plan: The units.
-        """
+    def worker(self, files: FileWork, timeline: Timeline, plan: tuple[Unit, ...]) -> Worker[Unit, Done]: ...
 
     @abstractmethod
     def refuse_stale(self, work: Transaction, timeline: Timeline, plan: tuple[Unit, ...]) -> None:
-        """Raise where what a plan read is not what a timeline shows any more.
-
-        Raises:
-            CommitConflictError: It is not.
-        """
+        """Raise `CommitConflictError` where the timeline no longer shows what the plan read."""
 
     @abstractmethod
     def finished(self, units: Sequence[Unit], paths: Sequence[str]) -> Sequence[Unit]:
-        """Return the units for which tasks have made some new data files."""
+        """Return the units to which these new data files belong."""
 
     def schedule(self, due: Callable[[Timeline], bool] | None = None) -> tuple[Instant, tuple[Unit, ...]] | None:
-        """Put a plan on the timeline, where there is something to be done and that is due.
+        """Put a plan on the timeline, where it is due and there is something to do.
 
-        Raises:
-            ConcurrentWriteError: A restore is pending, or other processes decided first all the time.
-            MissingFileError: A file that a completed write names is gone.
+        Raises `ConcurrentWriteError`, for a pending restore too.
         """
         table = self.table
         for _ in range(_ROUNDS):
@@ -200,7 +174,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
 
             def find(timeline: Timeline, broken: list[Timeline] = broken) -> tuple[Unit, ...] | None:
                 refuse_restoring(self.kind, table.storage, timeline)
-                # What is on its way out must not be rewritten.
+                # Do not rewrite files of a write that is being rolled back.
                 broken[:] = [timeline] if broken_off(timeline, self.kind) else []
                 return None if broken or not (due is None or due(timeline)) else self.plan(timeline)
 
@@ -213,27 +187,23 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
                 # A process that knows no decisions completed a write in between.
                 take_back(table, made[0])
         raise ConcurrentWriteError(
-            f"Others came in between {_ROUNDS} times while a {self.action} of the table {table.path} was planned.",
+            f"Other processes came in between {_ROUNDS} times while a {self.action} of the table {table.path} was "
+            "planned.",
             "Run it again.",
         )
 
     def run(self, due: Callable[[Timeline], bool] | None = None) -> None:
-        """Carry out the plans that are pending, then make one and carry it out.
+        """Carry out the pending plans, then make a plan, where `due` or without it, and carry it out.
 
-        Args:
-            due: Returns whether a plan is to be made on a timeline; None where the caller asked for it.
-
-        Raises:
-            ConcurrentWriteError: Other processes are at all that is pending; a restore is pending; or other processes
-                decided first all the time.
-            PyHudiError: A plan failed, which is noted.
+        Raises `ConcurrentWriteError` where other processes are at all that is pending, and the error of a plan that
+        failed.
         """
         timeline = finish_rollbacks_first(self.kind, self.table, self.table.timeline(), self.means.patience)
         refuse_restoring(self.kind, self.table.storage, timeline)
         for instant in self._waiting(timeline):
             self.carry_out(instant, timeline)
         self.schedule(due)
-        # Among them may be one of a process that died between its decision and the timeline.
+        # These may include a plan of a process that died between its decision and the timeline.
         timeline = self.table.timeline()
         for instant in self._waiting(timeline):
             self.carry_out(instant, timeline)
@@ -243,17 +213,16 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
             self.skip(self.waiting)
 
     def carry_out(self, instant: Instant, timeline: Timeline) -> None:
-        """Carry a pending plan out, unless that is beyond the bound, or another process is at it.
+        """Carry a pending plan out, unless it is too large, or another process is at work on it.
 
-        Raises:
-            PyHudiError: The plan failed, which is noted.
+        Raises the plan's error.
         """
         with self._noting_failure(instant, timeline):
             plan = self._pending_plan(instant)
             if plan is None:
                 return
             with self._leaving_to_others(instant, plan):
-                # What the files alone say of the table's index and keys holds for the new files.
+                # The new files follow the index and key encoding that the files show, if no property names them.
                 table = with_inferred_key_encoding(with_inferred_index(self.table))
                 work = claim(table, instant, self.means.patience, application=self.means.application)
                 if work is None:
@@ -274,7 +243,6 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
                         self.skip(why)
 
     def result(self, seconds: float) -> ServiceResult:
-        """Return what was done."""
         return ServiceResult(
             self.table.path,
             self.action,
@@ -293,7 +261,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         self.skipped.append(why)
 
     def _waiting(self, timeline: Timeline) -> Iterator[Instant]:
-        """Yield the plans that are pending, that this call has not met yet and that nothing holds back."""
+        """Yield the pending plans that this call has not tried yet and that no failures hold back."""
         waiting = [one for one in timeline.pending if one.action == self.action]
         if waiting and self._failed is None:
             self._failed = failures.read_failures(self.table.storage, writing=True)
@@ -306,7 +274,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
                     yield instant
 
     def _holds_back(self, instant: Instant, timeline: Timeline) -> bool:
-        """Return whether a plan that has failed again and again is left for some more writes."""
+        """Return whether repeated failures of a plan hold it back for some more writes."""
         failed = self._failure(instant)
         since = sum(one.requested_time > failed.after for one in timeline.writes)
         if self.insists or not failed.times or since >= failed.wait:
@@ -322,7 +290,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
 
     @contextmanager
     def _noting_failure(self, instant: Instant, timeline: Timeline) -> Iterator[None]:
-        """Note a plan that fails for other reasons than what other processes do, until it is carried out."""
+        """Note a plan's failure, unless other processes caused it; delete the note once the plan is carried out."""
         storage, time_of_plan = self.table.storage, instant.requested_time
         try:
             yield
@@ -335,7 +303,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
                 failures.note(storage, time_of_plan, self._failure(instant).again(newest, text))
             except Exception:
                 shown = f"the {self.name} {time_of_plan}"
-                logger.warning("table %s: it is not noted that %s failed", self.table.path, shown, exc_info=True)
+                logger.warning("table %s: the failure of %s is not noted", self.table.path, shown, exc_info=True)
             raise
         if self._failure(instant).times and self.instant == time_of_plan:
             failures.forget(storage, [time_of_plan])
@@ -368,7 +336,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
 
     @contextmanager
     def _leaving_to_others(self, instant: Instant, plan: tuple[Unit, ...]) -> Iterator[None]:
-        """Skip a plan that another process is at, or for which there are no tasks."""
+        """Skip a plan that another process is carrying out, or for which the engine has no tasks."""
         try:
             yield
         except NoTasksError as error:
@@ -378,7 +346,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
             )
         except ConcurrentWriteError as error:
             self._refused = error
-            self.skip(f"the {self.name} {instant.requested_time} is somebody else's: {error}")
+            self.skip(f"the {self.name} {instant.requested_time} belongs to another process: {error}")
 
     def _shown(self, instant: Instant, plan: tuple[Unit, ...]) -> str:
         return f"the {self.name} {instant.requested_time} {self.does.format(sum(one.size for one in plan))}"
@@ -388,19 +356,18 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         schema = latest_schema(work.config, timeline, writing=True)
         if schema is None:
             raise UnsupportedTableError(
-                f"Nothing tells the columns of the table {work.path}.",
+                f"No commit names the columns of the table {work.path}.",
                 f"Carry the {self.name} out with Apache Hudi.",
             )
         return self.worker(FileWork(work, schema, self.means.output, self.means.logs), timeline, plan)
 
     def _executed(self, worker: Worker[Unit, Done], plan: tuple[Unit, ...]) -> list[Done]:
-        """Return what became of the units, the largest first, executed here where an engine has no tasks for them.
+        """Execute the units, the largest first.
 
-        Raises:
-            ConcurrentWriteError: Another process has taken the plan over, completed it or taken it back.
-            NoTasksError: An engine has no tasks, and the plan is too large for this process.
+        This process executes them where the engine has no tasks and the plan is small enough; otherwise `NoTasksError`
+        passes.
         """
-        # The last ones to finish should have little to do.
+        # Small units come last, so that no task runs long after the others.
         work, units = worker.work, sorted(plan, key=lambda one: -one.size)
         steps = Steps(self.means.observer or LoggedProgress(work.path), self.name, len(units))
         with naming_who_took_over(work):
@@ -424,7 +391,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
                 return here(worker.within(own.output.memory).execute, units, lambda one: steps.add(one.size))
 
     def _look(self, steps: Steps, work: Transaction, units: Sequence[Unit]) -> None:
-        """Count the units whose tasks have finished their files: markers name these right before they are published."""
+        """Count the units whose tasks have finished files: markers name files right before they are published."""
         done = self.finished(units, [one.path for one in work.markers.read()])
         steps.seen(len(done), sum(one.size for one in done))
 

@@ -1,4 +1,4 @@
-"""Whether the table stands in a way in which an instant can be undone, kept or gone back to."""
+"""Whether the state of a table allows undoing a write, keeping it by a savepoint, or restoring to it."""
 
 from __future__ import annotations
 
@@ -42,11 +42,7 @@ _MOST_NAMED = 10
 
 
 def open_for_service(storage: Storage, metadata_enable: bool | None) -> Table:
-    """Open a table that a service is going to change.
-
-    Raises:
-        TableError: There is none, or pyhudi cannot write it.
-    """
+    """Open a table that a service is going to change; raises `TableError` where pyhudi cannot write it."""
     table = open_table(storage)
     check_supported(table.config, table.path, writing=True)
     check_retirable(table.config, metadata_enable, table.path)
@@ -54,18 +50,14 @@ def open_for_service(storage: Storage, metadata_enable: bool | None) -> Table:
 
 
 def refuse_restoring(mine: InstantKind, storage: Storage, timeline: Timeline) -> None:
-    """Raise where a restore is pending.
-
-    Raises:
-        ConcurrentWriteError: One is.
-    """
+    """Raise `ConcurrentWriteError` where a restore is pending."""
     restore = pending_restore(timeline)
     if restore is not None and judge(Meeting(mine, RESTORE)) is not Verdict.GO_ON:
         raise restoring(storage, timeline, restore)
 
 
 def finish_rollbacks_first(mine: InstantKind, table: Table, timeline: Timeline, patience: Patience) -> Timeline:
-    """Finish the rollbacks that broke off, and return the timeline without them."""
+    """Finish interrupted rollbacks, and return the timeline without them."""
     planned = broken_off(timeline, mine)
     for one in planned:
         roll_back(table, one, patience)
@@ -73,11 +65,7 @@ def finish_rollbacks_first(mine: InstantKind, table: Table, timeline: Timeline, 
 
 
 def completed_write(mine: InstantKind, storage: Storage, timeline: Timeline, instant_time: str) -> Instant:
-    """Return a completed write that nobody is about to undo or to archive.
-
-    Raises:
-        UndoError: There is none of this requested time.
-    """
+    """Return a completed write that no process is about to undo or to archive; raises `UndoError` without one."""
     found = timeline.write_at(instant_time)
     if found is None:
         raise _no_such_write(storage, timeline, instant_time, found)
@@ -96,12 +84,11 @@ def completed_write(mine: InstantKind, storage: Storage, timeline: Timeline, ins
 
 
 def _forbids(mine: InstantKind, theirs: InstantKind, *, target: bool) -> bool:
-    """Return whether a write must not be undone, kept or gone back to, as another instant is about to change it."""
+    """Return whether another instant is about to change a write, which this service must therefore not use."""
     return judge(Meeting(mine, theirs, shared=those({Shared.TARGET: target}))) is not Verdict.GO_ON
 
 
 def archiving(storage: Storage, instant_time: str) -> UndoError:
-    """Return the error of whoever needs a write that is about to leave the timeline."""
     return UndoError(
         f"The write {instant_time} of the table {storage.path} is being archived.",
         "Run HudiTable.archive, which finishes that, and choose an instant that is on the timeline then.",
@@ -111,18 +98,10 @@ def archiving(storage: Storage, instant_time: str) -> UndoError:
 def refuse_savepoints(
     mine: InstantKind, storage: Storage, timeline: Timeline, beyond: str, what: str, *, itself: bool
 ) -> None:
-    """Raise where a savepoint keeps what is to be undone.
+    """Raise `UndoError` where a savepoint keeps what is to be undone.
 
-    Args:
-        mine: What undoes it.
-        storage: Rooted at the table.
-        timeline: As it is.
-        beyond: A requested time; younger savepoints are in the way.
-        what: Is to be done, for the message.
-        itself: Whether a savepoint of that very time is in the way too.
-
-    Raises:
-        UndoError: One does.
+    A savepoint is in the way if it is younger than `beyond`, and with `itself` also if it is of that time. `what` names
+    the undoing, for the message.
     """
     found = [one for one in timeline.instants if one.action == "savepoint"]
     held = [
@@ -135,7 +114,7 @@ def refuse_savepoints(
         names = ", ".join(one.requested_time for one in reversed(held))
         raise UndoError(
             f"{what} of the table {storage.path} would undo what the savepoint {names} keeps.",
-            "Delete the savepoint first (HudiTable.delete_savepoint), if nobody needs it any more.",
+            "Delete the savepoint first (HudiTable.delete_savepoint), if it is no longer needed.",
         )
 
 
@@ -147,18 +126,10 @@ def dead_writes(
     after: str,
     asked: Asked = Asked.BEFORE_PLAN,
 ) -> list[PlannedRollback]:
-    """Return the pending writes that were requested after a time, all of them dead; the rollbacks have no time yet.
+    """Return the pending writes requested after a time, all dead; the rollbacks have no time yet.
 
-    Args:
-        mine: What undoes everything after that time.
-        table: The table.
-        timeline: As it is.
-        patience: When the writers count as dead.
-        after: That time.
-        asked: Whether these writes were looked for before; then there is no time to watch a heartbeat.
-
-    Raises:
-        ConcurrentWriteError: The writer of one lives, or may live.
+    Raises `ConcurrentWriteError` where a writer lives, or may live. `asked` SINCE_PLAN means that these writes were
+    looked for before: then there is no time to watch a heartbeat.
     """
     found = []
     for one in timeline.pending:
@@ -184,19 +155,10 @@ def slices_at(
     what: str,
     partitions: Iterable[str] | None = None,
 ) -> list[FileSlice]:
-    """Return the file slices of a moment, all of which are there and going to stay.
+    """Return the file slices of a moment; raises `UndoError` where a file is gone, or a clean is about to delete it.
 
-    Args:
-        mine: What needs them.
-        table: The table.
-        now: The timeline as it is.
-        moment: The timeline as it was then, or will be.
-        time: When that is.
-        what: Needs them, for the message.
-        partitions: Those that matter; None for all.
-
-    Raises:
-        UndoError: A file is gone, or a clean is about to take it.
+    `moment` is the timeline at the requested time `time`, `now` the timeline as it is; `what` needs the slices, for the
+    message.
     """
     files, every, then = (
         ListedFiles.find(SeenTable(table, now), now, time, partitions),
@@ -229,9 +191,8 @@ def named(instants: Sequence[Instant]) -> str:
 
 
 def try_again(storage: Storage, what: str) -> ConcurrentWriteError:
-    """Return the error of a service that met a write which began a moment ago."""
     return ConcurrentWriteError(
-        f"{what} of the table {storage.path} met another one that began since.", "Run it again."
+        f"{what} of the table {storage.path} met another instant that began since.", "Run it again."
     )
 
 
@@ -239,11 +200,11 @@ def _no_such_write(storage: Storage, timeline: Timeline, instant_time: str, foun
     if found is not None:
         return UndoError(
             f"The {found.action} {instant_time} of the table {storage.path} is not completed.",
-            "Choose a completed one; HudiTable.history shows them.",
+            "Choose a completed write; HudiTable.history shows them.",
         )
     there = named(timeline.writes) or "none"
     return UndoError(
         f"There is no write {instant_time} on the timeline of the table {storage.path} ({there}); it was archived, "
-        "undone, or never was.",
+        "undone, or never existed.",
         "Choose one of these; HudiTable.history shows what they did.",
     )

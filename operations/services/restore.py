@@ -1,8 +1,8 @@
-"""A table taken back to an earlier write: all later ones undone, the newest first, under one instant.
+"""A table restored to an earlier write: all later writes are undone, the newest first, under one instant.
 
 Steps as in Apache Hudi's ``BaseRestoreActionExecutor``: plan, inflight, each write undone without an instant of its
-own, the completed restore, and then the completed rollbacks deleted that are younger than what was restored. From the
-plan on nobody else may write, and whoever restores to the same write goes on, from whatever step.
+own, the completed restore, and then the completed rollbacks deleted that are younger than the restored write. From the
+plan on no other process may write. A second restore to the same write continues an interrupted restore from any step.
 """
 
 from __future__ import annotations
@@ -64,20 +64,12 @@ _PATIENT = Patience()
 def restore(
     storage: Storage, to: str, *, metadata_enable: bool | None = None, patience: Patience = _PATIENT
 ) -> ServiceResult:
-    """Take a table back to one of its writes; a restore to it that broke off is finished.
+    """Take a table back to one of its writes; an interrupted restore to it is finished.
 
-    Args:
-        storage: Rooted at the table.
-        to: Requested time of the write, savepoint or not, whose files are all there.
-        metadata_enable: False where a costly metadata table may be dropped.
-        patience: When the writers of pending writes count as dead.
-
-    Returns:
-        What was done; ``instant`` is empty where there was nothing to undo.
-
-    Raises:
-        UndoError: There is no such write, files of then are gone, or a younger savepoint keeps what is to be undone.
-        ConcurrentWriteError: A write, or a restore to another write, is at work.
+    `to` is the requested time of any write whose files all exist, with or without a savepoint. The result has no
+    instant where there was nothing to undo. Raises `UndoError` without such a write or its files, or where a younger
+    savepoint keeps what is to be undone, and `ConcurrentWriteError` where a write, or a restore to another write, is at
+    work.
     """
     began = time.monotonic()
     done = _Restore(open_for_service(storage, metadata_enable), to, patience).run()
@@ -86,20 +78,13 @@ def restore(
 
 @dataclass(frozen=True, slots=True)
 class _Restore:
-    """One call of `restore`.
-
-    Attributes:
-        table: The table.
-        to: Requested time of the write that the table goes back to.
-        patience: When the writers of pending writes count as dead.
-    """
+    """One call of `restore`; `patience` says when the writers of pending writes count as dead."""
 
     table: Table
     to: str
     patience: Patience
 
     def run(self) -> ServiceResult:
-        """Decide the restore where none is pending, and carry it out."""
         began = time.monotonic()
         table, to = self.table, self.to
         timeline = table.timeline()
@@ -107,7 +92,7 @@ class _Restore:
             timeline = self._decide(timeline)
         pending = pending_restore(timeline)
         if pending is None:
-            # There was nothing to undo, or another process has done it meanwhile.
+            # There was nothing to undo, or another process has restored meanwhile.
             _forget_rollbacks(timeline, to)
             return ServiceResult(table.path, _ACTION)
         plan = timeline.files.read_restore_plan(pending)
@@ -136,7 +121,8 @@ class _Restore:
                 self._settle(timeline)
                 begin(self.table, _ACTION, self._plan)
             except ConcurrentWriteError:
-                # A listing while another process undoes instants may show one of them as pending.
+                # While another process undoes instants, a listing may show one as pending: an instant loses its
+                # completed file first.
                 now = timeline.reload()
                 if now.instants == timeline.instants:
                     raise
@@ -146,20 +132,20 @@ class _Restore:
             return self.table.timeline()
 
     def _settle(self, timeline: Timeline) -> None:
-        """Finish what broke off, and roll back dead writes, which a restore does not wait for."""
+        """Finish interrupted rollbacks, and roll back dead writes, for which a restore does not wait."""
         timeline = finish_rollbacks_first(RESTORE, self.table, timeline, self.patience)
         for one in dead_writes(RESTORE, self.table, timeline, self.patience, self.to):
             at = time_after(self.table, timeline.reload())
             roll_back(self.table, replace(one, at=at), self.patience)
 
     def _plan(self, now: Timeline) -> RestorePlan | None:
-        """Return the plan to undo everything after a write; None where nothing is to be undone, or it is decided."""
+        """Return the plan to undo everything after a write; None where there is nothing to undo, or it is decided."""
         if pending_restore(now) is not None:
             return None
         table, to, what = self.table, self.to, f"The restore to {self.to}"
         completed_write(RESTORE, table.storage, now, to)
         later = [one for one in now.instants if one.requested_time > to and one.is_write and _is_undone(one)]
-        # A clustering that is planned holds file groups that others changed since: it goes before everything else.
+        # Later writes may have changed file groups that a planned clustering holds: undo the clustering first.
         planned = [one for one in later if one.action != one.group]
         done = [one for one in later if one.state == State.COMPLETED]
         if not planned and not done:
@@ -173,13 +159,10 @@ class _Restore:
         return RestorePlan(instants_to_rollback=undone, savepoint_to_restore_timestamp=to)
 
     def _take_back_if_archived(self, pending: Instant) -> None:
-        """Give a restore up that has not begun while what it goes back to is being archived.
+        """Give up a restore that has not begun while its target is being archived, and raise `UndoError`.
 
-        An archiving process has read the timeline before the restore was on it, or stops at the restore: which of the
-        two, cannot be told.
-
-        Raises:
-            UndoError: It was.
+        The archiving process either read the timeline before the restore was on it, or will stop at the restore; this
+        process cannot know which.
         """
         table = self.table
         if pending.state != State.REQUESTED or all(one < self.to for one in announced(table.storage)):
@@ -194,7 +177,7 @@ class _Restore:
 
 
 def _is_undone(later: Instant) -> bool:
-    """Return whether an instant that was requested after the write goes; of writes at work `dead_writes` tells."""
+    """Return whether a restore undoes a later instant; `dead_writes` decides on writes at work."""
     if later.state != State.COMPLETED and later.action == later.group:
         return False
     meeting = Meeting(RESTORE, kind_of(later.action) or WRITE, known_of(later), frozenset({Shared.LATER}))
@@ -202,7 +185,7 @@ def _is_undone(later: Instant) -> bool:
 
 
 def _undo(table: Table, timeline: Timeline, restore: Instant, plan: RestorePlan) -> dict[str, list[str]]:
-    """Undo the writes that a restore's plan names, and return the files that each had left by now."""
+    """Undo the writes that a restore's plan names, and return the files that each write still had."""
     files = timeline.files
     files.start(restore.at(State.INFLIGHT))
     victims = [Instant(one.commit_time, one.action, State.INFLIGHT) for one in plan.instants_to_rollback]
@@ -228,7 +211,6 @@ def _undo(table: Table, timeline: Timeline, restore: Instant, plan: RestorePlan)
 def _outcome(
     table: Table, restore: Instant, plan: RestorePlan, undone: dict[str, list[str]], seconds: float
 ) -> Outcome:
-    """Return what a restore did."""
     began = restore.requested_time
     parts: dict[str, list[RollbackMetadata]] = {}
     for one in plan.instants_to_rollback:
@@ -245,7 +227,7 @@ def _outcome(
 
 
 def _forget_rollbacks(timeline: Timeline, to: str) -> None:
-    """Delete the completed rollbacks between a write and the last restore to it: they tell of writes after it."""
+    """Delete the completed rollbacks between a write and the last restore to it: they name writes that are gone."""
     files = timeline.files
     for restored in reversed([one for one in timeline.completed if one.action == _ACTION]):
         plan = files.read_restore_plan(restored)

@@ -1,4 +1,4 @@
-"""A write taken back by name: the newest completed one, or a pending one whose writer the user says is dead."""
+"""A write rolled back by its time: the newest completed write, or a pending write, which the user takes for dead."""
 
 from __future__ import annotations
 
@@ -41,20 +41,11 @@ _PATIENT = Patience()
 def rollback(
     storage: Storage, instant_time: str, *, metadata_enable: bool | None = None, patience: Patience = _PATIENT
 ) -> ServiceResult:
-    """Take a write back: a completed one if it is the newest, or a pending one, whose writer then counts as dead.
+    """Roll back a write: the newest completed write, or a pending write, whose writer then counts as dead.
 
-    Args:
-        storage: Rooted at the table.
-        instant_time: The write's requested time.
-        metadata_enable: False where a costly metadata table may be dropped.
-        patience: When the writers of other pending writes count as dead.
-
-    Returns:
-        What was done; also where it was rolled back before.
-
-    Raises:
-        UndoError: There is no such write, later ones stand on it, a savepoint keeps it, or what it replaced is cleaned.
-        ConcurrentWriteError: A later write is at work.
+    Returns what was done, also where the write was rolled back before. Raises `UndoError` where there is no such write,
+    later writes depend on it, a savepoint keeps it, or a clean deleted what it replaced, and `ConcurrentWriteError`
+    where a later write is at work.
     """
     began = time.monotonic()
     done = _Rollback(open_for_service(storage, metadata_enable), instant_time, patience).run()
@@ -63,20 +54,13 @@ def rollback(
 
 @dataclass(frozen=True, slots=True)
 class _Rollback:
-    """One call of `rollback`.
-
-    Attributes:
-        table: The table.
-        instant_time: The write's requested time.
-        patience: When the writers of other pending writes count as dead.
-    """
+    """One call of `rollback`; `patience` says when the writers of other pending writes count as dead."""
 
     table: Table
     instant_time: str
     patience: Patience
 
     def run(self) -> ServiceResult:
-        """Take the write back, and return what its rollback did."""
         table, instant_time = self.table, self.instant_time
         timeline = table.timeline()
         refuse_restoring(ROLLBACK, table.storage, timeline)
@@ -117,11 +101,11 @@ class _Rollback:
             completed_write(ROLLBACK, table.storage, timeline, instant_time),
             f"The rollback of {instant_time}",
         )
-        later = [one for one in timeline.instants if one.requested_time > instant_time and _stands_on(one)]
+        later = [one for one in timeline.instants if one.requested_time > instant_time and _depends_on(one)]
         if later:
             raise UndoError(
-                f"The {victim.action} {instant_time} of the table {table.path} is not its newest write; later ones "
-                f"stand on it: {named(later)}.",
+                f"The {victim.action} {instant_time} of the table {table.path} is not its newest write; later writes "
+                f"depend on it: {named(later)}.",
                 "Roll those back first, the newest first, or restore the table to an earlier instant "
                 "(HudiTable.restore).",
             )
@@ -138,8 +122,8 @@ def _is_undone(found: Instant) -> bool:
     return judge(meeting) is Verdict.UNDO
 
 
-def _stands_on(later: Instant) -> bool:
-    """Return whether an instant may have been built on a write before it: a completed one, or a planned clustering."""
+def _depends_on(later: Instant) -> bool:
+    """Return whether a later instant may build on an earlier write: a completed write, or a planned clustering."""
     if not later.is_write or (later.state != State.COMPLETED and later.action == later.group):
         return False
     meeting = Meeting(ROLLBACK, kind_of(later.action) or WRITE, known_of(later), frozenset({Shared.LATER}))
@@ -147,12 +131,12 @@ def _stands_on(later: Instant) -> bool:
 
 
 def _check_what_comes_back(table: Table, timeline: Timeline, victim: Instant) -> None:
-    """Refuse a rollback after which rows would be missing that were there before the write."""
+    """Refuse a rollback that would lose rows from before the write."""
     what = f"The rollback of {victim.requested_time}"
     if len(timeline.writes) == 1 and table.archive.writes():
         raise UndoError(
-            f"{what} of the table {table.path} would leave no write on its timeline, and readers would not take what "
-            "is archived for committed.",
+            f"{what} of the table {table.path} would leave no write on its timeline, and readers would not take "
+            "archived writes for committed.",
             "Write what is to be there instead; nothing before it can be brought back.",
         )
     body = timeline.files.read_commit(victim)
@@ -172,10 +156,10 @@ def _check_what_comes_back(table: Table, timeline: Timeline, victim: Instant) ->
 
 
 def _needed(body: CommitMetadata) -> Iterable[tuple[str, str, str]]:
-    """Yield each file group that a write changed or replaced, with the instant of its last slice where that is told."""
+    """Yield each file group that a write changed or replaced, with the instant of its last slice, "" if unknown."""
     for partition, stats in body.partition_to_write_stats.items():
         for stat in stats:
-            # A log file was added to whatever slice there was, and names its own instant for the previous one.
+            # A log file joins the current slice, and its statistic names its own instant as the previous slice's.
             is_log = log_file(stat.path or "") is not None
             if stat.file_id and not is_log and (stat.prev_commit or "").isdigit():
                 yield partition, stat.file_id, stat.prev_commit or ""

@@ -1,4 +1,4 @@
-"""A savepoint: the files that show the table as of one write, kept from cleaning, and the write from being undone."""
+"""A savepoint: keeps the files of the table as of one write from cleaning, and the write from being undone."""
 
 from __future__ import annotations
 
@@ -24,20 +24,10 @@ _ACTION = "savepoint"
 
 
 def savepoint(storage: Storage, instant_time: str | None = None, *, user: str = "", comment: str = "") -> ServiceResult:
-    """Keep the table as of one completed write; doing so twice is no error.
+    """Keep the table as of one completed write, None for the newest; a second savepoint of it changes nothing.
 
-    Args:
-        storage: Rooted at the table.
-        instant_time: The write's requested time; None for the newest.
-        user: Whoever wants it kept.
-        comment: What for.
-
-    Returns:
-        What is kept; ``instant`` names the savepoint.
-
-    Raises:
-        UndoError: There is no such write, it is being undone or archived, or files of then are gone.
-        ConcurrentWriteError: A restore is pending.
+    Raises `UndoError` where there is no such write, a process is undoing or archiving it, or its files are gone, and
+    `ConcurrentWriteError` where a restore is pending.
     """
     began = time.monotonic()
     table = _open(storage)
@@ -46,7 +36,8 @@ def savepoint(storage: Storage, instant_time: str | None = None, *, user: str = 
     if _find(timeline, at, State.COMPLETED) is None:
         refuse_restoring(SAVEPOINT, storage, timeline)
         completed_write(SAVEPOINT, storage, timeline, at)
-        # An archiving process stops before it, or has announced that it goes on: that is looked for after this.
+        # An archiving process either stops before the savepoint, or has announced how far it gets: `_outcome` looks
+        # for that.
         pending = Instant(at, _ACTION, State.INFLIGHT)
         made = timeline.files.start(pending)
         empty = SavepointMetadata(
@@ -59,7 +50,7 @@ def savepoint(storage: Storage, instant_time: str | None = None, *, user: str = 
                 with suppress(StorageError):
                     timeline.files.remove_pending(pending)
             raise
-    # One that was deleted meanwhile names no files.
+    # A savepoint that was deleted meanwhile names no files.
     now = table.timeline()
     found = _find(now, at, State.COMPLETED)
     parts = () if found is None else now.files.read_savepoint(found).partition_metadata.values()
@@ -68,14 +59,9 @@ def savepoint(storage: Storage, instant_time: str | None = None, *, user: str = 
 
 
 def delete_savepoint(storage: Storage, instant_time: str) -> ServiceResult:
-    """Keep a savepoint's files no longer: the next clean takes what nothing else needs.
+    """Delete a savepoint; the next clean takes the files that nothing else needs.
 
-    Args:
-        storage: Rooted at the table.
-        instant_time: Names the savepoint.
-
-    Raises:
-        UndoError: There is none; those that there are are named.
+    Raises `UndoError` where it does not exist.
     """
     began = time.monotonic()
     table = _open(storage)
@@ -84,7 +70,7 @@ def delete_savepoint(storage: Storage, instant_time: str) -> ServiceResult:
         there = ", ".join(one.requested_time for one in timeline.instants if one.action == _ACTION) or "none"
         raise UndoError(
             f"There is no savepoint {instant_time} of the table {storage.path} (savepoints: {there}).",
-            "Name one that is there; deleting one that is gone already is not needed.",
+            "Name an existing savepoint; a deleted savepoint need not be deleted again.",
         )
     saved = Instant(instant_time, _ACTION, State.COMPLETED, "")
     # Otherwise the next process that decides might make it again, where nothing was decided since.
@@ -134,7 +120,6 @@ def _outcome(table: Table, at: str, empty: SavepointMetadata, timeline: Timeline
 
 
 def _take_off(timeline: Timeline, saved: Instant) -> None:
-    """Take a savepoint off the timeline."""
     for path in timeline.files.paths().get(saved.identity, {}).get(State.COMPLETED, ()):
         timeline.files.storage.delete(path)
     timeline.files.remove_pending(saved)

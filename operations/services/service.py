@@ -1,7 +1,7 @@
-"""Table services whose work is a plan on the timeline: what all of them share, and where their units are executed.
+"""Table services whose work is a plan on the timeline: what they share, and where their units are executed.
 
-What a service is about to do is one of the table's decisions, and its end is another. In between are the units of its
-plan. Several processes may take each step, at once or one after the death of another:
+A service's plan is one of the table's decisions, and its completion is another. In between are the units of its plan.
+Several processes may take each step, at once or one after the death of another:
 
     plan --request--> on the timeline --start--> inflight --units, each twice if need be--> complete
 """
@@ -29,33 +29,28 @@ Done = TypeVar("Done")
 
 
 class NoTasksError(Exception):
-    """An engine cannot run tasks of Python at all; its text says why, and no unit was executed."""
+    """An engine cannot run Python tasks; its text says why, and no unit was executed."""
 
 
 class Executor(Protocol):
-    """Where units are executed: in this process, or wherever an engine takes them."""
+    """Executes units in this process, or in the tasks of an engine."""
 
     def __call__(self, call: Callable[[Unit], Done], units: Sequence[Unit]) -> list[Done]:
-        """Return what the call returned for each unit, in the units' order.
-
-        Raises:
-            NoTasksError: There is nowhere to execute them.
-        """
+        """Return each unit's result, in the units' order; raises `NoTasksError` before the first unit."""
 
 
 class Threads:
-    """An executor in this process: several threads at once where the store is remote, else one after another."""
+    """Executes units in this process: in several threads where the store is remote, else one after another."""
 
     def __init__(self, storage: Storage) -> None:
         self._storage = storage
 
     def __call__(self, call: Callable[[Unit], Done], units: Sequence[Unit]) -> list[Done]:
-        """Return what the call returned for each unit, in the units' order."""
         return for_each(self._storage, call, units)
 
 
 class TableService(ABC, Generic[Plan]):
-    """A service that puts plans on the timeline of a table and completes their instants."""
+    """Puts plans on the timeline of a table and completes their instants."""
 
     action: ClassVar[str]
 
@@ -64,21 +59,16 @@ class TableService(ABC, Generic[Plan]):
 
     @abstractmethod
     def requested(self, plan: Plan) -> InstantModel:
-        """Return what the requested file holds."""
+        """Return the content of the requested file."""
 
     def request(
         self, find: Callable[[Timeline], Plan | None], at: Callable[[], str | None] = lambda: None
     ) -> tuple[Instant, Plan] | None:
         """Make a plan the table's next decision.
 
-        Args:
-            find: Returns the plan, given the timeline on which that is decided; None where nothing is to be done, or
-                not any more. It is called again whenever another process decided first.
-            at: Returns the requested time of what was planned last; None for one after all that is on the timeline.
-
-        Raises:
-            ConcurrentWriteError: Other processes decided first all the time.
-            StorageError: The store failed. Where the decision stands, the next process that decides carries it out.
+        `find` returns the plan for a timeline, None for nothing to do; it runs again whenever another process decided
+        first. `at` returns the requested time for the last plan, None for a time after the whole timeline. Where the
+        store fails after the decision, the next process that decides carries it out.
         """
         made: list[Plan] = []
 
@@ -100,16 +90,10 @@ class TableService(ABC, Generic[Plan]):
         return False
 
     def complete(self, instant: Instant, outcome: Callable[[Timeline], Outcome]) -> bool:
-        """Complete an instant; return False where another process had completed it, or taken it back.
+        """Complete an instant; False where another process had completed it, or taken it back.
 
-        Args:
-            instant: The requested or inflight instant.
-            outcome: Returns what becomes of it, given the timeline on which that is decided, or raises where it must
-                not complete any more.
-
-        Raises:
-            ConcurrentWriteError: Other processes decided first all the time.
-            StorageError: The store failed; the instant stays pending.
+        `outcome` gets the timeline of the decision, and raises where the instant must not complete any more. Where the
+        store fails, the instant stays pending.
         """
         same = (instant.requested_time, instant.action)
 

@@ -1,4 +1,4 @@
-"""How table services go about their work, in plain values; the defaults are Apache Hudi's."""
+"""Settings of table services, as plain values; the defaults are Apache Hudi's."""
 
 from __future__ import annotations
 
@@ -26,13 +26,10 @@ BY_REGEX = "PartitionRegexBasedCompactionStrategy"
 
 @dataclass(frozen=True, slots=True)
 class CleanSettings:
-    """Which file slices a clean keeps.
+    """Which file slices a clean keeps, by one of the policies above.
 
     Attributes:
-        automatic: Whether each write cleans once it is complete.
-        policy: One of the policies above.
-        commits: How many commits' slices KEEP_LATEST_COMMITS keeps.
-        file_versions: How many slices of each file group KEEP_LATEST_FILE_VERSIONS keeps.
+        automatic: Whether each write cleans after it completes.
         hours: For how many hours KEEP_LATEST_BY_HOURS keeps a slice after it was replaced.
         after_commits: How many commits have to follow a clean before a write cleans again.
         incremental: Whether planning looks only at what changed since the last clean.
@@ -49,15 +46,13 @@ class CleanSettings:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveSettings:
-    """Which instants stay on the timeline.
+    """Which instants stay on the timeline: above `max_commits` writes, archiving leaves `min_commits` of them.
 
     Attributes:
-        automatic: Whether each write archives once it is complete.
-        min_commits: How many completed writes stay, at least.
-        max_commits: More than so many are archived, down to the least.
-        batch: How many files of one level of the archive are merged into one of the next.
-        delta_commits: How many delta commits stay, at least, of those since the last compaction: as many as make the
-            next one due. None where nobody counts them for that.
+        automatic: Whether each write archives after it completes.
+        batch: How many files of one archive level are merged into one of the next.
+        delta_commits: How many delta commits since the last compaction stay at least, so that the next compaction's
+            trigger can count them; None where no trigger counts them.
     """
 
     automatic: bool = True
@@ -69,20 +64,16 @@ class ArchiveSettings:
 
 @dataclass(frozen=True, slots=True)
 class CompactionSettings:
-    """When the log files of a merge-on-read table are merged into base files, and which of them.
+    """When the log files of a merge-on-read table are merged into base files, and which log files.
 
     Attributes:
-        inline: Whether each write compacts once it is complete, where that is due.
-        schedule_inline: Whether each write plans a compaction where that is due, and leaves it to others to carry out.
-        trigger: What makes a compaction due: one of the triggers above.
-        delta_commits: After how many delta commits that is.
-        delta_seconds: After how many seconds.
-        strategy: Which file slices are merged, one of the strategies above.
-        target_io_mb: How many MB the strategies with a bound read and write at once, more or less.
-        log_bytes: File slices with fewer bytes of log files are left to later by `LOG_SIZE`.
-        log_files: Those with fewer log files by `LOG_COUNT`.
+        inline: Whether each write carries out a compaction that is due.
+        schedule_inline: Whether each write plans a compaction that is due, for another process to carry out.
+        target_io_mb: After how many MB, read and written, a strategy with a bound takes no more slices.
+        log_bytes: `LOG_SIZE` skips slices with fewer bytes of log files.
+        log_files: `LOG_COUNT` skips slices with fewer log files.
         partitions: How many of the newest partitions `BY_DAY` looks at.
-        partition_regex: Of whose paths `BY_REGEX` finds this somewhere.
+        partition_regex: `BY_REGEX` looks at partitions whose path contains a match.
     """
 
     inline: bool = True
@@ -100,12 +91,12 @@ class CompactionSettings:
 
 @dataclass(frozen=True, slots=True)
 class LogCompactionSettings:
-    """When the log files of a merge-on-read table are joined into fewer, and which of them.
+    """When the log files of a merge-on-read table are joined into fewer, and which log files.
 
     Attributes:
-        inline: Whether each write joins log files once it is complete, where that is due.
-        blocks: After how many delta commits that is; and how many log files, or blocks in them, a file group has at
-            least of which log files are joined.
+        inline: Whether each write carries out a log compaction that is due.
+        blocks: After how many delta commits it is due; and how many log files, or blocks in them, a file group needs at
+            least to have its log files joined.
     """
 
     inline: bool = False
@@ -114,14 +105,7 @@ class LogCompactionSettings:
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """What happens to a table after each write.
-
-    Attributes:
-        clean: Of file slices.
-        archive: Of instants.
-        compaction: Of log files, with their base files.
-        log_compaction: Of log files alone.
-    """
+    """The services that may follow each write."""
 
     clean: CleanSettings = field(default_factory=CleanSettings)
     archive: ArchiveSettings = field(default_factory=ArchiveSettings)
@@ -129,7 +113,7 @@ class Upkeep:
     log_compaction: LogCompactionSettings = field(default_factory=LogCompactionSettings)
 
     def called_for(self) -> Upkeep:
-        """Return the same for services that run where they are called for alone, after no write."""
+        """Return the same settings for services that run only when called, not after writes."""
         return Upkeep(
             replace(self.clean, automatic=False),
             replace(self.archive, automatic=False),

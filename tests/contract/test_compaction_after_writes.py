@@ -166,7 +166,7 @@ def test_a_plan_that_somebody_else_carries_out_is_left_alone(tmp_path: Path) -> 
 
     ((left,),) = did
     assert (left.instant, left.error) == ("", "")
-    assert "somebody else's" in left.skipped
+    assert "belongs to another process" in left.skipped
     assert next(one.requested_time for one in timeline_of(table).writes if one.action == "commit") == plan.instant
     assert merged(table) == [("a", f"k{key}", 9) for key in range(6)]
 

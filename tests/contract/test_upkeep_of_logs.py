@@ -169,7 +169,7 @@ def test_an_append_that_a_compaction_merged_goes_after_the_compaction_alone(tabl
     files = table.files()
     compaction = table.compact()
 
-    with pytest.raises(UndoError, match=rf"later ones stand on it: commit {compaction}"):
+    with pytest.raises(UndoError, match=rf"later writes depend on it: commit {compaction}"):
         rollback(table.storage, at)
     assert rollback(table.storage, compaction).files == 3
     assert (table.content(), table.files()) == (rows, files)
@@ -182,7 +182,7 @@ def test_an_append_that_a_pending_compaction_is_going_to_merge_stays(table: Logg
     at = table.append(1, value=6)
     pending = table.plan_compaction()
 
-    with pytest.raises(UndoError, match=rf"later ones stand on it: compaction {pending.instant}"):
+    with pytest.raises(UndoError, match=rf"later writes depend on it: compaction {pending.instant}"):
         rollback(table.storage, at)
 
 
