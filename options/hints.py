@@ -181,7 +181,7 @@ _THEIRS: Theirs = {
         "partitionoverwritemode": (_IN_PLACE, ((_OVERWRITE, _overwrite_mode),)),
         "datachange": ("Leave it out: every commit counts as a change of the rows that it writes.", ()),
         "txnappid txnversion": (
-            "{} names a write, which is then done once: make the name of both.",
+            "{} names a write, which pyhudi then does only once: combine both values into the name.",
             ((OPTIONS["write_id"].key, ""),),
         ),
         "usermetadata": (_KEPT, ((_NOTE, _same),)),
@@ -204,7 +204,7 @@ _THEIRS: Theirs = {
         "delete-format write.delete.format.default": ("Leave it out: there are no delete files.", ()),
         "fanout-enabled write.spark.fanout.enabled distribution-mode write.distribution-mode "
         "use-table-distribution-and-ordering check-ordering": (_ANY_ORDER, ()),
-        "check-nullability": ("Leave it out: nulls are looked for where they may not be, and nowhere else.", ()),
+        "check-nullability": ("Leave it out: a write looks for nulls in NOT NULL columns alone.", ()),
         "isolation-level validate-from-snapshot-id": (
             "Leave it out: of two writes that change a file group at once one fails. {} takes the completion time of "
             "the newest commit that the rows were made from.",

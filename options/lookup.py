@@ -27,7 +27,7 @@ class LookupOptions(BaseModel):
     )
     lookup_keys_per_task: Count = option(
         LOOKUP.keys_per_task,
-        "How many pairs of a key and a file that may hold it one of Spark's tasks tests.",
+        "How many pairs of a key and a candidate file each of Spark's tasks tests.",
         "hoodie.bloom.index.keys.per.bucket",
     )
     cache_input: bool = option(
@@ -38,8 +38,8 @@ class LookupOptions(BaseModel):
     )
     update_partition_path: bool = option(
         LOOKUP.moves_rows,
-        "Whether a row that comes with another partition than the table has it in moves there; else it is updated "
-        "where it is. Of GLOBAL_BLOOM and GLOBAL_SIMPLE alone.",
+        "Whether an incoming row with another partition than the stored row moves there; else it is updated in the old "
+        "partition. Only for GLOBAL_BLOOM and GLOBAL_SIMPLE.",
         "hoodie.bloom.index.update.partition.path",
         "hoodie.simple.index.update.partition.path",
     )
@@ -58,7 +58,7 @@ class LookupOptions(BaseModel):
     )
     filter_most_entries: Count = option(
         BLOOM.most_entries,
-        "For how many keys a bloom filter that grows keeps that share.",
+        "Up to how many keys a growing bloom filter keeps that share of false positives.",
         "hoodie.bloom.index.filter.dynamic.max.entries",
     )
     small_file_limit: SizeOrNone = option(

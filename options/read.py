@@ -51,7 +51,7 @@ class ReadOptions(BaseModel):
         None, "An incremental query shows what completed until this time, as it was then; now without it.", END, "until"
     )
     incremental_glob: PathGlob = option(
-        "", "An incremental query reads the files alone whose path ends in what this pattern matches.", _GLOB
+        "", "An incremental query reads only files whose path ends with a match of this pattern.", _GLOB
     )
     incremental_full_scan: bool = option(
         False,
@@ -67,8 +67,8 @@ class ReadOptions(BaseModel):
     pushes_filters: bool = option(
         False,
         "Whether filters that Spark pushes into this `load()` leave out partitions, buckets, files and row groups. "
-        "Spark pushes where `spark.sql.python.filterPushdown.enabled` is true (4.1 and later), and then plans all that "
-        "one `load()` is used for by the filter that it pushed last: use what it returns in one query alone.",
+        "Spark pushes where `spark.sql.python.filterPushdown.enabled` is true (4.1 and later), and then plans every "
+        "query on one `load()` with the last filter that it pushed: use each `load()` for one query.",
         "hoodie.pyhudi.read.filter.pushdown",
     )
     merge_memory: Size = option(

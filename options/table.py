@@ -137,13 +137,13 @@ class TableOptions(BaseModel):
     )
     time_type: TimestampType | None = option(
         None,
-        "What the values of a partition column are that the key generator TIMESTAMP makes paths of.",
+        "Kind of the values from which the key generator TIMESTAMP makes partition paths.",
         TIME_TYPE,
         older_time_option(TIME_TYPE),
     )
     time_unit: TimeUnit | None = option(
         None,
-        "What the numbers count where the type is SCALAR; seconds without it.",
+        "Unit of the numbers where the type is SCALAR; seconds without it.",
         TIME_UNIT,
         older_time_option(TIME_UNIT),
         otherwise="SECONDS",

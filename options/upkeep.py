@@ -62,7 +62,7 @@ class UpkeepOptions(BaseModel):
     )
     clean_commits: Count = option(
         CLEAN.commits,
-        "Of how many commits KEEP_LATEST_COMMITS keeps the slices.",
+        "For how many commits KEEP_LATEST_COMMITS keeps the file slices.",
         COMMITS,
         "hoodie.cleaner.commits.retained",
     )
@@ -131,7 +131,7 @@ class UpkeepOptions(BaseModel):
     )
     compact_delta_seconds: Count = option(
         COMPACTION.delta_seconds,
-        "After how many seconds a compaction is due, by the triggers that go by time.",
+        "After how many seconds a compaction is due, for triggers that use time.",
         "hoodie.compact.inline.max.delta.seconds",
     )
     compaction_strategy: CompactionStrategy = option(
@@ -142,7 +142,7 @@ class UpkeepOptions(BaseModel):
     )
     compaction_target_io: Count = option(
         COMPACTION.target_io_mb,
-        "How many MB one compaction reads and writes, more or less, by the strategies that have a bound.",
+        "About how many MB one compaction reads and writes, for strategies with a bound.",
         "hoodie.compaction.target.io",
     )
     compaction_log_bytes: Threshold = option(
@@ -192,7 +192,7 @@ class UpkeepOptions(BaseModel):
             )
         more = self.clean_commits + MORE_THAN_CLEANED - least
         if self.clean_policy == KEEP_LATEST_COMMITS and more > 0:
-            _tell(
+            _warn_once(
                 f"{LEAST} is {least}, and {COMMITS} keeps the file slices of {self.clean_commits} commits: "
                 f"{least + more} commits stay on the timeline, and some are archived when there are more than "
                 f"{most + more}."
@@ -205,7 +205,7 @@ class UpkeepOptions(BaseModel):
         return made if self.table_services else made.called_for()
 
 
-def _tell(words: str) -> None:
+def _warn_once(words: str) -> None:
     """Log a warning once per process."""
     if words not in _warned:
         _warned.add(words)

@@ -142,7 +142,7 @@ class WriteOptions(BaseModel):
     )
     partial_update: bool = option(
         WRITE.partial_update,
-        "Whether an upsert leaves the columns that the rows lack as they are; every key must be in the table then. See "
+        "Whether columns that the rows of an upsert lack keep their values; the table must have every key then. See "
         "[Operations](operations.md#partial-upserts).",
         PARTIAL_UPDATE,
         "partial",
@@ -154,7 +154,7 @@ class WriteOptions(BaseModel):
     )
     metadata_enable: bool | None = option(
         WRITE.metadata_enable,
-        "False agrees to a write taking Apache Hudi's metadata table away; pyhudi keeps none yet.",
+        "False lets a write remove Apache Hudi's metadata table; pyhudi keeps none yet.",
         "hoodie.metadata.enable",
     )
     failed_writes: FailedWrites | None = option(
@@ -181,7 +181,7 @@ class WriteOptions(BaseModel):
     )
     colocated: bool = option(
         WRITE.colocated,
-        "Promises that every file group's rows sit in one task, as `pyhudi.colocate` leaves them.",
+        "Promises that the rows of each file group are in one task, as after `pyhudi.colocate`.",
         "hoodie.pyhudi.colocated",
     )
     place_rows: Placing = option(
@@ -197,7 +197,7 @@ class WriteOptions(BaseModel):
         "hoodie.pyhudi.commit.merge.max.bytes",
     )
     write_id: str = option(
-        "", "Names the write: done once, it is not done again under the same name.", "hoodie.pyhudi.write.id"
+        "", "Name of the write: pyhudi does a write of one name only once.", "hoodie.pyhudi.write.id"
     )
     application: str = option("", "Name of the application, shown to other writers.", "hoodie.write.application.id")
     batch_size: Size = option(
@@ -237,13 +237,12 @@ class WriteOptions(BaseModel):
     logs_per_group: Count = option(
         LOGS.per_group,
         "How many tasks of a write that was not colocated append to one file group, each with log files of its own; "
-        "what further tasks have for it goes into one more, which the commit appends.",
+        "the commit appends the rows of further tasks in one more log file.",
         "hoodie.pyhudi.log.files.per.group",
     )
     durable: bool = option(
         WRITE.durable,
-        "Whether a write waits until the disk keeps it, so that a power cut takes nothing of what is done; stores of "
-        "objects always keep it.",
+        "Whether a write waits until the disk has it, so that it outlasts a power cut; object stores always keep it.",
         "hoodie.pyhudi.durable",
     )
     bloom_filter: bool | None = option(

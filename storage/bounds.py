@@ -26,7 +26,7 @@ def check_size(path: str, size: int, most: int) -> None:
     if size > most:
         raise CorruptFileError(
             f"The file {path} has {size} bytes, and one of its kind never more than {most}; it was not read.",
-            "Look who wrote it, and restore it from a backup or remove it.",
+            "Find out which program wrote it; then restore it from a backup or remove it.",
         )
 
 

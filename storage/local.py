@@ -119,7 +119,7 @@ class LocalStorage:
                     files.append(FileInfo(join(folder, entry.name), status.st_size, status.st_mtime))
         links = tuple(sorted(name for name in names[True] if not is_sidecar(name)))
         for name in links:
-            self._tell_once(join(folder, name))
+            self._warn_once(join(folder, name))
         return Folder(tuple(sorted(files, key=lambda info: info.path)), tuple(sorted(names[False])), links)
 
     def exists(self, path: str) -> bool:
@@ -192,7 +192,7 @@ class LocalStorage:
         with storage_errors("delete", self._shown(path)):
             folder = self._entry(path)
             if path and folder.is_symlink():
-                self._tell_once(path)
+                self._warn_once(path)
             else:
                 remove_tree(folder)
 
@@ -275,7 +275,7 @@ class LocalStorage:
         if link is not None:
             raise linked(self._shown(link))
 
-    def _tell_once(self, path: str) -> None:
+    def _warn_once(self, path: str) -> None:
         shown = self._shown(path)
         if shown not in _warned_links:
             _warned_links.add(shown)

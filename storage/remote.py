@@ -125,7 +125,7 @@ class RemoteStorage:
             return fsspec.filesystem(self.scheme, **dict(self.options))
         except ImportError as error:
             raise StorageError(
-                f"The table {self.path} is out of reach: {error}.",
+                f"pyhudi cannot reach the table {self.path}: {error}.",
                 "Install that package on the driver and on all executors.",
             ) from error
         except (ValueError, TypeError) as error:

@@ -61,7 +61,7 @@ NO_COMPLETION_TIME = _error(
 STRANGE_TIME = _warning(
     "STRANGE_TIME",
     "An instant has a time that no calendar knows.",
-    "Look who wrote it; if no file belongs to it, remove it from the timeline.",
+    "Find out which program wrote it; if no file belongs to it, remove it from the timeline.",
 )
 FUTURE_TIME = _warning(
     "FUTURE_TIME",

@@ -105,27 +105,31 @@ def _check_file(subject: Subject, info: FileInfo, rolled_back: Mapping[str, str]
         named = said.files.get(info.path)
         known = time not in said.silent and (subject.deep or not subject.is_archived(time))
         if replaced is not None:
-            _tell(
+            _report_if_there(
                 subject,
                 REPLACED_SHOWN,
                 info,
                 f"is there, and the archived replacecommit {replaced} replaced its file group",
             )
         elif named is None and known:
-            _tell(subject, UNNAMED_FILE, info, f"is not among the files that the write {time} names")
+            _report_if_there(subject, UNNAMED_FILE, info, f"is not among the files that the write {time} names")
         elif named is not None and named.log is not None and not named.log.allows_size(info.size):
             pass  # `check_logs` tells of a damaged log file.
         elif named is not None and named.size and named.size != info.size:
-            _tell(subject, SIZE_MISMATCH, info, f"has {info.size} bytes, and the write {time} says {named.size}")
+            _report_if_there(
+                subject, SIZE_MISMATCH, info, f"has {info.size} bytes, and the write {time} says {named.size}"
+            )
     elif time in rolled_back:
-        _tell(subject, ROLLED_BACK_FILE, info, f"is there, and {rolled_back[time]} undid the instant {time}")
+        _report_if_there(subject, ROLLED_BACK_FILE, info, f"is there, and {rolled_back[time]} undid the instant {time}")
     elif subject.timeline.is_committed(time):
-        _tell(subject, ORPHAN_SHOWN, info, f"is shown to readers, and its instant {time} completed nowhere")
+        _report_if_there(subject, ORPHAN_SHOWN, info, f"is shown to readers, and its instant {time} completed nowhere")
     else:
-        _tell(subject, ORPHAN, info, f"is of the instant {time}, which is neither on the timeline nor archived")
+        _report_if_there(
+            subject, ORPHAN, info, f"is of the instant {time}, which is neither on the timeline nor archived"
+        )
 
 
-def _tell(subject: Subject, check: Check, info: FileInfo, what: str) -> None:
+def _report_if_there(subject: Subject, check: Check, info: FileInfo, what: str) -> None:
     """Report a file if it is still there: a writer may have rolled it back since the listing."""
     if subject.storage.exists(info.path):
         subject.findings.add(check, f"{info.path} {what}.", file=info.path, instant=instant_of(info))
