@@ -22,7 +22,7 @@ from .write_ids import WRITE_ID, archived_write
 if TYPE_CHECKING:
     from ..timeline.metadata.models import CommitMetadata
 
-# What pyhudi adds to an instant's extraMetadata, beside the write's id.
+# Keys that pyhudi adds to an instant's extraMetadata, beside the write's id.
 NOT_FOUND = "pyhudi.deletes.not.found"
 DROPPED = "pyhudi.inserts.dropped"
 SECONDS = "pyhudi.seconds"
@@ -66,8 +66,7 @@ class ServiceResult:
         path: The table's path.
         service: Its name: clean, archive, rollback, savepoint, restore, compaction, schedule_compaction, logcompaction,
             schedule_log_compaction, repair.
-        instant: Requested time of the instant that it made, or that its caller named; empty where it had nothing to
-            do.
+        instant: Requested time of the instant that it made, or that its caller named; empty where it had no work.
         files: Data files deleted, or kept by a savepoint, or written by a compaction or log compaction.
         bytes: Their size, where it is known.
         instants: Instants archived, or undone.

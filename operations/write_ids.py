@@ -23,7 +23,7 @@ from ..timeline.metadata.codec import Codec
 from ..timeline.writers.owner import ROOT
 
 NOTE = join(ROOT, "write_ids")
-# What pyhudi adds to an instant's extraMetadata.
+# Key that pyhudi adds to an instant's extraMetadata.
 WRITE_ID = "pyhudi.write.id"
 # Prefix of ids that no user gave.
 GENERATED_ID = "auto-"

@@ -33,12 +33,7 @@ Self = TypeVar("Self", bound="NewFile")
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """The format of base files, and of rows in log files.
-
-    Attributes:
-        avro_schema: Avro schema with meta columns, as JSON, for the footer.
-        stamped: Whether the footer says that the rows are where the table's index has them.
-    """
+    """The format of base files and of rows in log files; a `stamped` file says that its rows fit the table's index."""
 
     schema: pa.Schema
     avro_schema: str

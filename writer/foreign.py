@@ -23,10 +23,7 @@ from ..table.schema.columns import RECORD_KEY
 
 @dataclass(frozen=True, slots=True)
 class ForeignRows:
-    """Checks rows of files that pyhudi did not write.
-
-    `index` is None where the table does not name its index, `keys` is None where the table generates its keys.
-    """
+    """Checks rows of files of other engines; `keys` is None where the table generates its keys."""
 
     index: Index | None
     keys: KeyGenerator | None

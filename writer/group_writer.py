@@ -78,9 +78,7 @@ class GroupOutcome:
 class GroupWriter:
     """Writes the file groups of one task, or of one commit.
 
-    Attributes:
-        slices: Reads slices that have log files; the merge of incoming rows keeps to its bounds of memory.
-        laying: Joins partial rows of one key; None where the winner replaces the other row.
+    `laying` joins partial rows of one key; it is None where the winner replaces the other row.
     """
 
     files: DataFiles

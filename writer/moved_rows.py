@@ -135,7 +135,7 @@ class OldRows:
 
     storage: Storage
     spec: RowSpec
-    judges: bool
+    judges: bool  # whether it matters which row wins
     piece_of: Callable[[FileGroupId], FileSlice]
     read: Callable[[FileSlice, pa.Schema, pa.StringArray], Iterator[pa.RecordBatch]]
 

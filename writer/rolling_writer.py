@@ -18,7 +18,7 @@ from .buffer import GroupRows
 from .data_files import BaseOutput, FileFormat
 from .group_writer import FileGroupWrite, GroupOutcome, GroupWriter
 
-# Number of checks per file whether it is full: a file ends too early by at most this fraction of its size.
+# Number of checks per file whether it is full: a file ends at most one such part of its size too early.
 _STEPS = 32
 
 

@@ -77,8 +77,7 @@ def settle_pending(
 ) -> tuple[tuple[Instant, float | None], ...]:
     """Return the pending writes whose writers are dead, oldest first, each with its last heartbeat.
 
-    Raises `ConcurrentWriteError` where a writer may live. Writes in `going` are victims of pending rollbacks: skip
-    them.
+    Raises `ConcurrentWriteError` where a writer may live. It skips `going`, the victims of pending rollbacks.
     """
     restore = pending_restore(timeline)
     if restore is not None and judge(Meeting(WRITE, RESTORE)) is not Verdict.GO_ON:

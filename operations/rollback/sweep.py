@@ -64,10 +64,7 @@ def sweep(table: Table, patience: Patience, *, own: str) -> Swept:
 
 
 def _begins_after_all(table: Table, instant_time: str) -> bool:
-    """Return whether a stalled write is on the timeline by now; if not, its seal keeps it from getting there.
-
-    Without the seal it might publish and complete what is about to be deleted.
-    """
+    """Seal a stalled write, so that it publishes nothing any more; return whether it is on the timeline by now."""
     owner.Seal(table.storage, instant_time).set_for_good()
     return table.timeline().find(instant_time) is not None
 

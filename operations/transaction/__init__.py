@@ -1,1 +1,1 @@
-"""An instant's life: begun, fenced, held against what others did, completed or given up."""
+"""An instant's life: begun, fenced, compared with other instants, completed or given up."""

@@ -61,8 +61,7 @@ def begin(
 ) -> Begun:
     """Request an instant that holds what `plan` returns; None requests nothing. Raises as `decide`.
 
-    `plan` runs again after each lost race. `at` returns the requested time, or None for a time after all on the
-    timeline.
+    `plan` runs again after each lost race. `at` returns the requested time, or None for a time after all others.
     """
     requested: list[Instant] = []
 

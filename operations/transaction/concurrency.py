@@ -208,7 +208,7 @@ SINGLE_WRITER = ConcurrencyRules.of(
         ((WRITE,), (COMPACTION,), _EITHER, _BEFORE, {Shared.BASE_FILE: _GO_ON}),
         ((WRITE,), (COMPACTION,), _EITHER, _SINCE, {Shared.BASE_FILE: _REFUSE}),
         ((WRITE,), (LOG_COMPACTION,), _EITHER, _WHENEVER, {Shared.BASE_FILE: _REFUSE}),
-        # A clustering replaces its file groups by what they held at its plan.
+        # A clustering replaces its file groups by the rows that they held when it was planned.
         ((WRITE,), (CLUSTERING,), _PENDING, _BEFORE, {Shared.ROOM: _GIVE_WAY}),
         (
             (WRITE,),
@@ -296,7 +296,7 @@ SINGLE_WRITER = ConcurrencyRules.of(
     )
 )
 
-# Why the other meetings cannot come about: the first reason that fits.
+# Why the other meetings cannot happen; the first matching row counts.
 IMPOSSIBLE: tuple[
     tuple[tuple[InstantKind, ...], tuple[InstantKind, ...], tuple[Known, ...], tuple[Asked, ...], str], ...
 ] = (

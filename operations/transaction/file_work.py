@@ -21,12 +21,7 @@ from .transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class FileWork:
-    """The data files of one instant: their place, their format, and the table that they come from.
-
-    Attributes:
-        schema: The table's data columns after the instant.
-        output: Format of base files, and how many Arrow bytes of rows a merge may hold at once.
-    """
+    """The data files of one instant: their place, their format, and the columns that the table has after it."""
 
     transaction: Transaction
     schema: pa.Schema

@@ -27,11 +27,9 @@ class Transaction:
     """One instant in the making; every task gets a copy, which is small whatever the table's size.
 
     Attributes:
-        table: The table, with the properties that it has or is going to have.
         write_id: Identifies the work across replays.
         patience: When it takes another writer for dead.
-        shared: Whether other processes may continue the instant when this process is gone; each fences its files by its
-            own seal, too.
+        shared: Whether other processes may continue it once this process is gone; each then has a seal of its own, too.
     """
 
     table: Table
