@@ -1,1 +1,1 @@
-"""One write carried out: its tasks, its commit, and what it says of itself."""
+"""The execution of one write: its tasks, its commit, and what follows the commit."""

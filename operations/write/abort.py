@@ -1,4 +1,4 @@
-"""A failed write given up."""
+"""The end of a failed write."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from ..transaction.abort import abort
 
 
 def abort_write(plan: WritePlan) -> None:
-    """Leave nothing of a write, unless it turns out to be completed; may be called twice, and after a failed commit."""
+    """Undo a write, unless it turns out to be completed; safe to call twice, and after a failed commit."""
     if plan.replays is None:
         abort(plan.transaction)

@@ -1,4 +1,4 @@
-"""What follows a commit: its work is forgotten, indexes and users learn of it, and the table is looked after."""
+"""The work after a commit: cleanup of the write's own files, updates of indexes, log lines, and table services."""
 
 from __future__ import annotations
 
@@ -15,17 +15,14 @@ from ..transaction.left_overs import forget
 from .inline import means_of, run_inline
 
 logger = logging.getLogger("pyhudi")
-# A logger of its own, so that its one line is seen where others of its level are not.
+# A logger of its own, so that a user can show its lines without all others of that level.
 tables = logging.getLogger("pyhudi.tables")
 
 
 def follow_up(plan: WritePlan, result: CommitResult, timeline: Timeline) -> CommitResult:
-    """Return the result of a completed write with what was done for its table; nothing here fails the write.
+    """Return the result with those of the table services that ran; no failure here fails the write.
 
-    Args:
-        plan: The write.
-        result: What it did.
-        timeline: As it was before the write or after it.
+    The timeline may be of any moment since the plan of the write.
     """
     _tidy(plan)
     tell(plan.table, plan.settings.lookup, plan.instant_time)
@@ -33,7 +30,7 @@ def follow_up(plan: WritePlan, result: CommitResult, timeline: Timeline) -> Comm
         announce(plan.config, plan.path)
     _announce_changes(plan)
     settings = plan.settings
-    # This process may be all that there is: what is much to merge waits for a call with a cluster.
+    # This process may run without a cluster, so it leaves large merges to a later service run.
     bound, application = settings.commit_merge_max_bytes, plan.transaction.owner.application
     means = means_of(settings, most_bytes=bound, application=application)
     services = run_inline(plan.storage, timeline, settings.upkeep, means, metadata_enable=settings.metadata_enable)
@@ -41,31 +38,24 @@ def follow_up(plan: WritePlan, result: CommitResult, timeline: Timeline) -> Comm
 
 
 def announce(config: TableConfig, path: str, note: str = "") -> None:
-    """Log what a new table makes of its rows.
-
-    Args:
-        config: Its properties.
-        path: Where it is.
-        note: Another sentence.
-    """
+    """Log how a new table treats its rows, followed by an optional sentence ``note``."""
     tables.info("%s", " ".join(filter(None, (describe(config, path), note))))
 
 
 def _announce_changes(plan: WritePlan) -> None:
-    """Log which columns the commit added or made wider, on one line."""
     if plan.schema_changes:
         changes = ", ".join(map(str, plan.schema_changes))
         tables.info("The commit %s changed columns of the table %s: %s.", plan.instant_time, plan.path, changes)
 
 
 def describe(config: TableConfig, path: str) -> str:
-    """Return in words what identifies a table's rows, where they go, and which of two wins."""
+    """Return in words a table's record key, partitions, index, and which of two rows wins."""
     partitions = f"partitioned by {', '.join(config.partition_fields)}" if config.partition_fields else "unpartitioned"
     if config.generates_keys:
         return f"The new table {path} is {partitions} and has no record key: rows are inserted, and none is looked up."
     scope = "partition" if config.partition_fields and config.index_type not in GLOBAL_INDEXES else "table"
     orders = config.ordering_fields and config.merge_mode != COMMIT_TIME_ORDERING
-    wins = f"the one with the greater {', then '.join(config.ordering_fields)}" if orders else "the later one"
+    wins = f"the row with the greater {', then '.join(config.ordering_fields)}" if orders else "the later row"
     count = f"{config.bucket_count} buckets"
     if config.bucket_count == DEFAULT_BUCKETS:
         count += ", the number where none is given,"
@@ -77,7 +67,7 @@ def describe(config: TableConfig, path: str) -> str:
 
 
 def _tidy(plan: WritePlan) -> None:
-    """Remove what the write kept for its own use; the instant is complete, so that nothing here may fail it."""
+    """Remove the working files of the write; the instant is complete, so that an error here must not fail it."""
     try:
         forget(plan.storage, plan.instant_time)
     except Exception:

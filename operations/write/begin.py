@@ -1,4 +1,4 @@
-"""The beginning of a write: dead writes are undone first, then its instant enters the timeline."""
+"""The begin of a write: it rolls dead writes back, then its instant enters the timeline."""
 
 from __future__ import annotations
 
@@ -11,13 +11,10 @@ from ..transaction.begin import begin_write
 
 
 def begin(plan: WritePlan) -> Timeline:
-    """Put a write on the timeline; safe to call from every task.
-
-    Returns:
-        A timeline that shows the write.
+    """Put a write on the timeline and return a timeline that shows it; safe to call from every task.
 
     Raises:
         WriteSealedError: The write was committed or given up already.
-        ConcurrentWriteError: Another write chose the same time, or all writes on the timeline are younger.
+        ConcurrentWriteError: Another write took the same time, or all instants on the timeline are younger.
     """
     return begin_write(plan.transaction, plan.requested, partial(make_ready, plan.transaction, plan.rollbacks))

@@ -1,4 +1,4 @@
-"""From finished tasks to a completed instant: the one file that makes a write part of the table."""
+"""The commit: from the results of all tasks to the completed instant, which makes a write part of the table."""
 
 from __future__ import annotations
 
@@ -36,19 +36,12 @@ logger = logging.getLogger("pyhudi")
 
 
 def commit_write(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult:
-    """Complete a write.
-
-    Args:
-        plan: What `plan_write` returned.
-        results: One per task that finished.
-
-    Returns:
-        What the commit did, and what was done after it; for a replay of a completed write, what that one did.
+    """Complete a write, and return its result; for a replay of a completed write, the result of that write.
 
     Raises:
         CommitConflictError: Another writer changed the same file groups.
-        PlacementError: One file group was finished by two tasks, or more is left to merge than one commit may.
-        PyHudiError: Anything else that went wrong before the point of no return; the write is then to be aborted.
+        PlacementError: Two tasks wrote one file group, or the spills exceed the bound of the commit.
+        PyHudiError: Any other failure before the point of no return; the caller must then abort the write.
     """
     work = plan.transaction
     if plan.replays is not None or not any(result.rows for result in results):
@@ -66,7 +59,7 @@ def commit_write(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult
 
 
 def _without_rows(plan: WritePlan) -> CommitResult | None:
-    """Return what becomes of a write whose tasks took no rows; None where it is begun now, to be completed."""
+    """Return the result of a write whose tasks got no rows; None where the write begins now, to be completed."""
     timeline = plan.table.timeline()
     done = completed_write(plan, timeline)
     if done is not None:
@@ -74,7 +67,7 @@ def _without_rows(plan: WritePlan) -> CommitResult | None:
     write_id = plan.transaction.write_id
     nothing = CommitResult(plan.path, plan.replays or "", plan.operation, write_id=write_id)
     if plan.replays is not None:
-        # The instant of the write that this one replays has left the timeline.
+        # The instant of the replayed write has left the timeline.
         return find_write(plan.table, timeline, write_id) or nothing
     if not plan.settings.allow_empty_commit and plan.operation not in REPLACING:
         return nothing
@@ -84,10 +77,10 @@ def _without_rows(plan: WritePlan) -> CommitResult | None:
 
 
 def completed_write(plan: WritePlan, timeline: Timeline) -> CommitResult | None:
-    """Return what the write did if it is completed: a replay, or one whose answer was lost; None otherwise.
+    """Return the result of the write if it is completed, as by a replay or before a lost answer; None otherwise.
 
     Raises:
-        ConcurrentWriteError: Another write that began in the same millisecond completed the instant.
+        ConcurrentWriteError: The instant belongs to another write that began in the same millisecond.
     """
     found = timeline.find(plan.replays or plan.instant_time)
     if found is None or found.state != State.COMPLETED:
@@ -99,11 +92,7 @@ def completed_write(plan: WritePlan, timeline: Timeline) -> CommitResult | None:
 
 
 def _carry_out(plan: WritePlan, results: Sequence[TaskResult]) -> tuple[CommitResult, Timeline]:
-    """Complete the write; the result names no instant where there was nothing to commit.
-
-    Returns:
-        What the write did, and the timeline as it was when the write was sealed.
-    """
+    """Complete the write; return its result, without an instant if it is empty, and the timeline after the seal."""
     phases = Phases(plan.path, plan.instant_time)
     with phases.phase("seal"):
         owner.Seal(plan.storage, plan.instant_time).set()
@@ -132,7 +121,7 @@ def _carry_out(plan: WritePlan, results: Sequence[TaskResult]) -> tuple[CommitRe
         _reconcile(plan, outcomes)
     completion = Completion(plan, outcomes, touched, replacement, replaced)
     with phases.phase("flush"):
-        # Nothing may say that the write is done before the disk keeps what it names.
+        # Flush data files before the commit names them.
         plan.storage.flush([*completion.written, *([plan.config.timeline_folder] if plan.creates_table else [])])
     seconds = {**sum_seconds(result.seconds for result in results), **phases.seconds}
     metadata = build_metadata(plan, outcomes, replaced, seconds, merged)
@@ -144,15 +133,14 @@ def _carry_out(plan: WritePlan, results: Sequence[TaskResult]) -> tuple[CommitRe
 
 
 def _replaced(plan: WritePlan, replacement: Replacement) -> dict[str, list[str]]:
-    """Return the file ids that the write replaces, by partition path."""
     if plan.operation not in REPLACING:
         return {}
-    # The merge may have taken hours, in which instants were archived whose bodies tell of file groups.
+    # Instants whose bodies name file groups may be archived since the merge began, which may be hours ago.
     return replacement.groups(seen_by(plan.transaction, plan.table.timeline()))
 
 
 def _check_placement(plan: WritePlan, results: Sequence[TaskResult]) -> None:
-    """Refuse a colocated write in which two tasks finished one file group: one would undo the other."""
+    """Refuse a colocated write in which two tasks wrote one file group: each would undo the other."""
     if plan.appends and not plan.settings.colocated:
         return
     rival_key = index_for(plan.config).rival_key
@@ -169,9 +157,9 @@ def _check_placement(plan: WritePlan, results: Sequence[TaskResult]) -> None:
 
 
 def _check_counted(plan: WritePlan, outcomes: Sequence[Outcome]) -> None:
-    """Refuse a write that takes other rows of the table away than those it was made from.
+    """Refuse a write that replaces other rows than a merge or an update counted.
 
-    Only who rewrites file groups can tell. What is appended to log files meets the table's rows when it is read.
+    Only a rewrite of file groups meets stored rows; log files meet them when they are read.
     """
     counted = plan.settings.counted
     if counted is None or plan.appends:
@@ -183,12 +171,12 @@ def _check_counted(plan: WritePlan, outcomes: Sequence[Outcome]) -> None:
         raise DuplicateKeyError(
             f"The rows for the table {plan.path} were made to take the place of {asked[1]:,} rows by {asked[0]:,}, and "
             f"{left:,} rows would have gone for {came:,}: the table holds some of their keys several times, as inserts "
-            "leave it that look no key up.",
+            "without a lookup make them.",
             "Upsert or delete these keys first, which leaves one row of each or none, and run this again.",
         )
 
 
 def _reconcile(plan: WritePlan, outcomes: Sequence[Outcome]) -> None:
-    """Delete what markers name and no finished task reported: files of attempts that failed or ran twice."""
+    """Delete files that markers name and no finished task reported: files of attempts that failed or ran twice."""
     kept = {outcome.path for outcome in outcomes if outcome.path is not None}
     plan.storage.delete(*(path for path in marked_files(plan.storage, plan.instant_time) if path not in kept))

@@ -1,4 +1,4 @@
-"""The body of a completed instant: write statistics, schema, and what pyhudi adds to say what it did."""
+"""The body of a completed instant: write statistics, the schema, and pyhudi's own entries."""
 
 from __future__ import annotations
 
@@ -33,11 +33,9 @@ def build_metadata(
     """Return the metadata of the write's completed instant.
 
     Args:
-        plan: The write.
         outcomes: Every file group that the write met.
-        replaced: File ids by partition path that the write takes away as a whole.
-        seconds: Seconds by phase, kept in extraMetadata.
-        merged: What the commit did itself, some of it of no file group.
+        replaced: File ids by partition path.
+        seconds: By phase, kept in extraMetadata.
     """
     stats: dict[str, list[WriteStat]] = {}
     for outcome in sorted(outcomes, key=_place):
@@ -70,7 +68,7 @@ def _of_lookup(figures: LookupFigures | None) -> dict[str, str]:
 
 
 def sum_seconds(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """Return the seconds of all tasks by phase, summed over tasks."""
+    """Return the seconds by phase, summed over tasks."""
     total: Counter[str] = Counter()
     for part in parts:
         total.update(part)
@@ -107,7 +105,7 @@ def _of_base(outcome: GroupOutcome) -> dict[str, Any]:
 
 
 def _of_log(outcome: LogOutcome, instant_time: str) -> dict[str, Any]:
-    """Return what Apache Hudi says from table version 8 on, where a log file belongs to its own instant alone."""
+    """Return the fields of a log file, as Apache Hudi writes them from table version 8 on: one instant per log file."""
     return {
         "prev_commit": instant_time,
         "base_file": "",

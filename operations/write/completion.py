@@ -1,4 +1,4 @@
-"""The point of no return of a write: it completes if no other instant changed the same meanwhile, and none undid it."""
+"""The point of no return of a write: it completes unless another instant changed the same data, or undid the write."""
 
 from __future__ import annotations
 
@@ -31,10 +31,9 @@ class Completion:
 
     Attributes:
         plan: The write, whose instant is inflight and sealed.
-        outcomes: Every file group that it met.
-        touched: The partitions that its rows belong to.
-        replacement: What it takes away as a whole.
-        replaced: Of that, the file ids by partition path.
+        outcomes: Every file group that the write met.
+        touched: The partitions of its rows.
+        replaced: File ids by partition path.
     """
 
     plan: WritePlan
@@ -54,22 +53,22 @@ class Completion:
         return not self.written and not any(self.replaced.values())
 
     def complete(self, body: bytes) -> None:
-        """Complete the write, with what its completed file is to hold.
+        """Complete the write, with the body of its completed file.
 
         Raises:
-            CommitConflictError: Another instant changed the same since the write was planned, or undid it.
-            OptionConflictError: Another writer made the table meanwhile, or taught it something else.
-            ConcurrentWriteError: Others decided first all the time.
+            CommitConflictError: Another instant changed the same data since the plan, or undid the write.
+            OptionConflictError: Another writer created the table meanwhile, or added different properties.
+            ConcurrentWriteError: Other writers decided first, again and again.
         """
         work = self.plan.transaction
-        # The body is written twice: in the decision, and then, whatever else needs space meanwhile, under its name.
+        # The body needs space twice: in the decision, and later in the completed file.
         work.reserve.hold(len(body))
         complete(work.table, work.inflight, partial(self._outcome, body), relief=work.reserve.release)
 
     def _outcome(self, body: bytes, timeline: Timeline) -> InstantOutcome | None:
-        """Return what becomes of the instant, having put in order what it relies on; None where it is completed.
+        """Return the outcome of the instant, having checked and written what it relies on; None where it is completed.
 
-        Another process may have completed it for a writer who slept, and archived it.
+        Another process may have completed it for a stalled writer, and archived it.
         """
         work = self.plan.transaction
         own = timeline.find(work.instant_time)
@@ -94,7 +93,6 @@ def _changes(
     replacement: Replacement,
     new_keys: NewKeys | None,
 ) -> WriteChanges:
-    """Return the changes of finished file groups and of those that are replaced."""
     passed = {FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
     groups = passed.union(outcome.group for outcome in outcomes)
     rewritten = {one.group for one in outcomes if isinstance(one, GroupOutcome) and one.file_slice is not None}
@@ -113,7 +111,7 @@ def _changes(
 
 
 def _new_keys(plan: WritePlan, outcomes: Sequence[Outcome], touched: Collection[str]) -> NewKeys | None:
-    """Return where the write put keys that it had looked for; None where it adds rows whoever has their keys."""
+    """Return where the write put keys that it had looked up; None for a write that adds rows without a lookup."""
     if not plan.looks_up or plan.rules.meeting is Meeting.ADD:
         return None
     files = {one.path: one.rows for one in outcomes if one.path is not None and one.counts.inserts}
@@ -125,7 +123,7 @@ def _new_keys(plan: WritePlan, outcomes: Sequence[Outcome], touched: Collection[
 
 
 def _keep_partitions(plan: WritePlan, written: Sequence[str]) -> None:
-    """Make metafiles again that another writer, which had made them, took back when it gave up."""
+    """Restore metafiles of partitions that another writer created, and removed again when it gave up."""
     there = for_each(plan.storage, plan.storage.exists, [metafile_of(partition) for partition in written])
     for partition in (one for one, found in zip(written, there, strict=True) if not found):
         write_partition_metafile(plan.storage, partition, plan.instant_time)

@@ -1,4 +1,4 @@
-"""What a write does for its table once it is complete: it cleans, archives and compacts, where that is due."""
+"""The table services after a completed write: it cleans, archives and compacts, where that is due."""
 
 from __future__ import annotations
 
@@ -22,19 +22,10 @@ logger = logging.getLogger("pyhudi")
 def run_inline(
     storage: Storage, timeline: Timeline, upkeep: Upkeep, means: Means, *, metadata_enable: bool | None = None
 ) -> tuple[ServiceResult, ...]:
-    """Clean, archive and compact after a write that is complete, in the order in which Apache Hudi does.
+    """Run the table services that are due after a write, in the order of Apache Hudi; return a result for each.
 
-    What goes wrong is logged and stands in the result: it never fails the write.
-
-    Args:
-        storage: Rooted at the table.
-        timeline: As it was before the write or after it, which is enough to tell where there is nothing to do.
-        upkeep: What is to be done.
-        means: With what log files are merged.
-        metadata_enable: False lets a service retire an expensive metadata table.
-
-    Returns:
-        One result for each service that ran.
+    An error is logged and part of the result: it never fails the write. The timeline may be of any moment since the
+    plan of the write.
     """
     done: list[ServiceResult] = []
     call = Call(storage, means.patience, lambda: upkeep, lambda: means, metadata_enable)
@@ -65,15 +56,11 @@ def means_of(
     most_bytes: int | None = None,
     application: str = "",
 ) -> Means:
-    """Return with what a compaction is carried out that goes by the settings of a write.
+    """Return the means of a compaction, from the settings of a write.
 
-    Args:
-        settings: Those of the write, or of the options that a write would have.
-        executor: Where file slices are merged; None for this process.
-        most_bytes: What is beyond so many bytes is planned and left; None for no bound.
-        application: Name of the application.
+    A None ``executor`` merges in this process. A compaction beyond ``most_bytes`` is planned, but not executed.
     """
-    # In this process several are merged at once, in a task of an engine's one.
+    # This process merges several file slices at once, a task of an engine only one at a time.
     share = MERGE_RESERVE if executor is None else 1.0
     return Means(
         patience=settings.patience,

@@ -1,7 +1,7 @@
-"""The commit's share of a plain write: rows of one file group that came from several tasks, merged on this host.
+"""The commit's merge of a plain write: rows of one file group from several tasks, merged on this host.
 
-Spark gives a data source no shuffle, so that a plain write may see one file group in many tasks. The bound keeps
-this from becoming an engine of our own.
+Spark gives a data source no shuffle, so a plain write may see one file group in many tasks. A bound on the bytes keeps
+large merges for the executors.
 """
 
 from __future__ import annotations
@@ -44,12 +44,11 @@ MOST_WORKERS = 8
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """What has become of spilled rows.
+    """The results for spilled rows.
 
     Attributes:
-        outcomes: The file groups that were met.
-        nowhere: What became of rows that belong to no file group, because their keys were looked up and not found.
-        figures: What the lookup took; None where nothing was looked up.
+        nowhere: Counts of rows that belong to no file group, because the lookup did not find their keys.
+        figures: Figures of the lookup; None without a lookup.
     """
 
     outcomes: tuple[Outcome, ...] = ()
@@ -58,16 +57,10 @@ class Merged:
 
 
 def merge_spills(plan: WritePlan, seen: SeenTable, spills: Sequence[SpillFile], phases: Phases) -> Merged:
-    """Fold and merge what the tasks spilled, one file group per thread at a time.
-
-    Args:
-        plan: The write.
-        seen: The table as of the write's watermark.
-        spills: One per task that saw rows, in order of the tasks.
-        phases: Where it is told how far the work is.
+    """Fold and merge the spills of the tasks, given in the order of the tasks, with one thread per file group.
 
     Raises:
-        PlacementError: The spills and the base files they touch are beyond the bound.
+        PlacementError: The spills and the base files that they touch exceed the bound.
     """
     if not spills:
         return Merged()
@@ -80,29 +73,20 @@ def merge_spills(plan: WritePlan, seen: SeenTable, spills: Sequence[SpillFile], 
 
 @dataclass(frozen=True, slots=True)
 class _Merge:
-    """The commit's share of one write.
-
-    Attributes:
-        plan: The write.
-        local: A folder of this process.
-        seen: The table as of the write's watermark.
-        phases: Where it is told how far the work is.
-    """
-
     plan: WritePlan
     local: Storage
     seen: SeenTable
     phases: Phases
 
     def by_routes(self, groups: FileGroups, spills: Sequence[SpillFile]) -> Merged:
-        """Merge rows whose routes tell their file groups."""
+        """Merge rows whose routes name their file groups."""
         rows = _spilled(self.plan.storage, spills, self.local)
         jobs, size = _within_bound(self.plan, spills, {route: groups.job(route) for route in sorted(rows)}, rows)
         waiting = list(zip(jobs, map(rows.__getitem__, sorted(rows)), strict=True))
         return Merged(self._write(waiting, groups.known_partitions, size))
 
     def look_up(self, spills: Sequence[SpillFile]) -> Merged:
-        """Look up where the keys of rows are, and merge them there."""
+        """Look up the keys of rows, and merge the rows."""
         plan = self.plan
         size = sum(spill.size for spill in spills)
         _refuse_beyond(plan, size)
@@ -111,7 +95,7 @@ class _Merge:
             tagged = tag_rows(plan, self.local, rows, self.seen)
             if tagged.figures is not None:
                 facts.update({name: count for name, count in asdict(tagged.figures).items() if name != "seconds"})
-        # Rows that go to log files are merged by whoever reads them.
+        # Readers merge the rows of log files.
         size += sum(job.size for job, _ in tagged.jobs if job.rewrites or not plan.appends)
         _refuse_beyond(plan, size)
         _warn_of_much(plan, size)
@@ -121,13 +105,7 @@ class _Merge:
     def _write(
         self, jobs: Sequence[tuple[FileGroupWrite, GroupRows]], known_partitions: set[str], size: int
     ) -> tuple[Outcome, ...]:
-        """Write file groups, each in a thread.
-
-        Args:
-            jobs: The file groups with the rows of each.
-            known_partitions: Those that have their metafile.
-            size: How many bytes are to be merged.
-        """
+        """Write file groups, each in a thread; ``size`` is the number of bytes to merge."""
         plan = self.plan
         observer = PhaseProgress(self.phases, logging.WARNING if _is_much(plan, size) else logging.INFO)
         # Tasks count from 1.
@@ -157,7 +135,7 @@ def _spilled(storage: Storage, spills: Sequence[SpillFile], local: Storage) -> d
 
 
 def _await(futures: Sequence[Future[tuple[Outcome, ...]]], observer: PhaseProgress) -> None:
-    """Wait until all are done or one has failed, and say now and then how many are."""
+    """Wait until all are done or a thread has failed, and log the progress every few seconds."""
     left = set(futures)
     while left:
         done, left = wait(left, timeout=observer.every_s, return_when=FIRST_EXCEPTION)
@@ -177,13 +155,10 @@ def _within_bound(
     jobs: Mapping[Route, FileGroupWrite],
     rows: Mapping[Route, GroupRows],
 ) -> tuple[list[FileGroupWrite], int]:
-    """Return the jobs, and how many bytes are to be merged.
+    """Return the jobs, and the number of bytes to merge.
 
-    A merge-on-read table merges when it is read or compacted: there new file groups that are too much for the commit
-    begin with log files, the largest ones first.
-
-    Raises:
-        PlacementError: They are too many.
+    A merge-on-read table merges when it is read or compacted: there the largest new file groups beyond the bound begin
+    with log files.
     """
     bound = plan.settings.commit_merge_max_bytes
     size = sum(spill.size for spill in spills)
@@ -206,11 +181,6 @@ def _within_bound(
 
 
 def _refuse_beyond(plan: WritePlan, size: int) -> None:
-    """Refuse to merge more than one host should.
-
-    Raises:
-        PlacementError: It is more.
-    """
     bound = plan.settings.commit_merge_max_bytes
     if size > bound:
         raise PlacementError(

@@ -1,4 +1,4 @@
-"""The file groups that one task writes itself, some of whose rows are in log files before the task has seen all."""
+"""The file groups that one task writes itself; some of their rows are in log files before the task has seen all."""
 
 from __future__ import annotations
 
@@ -20,15 +20,6 @@ from .writers import Outcome, file_work, versions_of_task, writers
 
 
 class OwnGroups:
-    """Writes file groups for one task.
-
-    Args:
-        plan: The write.
-        token: The task attempt.
-        groups: The file groups of rows.
-        local: The task's own folder.
-    """
-
     def __init__(
         self,
         plan: WritePlan,
@@ -48,15 +39,15 @@ class OwnGroups:
         self.flushes = 0
 
     def routes(self) -> list[Route]:
-        """Return the routes of which some rows are in log files already."""
+        """Return the routes that have rows in log files already."""
         return list(self._handles)
 
     def appends(self, route: Route) -> bool:
-        """Return whether the rows of a route go to log files, to which any task may add its own."""
+        """Return whether the rows of a route go to log files, which any task may append to its file group."""
         return self._to.appends(self._groups.job(route))
 
     def flush(self, route: Route, batches: Sequence[pa.RecordBatch]) -> bool:
-        """Append rows that memory has no place for; False where they have to wait, and nothing was done."""
+        """Append rows that exceed the memory; return False, without effect, where they cannot be appended yet."""
         if not self.appends(route):
             return False
         handle = self._handles.get(route)
@@ -67,15 +58,11 @@ class OwnGroups:
         return True
 
     def announce(self, routes: Iterable[Route]) -> None:
-        """Name the files of routes before they are there, in one request."""
+        """Write the markers of the files of routes, in one request, before the files exist."""
         self._fence.announce(self._to.first_file(self._groups.job(route)) for route in routes)
 
     def write(self, route: Route, rows: GroupRows) -> tuple[Outcome, ...]:
-        """Write the rest of a route's rows, and publish what it has become.
-
-        Raises:
-            PyHudiError: See `GroupWriter.write` and `LogWriter.write`.
-        """
+        """Write the rest of a route's rows, and publish its files."""
         handle = self._handles.get(route)
         if handle is None:
             return self._to.write(self._groups.job(route), rows, self._sequence())
@@ -84,15 +71,15 @@ class OwnGroups:
         return handle.close()
 
     def finish(self) -> None:
-        """Make sure, after the last file, that no release has given the write up.
+        """Check, after the last file, that no other process has given the write up.
 
         Raises:
-            WriteSealedError: One has; the files are gone again.
+            WriteSealedError: A process has; the files are deleted again.
         """
         self._fence.finish()
 
     def discard(self) -> None:
-        """Give up log files that are not published."""
+        """Discard log files that are not published."""
         for handle in self._handles.values():
             handle.discard()
 

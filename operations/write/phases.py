@@ -1,6 +1,6 @@
-"""What a write is doing: seconds by phase, one log line for each, and one every few seconds of a long one.
+"""The phases of a write: seconds by phase, a log line for each, and a progress line every few seconds.
 
-A line is one JSON object, so that it can be searched for by its fields; ``event`` says what kind it is.
+A line is one JSON object, so that users can search by field; ``event`` is its kind.
 """
 
 from __future__ import annotations
@@ -21,13 +21,7 @@ PROGRESS_S = 10.0
 
 
 class Phases:
-    """Times the phases of one write, or of one of its tasks.
-
-    Args:
-        table: The table's path, for the log.
-        instant_time: The write's instant, for the log.
-        task: The task attempt, for the log; empty in the commit.
-    """
+    """Times the phases of a write (``task`` is empty in the commit) or of one of its tasks."""
 
     def __init__(self, table: str, instant_time: str, task: str = "") -> None:
         self._about = {"table": table, "instant": instant_time, **({"task": task} if task else {})}
@@ -35,7 +29,7 @@ class Phases:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[dict[str, Any]]:
-        """Time what happens inside and log it, with whatever facts are put into the dict that it is given."""
+        """Time the block and log its seconds, with the facts that the block puts into the dict."""
         began = time.monotonic()
         facts: dict[str, Any] = {}
         try:
@@ -46,18 +40,12 @@ class Phases:
             self.log("phase", phase=name, seconds=took, **facts)
 
     def log(self, event: str, level: int = logging.INFO, **facts: Any) -> None:
-        """Write one line."""
         if logger.isEnabledFor(level):
             logger.log(level, "%s", json.dumps({"event": event, **self._about, **facts}))
 
 
 class PhaseProgress:
-    """An observer that logs one line every few seconds, and none where the phase is over sooner.
-
-    Args:
-        phases: Whose log it goes to.
-        level: How loud.
-    """
+    """An observer that logs a line every few seconds, and none in a shorter phase."""
 
     def __init__(self, phases: Phases, level: int = logging.INFO) -> None:
         self._phases = phases
@@ -66,7 +54,6 @@ class PhaseProgress:
         self._began = self._told = time.monotonic()
 
     def __call__(self, progress: Progress) -> None:
-        """Log a line unless the last one was logged a moment ago."""
         now = time.monotonic()
         if now - self._told >= self.every_s:
             self._told = now

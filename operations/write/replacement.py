@@ -1,4 +1,4 @@
-"""Which file groups a write takes away as a whole: the table's, those of its rows' partitions, or of named ones."""
+"""The file groups that a write replaces: those of the table, of the partitions of its rows, or of named partitions."""
 
 from __future__ import annotations
 
@@ -20,12 +20,7 @@ logger = logging.getLogger("pyhudi")
 
 
 class Replacement:
-    """What one write takes away as a whole; nothing, where its operation merges or adds.
-
-    Args:
-        plan: The write.
-        touched: The partitions that its rows belong to.
-    """
+    """What one write replaces, given the partitions of its rows (``touched``); nothing where it merges or adds."""
 
     def __init__(self, plan: WritePlan, touched: Iterable[str]) -> None:
         self._plan = plan
@@ -33,7 +28,7 @@ class Replacement:
         self._patterns = [] if plan.takes_rows else [*map(_pattern, plan.settings.partitions_to_delete or ())]
 
     def covers(self, partition_path: str) -> bool:
-        """Return whether the whole of a partition goes, whatever somebody else may put there meanwhile."""
+        """Return whether the write replaces a whole partition, with file groups that other writers add meanwhile."""
         if self._plan.operation not in REPLACING:
             return False
         if self._plan.operation == OVERWRITE_TABLE:
@@ -43,21 +38,14 @@ class Replacement:
         return partition_path in self._touched
 
     def groups(self, seen: SeenTable) -> dict[str, list[str]]:
-        """Return the file ids that go, by partition path; as Apache Hudi has it, partitions without any among them.
-
-        Args:
-            seen: The table as of the write's watermark.
-
-        Raises:
-            ConcurrentWriteError: A pending clustering holds one of the file groups.
-        """
+        """Return the replaced file ids by partition path; as in Apache Hudi, some partitions have none."""
         view = FileView(seen.timeline, read_written(seen.timeline))
         if self._plan.operation == OVERWRITE_TABLE or not self._plan.takes_rows:
             partitions = [one for one in sorted({*view.partitions(), *view.named_partitions()}) if self.covers(one)]
             self._warn_of_the_rest(partitions)
         else:
             partitions = sorted(self._touched)
-        # A file that is missing goes too: to replace it is a way to mend the table.
+        # Replace file groups with missing files, too: that repairs the table.
         found = {
             partition: sorted({*view.slices(partition), *(file.file_id for file in view.lost(partition))})
             for partition in partitions
@@ -80,7 +68,7 @@ class Replacement:
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """Return what a partition path must match; ``*`` stands for anything, as ``%2A`` does where there is no ``*``.
+    """Return what a partition path must match; ``*`` matches anything, as does ``%2A`` in a text without ``*``.
 
     Source: ``HoodieSparkSqlWriterInternal.resolvePartitionWildcards`` of Apache Hudi 1.2.
     """

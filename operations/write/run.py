@@ -1,4 +1,4 @@
-"""One write carried out by this process, without an engine: planned, its tasks run here, committed or given up."""
+"""One write in this process, without an engine: plan, tasks, and commit or abort."""
 
 from __future__ import annotations
 
@@ -26,48 +26,28 @@ logger = logging.getLogger("pyhudi")
 def write(request: WriteRequest, parts: Iterable[Iterable[pa.RecordBatch]] = (), *, threads: int = 1) -> CommitResult:
     """Carry out one write in this process.
 
-    A table gets the rows that it would get if each part were the rows of one of Spark's partitions, in their order.
-
-    Args:
-        request: The write.
-        parts: The rows of each task, columns of the request's schema; none for a write that needs no rows. A part is
-            taken when its task begins, and each batch when the one before it is buffered.
-        threads: How many tasks run at once. Each of them may hold `Output.memory` bytes of rows.
-
-    Raises:
-        PyHudiError: The write failed as a whole, and nothing of it is left; see `pyhudi.errors`.
+    Each part becomes the rows of one task, as if it were a Spark partition, in this order. A task takes its part when
+    it begins, and each batch after it has buffered the previous batch. Each of ``threads`` tasks may hold
+    `Output.memory` bytes. Raises PyHudiError, after which the table is unchanged.
     """
     return LocalRun(plan_write(request)).write(parts, threads=threads)
 
 
 class LocalRun:
-    """A planned write whose tasks run in this process.
-
-    Args:
-        plan: What `plan_write` returned.
-    """
+    """A planned write whose tasks run in this process."""
 
     def __init__(self, plan: WritePlan) -> None:
         self.plan = plan
 
     def task(self, batches: Iterable[pa.RecordBatch], number: int) -> TaskResult:
-        """Run one task, by its place among the parts."""
+        """Run the task of the part with this number."""
         return run_task(self.plan, iter(batches), WriteToken(number, 0, number))
 
     def write(self, parts: Iterable[Iterable[pa.RecordBatch]], *, threads: int = 1) -> CommitResult:
-        """Run one task for each part, and commit.
-
-        Raises:
-            PyHudiError: The write failed as a whole, and nothing of it is left.
-        """
         return self.finish(lambda: self._run_all(parts, threads))
 
     def finish(self, results: Callable[[], Sequence[TaskResult]]) -> CommitResult:
-        """Commit what tasks return; give the write up where they fail, or the commit does.
-
-        Raises:
-            PyHudiError: The write failed as a whole, and nothing of it is left.
-        """
+        """Commit the results of tasks; abort the write where they fail, or the commit does."""
         try:
             return commit_write(self.plan, results())
         except BaseException:
@@ -75,7 +55,7 @@ class LocalRun:
             raise
 
     def _give_up(self) -> None:
-        """Abort, without hiding the error for which that is done; what stays, the next write rolls back."""
+        """Abort, without hiding the first error; the next write rolls back what stays."""
         try:
             abort_write(self.plan)
         except Exception:
@@ -100,7 +80,7 @@ class LocalRun:
                         stack.enter_context(heartbeat.HeartbeatThread(storage, instant_time, interval_s=interval))
                     results.append(result)
         except WriteSealedError:
-            # What sealed the write has tidied up already, this heartbeat excepted.
+            # The process that sealed the write has removed its files, except for this heartbeat.
             heartbeat.Heartbeat(storage, instant_time).delete()
             raise
         return sorted(results, key=lambda one: one.token)
@@ -110,7 +90,7 @@ class LocalRun:
             yield self.task(batches, number)
 
     def _at_once(self, parts: Iterable[Iterable[pa.RecordBatch]], threads: int) -> Generator[TaskResult, None, None]:
-        """Yield the results of tasks as they end; where one fails the others end with their next batch."""
+        """Yield the results of tasks as they end; after a failure the other tasks end with their next batch."""
         over = Event()
         running: set[Future[TaskResult]] = set()
         with ThreadPoolExecutor(threads, thread_name_prefix=f"pyhudi-write-{self.plan.instant_time}") as pool:

@@ -1,7 +1,6 @@
-"""The table services: names, arguments, what runs them, and which of them a write runs once it is complete.
+"""The table services: names, arguments, functions, and which of them a write runs once it is complete.
 
-Jobs and `run_inline` are made of the entries. A service is imported when it is run, and with it all that it needs:
-the arguments of a job are read first.
+Jobs and `run_inline` use these entries. A service is imported when it runs, so that a job can read its arguments first.
 """
 
 from __future__ import annotations
@@ -28,13 +27,9 @@ VALIDATE = "validate"
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What a service is called with, beside its own arguments: the table, and the settings of which it takes some.
+    """The table and the settings of a call of a service, beside the service's own arguments.
 
     Attributes:
-        storage: Rooted at the table.
-        patience: When other writers count as dead.
-        upkeep: Returns what is done to the table, and how.
-        means: Returns with what log files are merged.
         metadata_enable: False lets a service retire an expensive metadata table.
     """
 
@@ -50,11 +45,9 @@ class Argument:
     """One argument of a service.
 
     Attributes:
-        name: Its name in Python.
-        help: What it says, in a few words.
-        kind: ``str``; ``bool`` for a flag that is off; ``list`` for texts, at least one.
-        default: What it is where it is not given; `REQUIRED` where it has to be.
-        metavar: What stands for its value in a command's help; the name without it.
+        kind: ``str``; ``bool`` for a flag that is off by default; ``list`` for one or more texts.
+        default: `REQUIRED` where the caller must give a value.
+        metavar: The placeholder of the value in a command's help; None for the name.
     """
 
     name: str
@@ -69,10 +62,9 @@ class AfterWrite:
     """How a write runs a service once it is complete.
 
     Attributes:
-        name: The service's name in results.
-        automatic: Whether the settings want it.
-        pays: Whether the timeline, as it was before the write or after it, says that there may be something to do.
-        run: Runs it; None where nothing was to be done after all.
+        automatic: Whether the settings switch it on.
+        pays: Whether the timeline shows that the service may have work to do.
+        run: Runs it; returns None where it had no work.
     """
 
     name: str
@@ -90,12 +82,9 @@ class Service:
 
     Attributes:
         name: Its name as a method, a job and a command.
-        help: What it does, in one line.
-        run: Runs it with a `Call` and the arguments by name.
-        arguments: Its own arguments.
         settings: The names of the settings that it takes: parts of `Upkeep`, ``patience`` or ``means``.
-        changes: Whether rows that the table shows may change.
-        after_write: How a write runs it; None where none does.
+        changes: Whether it may change the rows of the table.
+        after_write: None where no write runs it.
     """
 
     name: str
@@ -183,7 +172,7 @@ def _may_clean(timeline: Timeline, upkeep: Upkeep) -> bool:
 
     settings = upkeep.clean
     left_over = any(one.action == "clean" for one in timeline.pending)
-    # Otherwise all slices are kept, and with them what they replaced.
+    # With fewer writes, the policy keeps all slices and the file groups that they replaced.
     return left_over or settings.policy != KEEP_LATEST_COMMITS or len(timeline.writes) >= settings.commits
 
 
@@ -192,7 +181,7 @@ def _may_archive(timeline: Timeline, upkeep: Upkeep) -> bool:
 
 
 def _has_logs(timeline: Timeline, _: Upkeep) -> bool:
-    """Return whether a table is no copy-on-write one, and none that has just been made."""
+    """Return whether the table is merge-on-read and has instants."""
     return any("deltacommit" in {one.action, one.group} for one in timeline.instants)
 
 
@@ -209,9 +198,9 @@ SERVICES: Mapping[str, Service] = {
     for one in (
         Service(
             "clean",
-            "delete file slices that nobody needs any more",
+            "delete file slices that the cleaning policy does not keep",
             _clean,
-            (Argument("dry_run", "only tell what would be deleted", bool, default=False),),
+            (Argument("dry_run", "only report what it would delete", bool, default=False),),
             settings=("clean",),
             after_write=AfterWrite("clean", attrgetter("clean.automatic"), _may_clean, _clean_after_write),
         ),
@@ -238,7 +227,7 @@ SERVICES: Mapping[str, Service] = {
         ),
         Service(
             "schedule_compaction",
-            "plan such a merge, for whoever carries it out",
+            "plan such a merge, for a later compact",
             partial(_schedule, _COMPACTION),
             settings=("compaction", "patience"),
         ),
@@ -256,7 +245,7 @@ SERVICES: Mapping[str, Service] = {
         ),
         Service(
             "schedule_log_compaction",
-            "plan that, for whoever carries it out",
+            "plan such a join, for a later log_compact",
             partial(_schedule, _LOG_COMPACTION),
             settings=("log_compaction", "patience"),
         ),
@@ -266,7 +255,7 @@ SERVICES: Mapping[str, Service] = {
             _repair,
             (
                 Argument("accept_loss", "a damaged log file", list, metavar="FILE"),
-                Argument("dry_run", "only tell what would be given up", bool, default=False),
+                Argument("dry_run", "only report what it would give up", bool, default=False),
             ),
             settings=("means",),
             changes=True,
@@ -284,7 +273,7 @@ SERVICES: Mapping[str, Service] = {
             "keep the table as it was after one write",
             _savepoint,
             (
-                Argument("instant", "the requested time of the write; the newest one without it", default=None),
+                Argument("instant", "the requested time of the write; the newest write without it", default=None),
                 Argument("comment", "what it is for", default=""),
                 Argument("user", "who wants it", default=""),
             ),

@@ -1,4 +1,4 @@
-"""One task of a write: rows in, finished base files, log files and a spill out."""
+"""One task of a write: it takes rows and makes base files, log files and a spill."""
 
 from __future__ import annotations
 
@@ -34,15 +34,13 @@ from .writers import Outcome, appending_tasks
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """What one task hands to the commit: O(files), no rows.
+    """The result of one task for the commit: O(files), no rows.
 
     Attributes:
-        token: The task attempt.
-        outcomes: What the task wrote itself: whole file groups, or its own log files of some.
-        spill: Where the task's other rows wait for the commit to merge them; None where there are none.
-        partitions: The partitions that rows belong to, where the write deletes partitions by rows.
-        rows: How many rows the task saw.
-        seconds: Seconds by phase.
+        outcomes: File groups, or log files of file groups, that the task wrote itself.
+        spill: The other rows, which the commit merges; None without any.
+        partitions: The partitions of the rows, where the write deletes partitions by rows.
+        seconds: By phase.
     """
 
     token: WriteToken
@@ -54,16 +52,7 @@ class TaskResult:
 
 
 def run_task(plan: WritePlan, batches: Iterator[pa.RecordBatch], token: WriteToken) -> TaskResult:
-    """Take one task's share of a write.
-
-    Args:
-        plan: What `plan_write` returned.
-        batches: The task's rows, columns of the request's schema.
-        token: Spark partition, stage and task attempt id.
-
-    Raises:
-        PyHudiError: A row or the table does not allow it; the write fails as a whole.
-    """
+    """Run one task of a write, over batches with the columns of the request's schema."""
     batches = (batch for batch in batches if batch.num_rows)
     first = next(batches, None) if plan.takes_rows else None
     if first is None or plan.replays is not None:
@@ -74,7 +63,7 @@ def run_task(plan: WritePlan, batches: Iterator[pa.RecordBatch], token: WriteTok
         with heartbeat.HeartbeatThread(storage, plan.instant_time, interval_s=interval):
             return _Task(plan, token).run(chain([first], batches))
     except WriteSealedError:
-        # Whoever sealed the write has tidied up already, this heartbeat excepted.
+        # The process that sealed the write has removed its files, except for this heartbeat.
         heartbeat.Heartbeat(storage, plan.instant_time).delete()
         raise
 
@@ -88,7 +77,7 @@ class _Task:
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
         plan = self._plan
-        # The first task of a write undoes those that died, and may meet others who decide.
+        # The first task of a write rolls dead writes back, and may wait for the decisions of other writers.
         with self._phases.phase("begin"):
             timeline = begin(plan)
         if plan.operation == DELETE_PARTITION:
@@ -100,9 +89,9 @@ class _Task:
             return self._finish(batches, routing, open_storage(folder, durable=False))
 
     def _shares(self) -> bool:
-        """Return whether the task appends to file groups that other tasks have rows for, too."""
+        """Return whether the task appends to file groups for which other tasks have rows, too."""
         plan = self._plan
-        # Rows that are put together are put together once, so that no distribution over tasks gives another result.
+        # A partial merge happens once for all rows of a key, so that the result does not depend on their tasks.
         return plan.appends and not plan.lays_rows and self._token.partition < appending_tasks(plan)
 
     def _name_partitions(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
@@ -126,12 +115,12 @@ class _Task:
         return TaskResult(self._token, spill=spill, rows=buffers.rows, seconds=self._phases.seconds)
 
     def _finish(self, batches: Iterator[pa.RecordBatch], groups: FileGroups, local: Storage) -> TaskResult:
-        """Write the file groups that are this task's to write, and hand over the rows of the others.
+        """Write the file groups of this task, and hand over the rows of the others.
 
-        Where other tasks may have rows for the same file groups, the commit opens the new ones.
+        Where other tasks may have rows for the same new file groups, the commit opens these.
         """
         own, alone = OwnGroups(self._plan, self._token, groups, local), groups.alone
-        # Rows that stood elsewhere before are told apart by that, which they do not say any more in a log file.
+        # `_pyhudi_position` breaks ties between shuffled rows, and log files do not keep it: fold before flushing.
         early = self._plan.appends and not self._plan.positioned and not self._plan.lays_rows
         flush = own.flush if early else None
         try:
@@ -153,7 +142,7 @@ class _Task:
     def _write(
         self, own: OwnGroups, routes: Sequence[Route], rows: Callable[[Route], GroupRows]
     ) -> tuple[Outcome, ...]:
-        """Write file groups: those that few rows are appended to many at a time, where that means many requests."""
+        """Write file groups; small appends run in parallel, because each takes several requests."""
         own.announce(routes)
         observer, written = PhaseProgress(self._phases), 0
         outcomes: list[Outcome] = []

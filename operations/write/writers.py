@@ -1,4 +1,4 @@
-"""The writers of base and of log files that a task or the commit uses for one write."""
+"""The writers of base files and of log files for one task, or for the commit."""
 
 from __future__ import annotations
 
@@ -28,47 +28,35 @@ if TYPE_CHECKING:
     from ...table.merging.laying import PartialMerge
 
 Outcome = GroupOutcome | LogOutcome
-# How many log files one task may append to one file group; their numbers stay below those of the next Spark partition.
+# The most log files of a task for one file group, so that their versions stay below those of the next Spark partition.
 _FILES_OF_A_TASK = 64
 _MOST_TASKS = 1 << 24
 
 
 @dataclass(frozen=True, slots=True)
 class Writers:
-    """Writes file groups, each as its job asks for.
-
-    Attributes:
-        bases: Writes base files.
-        logs: Appends log files; None where the write rewrites file groups that are there.
-        rolling: Writes base files that end where they are full.
-    """
+    """Writes file groups, each as its job requires; ``logs`` is None where the write rewrites existing file groups."""
 
     bases: GroupWriter
     logs: LogWriter | None
     rolling: RollingWriter
 
     def appends(self, job: FileGroupWrite) -> bool:
-        """Return whether the rows of a job go to log files."""
         return self.logs is not None and not job.rewrites and (job.file_slice is not None or job.logs_only)
 
     def first_file(self, job: FileGroupWrite) -> tuple[str, MarkerType]:
-        """Return the path of the first file that a job makes, if it makes any, and what the write does to it."""
+        """Return the path of the first file of a job, and the type of its marker."""
         if self.logs is not None and self.appends(job):
             return self.logs.path_of(job.group), MarkerType.CREATE
         return self.bases.files.base_path(job.group), job.marker
 
     def open(self, job: FileGroupWrite, sequence: str) -> LogHandle:
-        """Open the log files of a file group whose job asks for them."""
+        """Open the log files of a file group to which the job appends."""
         if self.logs is None:
             raise ValueError(f"the write of {job.group} appends nothing")
         return LogHandle(self.logs, job.group, job.file_slice, sequence)
 
     def write(self, job: FileGroupWrite, rows: GroupRows, sequence: str) -> tuple[Outcome, ...]:
-        """Write one file group.
-
-        Raises:
-            PyHudiError: See `GroupWriter.write`, `RollingWriter.write` and `LogWriter.write`.
-        """
         if job.rolls:
             return self.rolling.write(job, rows, sequence)
         if self.logs is not None and self.appends(job):
@@ -77,15 +65,7 @@ class Writers:
 
 
 def writers(plan: WritePlan, work: FileWork, files: DataFiles, slices: SliceReader, versions: Versions) -> Writers:
-    """Return the writers of one task or commit.
-
-    Args:
-        plan: The write.
-        work: What `file_work` returned.
-        files: Where the files of the task attempt go.
-        slices: Reads the table as of the write's watermark.
-        versions: The numbers of log files.
-    """
+    """Return the writers of one task or commit; ``slices`` reads the table as of the watermark."""
     laying = _laying(plan)
     keys = None if plan.config.generates_keys else KeyGenerator(plan.config, work.schema)
     bases = GroupWriter(
@@ -114,33 +94,33 @@ def writers(plan: WritePlan, work: FileWork, files: DataFiles, slices: SliceRead
 
 
 def file_work(plan: WritePlan) -> FileWork:
-    """Return what writes the files of a write; rows that are merged have a part of its memory."""
+    """Return the settings of the files of a write; merges get a part of its memory."""
     settings = plan.settings
     output = replace(settings.output, memory=int(settings.output.memory * MERGE_RESERVE))
     return FileWork(plan.transaction, plan.schema, output, settings.logs, plan.sort_columns)
 
 
 def versions_of_task(plan: WritePlan, token: WriteToken) -> Versions:
-    """Return the numbers of a task's log files: greater in a later Spark partition, whose rows came later."""
+    """Return the versions of a task's log files: greater in a later Spark partition, whose rows came later."""
     if plan.settings.colocated:
         return Versions()
     return Versions(1 + token.partition * _FILES_OF_A_TASK, _FILES_OF_A_TASK)
 
 
 def versions_of_commit(plan: WritePlan) -> Versions:
-    """Return the numbers of the log files that the commit appends, of tasks later than all that append."""
+    """Return the versions of log files of the commit, which are greater than those of all tasks."""
     return Versions(1 + appending_tasks(plan) * _FILES_OF_A_TASK)
 
 
 def appending_tasks(plan: WritePlan) -> int:
-    """Return of how many Spark partitions, the first ones, the tasks append to file groups that are there."""
+    """Return how many tasks append to existing file groups: those of the first Spark partitions."""
     return min(plan.settings.logs.per_group, _MOST_TASKS)
 
 
 def _entry_format(plan: WritePlan, work: FileWork) -> FileFormat:
-    """Return how rows look in log files: in their own columns, where these are not all.
+    """Return the columns of log files: those of a partial update, or all.
 
-    As in Apache Hudi, without those of the record key, which no update changes.
+    As in Apache Hudi, partial blocks leave out the record key, which no update changes.
     """
     if plan.partial_columns is None or not plan.partial_blocks:
         return work.form()
@@ -149,7 +129,7 @@ def _entry_format(plan: WritePlan, work: FileWork) -> FileFormat:
 
 
 def _known(plan: WritePlan, slices: SliceReader) -> KnownKeys | WholeRows | None:
-    """Return what looks up the stored rows of a partial update; None where rows are whole."""
+    """Return the lookup of stored rows for a partial update; None where rows are whole."""
     if plan.partial_columns is None:
         return None
     if plan.partial_blocks:

@@ -73,14 +73,14 @@ def test_the_write_that_makes_a_table_says_so_once(tmp_path: Path, caplog: pytes
 
     assert [record.getMessage() for record in caplog.records if record.name == "pyhudi.tables"] == [
         f"The new table {path} is partitioned by p. Its key is id, unique within its partition; of two rows with one "
-        "key the one with the greater ts wins. Its index is BUCKET, with 2 buckets for each partition, fixed for good."
+        "key the row with the greater ts wins. Its index is BUCKET, with 2 buckets for each partition, fixed for good."
     ]
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"record_key_fields": ("id",), "bucket_count": 8}, "the later one wins"),
+        ({"record_key_fields": ("id",), "bucket_count": 8}, "the later row wins"),
         (
             {"record_key_fields": ("id",), "bucket_count": 8},
             "8 buckets, the number where none is given, for each table",
@@ -93,12 +93,12 @@ def test_the_write_that_makes_a_table_says_so_once(tmp_path: Path, caplog: pytes
                 "ordering_fields": ("ts",),
                 "merge_mode": "COMMIT_TIME_ORDERING",
             },
-            "the later one wins",
+            "the later row wins",
         ),
         ({"record_key_fields": (), "partition_fields": ("p",)}, "partitioned by p and has no record key"),
         (
             {"record_key_fields": ("id",), "partition_fields": ("p",), "index_type": "BLOOM"},
-            "unique within its partition; of two rows with one key the later one wins. Its index is BLOOM, which looks",
+            "unique within its partition; of two rows with one key the later row wins. Its index is BLOOM, which looks",
         ),
         (
             {"record_key_fields": ("id",), "partition_fields": ("p",), "index_type": "GLOBAL_SIMPLE"},
