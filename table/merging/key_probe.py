@@ -83,7 +83,7 @@ def _low_bits(hashes: np.ndarray[Any, np.dtype[np.uint64]], table: Mask) -> Posi
 
 
 class Firsts:
-    """Tells which found rows are the first of their key over all batches of a base; ``count`` is how many keys exist."""
+    """Tells which found rows are the first of their key over all batches of a base; ``count`` is the number of keys."""
 
     def __init__(self, count: int) -> None:
         self._met = np.zeros(count, dtype=np.bool_)
