@@ -23,13 +23,9 @@ from .window import Window
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The part of a timeline that a query shows.
+    """The part of a timeline that a query shows: completed instants, or the rows of a window's commits alone.
 
-    Attributes:
-        timeline: Its completed instants are shown.
-        time: When that was.
-        window: The commits whose rows alone are shown; None for all rows.
-        history: The timeline with the archived instants, where the moment is before its first write; else None.
+    ``history`` holds the archived instants, too, where the moment is before the timeline's first write.
     """
 
     timeline: Timeline
@@ -39,20 +35,15 @@ class Moment:
 
     @classmethod
     def of_request(cls, timeline: Timeline, time: str) -> Moment:
-        """Return the moment that shows the instants requested until a time."""
         return cls(timeline.as_of_request(time), time)
 
 
 @dataclass(frozen=True, slots=True)
 class ListedFiles:
-    """The files of some partitions with the cleans that may have removed some of them.
+    """The files of some partitions, by path, with the cleans that may have removed some of them.
 
-    Attributes:
-        seen: The table as of the moment at which the query was made.
-        listings: The files, by partition path.
-        now: A timeline that names every clean which removed some of the files before they were listed.
-        cleans: Those cleans, as far as they matter.
-        everything: Whether all partitions were to be listed, less those that the query does not need.
+    ``seen`` is the table as of the query, ``now`` a timeline that names every clean which removed files before the
+    listing. ``everything`` means that all partitions were to be listed, less those that the query does not need.
     """
 
     seen: SeenTable
@@ -92,10 +83,7 @@ class ListedFiles:
         return view, sorted({*self.listings, *cleaned, *named})
 
     def unlisted(self, timeline: Timeline) -> int:
-        """Return the number of file groups that a moment's writes name in unlisted partitions.
-
-        Partitions that archived writes alone name do not count.
-        """
+        """Return the number of file groups that a moment's unarchived writes name in unlisted partitions."""
         return read_written(timeline).count_groups(self.listings) if self.everything else 0
 
     def taken(self, lost: Iterable[DataFile], moment: Moment, now: Timeline | None = None) -> list[DataFile]:
@@ -115,12 +103,9 @@ class ListedFiles:
 
 @dataclass(frozen=True, slots=True)
 class SliceFilter:
-    """The slices that a query wants.
+    """The slices that a query wants, by partition and by file.
 
-    Attributes:
-        partition: Whether it wants slices of a partition.
-        file: Whether it has a use for a file.
-        written: Whether such a file makes its slice wanted, with the slice's other files.
+    ``written`` tests the files for whose sake a slice is wanted, with its other files.
     """
 
     partition: Callable[[str], bool] = lambda path: True
@@ -135,7 +120,6 @@ class SliceFilter:
         )
 
     def written_in(self, window: Window | None) -> SliceFilter:
-        """Return the filter for files that the commits of a window wrote: no other file holds their rows."""
         if window is None or window.times is None:
             return self
         times = {one.requested_time for one in window.instants}
@@ -166,7 +150,6 @@ class SliceFilter:
 
 
 def _listed(seen: SeenTable, needed: Callable[[str], bool]) -> dict[str, tuple[FileInfo, ...]]:
-    """Return the files of the partitions that a query needs; a write or a metafile proves that a folder is one."""
     named = frozenset(read_written(seen.timeline).partitions)
     return walk_partitions(
         seen.storage,

@@ -95,7 +95,6 @@ def first_untold(files: ListedFiles, wanted: SliceFilter) -> str:
 def _first_whole_archived(
     files: ListedFiles, history: Timeline, wanted: SliceFilter, after: str, before: str
 ) -> Instant | None:
-    """Return the first archived write within [after, before) whose files are all known and there."""
     end = first_untold(files, wanted)
     end = min(end, before) if end else before
     present = {info.path for infos in files.listings.values() for info in infos}
@@ -144,13 +143,12 @@ def _whole(history: Timeline, end: str, is_lost: Callable[[str], bool]) -> Itera
 
 @dataclass(slots=True)
 class _Newest:
-    """The files of a file group's newest slice, as the writes so far name them."""
+    """The newest slice of a file group, as the writes so far name its files."""
 
     base: str = ""
     logs: dict[str, str] = field(default_factory=dict)
 
     def begin(self, name: str) -> None:
-        """Set a base file, and drop the log files that completed before it was requested."""
         if time_in(name) >= time_in(self.base):
             self.base = name
             self.logs = {log: done for log, done in self.logs.items() if done >= time_in(name)}

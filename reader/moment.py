@@ -15,11 +15,7 @@ from .window import plan_window
 
 
 def find_moment(seen: SeenTable, query: Query | None) -> Moment:
-    """Return the moment that a query shows; None is the table as it is.
-
-    Raises UnreadableTimeError where the timeline does not reach back far enough, InvalidOptionError and
-    OptionConflictError for wrong times of the query.
-    """
+    """Return the moment that a query shows, or raise UnreadableTimeError; no query shows the table as it is."""
     now, zone = seen.timeline, seen.table.config.timezone
     latest = now.completed_until
     if query is None:

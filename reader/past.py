@@ -25,13 +25,8 @@ logger = logging.getLogger("pyhudi")
 class ShownSlices:
     """Finds the file slices that a query shows.
 
-    Attributes:
-        seen: The table as of the moment at which the query was made.
-        now: The timeline as it was a moment ago.
-        query: None for the table as it is.
-        wanted: The query's slices.
-        every: Its slices without its condition, which the log counts at level INFO, by the names in commits where a
-            partition is not listed; None for a query without a condition.
+    ``now`` is the timeline as of a moment ago. ``every`` wants all slices of a query with a condition: the log counts
+    them at level INFO, by the names in commits where a partition is not listed.
     """
 
     seen: SeenTable
@@ -44,9 +39,8 @@ class ShownSlices:
     def find(self) -> list[FileSlice]:
         """Return the slices in order of partition path and file id.
 
-        Raises UnreadableTimeError where a clean removed a file among them, or the archive does not say what a commit of
-        the window wrote, MissingFileError where such a file is gone without a clean, StorageError where it was rolled
-        back meanwhile.
+        Raises UnreadableTimeError where a clean removed a file among them, or the archive lacks what a commit of the
+        window wrote.
         """
         window, moment = self.moment.window, self.moment
         if window is not None and not window.instants:
@@ -75,11 +69,9 @@ class ShownSlices:
 
     @property
     def _needed(self) -> Callable[[str], bool] | None:
-        """Whether the query may need a partition; None where it may need each."""
         return None if self.every is None else self.wanted.partition
 
     def _of_long_ago(self, history: Timeline) -> list[FileSlice]:
-        """Return the file slices of a moment among archived writes."""
         moment = self.moment
         gone = "its archive does not say what was cleaned since"
         try:

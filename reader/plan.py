@@ -20,8 +20,6 @@ class Piece:
     Attributes:
         path: The base file, or the first log file of a slice without one, relative to the table's root.
         row_groups: The file's row groups to read; None for all.
-        size: Estimated bytes to read.
-        merged: The slice, where it has logs.
     """
 
     path: str
@@ -38,7 +36,7 @@ class Split:
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """A row group that a read needs: its number, and the bytes of the columns that are read."""
+    """A row group to read; ``size`` counts the bytes of the columns that are read."""
 
     number: int
     size: int
@@ -49,9 +47,8 @@ def plan_splits(
 ) -> list[Split]:
     """Distribute slices over tasks, each of which reads about ``split_size`` bytes or, of a small table, less.
 
-    Base files are cut between row groups alone, and only if ``row_groups`` has their footer's. Slices with logs are not
-    cut, as every part would read all logs. Pieces are packed largest first, as Spark packs its own files
-    (``FilePartition``).
+    Slices with logs are not cut, as every part would read all logs, nor are files whose footer is unknown. Pieces are
+    packed largest first, as in Spark's ``FilePartition``.
     """
     pieces = [piece for one in slices for piece in _pieces(one, row_groups, split_size)]
     even = sum(piece.size + OPEN_COST for piece in pieces) // LEAST_TASKS

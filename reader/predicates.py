@@ -89,13 +89,9 @@ def columns_of(predicate: Predicate) -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The bounds of one column's values in some rows.
+    """The bounds of one column's values in some rows, None where unknown, in the form of `comparable`.
 
-    Attributes:
-        least: No value is less, in the form that `comparable` gives; None where unknown.
-        greatest: No value is greater; None where unknown.
-        nulls: Whether there may be nulls.
-        values: Whether there may be anything but nulls.
+    ``nulls`` and ``values`` tell whether there may be nulls, and anything but nulls.
     """
 
     least: Any = None
@@ -152,18 +148,12 @@ def may_match(predicate: OnColumn, span: Span, kind: pa.DataType) -> bool:
 
 
 def may_match_all(predicates: Iterable[Predicate], spans: Mapping[str, Span], schema: pa.Schema) -> bool:
-    """Return False only if certainly none of the rows satisfies every predicate.
-
-    A column without a span is unknown.
-    """
+    """Return False only if certainly no row satisfies every predicate; a column without a span is unknown."""
     return all(_may_match_one(one, spans, schema) for one in predicates)
 
 
 def satisfied(rows: pa.RecordBatch, predicates: Iterable[Predicate]) -> pa.BooleanArray:
-    """Return a mask of the rows that satisfy every predicate.
-
-    Raises InvalidOptionError where a column is compared with a value of another type.
-    """
+    """Return a mask of the matching rows; raises InvalidOptionError for a value of another type than its column's."""
     found = pa.array(np.ones(rows.num_rows, np.bool_))
     for one in predicates:
         if isinstance(one, AnyOf):
@@ -176,7 +166,6 @@ def satisfied(rows: pa.RecordBatch, predicates: Iterable[Predicate]) -> pa.Boole
 
 
 def _satisfies(one: OnColumn, column: pa.Array) -> pa.BooleanArray:
-    """Return which values satisfy a predicate; null or False where they do not."""
     if isinstance(one, IsNull):
         return column.is_null()
     if isinstance(one, IsNotNull):
@@ -227,7 +216,6 @@ def _is_nan(value: Any) -> bool:
 
 
 def _widest(kind: pa.DataType) -> pa.DataType:
-    """Return a type that has all values that compare with a column's."""
     if pa.types.is_integer(kind):
         return pa.int64()
     if pa.types.is_floating(kind):

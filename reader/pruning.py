@@ -26,13 +26,7 @@ _FIRST_GREGORIAN = datetime.date(1582, 10, 15)
 
 @dataclass(frozen=True, slots=True)
 class Pruning:
-    """Derives partitions and record keys from predicates.
-
-    Attributes:
-        config: Defines partition paths and record keys.
-        schema: The table's columns, canonical; meta columns may be among them.
-        predicates: Conjuncts.
-    """
+    """Derives partitions and record keys from conjuncts; ``schema`` is canonical, meta columns may be in it."""
 
     config: TableConfig
     schema: pa.Schema
@@ -53,18 +47,13 @@ class Pruning:
     def hashed_keys(self) -> pa.StringArray | None:
         """Return record keys whose buckets hold all rows that the predicates allow; None for any bucket.
 
-        The predicates fix the buckets where they compare each column that the index hashes for equality or with a list.
         Columns whose values have more than one spelling in a record key (timestamps, binaries, floats, fractions) fix
-        nothing. Other text columns of the key matter: a text that holds ``,id:`` is parsed as a value of ``id``.
+        nothing. A text in another column of the key matters: one with ``,id:`` inside is parsed as a value of ``id``.
         """
         return self._keys_spelt(self._deciding())
 
     def wanted_keys(self) -> pa.StringArray | None:
-        """Return every record key of the rows that the predicates allow; None for any key.
-
-        The predicates fix the keys where they compare ``_hoodie_record_key``, or each column of the record key, for
-        equality or with a list, and all writers spell the values alike.
-        """
+        """Return every record key of the rows that the predicates allow; None for any key."""
         by_name = self._allowed(RECORD_KEY)
         if by_name is not None:
             return pa.array(by_name, pa.string()) if len(by_name) <= MAX_KEYS else None
@@ -73,17 +62,15 @@ class Pruning:
     def settled_by_key(self) -> list[Predicate]:
         """Return the predicates that may filter rows of a base file before the logs of its slice are merged.
 
-        A base row may win by its ordering value, and without it a log entry that it beats would be shown. A partial
-        update takes its other columns from the base row. Of the copies of one key, an entry meets only the first. Safe
-        are columns of which all rows of one key have one value: where the base row does not satisfy a predicate on
-        them, neither do the entries and the copies of its key.
+        These are on columns that have one value in all rows of a key. For others the base row matters even if it fails
+        the predicate: it may beat a log entry, it completes partial updates, and an entry replaces only the first copy
+        of its key.
         """
         plain = filter(self._is_fixed_by_key, self.config.record_key_fields)
         safe = {RECORD_KEY, *plain}
         return [one for one in self.predicates if columns_of(one) <= safe]
 
     def _keys_spelt(self, columns: Sequence[str]) -> pa.StringArray | None:
-        """Return the record keys of the values that some key columns may have, with null in the other columns."""
         config, schema = self.config, self.schema
         allowed = [self._allowed(field) for field in columns]
         if not allowed or config.names_key_field is None or any(values is None for values in allowed):
@@ -138,7 +125,6 @@ class Pruning:
         return allowed
 
     def _values_of_any(self, field: str, one: AnyOf) -> tuple[Any, ...] | None:
-        """Return the values of a column that the alternatives allow; None for any."""
         found: list[Any] = []
         for alternative in one.alternatives:
             values = replace(self, predicates=alternative)._allowed(field)
@@ -160,7 +146,6 @@ def _spellings(config: TableConfig) -> list[TableConfig]:
 
 
 def _values_of(field: str, one: OnColumn) -> tuple[Any, ...] | None:
-    """Return the values of a column that a predicate allows; None for any."""
     if one.column == field and isinstance(one, Compare) and one.op == "=":
         return (one.value,)
     if one.column == field and isinstance(one, OneOf):
@@ -188,10 +173,7 @@ def has_one_spelling(kind: pa.DataType) -> bool:
 
 
 def _keeps_its_spelling(kind: pa.DataType) -> bool:
-    """Return whether old and new record keys of a column spell a value alike.
-
-    Apache Hudi widens a decimal's scale, in key columns too, and older keys keep their digits.
-    """
+    """Return whether a value's record key never changes: widening a decimal's scale changes its keys."""
     return has_one_spelling(kind) and not (pa.types.is_decimal(kind) and kind.scale > 0)
 
 

@@ -25,13 +25,11 @@ class AsOf:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The rows that commits of a window wrote, in their state at its end.
+    """The rows that commits of the window (``begin``, ``end``] of completion times wrote, in their state at its end.
 
     Attributes:
-        begin: Commits that completed after this time are in the window: a spelling of `query_time`, or `is_beginning`.
-        end: Commits that completed until this time are in it; None for now.
         path_glob: Pattern that the end of a file slice's path must match; "" for all.
-        full_scan: Whether to read the whole table where commits of the window are archived without what they wrote.
+        full_scan: Whether to read the whole table if the archive lacks what commits of the window wrote.
         schema_of_end: Whether the rows have the columns of the table at the end.
     """
 
@@ -51,7 +49,6 @@ def is_beginning(text: str) -> bool:
 
 
 def resolve(text: str, zone: str) -> str:
-    """Return a time in the form of instant times; raises InvalidOptionError."""
     try:
         return query_time(text, zone)
     except ValueError as error:

@@ -38,8 +38,6 @@ _LEAST_ENTRIES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class MergeTerms:
-    """The table's properties, and the bytes that merging one slice may take."""
-
     config: TableConfig
     memory: int = GIB
 
@@ -51,11 +49,7 @@ def scan(
     *,
     merge_memory: int = GIB,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a snapshot's rows that satisfy every predicate, by partition path and file id, one slice at a time.
-
-    Raises MissingColumnError for an unknown column, InvalidOptionError for a value of another type than its column's,
-    both before the first batch.
-    """
+    """Yield a snapshot's rows that satisfy every predicate, by partition path and file id, one slice at a time."""
     schema = _selected(snapshot, snapshot.schema.names if columns is None else columns)
     compared = _selected(snapshot, sorted({name for one in predicates for name in columns_of(one)}))
     satisfied(pa.RecordBatch.from_pylist([], compared), predicates)
@@ -89,11 +83,9 @@ class RowReader:
 
     Attributes:
         schema: The wanted columns, types and nullability; a column that a file lacks is null.
-        table_schema: The table's columns, canonical.
         predicates: Conjuncts that skip row groups; other rows are not filtered.
         times: The wanted values of ``_hoodie_commit_time``, exactly; None for all.
-        terms: How slices with logs are merged, and keys are spelt; None to read the table's properties, and to skip
-            nothing by its key.
+        terms: None to read the table's properties, and to skip nothing by its key.
     """
 
     storage: Storage
@@ -104,10 +96,7 @@ class RowReader:
     terms: MergeTerms | None = None
 
     def read(self, split: Split) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a split.
-
-        A CorruptFileError or UnsupportedTableError of a file names its partition and table.
-        """
+        """Yield the rows of a split; errors about a file name its partition and table."""
         search = self._search(self.terms)
         for piece in split.pieces:
             try:
@@ -160,7 +149,6 @@ class RowReader:
         return Search.of(self._conjuncts, self.table_schema, None if terms is None else terms.config)
 
     def _asked(self) -> pa.Schema:
-        """Return the columns to be read: the wanted columns, and the commit time that a window needs."""
         extra = [] if self.times is None or COMMIT_TIME in self.schema.names else [pa.field(COMMIT_TIME, pa.string())]
         return pa.schema([*self.schema, *extra])
 

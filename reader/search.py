@@ -34,9 +34,7 @@ _MICROS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)
 class Search:
     """The rows that a query looks for in base files.
 
-    Attributes:
-        schema: The table's columns, canonical, meta columns among them.
-        keys: Every record key of the wanted rows, in the order of their bytes; None where they may have any key.
+    ``keys`` holds every record key of the wanted rows, in byte order; None where they may have any key.
     """
 
     predicates: tuple[Predicate, ...]
@@ -60,7 +58,6 @@ class Search:
         return frozenset(name for one in self.predicates for name in columns_of(one))
 
     def with_more(self, *predicates: Predicate) -> Search:
-        """Return a search by more predicates, from which no keys are derived."""
         return replace(self, predicates=self.predicates + predicates)
 
     def may_be_in(self, footer: KeyFooter) -> bool:
@@ -84,7 +81,6 @@ class Search:
 
 
 def _is_among(keys: pa.StringArray, span: Span) -> bool:
-    """Return False only if no key is between a row group's bounds, and each of its rows has a key."""
     if span.nulls:
         return True
     start, end = span_of(keys, span.least, span.greatest)
@@ -93,12 +89,7 @@ def _is_among(keys: pa.StringArray, span: Span) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Footer:
-    """The statistics of a footer.
-
-    Attributes:
-        present: The file's columns.
-        leaves: The number of each flat column.
-    """
+    """The statistics of a footer; ``leaves`` has the number of each flat column."""
 
     metadata: pq.FileMetaData
     present: pa.Schema
@@ -113,7 +104,6 @@ class _Footer:
         return {field.name: self.span(row_group, field) for field in fields}
 
     def span(self, row_group: int, field: pa.Field) -> Span:
-        """Return the span of a table's column in a row group."""
         if field.name not in self.present.names:
             # A column that the file lacks is read as null.
             return NULLS

@@ -54,9 +54,7 @@ class Snapshot:
     Attributes:
         seen: The table as of the moment at which the query was made.
         now: The timeline as it was when the table was opened.
-        schema: All columns, the meta columns first, as Apache Hudi shows them; canonical types. Only the meta columns
-            where an empty table does not define its columns.
-        query: None for the table as it is.
+        schema: Canonical, the meta columns first. Only these where an empty table does not define its columns.
         bases_alone: Whether to ignore log files, and slices that have no base file.
     """
 
@@ -77,7 +75,6 @@ class Snapshot:
 
     @property
     def timeline(self) -> Timeline:
-        """As of the moment at which the query was made; later instants are unseen."""
         return self.seen.timeline
 
     @property
@@ -89,7 +86,7 @@ class Snapshot:
         """Return the file slices that may hold rows which satisfy every predicate; opens no file.
 
         Raises UnreadableTimeError where a clean removed a file among them, or the archive lacks what a commit of the
-        window wrote, MissingFileError where such a file is gone without a clean.
+        window wrote.
         """
         pattern = compile_glob(self.query.path_glob if isinstance(self.query, Changes) else "")
         every = SliceFilter(
@@ -113,9 +110,7 @@ class Snapshot:
     def slices_of_keys(self, predicates: Sequence[Predicate]) -> list[FileSlice]:
         """Return the slices of `slices`, less those that the footers of their base files exclude.
 
-        Reads footers only where the tasks need not help, as there are few: for the record keys that the predicates fix,
-        and for predicates on other columns than the partition columns. A slice with log files stays, whatever its base
-        file holds.
+        Reads footers only if there are few, so that no task need help. A slice with log files stays.
         """
         found = self.slices(predicates)
         search = Search.of(predicates, self.schema, self.config)
@@ -133,7 +128,6 @@ class Snapshot:
         return shown
 
     def _matching(self, slices: Sequence[FileSlice], search: Search) -> list[FileSlice]:
-        """Return the slices without logs whose base files may hold what is looked for, by their footers."""
         found = list(slices)
         if search.keys is not None and len(found) <= _MOST_KEY_FOOTERS:
             found = self._where(found, lambda one: search.may_be_in(FOOTERS.read(self.storage, one.base_file)))
@@ -150,8 +144,7 @@ class Snapshot:
     ) -> list[Split]:
         """Return the split of each task; ``predicates`` only skip data.
 
-        Reads the footers of files larger than a split, to cut the files between row groups, and those of
-        `slices_of_keys`. The tasks read the other footers, and skip row groups by them. ``merged_alone`` skips slices
+        Reads the footers of files larger than a split, to cut them between row groups. ``merged_alone`` skips slices
         without logs, which another reader reads.
         """
         search = Search.of(predicates, self.schema, self.config)
@@ -179,7 +172,6 @@ class Snapshot:
         return lambda file: index.number_of(FileGroupId(split(file.path)[0], file.file_id)) in numbers
 
     def _row_groups(self, path: str, search: Search, columns: Sequence[str] = ()) -> list[RowGroup]:
-        """Return a base file's row groups that may hold what is looked for, with the bytes of some columns."""
         with BaseFileReader(self.storage, path) as reader:
             metadata = reader.parquet.metadata
             leaves = leaves_of(reader.parquet, columns)
@@ -200,9 +192,7 @@ def open_snapshot(
 ) -> Snapshot:
     """Open a table for reading, as of ``watermark``, the moment at which the query was made; None for now.
 
-    ``schema`` is the `Snapshot.schema` of an earlier snapshot of the same moment and query. Raises InvalidOptionError
-    and OptionConflictError for wrong times of the query, UnreadableTimeError where the table's past is not kept so far
-    back, and TableError where there is no table that pyhudi can read.
+    ``schema`` is the `Snapshot.schema` of an earlier snapshot of the same moment and query.
     """
     table = open_table(open_storage(path, storage_options))
     check_supported(table.config, table.path, writing=False)
@@ -234,10 +224,6 @@ def _columns(table: Table, timeline: Timeline) -> pa.Schema:
 
 
 def _as_of(table: Table, now: Timeline, watermark: Watermark) -> Timeline:
-    """Return the timeline as it was at a moment.
-
-    Raises UnreadableTimeError where it is unknown now, or a write of then was rolled back.
-    """
     seen = table.archive.seen_at(now, watermark)
     for gone in now.vanished(seen):
         if not table.archive.holds(gone):

@@ -20,38 +20,28 @@ COMMIT_TIME = "_hoodie_commit_time"
 
 @dataclass(frozen=True, slots=True)
 class CommitTimes:
-    """The values of ``_hoodie_commit_time`` that belong to a window, among the table's rows at its end.
+    """The rows of a window: ``_hoodie_commit_time`` from ``least`` on, without ``less``.
 
-    Small enough to travel with every task, as hardly any commit overtakes an older commit.
-
-    Attributes:
-        least: The least value.
-        less: Greater values that do not belong, as their commits completed before the window.
+    The times in ``less`` are of commits that completed before the window. Small enough to travel with every task, as
+    hardly any commit overtakes an older commit.
     """
 
     least: str
     less: tuple[str, ...] = ()
 
     def predicate(self) -> Predicate:
-        """Return a conjunct that all rows of the window satisfy."""
         return Compare(COMMIT_TIME, ">=", self.least)
 
     def mask(self, times: pa.Array) -> pa.BooleanArray:
-        """Return which of these times belong."""
         belongs = pc.greater_equal(times, self.least)
         return pc.and_(belongs, pc.invert(pc.is_in(times, pa.array(self.less)))) if self.less else belongs
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The completed writes of a window.
+    """The completed writes of (``begin``, ``end``], in order of requested time; None for no bound.
 
-    Attributes:
-        begin: None for the table's beginning.
-        end: None for now.
-        instants: In order of requested time.
-        times: The values of ``_hoodie_commit_time`` of their rows; None for every row of the table at the window's end,
-            and in a window without writes.
+    ``times`` is None for every row of the table at the window's end, and in a window without writes.
     """
 
     begin: str | None
@@ -61,7 +51,6 @@ class Window:
 
 
 def plan_window(writes: Iterable[Instant], begin: str | None, end: str | None) -> Window:
-    """Return the writes that completed within (begin, end]."""
     until = sorted(
         (one for one in writes if end is None or one.visible_since <= end), key=lambda one: one.requested_time
     )

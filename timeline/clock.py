@@ -35,10 +35,7 @@ def format_time(epoch_ms: int, zone: str) -> str:
 
 
 def parse_time(text: str, zone: str) -> int:
-    """Return an instant time as epoch milliseconds; raises ValueError for any other text.
-
-    In an hour that summer time repeats, the time counts as the first.
-    """
+    """Return an instant time as epoch milliseconds; of an hour that summer time repeats, the first."""
     found = _zone(zone)
     naive = _naive(text)
     try:
@@ -110,7 +107,6 @@ def free_time_before(time: str, taken: Collection[str]) -> str:
 
 
 def _zone(name: str) -> tzinfo | None:
-    """Return a zone by name, None for the process's own."""
     if name.upper() == "LOCAL":
         return None
     if name.upper() == "UTC":
@@ -125,7 +121,6 @@ def _zone(name: str) -> tzinfo | None:
 
 
 def _offset(text: str) -> timezone:
-    """Return the zone of ``Z``, ``+02``, ``+0200`` or ``+02:00``."""
     if text == "Z":
         return timezone.utc
     distance = timedelta(hours=int(text[1:3]), minutes=int(text[3:].lstrip(":") or 0))

@@ -12,12 +12,7 @@ MAKE_COMPACTION_DUE = 5
 
 @dataclass(frozen=True, slots=True)
 class DeltaCommits:
-    """The delta commits that make the next compaction due.
-
-    Attributes:
-        last: Requested time of the newest completed compaction, "" where the timeline has none.
-        since: Requested times of the completed delta commits that were requested after it, in order.
-    """
+    """The completed delta commits since ``last``, the newest completed compaction, by requested time in order."""
 
     last: str
     since: tuple[str, ...]

@@ -44,13 +44,11 @@ def numbered(found: Mapping[str, object], number: int) -> dict[str, object]:
 
 
 def number_of(found: object) -> int:
-    """Return the format number of parsed JSON; without a number it is 1."""
     number = found.get(FIELD) if isinstance(found, dict) else None
     return number if type(number) is int else 1
 
 
 def number_of_keys(keys: Mapping[str, str]) -> int:
-    """Return the format number of the ``pyhudi.*`` keys in a map of texts."""
     text = keys.get(KEY, "")
     return int(text) if _DIGITS.fullmatch(text) else 1
 

@@ -18,17 +18,13 @@ COMPACTING = frozenset({COMPACTION, LOG_COMPACTION})
 
 
 def pending_compactions(timeline: Timeline) -> Mapping[Instant, CompactionPlan]:
-    """Return the pending compactions and log compactions that have a plan, oldest first."""
     waiting = [one for one in timeline.pending if one.action in COMPACTING]
     plans = for_each(timeline.files.storage, timeline.files.read_compaction_plan, waiting)
     return {one: plan for one, plan in zip(waiting, plans, strict=True) if plan is not None}
 
 
 def held_groups(pending: Mapping[Instant, CompactionPlan]) -> Mapping[tuple[str, str], Instant]:
-    """Return the file groups that pending compactions hold, by partition path and file id.
-
-    Apache Hudi cannot read a table on which two compactions hold the same file group.
-    """
+    """Return the file groups that pending compactions hold, by partition path and file id."""
     return {
         (one.partition_path or "", one.file_id): instant
         for instant, plan in pending.items()
@@ -72,10 +68,7 @@ def clustered_groups(timeline: Timeline, own: str | None = None) -> Mapping[tupl
 
 
 def says_what_it_holds(timeline: Timeline, instant: Instant) -> bool:
-    """Return whether a pending instant is a clustering with a plan.
-
-    Version 6 calls a clustering replacecommit, as it calls an overwrite.
-    """
+    """Return whether a pending instant is a clustering with a plan; an overwrite can have the same action."""
     if not instant.replaces:
         return False
     try:

@@ -41,7 +41,6 @@ class InstantFiles:
         return self.folder
 
     def listed(self) -> Iterable[Instant]:
-        """Return every state of every instant, in one listing, without other files."""
         content = self.storage.look(self.folder)
         # Without this check an instant that is a link would silently be missing.
         refuse_links(self.storage.path, self.folder, (name for name in content.links if self.layout.parse(name)))
@@ -71,7 +70,6 @@ class InstantFiles:
         return self.codec.decode_files(*self._read(instant), replaces=instant.replaces)
 
     def read_clean(self, instant: Instant) -> metadata.models.CleanMetadata | metadata.models.CleanerPlan | None:
-        """Return the body of a completed clean, or the plan of a pending clean; None where the file is empty."""
         if instant.state == State.COMPLETED:
             data, where = self._read(instant)
             # Apache Hudi ignores an empty file, and removes it.
@@ -79,11 +77,9 @@ class InstantFiles:
         return self._read_plan(metadata.models.CleanerPlan, instant)
 
     def read_replace_plan(self, instant: Instant) -> metadata.models.RequestedReplaceMetadata | None:
-        """Return the plan of a clustering or replacecommit, pending or completed."""
         return self._read_plan(metadata.models.RequestedReplaceMetadata, instant)
 
     def read_compaction_plan(self, instant: Instant) -> metadata.models.CompactionPlan | None:
-        """Return the plan of a compaction or log compaction, pending or completed."""
         return self._read_plan(metadata.models.CompactionPlan, instant)
 
     def read_rollback_plan(self, instant: Instant) -> metadata.models.RollbackPlan | None:
@@ -93,7 +89,6 @@ class InstantFiles:
         return self._read_plan(metadata.models.RestorePlan, instant)
 
     def read_undone(self, instant: Instant) -> list[str]:
-        """Return the requested times of the writes that a completed rollback or restore undid."""
         data, where = self._read(instant)
         if not data:
             return []
@@ -109,7 +104,6 @@ class InstantFiles:
         return self.storage.create(self.path(instant.at(State.REQUESTED)), body)
 
     def start(self, instant: Instant, body: bytes = b"") -> bool:
-        """Mark a requested instant as inflight; False where its inflight file exists already."""
         return self.storage.create(self.path(instant.at(State.INFLIGHT)), body)
 
     def remove_pending(self, instant: Instant) -> None:
@@ -143,10 +137,10 @@ class InstantFiles:
             ) from error
 
     def _read_plan(self, kind: type[M], instant: Instant) -> M | None:
-        """Return an instant's plan; Apache Hudi ignores an empty requested file."""
         path = self.path(instant.at(State.REQUESTED))
         try:
             data = self.storage.read(path)
         except FileNotFoundError:
             return None
+        # Apache Hudi ignores an empty requested file.
         return self.codec.decode(kind, data, join(self.storage.path, path)) if data else None

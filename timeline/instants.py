@@ -24,10 +24,8 @@ _GROUPS = {"compaction": "commit", "logcompaction": "deltacommit", "clustering":
 class Instant:
     """One state of one instant.
 
-    Attributes:
-        requested_time: The instant's name; 17 digits as a rule.
-        action: As in the file's name: "commit", "clean", "compaction" …
-        completion_time: None while pending, and in layouts without it.
+    ``requested_time`` is its name, 17 digits as a rule; ``completion_time`` is None while pending, and in layouts
+    without it.
     """
 
     requested_time: str
@@ -42,7 +40,6 @@ class Instant:
 
     @property
     def identity(self) -> str:
-        """A name that no other instant of the table has, whatever its state."""
         return f"{self.requested_time}.{self.group}"
 
     @property
@@ -65,5 +62,4 @@ class Instant:
 
 
 def action_group(action: str) -> str:
-    """Return the action of the completed file of an instant that was requested as ``action``."""
     return _GROUPS.get(action, action)

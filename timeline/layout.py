@@ -31,8 +31,7 @@ class Layout(Protocol):
     @property
     def archive_folder(self) -> str: ...
 
-    def parse(self, name: str) -> Instant | None:
-        """Return the instant's state that a file name spells; None for any other file."""
+    def parse(self, name: str) -> Instant | None: ...
 
     def format(self, instant: Instant) -> str: ...
 
@@ -47,8 +46,8 @@ class LayoutV2:
     def parse(self, name: str) -> Instant | None:
         """Return the instant's state that a file name spells; None for any other file.
 
-        A completed file without a completion time, which only a half-done upgrade leaves, parses as completed: to
-        ignore it would hide committed rows.
+        A completed file without a completion time, of a half-done upgrade, parses as completed, or committed rows would
+        vanish.
         """
         return _parsed_v2(name)
 

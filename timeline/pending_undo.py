@@ -42,7 +42,6 @@ def on_the_way_out(timeline: Timeline) -> frozenset[str]:
 
 
 def _victim(files: InstantFiles, rollback: Instant) -> str:
-    """Return the requested time of the write that a rollback is going to undo, "" where its plan has none."""
     try:
         plan = files.read_rollback_plan(rollback)
     except CorruptInstantError as error:

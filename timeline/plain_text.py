@@ -10,15 +10,11 @@ T = TypeVar("T")
 
 
 def spell(value: Any) -> str:
-    """Return a dataclass as text; equal dataclasses have equal texts."""
     return json.dumps(asdict(value), default=sorted, separators=(",", ":"), sort_keys=True)
 
 
 def parse(kind: type[T], text: str) -> T | None:
-    """Return the dataclass in a text of `spell`, in this or an older release; None for another text.
-
-    The class may have texts, numbers, frozen sets and such dataclasses. Missing fields take their defaults.
-    """
+    """Return the dataclass in a text of `spell`, in this or an older release; None for another text."""
     try:
         return _build(kind, json.loads(text))
     except (ValueError, TypeError, KeyError, AttributeError):

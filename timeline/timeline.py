@@ -15,11 +15,9 @@ _TIME_DIGITS = 17
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """The instants of a table's active timeline.
+    """The newest states of a table's active instants, in order of requested time.
 
-    Attributes:
-        instants: The newest state of each instant, in order of requested time.
-        seen: The instants that were complete at the moment that `as_of` went back to; None for the present.
+    ``seen`` holds the instants that were complete at the moment that `as_of` went back to; None for the present.
     """
 
     instants: tuple[Instant, ...]
@@ -38,7 +36,6 @@ class Timeline:
 
     @classmethod
     def load(cls, files: InstantFiles) -> Timeline:
-        """Read the timeline as it is now, in one listing."""
         return cls(newest_states(files.listed()), files)
 
     def reload(self) -> Timeline:
@@ -50,12 +47,10 @@ class Timeline:
 
     @property
     def completed(self) -> tuple[Instant, ...]:
-        """Completed instants of every action."""
         return tuple(one for one in self.instants if one.state == State.COMPLETED)
 
     @property
     def pending(self) -> tuple[Instant, ...]:
-        """Requested and inflight instants of every action."""
         return tuple(one for one in self.instants if one.state != State.COMPLETED)
 
     @property
@@ -69,23 +64,21 @@ class Timeline:
         return next((one for one in found if one.is_write), found[0] if found else None)
 
     def greatest_time(self) -> str | None:
-        """Return the greatest requested or completion time of 17 digits."""
         times = (time for one in self.instants for time in (one.requested_time, one.completion_time))
         return max((time for time in times if time is not None and len(time) == _TIME_DIGITS), default=None)
 
     @property
     def completed_until(self) -> str:
-        """The greatest completion time, "" where nothing is completed."""
         if self.seen is not None:
             return self.seen.watermark.completed_until
         return max((one.visible_since for one in self.completed), default="")
 
     def is_committed(self, requested_time: str) -> bool:
-        """Return whether readers may see rows that an instant wrote.
+        """Return whether readers may see rows that an instant wrote: it is completed, or counts as archived.
 
-        They may when it is completed, and when it is older than the timeline's first write, completed or pending: it
-        then counts as archived (Apache Hudi's ``CompletionTimeQueryViewV2``). On a timeline that went back to a moment,
-        only an instant that was complete then, or older than the first write of then, counts as archived.
+        An instant older than the timeline's first write counts as archived (Apache Hudi's
+        ``CompletionTimeQueryViewV2``), on a timeline of the past only if it was complete then, or older than the first
+        write of then.
         """
         if requested_time in self._writes:
             return requested_time in self._committed
@@ -110,12 +103,10 @@ class Timeline:
         return Timeline(instants, self.files, self.seen)
 
     def as_of_completion(self, time: str) -> Timeline:
-        """Return the timeline with instants that completed after a time back at inflight."""
         instants = _back_to_inflight(self.instants, lambda one: one.visible_since <= time)
         return Timeline(instants, self.files, self.seen)
 
     def without(self, times: Collection[str]) -> Timeline:
-        """Return the timeline with the writes of some requested times back at inflight."""
         if not times:
             return self
         instants = _back_to_inflight(self.instants, lambda one: not one.is_write or one.requested_time not in times)
@@ -126,15 +117,13 @@ class Timeline:
         return found if found is not None and found.is_write else None
 
     def completed_since(self, seen: Seen) -> tuple[Instant, ...]:
-        """Return the instants that completed after a moment, in the order of completion."""
         found = (one for one in self.completed if not seen.saw(one))
         return tuple(sorted(found, key=lambda one: (one.visible_since, one.requested_time)))
 
     def vanished(self, seen: Seen) -> tuple[str, ...]:
-        """Return the requested times of writes that were complete at a moment, and are not on the timeline any more.
+        """Return the requested times of writes that were complete at a moment, and were removed since.
 
-        A write older than the timeline's first write counts as archived and is not returned, except the newest: a
-        rollback or restore removes that first.
+        A write older than the timeline's first write counts as archived, except the newest: an undo removes that first.
         """
         times = sorted(time for time, _, group in (one.partition(".") for one in seen.names) if group in WRITE_ACTIONS)
         return tuple(
@@ -144,10 +133,7 @@ class Timeline:
         )
 
     def complete(self, done: Instant, body: bytes) -> bool:
-        """Create the completed file, which makes the instant part of the table; False where it is completed already.
-
-        Its completion time must be greater than every time on the timeline.
-        """
+        """Create the completed file, which makes the instant part of the table; False where it is completed already."""
         # The name holds the completion time, so create-if-absent alone would let an instant complete twice.
         if any((one.requested_time, one.group) == (done.requested_time, done.group) for one in self.completed):
             return False
@@ -159,7 +145,6 @@ def _back_to_inflight(instants: Iterable[Instant], stays: Callable[[Instant], bo
 
 
 def newest_states(found: Iterable[Instant]) -> tuple[Instant, ...]:
-    """Return the newest state of each instant, in order of requested time."""
     newest: dict[tuple[str, str], Instant] = {}
     for one in found:
         known = newest.setdefault((one.requested_time, one.group), one)

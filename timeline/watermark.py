@@ -20,12 +20,7 @@ _SAVEPOINT = "savepoint"
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The number and the digest of a set of instants.
-
-    Attributes:
-        first: The least identity; empty where the set is.
-        digest: Of all identities.
-    """
+    """The number of instants in a set, the least identity, and a digest of all identities."""
 
     count: int = 0
     first: str = ""
@@ -40,7 +35,6 @@ class Tally:
 
 
 def spell_moment(completed: Iterable[Instant]) -> str:
-    """Return a moment in one word: its greatest completion time, and the tally of the completed instants."""
     completed = tuple(completed)
     tally = Tally.of(one.identity for one in completed if one.action != _SAVEPOINT)
     return f"{max((one.visible_since for one in completed), default='')}:{tally.count}:{tally.digest}"
@@ -51,13 +45,12 @@ class Watermark:
     """A moment of a timeline, small enough to travel with every task.
 
     Attributes:
-        completed_until: The greatest completion time on the timeline, "" where nothing was completed.
-        first_write: Requested time of the first write on it, pending or completed: an older instant counts as archived.
+        first_write: Requested time of the first write, pending or completed: an older instant counts as archived.
         recent: Identities of the youngest completed instants, `RECENT` at most.
         older: The tally of all other completed instants.
         archive: The state of the archive right before; "" where unknown.
-        by_time: Whether the moment is a completion time that a user gave: of archived instants it saw those that
-            completed up to then, whatever was on the timeline.
+        by_time: Whether a user gave the moment as a completion time: it sees archived instants that completed until
+            then, whatever was on the timeline.
     """
 
     completed_until: str
@@ -69,7 +62,6 @@ class Watermark:
 
     @classmethod
     def of(cls, instants: Iterable[Instant]) -> Watermark:
-        """Return the moment at which these were the instants of the active timeline."""
         instants = tuple(instants)
         completed = [one for one in instants if one.state == State.COMPLETED]
         identities = sorted(one.identity for one in completed if one.action != _SAVEPOINT)
@@ -83,8 +75,7 @@ class Watermark:
     def against(self, completed: Iterable[Instant], archived: Callable[[], Iterable[Instant]] = tuple) -> Seen | None:
         """Return the instants that were complete at that moment; None where they cannot be found any more.
 
-        ``completed`` are those of the active timeline now. ``archived`` returns all archived instants, and is called
-        only where the active timeline does not suffice.
+        ``archived`` returns all archived instants, and is called only where the active timeline does not suffice.
         """
         if not self.older.count:
             return Seen(self)
@@ -95,7 +86,6 @@ class Watermark:
         return Seen(self, both) if Tally.of(both) == self.older else None
 
     def _candidates(self, completed: Iterable[Instant]) -> frozenset[str]:
-        """Return the instants that may be in ``older``; the tally decides."""
         end = min(self.recent)
         return frozenset(
             one.identity
@@ -108,11 +98,7 @@ class Watermark:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The instants that were complete at a moment.
-
-    Attributes:
-        older: Identities of the completed instants that the watermark itself does not name.
-    """
+    """The instants that were complete at a moment; ``older`` are those that the watermark itself does not name."""
 
     watermark: Watermark
     older: frozenset[str] = frozenset()
@@ -123,7 +109,6 @@ class Seen:
         return self.watermark.recent | self.older
 
     def saw(self, instant: Instant) -> bool:
-        """Return whether an instant that is completed now was completed at that moment."""
         if instant.action == _SAVEPOINT:
             return instant.visible_since <= self.watermark.completed_until
         return self._names(instant.identity)

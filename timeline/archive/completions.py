@@ -18,8 +18,7 @@ class CompletionTimes:
     def __call__(self, requested_time: str) -> str:
         """Return the completion time of a requested time.
 
-        A write that neither timeline nor archive has left files without completing. It gets its requested time, so that
-        no later write counts its files among the newest.
+        A write that never completed gets its requested time, so that no later write counts its files among the newest.
         """
         found = self._timeline.write_at(requested_time)
         if found is not None and found.state == State.COMPLETED:

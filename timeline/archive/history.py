@@ -28,8 +28,6 @@ class SilentArchiveError(Exception):
 
 
 class _Bodies:
-    """The bodies of archived instants; a cache of the recently used."""
-
     def __init__(self, archive: Archive) -> None:
         self.archive = archive
         self._instants: list[Instant] = []
@@ -71,14 +69,10 @@ class HistoryFiles(InstantFiles):
 
     @property
     def place(self) -> str:
-        """A name that separates these instants from those of the timeline alone, which lack archived bodies."""
         return f"{self.folder} {self.bodies.archive.folder}"
 
     def listed(self) -> Iterable[Instant]:
-        """Return every state of every instant.
-
-        The timeline is listed first, as an instant is in the archive before it leaves the timeline.
-        """
+        # An instant is in the archive before it leaves the timeline, so the timeline is listed first.
         active = [*InstantFiles.listed(self)]
         archived = self.bodies.archive.instants()
         self.bodies.expect(archived)
@@ -124,10 +118,6 @@ def with_archived(archive: Archive, timeline: Timeline) -> Timeline | None:
 
 
 def undone(history: Timeline) -> frozenset[str]:
-    """Return the requested times of all writes that a rollback or restore undid, or is going to undo.
-
-    Raises SilentArchiveError where the archive lacks the body of a rollback or restore.
-    """
     found = set(on_the_way_out(history))
     for one in history.completed:
         if one.action in ("rollback", "restore"):

@@ -66,10 +66,7 @@ class Archive:
         return tuple(found[identity] for identity in sorted(found))
 
     def newest(self, count: int | None, besides: frozenset[str]) -> tuple[Instant, ...]:
-        """Return the youngest archived instants, the youngest first; only the files that hold them are opened.
-
-        ``besides`` holds identities to leave out: of instants that are still on the timeline.
-        """
+        """Return the youngest archived instants that are not ``besides``, the youngest first, opening few files."""
 
         def find(files: Sequence[ArchiveFile]) -> tuple[Instant, ...]:
             waiting = sorted(files, key=lambda one: one.greatest)
@@ -89,7 +86,6 @@ class Archive:
         return any(one.requested_time == requested_time for one in near)
 
     def bodies(self, wanted: Iterable[Instant]) -> Mapping[Instant, bytes]:
-        """Return the bodies of archived instants, without instants whose body the archive lacks."""
         wanted = set(wanted)
         times = sorted(one.requested_time for one in wanted)
         if not times:
@@ -135,10 +131,7 @@ class Archive:
         return seen
 
     def since(self, timeline: Timeline, seen: Seen) -> tuple[Instant, ...]:
-        """Return the instants that completed after a moment and were archived since.
-
-        ``timeline`` may be a little old: instants archived since it was read are on it.
-        """
+        """Return the instants that completed after a moment and were archived since the timeline of then."""
         known = seen.watermark.archive
         if known and known == self.state():
             return ()
@@ -149,7 +142,6 @@ class Archive:
         return tuple(one for one in found if one.identity not in active and not seen.saw_archived(one))
 
     def _older_than_recent(self, watermark: Watermark) -> tuple[Instant, ...]:
-        """Return the archived instants that may be in the tally of a moment."""
         first = watermark.older.first.partition(".")[0]
         return self.instants(first, min(watermark.recent).partition(".")[0])
 

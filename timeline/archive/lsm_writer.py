@@ -61,12 +61,7 @@ _FOOTER = {"writer.model.name": "avro", "parquet.avro.schema": _AVRO}
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """An archived instant.
-
-    Attributes:
-        body: The content of its completed file.
-        plan: The content of its requested file, if that was a plan.
-    """
+    """An archived instant; ``plan`` is the content of its requested file, if that was a plan."""
 
     instant: Instant
     body: bytes
@@ -75,12 +70,6 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class MergedLevel:
-    """A file of the archive that replaces others.
-
-    Attributes:
-        inputs: Names of the replaced files.
-    """
-
     name: str
     inputs: tuple[str, ...]
 
@@ -106,10 +95,7 @@ def settle(archive: Archive) -> None:
 
 
 def merge_levels(archive: Archive, aside: str, batch: int) -> list[MergedLevel]:
-    """Merge the oldest ``batch`` files of each level that has so many; each level is merged once at most.
-
-    ``aside`` is the folder in which files grow before they are published.
-    """
+    """Merge the oldest files of each level that has ``batch``, at most once a level, through the folder ``aside``."""
     done: list[MergedLevel] = []
     for level in range(_HIGHEST_LEVEL):
         known = archive.manifests.newest()
@@ -130,10 +116,7 @@ def merge_levels(archive: Archive, aside: str, batch: int) -> list[MergedLevel]:
 
 
 def tidy(archive: Archive, merged_levels: int) -> None:
-    """Delete manifests beyond the newest few, and the files that they alone name.
-
-    ``merged_levels`` is the number of levels merged right before, each of which made a manifest.
-    """
+    """Delete manifests beyond the newest few and those of ``merged_levels``, and the files that they alone name."""
     listing, now = archive.storage.list(archive.folder), archive.storage.now()
     numbers = sorted(number for info in listing if (number := manifest_number(split(info.path)[1])) is not None)
     named = {number: archive.manifests.parse(number) for number in numbers}
@@ -228,7 +211,6 @@ def _oldest(files: Sequence[ArchiveFile], batch: int) -> list[ArchiveFile]:
 
 
 def _merge(archive: Archive, aside: str, inputs: Iterable[ArchiveFile], name: str) -> int:
-    """Write the rows of some files into one, one row group at a time, and return its size."""
     staged = archive.storage.stage(join(archive.folder, name), aside)
     try:
         with _open(staged.stream) as parquet:

@@ -51,23 +51,15 @@ class ArchiveFile:
 
     @property
     def level(self) -> int:
-        """How often its rows were merged."""
         return self._parts[2]
 
     def may_hold(self, least: str, greatest: str | None) -> bool:
-        """Return whether the file may hold an instant requested between two times; None for no end."""
         return least <= self.greatest and (greatest is None or self.least <= greatest)
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The files of the archive at one moment.
-
-    Attributes:
-        number: 0 where no manifest is complete.
-        files: In order of their names.
-        greatest: The greatest number of any manifest, complete or not.
-    """
+    """The files of the archive by name; ``greatest`` is the number of the newest manifest, complete or not."""
 
     number: int = 0
     files: tuple[ArchiveFile, ...] = ()
@@ -100,10 +92,7 @@ class Manifests:
         return join(self.folder, f"manifest_{number}")
 
     def newest(self) -> Manifest:
-        """Return the files that the archive consists of now.
-
-        Without a manifest, or with a damaged newest manifest, these are all files of the folder.
-        """
+        """Return the current files: without a complete newest manifest, number 0 and all files of the folder."""
         listing = self.storage.list(self.folder)
         names = [split(info.path)[1] for info in listing]
         numbers = sorted(number for name in names if (number := manifest_number(name)) is not None)
@@ -131,7 +120,6 @@ class Manifests:
         return tuple(sorted(files, key=lambda one: one.name))
 
     def version(self) -> int:
-        """Return the number in the file ``_version_``; -1 without a number."""
         try:
             return int(self.storage.read(join(self.folder, VERSION_FILE), MOST_OF_A_NOTE))
         except (FileNotFoundError, ValueError):
@@ -147,9 +135,7 @@ class Manifests:
         """Make the next manifest, with files added and removed, and write its number to ``_version_``.
 
         Makes nothing where the newest manifest already names the added files, or does not name all removed files any
-        more. ``is_whole`` checks the files that no manifest names, where there is no manifest. Raises
-        CorruptInstantError for a damaged newest manifest, and ConcurrentWriteError where other processes were faster
-        again and again.
+        more. Without a manifest, ``is_whole`` checks the files that no manifest names.
         """
         added, removed = tuple(added), frozenset(removed)
         for _ in range(_ROUNDS):
@@ -186,7 +172,6 @@ class Manifests:
             self.storage.write(join(self.folder, VERSION_FILE), str(number).encode())
 
     def _base(self, is_whole: Callable[[ArchiveFile], bool]) -> Manifest:
-        """Return the manifest on which the next manifest is built."""
         known = self.newest()
         if known.number or not known.files:
             return known

@@ -69,7 +69,6 @@ def _without_defaults(kind: Any) -> Any:
 
 
 def _blocks(data: bytes, at: int, codec: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the number of records and the uncompressed bytes of each block."""
     if codec not in {b"null", b"deflate"}:
         raise ValueError(f"its codec is {codec!r}, where Apache Hudi compresses no instant")
     sync = data[at : at + _SYNC]
@@ -89,7 +88,6 @@ def _blocks(data: bytes, at: int, codec: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _header(data: bytes) -> tuple[dict[str, bytes], int]:
-    """Return the file's metadata and the offset at which it ends."""
     if not data.startswith(_MAGIC):
         raise ValueError("it does not begin as one")
     found: dict[str, bytes] = {}

@@ -20,12 +20,10 @@ REPAIR = "pyhudi.repair"
 
 @dataclass(frozen=True, slots=True)
 class CommitFiles:
-    """What a completed write records about its files.
+    """What a completed write records about its files, by partition path.
 
-    Attributes:
-        stats: The ``fileId``, ``path``, ``prevCommit``, ``numWrites``, ``numDeletes`` and ``fileSizeInBytes`` of each
-            file, by partition path.
-        replaced: File ids that readers no longer see, by partition path.
+    ``stats`` has the ``fileId``, ``path``, ``prevCommit``, ``numWrites``, ``numDeletes`` and ``fileSizeInBytes`` of
+    each file; ``replaced`` the file ids that readers no longer see.
     """
 
     stats: Mapping[str, Sequence[Stat]] = field(default_factory=dict)

@@ -41,12 +41,10 @@ class WriteStat(InstantModel):
     """What one write did to one file group (``HoodieWriteStat``).
 
     Attributes:
-        path: The new file, relative to the table's root.
         prev_commit: Instant of the previous slice; the text "null" for a new file group.
         num_writes: Rows in the new file.
         num_deletes: Rows of the previous slice that are gone.
-        file_size_in_bytes: Size of the new file; incremental reads skip a file without it.
-        prev_base_file: Name of the base file that was replaced.
+        file_size_in_bytes: Incremental reads skip a file without it.
     """
 
     file_id: str | None = None
@@ -85,11 +83,7 @@ class WriteStat(InstantModel):
 class CommitMetadata(InstantModel):
     """The body of a completed commit or deltacommit (``HoodieCommitMetadata``).
 
-    Attributes:
-        compacted: True for a compaction.
-        extra_metadata: "schema" holds the Avro schema of the data columns; the rest is the writer's own.
-        version: Null, as Apache Hudi writes it.
-        operation_type: UPSERT, DELETE, INSERT_OVERWRITE_TABLE …
+    ``extra_metadata`` has the Avro schema of the data columns under "schema", and the writer's own keys.
     """
 
     partition_to_write_stats: dict[str, list[WriteStat]] = {}
@@ -100,7 +94,6 @@ class CommitMetadata(InstantModel):
 
     @property
     def replaced(self) -> dict[str, list[str]]:
-        """File ids by partition path that readers no longer see from this instant on."""
         return {}
 
 
@@ -113,8 +106,6 @@ class ReplaceCommitMetadata(CommitMetadata):
 
 
 class CommitSummary(InstantModel):
-    """A completed write without its files."""
-
     extra_metadata: dict[str, str] = {}
     operation_type: OperationType | None = None
 
@@ -139,8 +130,6 @@ class ClusteringGroup(InstantModel):
 
 
 class ClusteringStrategy(InstantModel):
-    """The Java class that executes a clustering, with its parameters."""
-
     strategy_class_name: str | None = None
     strategy_params: dict[str, str] | None = None
     version: int | None = 1
@@ -163,13 +152,9 @@ class RequestedReplaceMetadata(InstantModel):
 
 
 class CompactionOperation(InstantModel):
-    """A file slice that a compaction merges into a base file (``HoodieCompactionOperation``).
+    """A file slice that a compaction merges into a base file; log files are in reading order.
 
-    Attributes:
-        base_instant_time: The instant time in the slice's name.
-        delta_file_paths: Names of the log files, in reading order.
-        data_file_path: Name of the base file; None where the slice has none.
-        metrics: What the slice costs; Apache Hudi fails without some of them.
+    Apache Hudi fails without some of the ``metrics``.
     """
 
     base_instant_time: str | None = None

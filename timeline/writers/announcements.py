@@ -17,12 +17,11 @@ _TIME = re.compile(r"\d{1,17}", re.ASCII)
 
 
 def announce(storage: Storage, until: str) -> None:
-    """Note that the instants up to a requested time are about to leave the timeline."""
     storage.create(join(FOLDER, until), b"")
 
 
 def announced(storage: Storage) -> tuple[str, ...]:
-    """Return the noted times, in order. Raises UnsupportedTableError where a newer release noted one."""
+    """Return the noted times, in order."""
     paths = [info.path for info in storage.list(FOLDER, strict=False)]
     formats.refuse_newer_names(storage.path, paths, formats.NAMES)
     names = (split(path)[1] for path in paths)

@@ -41,7 +41,6 @@ class Decision:
         body: The content of that file.
         new_table: Properties of the table that the instant creates; empty where the table exists.
         changes: Properties to be set before, None to remove one.
-        partitions: Paths of the partitions to be taken back.
         maker: Distinguishes two processes that make the same decision.
     """
 
@@ -127,7 +126,6 @@ def _parts(data: bytes) -> tuple[Any, bytes]:
 
 
 def _texts(values: Mapping[str, str | None], *, none: bool = False) -> dict[str, str]:
-    """Check that a JSON object holds texts only; raises TypeError."""
     if not all(isinstance(one, str) or (none and one is None) for one in values.values()):
         raise TypeError(values)
     return dict(values)  # type: ignore[arg-type]

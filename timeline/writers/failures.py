@@ -19,13 +19,7 @@ _MOST_TEXT = 1000
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Consecutive failures of a plan.
-
-    Attributes:
-        times: Their number.
-        after: Requested time of the table's newest write at the last failure.
-        error: The last error, for people.
-    """
+    """Consecutive failures of a plan; ``after`` is the table's newest write at the last failure."""
 
     times: int
     after: str
@@ -44,10 +38,7 @@ NEVER = Failed(0, "", "")
 
 
 def read_failures(storage: Storage, *, writing: bool = False) -> Mapping[str, Failed]:
-    """Return the failures by the plan's requested time, without unreadable notes.
-
-    A caller that is going to write passes ``writing`` and gets UnsupportedTableError where a newer release made a note.
-    """
+    """Return the failures by the plan's requested time. ``writing`` refuses notes of a newer release."""
     found = {}
     for info in storage.list(FOLDER, strict=False):
         try:

@@ -41,7 +41,6 @@ class Marker:
 
     @property
     def name(self) -> str:
-        """The name of the marker's file in the DIRECT form, and its line in the other form."""
         return f"{self.path}.marker.{self.kind.value}"
 
 
@@ -63,11 +62,7 @@ class Markers:
         self.storage.create(join(self.folder, _TYPE_FILE), _TYPE)
 
     def write(self, number: int, markers: Iterable[Marker]) -> None:
-        """Announce data files before they are made.
-
-        ``number`` names the attempt's file, which is replaced, so ``markers`` holds all files that the attempt has
-        announced.
-        """
+        """Announce data files before they are made: all that the attempt of this number has announced so far."""
         lines = []
         for marker in markers:
             if _LINE_BREAK.search(marker.name):
@@ -85,7 +80,6 @@ class Markers:
             self.storage.create(join(self.folder, marker.name), b"")
 
     def read(self) -> list[Marker]:
-        """Return the markers in both forms, sorted by path."""
         root = self.folder
         listed = [info.path for info in self.storage.list(root, recursive=True, strict=False)]
         batches = [path for path in listed if _BATCH.fullmatch(path[len(root) + 1 :])]
@@ -111,5 +105,4 @@ class Markers:
 
 
 def marked_instants(storage: Storage) -> list[str]:
-    """Return the requested times of the instants that have markers, sorted."""
     return [name for name in storage.look(ROOT).folders if name.isdigit()]

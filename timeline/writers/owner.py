@@ -40,12 +40,8 @@ _WAIT = "Wait until that writer is done and write again"
 class Owner:
     """The process that answers for a write.
 
-    Attributes:
-        boot_id: Separates process numbers of different boots and containers; "" where unknown.
-        pid: Spark's driver, where there is one.
-        process_started: Separates the process from a later process of the same number; "" where unknown.
-        application: Name of the application, for other writers' error messages.
-        write_id: Identifies the write across replays.
+    ``boot_id`` and ``process_started`` separate processes of the same ``pid`` on other boots, in other containers, and
+    later; "" where unknown.
     """
 
     host: str
@@ -64,13 +60,9 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Liveness:
-    """Whether an instant's writer lives, with the evidence.
+    """Whether an instant's writer lives, with reason and advice for people.
 
-    Attributes:
-        alive: False when the instant may be rolled back.
-        reason: For people: "last heartbeat 35 s ago".
-        todo: For people: how to continue while the writer lives.
-        beat: When the heartbeat that decided was touched, by the store's clock; None where there is none.
+    ``beat`` is the time of the heartbeat that decided, by the store's clock; None where there is none.
     """
 
     alive: bool
@@ -100,10 +92,7 @@ class Claim:
         return self.storage.create(self.path, json.dumps(content, indent=1).encode())
 
     def owner(self) -> Owner | None:
-        """Return the process that claimed the instant time; None where no process of pyhudi did.
-
-        Raises CorruptInstantError for a damaged note, and UnsupportedTableError for a note of a newer release.
-        """
+        """Return the process that claimed the instant time; None where no process of pyhudi did."""
         try:
             data = self.storage.read(self.path, MOST_OF_A_NOTE)
         except FileNotFoundError:
@@ -120,7 +109,6 @@ class Claim:
 
 
 def parse_owner(data: bytes) -> Owner:
-    """Parse an owner's note; raises ValueError."""
     found = parse_json(data)
     if not isinstance(found, dict):
         raise ValueError("it holds no names")
@@ -157,7 +145,6 @@ class Seal:
     name: str
 
     def set(self) -> None:
-        """Forbid the tasks to publish; a second call is no error."""
         self.storage.create(self._path, b"", durable=False)
 
     def set_for_good(self) -> None:
@@ -170,7 +157,6 @@ class Seal:
         self.storage.write(self._path, b"", durable=False)
 
     def is_given_up(self) -> bool:
-        """Return whether any release sealed the write because the write is given up."""
         try:
             return self.storage.read(self._note) == _GIVEN_UP
         except FileNotFoundError:
@@ -213,9 +199,8 @@ class Suspect:
         A writer of pyhudi is dead when its process is gone from this machine, or when its heartbeat is overdue. While
         the process exists, this process's monotonic clock decides that, as a machine's clock may step. A foreign writer
         with a heartbeat is dead when that is overdue, a foreign writer without a heartbeat when the user's options say
-        so. ``known_beat`` was overdue at an earlier judgement: still the last, it is overdue now. ``may_wait`` allows
-        to watch an overdue heartbeat of an existing process until its tolerance is over. Raises CorruptInstantError
-        where the owner's note is damaged.
+        so. ``known_beat`` was overdue at an earlier judgement. ``may_wait`` allows to watch an overdue heartbeat until
+        its tolerance is over.
         """
         storage, claim = self.instants.storage, Claim(self.instants.storage, self.instant.requested_time)
         owner = claim.owner()
@@ -246,7 +231,6 @@ class Suspect:
         return Liveness(silent <= tolerance_s, reason, todo, beat)
 
     def _silent(self) -> Liveness:
-        """Judge a foreign instant without heartbeat: it may be idle for hours, and only the user can call it dead."""
         began, path, changed = self._changes()
         silent = max(0.0, self.now_s - changed)
         last = f"; it last wrote {path}, {_span(silent)} ago" if path else ""
@@ -265,10 +249,7 @@ class Suspect:
         return Liveness(not dead, f"{reason}; {'over' if dead else 'taken for dead after'} {_span(age_s)}", todo)
 
     def _changes(self) -> tuple[float, str, float]:
-        """Return when the instant's first file was made, and the path and time of the last change.
-
-        Where no file exists, both times are the instant's requested time, and the path is "".
-        """
+        """Return the times of the instant's first and last file, by default its requested time, and the last's path."""
         storage, instant = self.instants.storage, self.instant
         paths = [self.instants.path(instant.at(state)) for state in (State.REQUESTED, State.INFLIGHT)]
         times = [(storage.modified(path), path) for path in paths]
@@ -291,7 +272,6 @@ def _place_of(owner: Owner) -> str:
 
 
 def _span(seconds: float) -> str:
-    """Return a duration for people: "35 s", "12 minutes", "3 hours"."""
     if seconds < 120:
         return f"{seconds:.0f} s"
     if seconds < 7200:

@@ -9,11 +9,8 @@ from dataclasses import dataclass
 class Patience:
     """When a writer counts as dead.
 
-    Attributes:
-        heartbeat_misses: Missed touches that make a writer dead.
-        foreign_age_s: Seconds without a change after which a foreign pending instant without heartbeat counts as dead;
-            None for never.
-        eager: Whether such an instant counts as dead at once (failed writes policy EAGER).
+    ``foreign_age_s`` and ``eager`` are for foreign pending instants without a heartbeat: seconds without a change, None
+    for never; and dead at once (failed writes policy EAGER).
     """
 
     heartbeat_interval_s: float = 60.0

@@ -34,7 +34,6 @@ class Reserve:
         self.storage.write(self.path, secrets.token_bytes(_SIZE + need), durable=False)
 
     def release(self) -> None:
-        """Give the space back, for what must be written now or because the write is given up."""
         if not self.storage.remote:
             self.storage.delete(self.path, durable=False)
 
