@@ -1,1 +1,1 @@
-"""Files to rows: what to read of a snapshot, and reading it."""
+"""Reads tables: which files and row groups a query needs, and their rows."""

@@ -105,7 +105,7 @@ class ListedFiles:
 class SliceFilter:
     """The slices that a query wants, by partition and by file.
 
-    ``written`` tests the files for whose sake a slice is wanted, with its other files.
+    ``written`` accepts a file that makes its slice wanted, with the slice's other files.
     """
 
     partition: Callable[[str], bool] = lambda path: True

@@ -15,7 +15,7 @@ from .window import plan_window
 
 
 def find_moment(seen: SeenTable, query: Query | None) -> Moment:
-    """Return the moment that a query shows, or raise UnreadableTimeError; no query shows the table as it is."""
+    """Return the moment that a query shows, the present without a query; may raise UnreadableTimeError."""
     now, zone = seen.timeline, seen.table.config.timezone
     latest = now.completed_until
     if query is None:

@@ -154,7 +154,7 @@ def _values_of(field: str, one: OnColumn) -> tuple[Any, ...] | None:
 
 
 def _is_spelt_otherwise(value: Any) -> bool:
-    """Return whether writers may spell a value like no other of its type: an empty text, a Julian day."""
+    """Return whether writers may spell a value like no other of its type: an empty text, a day before 1582-10-15."""
     if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
         return value < _FIRST_GREGORIAN
     return isinstance(value, str) and value == ""

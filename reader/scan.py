@@ -49,7 +49,7 @@ def scan(
     *,
     merge_memory: int = GIB,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield a snapshot's rows that satisfy every predicate, by partition path and file id, one slice at a time."""
+    """Check the columns, then yield the rows that satisfy every predicate, by partition path and file id."""
     schema = _selected(snapshot, snapshot.schema.names if columns is None else columns)
     compared = _selected(snapshot, sorted({name for one in predicates for name in columns_of(one)}))
     satisfied(pa.RecordBatch.from_pylist([], compared), predicates)

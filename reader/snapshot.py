@@ -41,7 +41,7 @@ from .window import CommitTimes
 logger = logging.getLogger("pyhudi")
 
 _FOOTER_THREADS = 16
-# Of more files, the tasks read the footers, each those of its own files.
+# With more files, the tasks read the footers instead.
 _MOST_KEY_FOOTERS = 1024
 # These footers are not cached, and Spark's own reader skips row groups by them, too.
 _MOST_FOOTERS = 256

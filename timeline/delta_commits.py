@@ -1,4 +1,4 @@
-"""The delta commits of a merge-on-read table since its last compaction: what makes the next one due."""
+"""The delta commits of a merge-on-read table since its last compaction, which make the next compaction due."""
 
 from __future__ import annotations
 

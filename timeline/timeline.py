@@ -91,14 +91,14 @@ class Timeline:
         return Watermark.of(self.instants) if self.seen is None else self.seen.watermark
 
     def as_of(self, seen: Seen) -> Timeline:
-        """Return the timeline with the instants that were not complete at a moment back at inflight.
+        """Return the timeline with instants that were incomplete at a moment reset to inflight.
 
-        They keep their place, so that the instants that counted as archived then do so again.
+        They keep their place, so that the same instants count as archived as at that moment.
         """
         return Timeline(_back_to_inflight(self.instants, seen.saw), self.files, seen)
 
     def as_of_request(self, time: str) -> Timeline:
-        """Return the timeline with instants requested after a time back at inflight, whenever they completed."""
+        """Return the timeline with instants requested after a time reset to inflight, whenever they completed."""
         instants = _back_to_inflight(self.instants, lambda one: one.requested_time <= time)
         return Timeline(instants, self.files, self.seen)
 

@@ -48,7 +48,7 @@ class Watermark:
         first_write: Requested time of the first write, pending or completed: an older instant counts as archived.
         recent: Identities of the youngest completed instants, `RECENT` at most.
         older: The tally of all other completed instants.
-        archive: The state of the archive right before; "" where unknown.
+        archive: The state of the archive right before the moment was taken; "" where unknown.
         by_time: Whether a user gave the moment as a completion time: it sees archived instants that completed until
             then, whatever was on the timeline.
     """

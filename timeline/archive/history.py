@@ -118,6 +118,7 @@ def with_archived(archive: Archive, timeline: Timeline) -> Timeline | None:
 
 
 def undone(history: Timeline) -> frozenset[str]:
+    """Return the requested times of writes that a rollback or restore undid, or is going to undo."""
     found = set(on_the_way_out(history))
     for one in history.completed:
         if one.action in ("rollback", "restore"):

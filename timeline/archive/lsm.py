@@ -131,7 +131,7 @@ class Archive:
         return seen
 
     def since(self, timeline: Timeline, seen: Seen) -> tuple[Instant, ...]:
-        """Return the instants that completed after a moment and were archived since the timeline of then."""
+        """Return the archived instants that completed after a moment and are not on ``timeline``."""
         known = seen.watermark.archive
         if known and known == self.state():
             return ()

@@ -174,7 +174,7 @@ def _open(sink: object) -> pq.ParquetWriter:
 
 
 def _adopt(archive: Archive, file: ArchiveFile, rows: Sequence[Row], data: bytes) -> ArchiveFile:
-    """Return the existing file of a new file's name; replace it if it is damaged or lacks the rows."""
+    """Return the file that already has a new file's name, rewritten if it is damaged or lacks the rows."""
     path = join(archive.folder, file.name)
     listed = archive.manifests.newest()
     known = next((one for one in listed.files if listed.number and one.name == file.name), None)

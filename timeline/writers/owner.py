@@ -139,7 +139,7 @@ def seal_of(instant_time: str, write_id: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Seal:
-    """The seal of one write: its tasks may not publish any more. ``name`` is its requested time, or of `seal_of`."""
+    """The seal of one write, by requested time or `seal_of`: its tasks may not publish any more."""
 
     storage: Storage
     name: str
@@ -249,7 +249,7 @@ class Suspect:
         return Liveness(not dead, f"{reason}; {'over' if dead else 'taken for dead after'} {_span(age_s)}", todo)
 
     def _changes(self) -> tuple[float, str, float]:
-        """Return the times of the instant's first and last file, by default its requested time, and the last's path."""
+        """Return when the first file was made, the last changed path, and when; by default the requested time."""
         storage, instant = self.instants.storage, self.instant
         paths = [self.instants.path(instant.at(state)) for state in (State.REQUESTED, State.INFLIGHT)]
         times = [(storage.modified(path), path) for path in paths]
