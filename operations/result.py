@@ -139,6 +139,8 @@ class CommitResult:
         services: Results of the table services that ran after the commit.
         repair: Which damaged log files the commit gave up, as JSON with the fields of `RepairedLog`; empty for others.
         schema_changes: Every column that the commit added to the table or made wider, with its type before and after.
+        warnings: What the call asked for and did not get: options that pyhudi accepts without doing what they ask, and
+            partitions to be deleted that the table does not have. Of the call's result alone.
     """
 
     path: str
@@ -161,6 +163,7 @@ class CommitResult:
     services: tuple[ServiceResult, ...] = field(default=(), compare=False)
     repair: str = ""
     schema_changes: tuple[SchemaChange, ...] = ()
+    warnings: tuple[str, ...] = field(default=(), compare=False)
 
     def __repr__(self) -> str:
         counts = [f"{getattr(self, name):,} {words}" for name, words in _COUNTED.items() if getattr(self, name)]

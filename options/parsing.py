@@ -41,10 +41,15 @@ class PyHudiWarning(UserWarning):
     """An option was accepted, and pyhudi does not do what it asks."""
 
 
-def parse_options(
+def parse_options(options: Mapping[str, Any], *, warn: bool = False) -> HudiOptions:
+    """Return the typed options; see `parse_with_notices`."""
+    return parse_with_notices(options, warn=warn)[0]
+
+
+def parse_with_notices(
     options: Mapping[str, Any], *, warn: bool = False, places: Mapping[str, str] | None = None
-) -> HudiOptions:
-    """Return the typed options.
+) -> tuple[HudiOptions, tuple[str, ...]]:
+    """Return the typed options, and a sentence for each that pyhudi accepts without doing what it asks.
 
     Args:
         options: As the user gave them; keys in any case, values text (or what ``str`` makes text of).
@@ -87,8 +92,7 @@ def parse_options(
         else:
             raise _unknown(key, text)
     _check_together(values, said_by)
-    _notify(notices, warn)
-    return HudiOptions().model_copy(update=values)
+    return HudiOptions().model_copy(update=values), _notify(notices, warn)
 
 
 def texts_of(options: Mapping[str, Any]) -> dict[str, str]:
@@ -197,17 +201,20 @@ def _unknown(key: str, text: str) -> UnknownOptionError:
     return UnknownOptionError(f"There is no option {key!r}.", f"{meant} the name, or leave the option out.")
 
 
-def _notify(notices: Iterable[tuple[str, str, KnownKey]], warn: bool) -> None:
+def _notify(notices: Iterable[tuple[str, str, KnownKey]], warn: bool) -> tuple[str, ...]:
+    messages: list[str] = []
     for key, text, known in notices:
         if known.effect is Effect.NOT_DONE and text.strip().lower() != "false":
             message = f"The option {key}={masked(key, text)} is accepted, but pyhudi does not do it yet: {known.why}."
+            messages.append(message)
             if warn:
-                warnings.warn(message, PyHudiWarning, stacklevel=4)
+                warnings.warn(message, PyHudiWarning, stacklevel=5)
             if key not in _reported:
                 logger.warning(message)
         elif known.effect is Effect.NO_MEANING and key not in _reported:
             logger.info("The option %s has no meaning for pyhudi: %s.", key, known.why)
         _reported.add(key)
+    return tuple(messages)
 
 
 def _quoted(value: Any) -> str:

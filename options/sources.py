@@ -24,7 +24,7 @@ from .defaults_file import read_defaults
 from .lookup import INDEX_PREFIX
 from .model import HudiOptions
 from .names import OPTIONS, name_of, nearest
-from .parsing import SAME_THING, is_metadata, metadata_prefix, parse_options, texts_of
+from .parsing import SAME_THING, is_metadata, metadata_prefix, parse_options, parse_with_notices, texts_of
 from .secrets import STORAGE_PREFIX, hidden_from_spark, storage_name, storage_options
 
 logger = logging.getLogger("pyhudi")
@@ -66,11 +66,13 @@ class ResolvedOptions:
     Attributes:
         said: The texts that count, by key.
         unused: Settings of the session and of the defaults file that do not count, with the reason.
+        notices: A sentence for each option that pyhudi accepts without doing what it asks.
     """
 
     options: HudiOptions
     said: Mapping[str, GivenOption]
     unused: tuple[GivenOption, ...] = field(default=())
+    notices: tuple[str, ...] = ()
 
     @property
     def texts(self) -> dict[str, str]:
@@ -107,10 +109,10 @@ def resolve_options(
         settings += settings_of(session)
     used, unused = _counting_and_not(settings, texts, path, scopes)
     said = {one.key: one for one in used} | {key: GivenOption(key, text) for key, text in texts.items()}
-    options = parse_options(
+    options, notices = parse_with_notices(
         {key: one.text for key, one in said.items()}, warn=warn, places={one.key: one.place for one in used}
     )
-    return ResolvedOptions(options, said, tuple(unused))
+    return ResolvedOptions(options, said, tuple(unused), notices)
 
 
 def settings_of(session: Any) -> list[GivenOption]:

@@ -110,10 +110,12 @@ def write_placed(
     timeline = None if table is None else table.timeline()
     done = None if table is None or timeline is None else find_write(table, timeline, write_id)
     if timeline is None or done is None:
-        return _timed(CommitResult(path, "", (options.operation or "upsert").upper(), write_id=write_id), began)
+        return _timed(
+            CommitResult(path, "", (options.operation or "upsert").upper(), write_id=write_id), began, resolved.notices
+        )
     if done.instant > (until or ""):
         done = _with_inline_services(spark, done, timeline, resolved)
-    return _timed(done, began)
+    return _timed(done, began, resolved.notices)
 
 
 def _with_inline_services(
@@ -190,15 +192,16 @@ def delete_partitions(
     request = options.to_write_request(path, pa.schema([]), overwrite=False)
     settings = replace(request.write, partitions_to_delete=tuple(partitions))
     application = options.application or _application(spark)
-    return _timed(write(replace(request, write=settings, application=application)), began)
+    return _timed(write(replace(request, write=settings, application=application)), began, resolved.notices)
 
 
 def _application(spark: SparkSession) -> str:
     return spark.conf.get("spark.app.name", "") or ""
 
 
-def _timed(done: CommitResult, began: float) -> CommitResult:
+def _timed(done: CommitResult, began: float, notices: tuple[str, ...]) -> CommitResult:
     """Return the result with the seconds of the whole call, and log it."""
-    result = replace(done, seconds={**done.seconds, "total": round(time.monotonic() - began, 3)})
+    seconds = {**done.seconds, "total": round(time.monotonic() - began, 3)}
+    result = replace(done, seconds=seconds, warnings=(*notices, *done.warnings))
     logger.info("%s", json.dumps({"event": "write", **asdict(result)}))
     return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Hashable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 from ...errors import DuplicateKeyError, PlacementError
 from ...index.registry import index_for
@@ -126,10 +126,11 @@ def _carry_out(plan: WritePlan, results: Sequence[TaskResult]) -> tuple[CommitRe
     seconds = {**sum_seconds(result.seconds for result in results), **phases.seconds}
     metadata = build_metadata(plan, outcomes, replaced, seconds, merged)
     if completion.is_empty and not plan.settings.allow_empty_commit:
-        return result_from(plan.path, "", metadata), timeline
+        return replace(result_from(plan.path, "", metadata), warnings=replacement.warnings), timeline
     with phases.phase("complete"):
         completion.complete(plan.table.instants.codec.encode(metadata))
-    return result_from(plan.path, plan.instant_time, metadata), timeline
+    done = result_from(plan.path, plan.instant_time, metadata)
+    return replace(done, warnings=replacement.warnings), timeline
 
 
 def _replaced(plan: WritePlan, replacement: Replacement) -> dict[str, list[str]]:

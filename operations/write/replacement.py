@@ -25,6 +25,7 @@ class Replacement:
     def __init__(self, plan: WritePlan, touched: Iterable[str]) -> None:
         self._plan = plan
         self._touched = frozenset(touched)
+        self.warnings: tuple[str, ...] = ()
         self._patterns = [] if plan.takes_rows else [*map(_pattern, plan.settings.partitions_to_delete or ())]
 
     def covers(self, partition_path: str) -> bool:
@@ -64,7 +65,9 @@ class Replacement:
             if not any(pattern.fullmatch(partition) for partition in partitions)
         ]
         if idle:
-            logger.warning("table %s has no partition %s to delete", self._plan.path, ", ".join(map(repr, idle)))
+            names = ", ".join(map(repr, idle))
+            self.warnings = (f"The table has no partition {names}, so that nothing was deleted by this name.",)
+            logger.warning("table %s has no partition %s to delete", self._plan.path, names)
 
 
 def _pattern(text: str) -> re.Pattern[str]:
