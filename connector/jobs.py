@@ -147,6 +147,8 @@ def _service_arguments(job: argparse.ArgumentParser, arguments: Iterable[Argumen
         name, given = f"--{one.name.replace('_', '-')}", {"help": one.help, "default": one.default}
         if one.default is REQUIRED:
             given |= {"required": True, "default": None}
+        if one.kind is int:
+            given["type"] = int
         if one.kind is bool:
             job.add_argument(name, action="store_true", **given)
         else:

@@ -26,12 +26,13 @@ if TYPE_CHECKING:
 class TableUpkeep(TableBase):
     """The methods of `HudiTable` that run table services."""
 
-    def clean(self, *, dry_run: bool = False, **options: Any) -> ServiceResult:
+    def clean(self, *, retain: int | None = None, dry_run: bool = False, **options: Any) -> ServiceResult:
         """Delete file slices that newer slices have replaced and that the policy does not keep.
 
         Every completed write cleans too, unless ``hoodie.clean.automatic`` is false.
 
         Args:
+            retain: How many commits to keep readable; file versions or hours, where the policy counts these.
             dry_run: Whether only to return what a clean would delete.
             options: Options of this call, such as ``**{"hoodie.clean.commits.retained": 20}``.
 
@@ -41,14 +42,15 @@ class TableUpkeep(TableBase):
         Raises:
             PyHudiError: The clean failed and may be run again; the class says what the caller can do.
         """
-        return self._run("clean", options, dry_run=dry_run)
+        return self._run("clean", options, retain=retain, dry_run=dry_run)
 
-    def archive(self, **options: Any) -> ServiceResult:
+    def archive(self, *, keep: int | None = None, **options: Any) -> ServiceResult:
         """Move old instants from the timeline to its archive, so that reads and writes list fewer files.
 
         Every completed write archives too, unless ``hoodie.archive.automatic`` is false.
 
         Args:
+            keep: How many completed writes stay on the timeline.
             options: Options of this call, such as ``**{"hoodie.keep.max.commits": 100}``.
 
         Returns:
@@ -57,7 +59,7 @@ class TableUpkeep(TableBase):
         Raises:
             PyHudiError: Archiving failed and may be run again; the class says what the caller can do.
         """
-        return self._run("archive", options)
+        return self._run("archive", options, keep=keep)
 
     def compact(self, **options: Any) -> ServiceResult:
         """Merge the log files of a merge-on-read table into base files, with a Spark task for each file group.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from ...errors import InvalidOptionError
 from ...timeline.delta_commits import MAKE_COMPACTION_DUE
 
 KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
@@ -43,6 +44,19 @@ class CleanSettings:
     after_commits: int = 1
     incremental: bool = True
 
+    def retaining(self, count: int | None) -> CleanSettings:
+        """Return the settings with so many commits, slices or hours, whichever the policy counts; None changes nothing.
+
+        Raises InvalidOptionError where the count is below 1.
+        """
+        if count is None:
+            return self
+        if count < 1:
+            raise InvalidOptionError(f"A clean was called with retain={count}.", "Give a number of 1 or more.")
+        if self.policy == KEEP_LATEST_FILE_VERSIONS:
+            return replace(self, file_versions=count)
+        return replace(self, hours=count) if self.policy == KEEP_LATEST_BY_HOURS else replace(self, commits=count)
+
 
 @dataclass(frozen=True, slots=True)
 class ArchiveSettings:
@@ -60,6 +74,17 @@ class ArchiveSettings:
     max_commits: int = 30
     batch: int = 10
     delta_commits: int | None = MAKE_COMPACTION_DUE
+
+    def keeping(self, count: int | None) -> ArchiveSettings:
+        """Return the settings by which so many completed writes stay; None changes nothing.
+
+        Raises InvalidOptionError where the count is below 1.
+        """
+        if count is None:
+            return self
+        if count < 1:
+            raise InvalidOptionError(f"An archiving was called with keep={count}.", "Give a number of 1 or more.")
+        return replace(self, min_commits=count, max_commits=count)
 
 
 @dataclass(frozen=True, slots=True)

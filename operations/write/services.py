@@ -45,7 +45,7 @@ class Argument:
     """One argument of a service.
 
     Attributes:
-        kind: ``str``; ``bool`` for a flag that is off by default; ``list`` for one or more texts.
+        kind: ``str`` or ``int``; ``bool`` for a flag that is off by default; ``list`` for one or more texts.
         default: `REQUIRED` where the caller must give a value.
         metavar: The placeholder of the value in a command's help; None for the name.
     """
@@ -96,10 +96,11 @@ class Service:
     after_write: AfterWrite | None = None
 
 
-def _clean(call: Call, *, dry_run: bool = False) -> ServiceResult:
+def _clean(call: Call, *, retain: int | None = None, dry_run: bool = False) -> ServiceResult:
     from ..services.clean import clean  # noqa: PLC0415
 
-    return clean(call.storage, call.upkeep().clean, metadata_enable=call.metadata_enable, dry_run=dry_run)
+    settings = call.upkeep().clean.retaining(retain)
+    return clean(call.storage, settings, metadata_enable=call.metadata_enable, dry_run=dry_run)
 
 
 def _clean_after_write(call: Call, _: Timeline) -> ServiceResult:
@@ -108,11 +109,11 @@ def _clean_after_write(call: Call, _: Timeline) -> ServiceResult:
     return clean(call.storage, call.upkeep().clean, metadata_enable=call.metadata_enable, inline=True)
 
 
-def _archive(call: Call) -> ServiceResult:
+def _archive(call: Call, *, keep: int | None = None) -> ServiceResult:
     from ..services.archive import archive  # noqa: PLC0415
 
     upkeep = call.upkeep()
-    return archive(call.storage, upkeep.archive, upkeep.clean, metadata_enable=call.metadata_enable)
+    return archive(call.storage, upkeep.archive.keeping(keep), upkeep.clean, metadata_enable=call.metadata_enable)
 
 
 _Of: TypeAlias = "Callable[[Upkeep], CompactionSettings | LogCompactionSettings]"
@@ -200,7 +201,12 @@ SERVICES: Mapping[str, Service] = {
             "clean",
             "delete file slices that the cleaning policy does not keep",
             _clean,
-            (Argument("dry_run", "only report what it would delete", bool, default=False),),
+            (
+                Argument(
+                    "retain", "how many commits to keep; file versions or hours, by the policy", int, default=None
+                ),
+                Argument("dry_run", "only report what it would delete", bool, default=False),
+            ),
             settings=("clean",),
             after_write=AfterWrite("clean", attrgetter("clean.automatic"), _may_clean, _clean_after_write),
         ),
@@ -208,6 +214,7 @@ SERVICES: Mapping[str, Service] = {
             "archive",
             "move old instants from the timeline into its archive",
             _archive,
+            (Argument("keep", "how many completed writes stay on the timeline", int, default=None),),
             settings=("archive", "clean"),
             after_write=AfterWrite(
                 "archive", attrgetter("archive.automatic"), _may_archive, lambda call, _: _archive(call)

@@ -327,8 +327,8 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "next instant that shows whole slices": "reader.past:next_whole",
     # --- options
     "folder of the machine's defaults": "options.defaults_file:FOLDER_OF_THE_MACHINE",
-    "options that were warned of": "options.parsing:_told",
-    "defaults that were warned of": "options.sources:_told",
+    "options that were warned of": "options.parsing:_reported",
+    "defaults that were warned of": "options.sources:_warned_places",
     # --- Spark
     "cores of the machine": "connector.placement.choice:cpu_count",
     "cores of a local master": "connector.placement.choice:local_cores",
