@@ -80,7 +80,7 @@ class Storage(Protocol):
         """Return the absolute URI of a path, unescaped, as Hadoop's ``Path`` reads it."""
 
     def read(self, path: str, most: int = MOST_BYTES) -> bytes:
-        """Return a file's bytes; CorruptFileError, before reading, where it has more than ``most``.
+        """Return a file's bytes; CorruptFileError where it has more than ``most``.
 
         Raises FileNotFoundError where there is no such file.
         """

@@ -46,7 +46,7 @@ NOT_CHECKED = _warning(
 STRANGE_FILE = _warning(
     "STRANGE_FILE",
     "A file's name fits no kind of file of its folder; readers pass over it.",
-    "Delete the file if it is not yours; a name that ends in a UUID is of a writer of Apache Hudi that died.",
+    "Delete the file if no program of yours needs it; a name that ends in a UUID is of a dead writer of Apache Hudi.",
 )
 LINK = _error(
     "LINK",
