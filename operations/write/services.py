@@ -203,7 +203,7 @@ SERVICES: Mapping[str, Service] = {
             _clean,
             (
                 Argument(
-                    "retain", "how many commits to keep; file versions or hours, by the policy", int, default=None
+                    "retain", "how many commits, file versions or hours to keep", int, default=None
                 ),
                 Argument("dry_run", "only report what it would delete", bool, default=False),
             ),
