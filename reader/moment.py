@@ -33,7 +33,7 @@ def find_moment(seen: SeenTable, query: Query | None) -> Moment:
     if begin is not None and end is not None and begin > end:
         raise OptionConflictError(
             f"The window of the table {seen.table.path} begins at {query.begin} and ends before that, at {query.end}.",
-            f"Let {END} be the later one.",
+            f"{END} must be the later time.",
         )
     gone = () if begin is None and end is None else _only_archived(seen.table.archive.writes(), now)
     _check_reach(query, end, gone, seen.table.path)
@@ -53,7 +53,7 @@ def _check_reach(query: Changes, end: str | None, gone: Iterable[Instant], where
         raise UnreadableTimeError(
             f"The table {where} cannot be shown as it was at {query.end}, the window's end: commits until "
             f"{archived_until} are archived, so that the first readable end is {archived_until}.",
-            f"Give {END}={archived_until} or a later one, or leave it out.",
+            f"Give {END}={archived_until} or a later time, or leave it out.",
         )
 
 
@@ -61,5 +61,5 @@ def _before_the_first(asked: str, first: Instant, where: str) -> UnreadableTimeE
     return UnreadableTimeError(
         f"The table {where} cannot be shown as of {asked}, which is before its timeline begins, and its "
         f"archive does not show that time. The first instant that can be read whole is {first.requested_time}.",
-        f"Give {AS_OF}={first.requested_time} or a later one.",
+        f"Give {AS_OF}={first.requested_time} or a later time.",
     )

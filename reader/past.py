@@ -125,7 +125,7 @@ class ShownSlices:
                 f"The changes of the table {self._path} since {window.begin} are unknown: the archive does not say "
                 f"what the {untold[-1].action} {untold[-1].requested_time} wrote, so that the first readable begin is "
                 f"{max(one.visible_since for one in untold)}.",
-                f"Give {BEGIN} that time or a later one, or {FULL_SCAN}=true to look for its rows in the whole table.",
+                f"Give {BEGIN} that time or a later time, or {FULL_SCAN}=true to look for its rows in the whole table.",
             )
         codec = timeline.files.codec
         commits += [
@@ -138,7 +138,7 @@ class ShownSlices:
         return UnreadableTimeError(
             f"The table {self._path} cannot be shown as of {time}: {gone}. The first instant after it that "
             f"can be read whole is {following.requested_time}.",
-            f"Give {AS_OF}={following.requested_time} or a later one, and let the cleaner keep more for the next time.",
+            f"Give {AS_OF}={following.requested_time} or a later time, and let the cleaner keep more instants.",
         )
 
     def _no_such_window(self, files: ListedFiles, window: Window, lost: Sequence[DataFile]) -> UnreadableTimeError:

@@ -63,7 +63,7 @@ def refuse_newer(table: str, what: str, number: int, known: int) -> None:
     if number > known:
         raise UnsupportedTableError(
             f"The table {table} has {what} in the format {number}, and this release of pyhudi knows formats up to "
-            f"{known} there: a newer release writes to the table. This one still reads it.",
+            f"{known} there: a newer release writes to the table. This release still reads it.",
             "Upgrade pyhudi wherever it writes to this table, then write again.",
         )
 

@@ -181,8 +181,8 @@ class Archive:
                 yield file
         except FileNotFoundError as error:
             raise StorageError(
-                f"The archived timeline's file {join(self.storage.path, path)} was merged into another one while it "
-                "was needed.",
+                f"The archived timeline's file {join(self.storage.path, path)} was merged into another file "
+                "during the read.",
                 "Run it again.",
             ) from error
         except (pa.ArrowException, OSError, KeyError, ValueError) as error:

@@ -159,7 +159,7 @@ class Manifests:
             self.point_at_newest()
             return newest
         raise ConcurrentWriteError(
-            f"Others changed the archive of the table {self.storage.path} first, {_ROUNDS} times in a row.",
+            f"Other processes changed the archive of the table {self.storage.path} first, {_ROUNDS} times in a row.",
             "Archive again.",
         )
 

@@ -43,7 +43,7 @@ def read_container(data: bytes, only: dict[str, Any] | None = None) -> list[Any]
         stream = in_memory(block)
         records += [schemaless_reader(stream, schema, only) for _ in range(count)]
         if stream.tell() < len(block):
-            raise ValueError("a block of it holds more than its records")
+            raise ValueError("a block holds more than its records")
     return records
 
 
@@ -78,7 +78,7 @@ def _blocks(data: bytes, at: int, codec: bytes) -> Iterator[tuple[int, bytes]]:
         count, at = _long(data, at)
         size, at = _long(data, at)
         if not 0 <= size <= len(data) - at - _SYNC or data[at + size : at + size + _SYNC] != sync:
-            raise ValueError("a block of it does not end where it says")
+            raise ValueError("a block does not have the length that it states")
         block = data[at : at + size]
         if codec == b"deflate":
             block = _inflated(block, MOST_BYTES - inflated)
@@ -89,7 +89,7 @@ def _blocks(data: bytes, at: int, codec: bytes) -> Iterator[tuple[int, bytes]]:
 
 def _header(data: bytes) -> tuple[dict[str, bytes], int]:
     if not data.startswith(_MAGIC):
-        raise ValueError("it does not begin as one")
+        raise ValueError("it does not begin with Avro's magic bytes")
     found: dict[str, bytes] = {}
     at = len(_MAGIC)
     while True:
@@ -106,7 +106,7 @@ def _header(data: bytes) -> tuple[dict[str, bytes], int]:
 def _bytes(data: bytes, at: int) -> tuple[bytes, int]:
     size, at = _long(data, at)
     if not 0 <= size <= len(data) - at:
-        raise ValueError("it breaks off in its header")
+        raise ValueError("it ends inside its header")
     return data[at : at + size], at + size
 
 
@@ -115,13 +115,13 @@ def _long(data: bytes, at: int) -> tuple[int, int]:
     value = shift = 0
     while shift < 70:
         if at >= len(data):
-            raise ValueError("it breaks off")
+            raise ValueError("it ends inside a number")
         byte = data[at]
         value |= (byte & 0x7F) << shift
         shift, at = shift + 7, at + 1
         if byte < 0x80:
             return (value >> 1) ^ -(value & 1), at
-    raise ValueError("a number in it has no end")
+    raise ValueError("a number in it is too long")
 
 
 def _inflated(block: bytes, most: int) -> bytes:
@@ -129,7 +129,7 @@ def _inflated(block: bytes, most: int) -> bytes:
     try:
         data = inflater.decompress(block, most + 1)
     except zlib.error as error:
-        raise ValueError(f"a block of it cannot be inflated ({error})") from error
+        raise ValueError(f"a block cannot be inflated ({error})") from error
     if len(data) > most:
         raise ValueError(f"it inflates to more than {MOST_BYTES} bytes")
     return data
@@ -150,7 +150,7 @@ class _Types:
             raise ValueError("its schema is larger than any of Apache Hudi's")
         if isinstance(kind, list):
             if not kind:
-                raise ValueError("its schema has a union of nothing")
+                raise ValueError("its schema has an empty union")
             inner = [one for one in kind if one not in ("null", {"type": "null"})]
             depth = max((self.check(one, namespace) for one in inner), default=0)
         elif isinstance(kind, dict):
@@ -166,7 +166,7 @@ class _Types:
             return 0
         known = self._known.get(_full_name(name, namespace)) if isinstance(name, str) else None
         if known is None:
-            raise ValueError(f"its schema has a type {name!r} that is none, has no bytes, or is inside itself")
+            raise ValueError(f"its schema has a type {name!r} that is unknown, has no bytes, or contains itself")
         return known
 
     def _complex(self, kind: dict[str, Any], namespace: str) -> int:
@@ -196,7 +196,7 @@ class _Types:
         if not isinstance(fields, list) or not fields:
             raise ValueError(f"its schema has a record {full} without fields")
         if not all(isinstance(field, dict) for field in fields):
-            raise ValueError(f"its schema has a record {full} with fields that are none")
+            raise ValueError(f"its schema has a record {full} with malformed fields")
         self._known[full] = None
         depth = max(self.check(field.get("type"), full.rpartition(".")[0]) for field in fields)
         self._known[full] = depth

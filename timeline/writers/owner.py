@@ -102,22 +102,22 @@ class Claim:
             return parse_owner(data)
         except ValueError as error:
             raise CorruptInstantError(
-                f"The file {join(self.storage.path, self.path)} does not say whose the instant {self.instant_time} is "
-                f"({error}).",
-                "If no writer is at work, delete that file; the instant then counts as a foreign one.",
+                f"The file {join(self.storage.path, self.path)} does not name the owner of the instant "
+                f"{self.instant_time} ({error}).",
+                "If no writer is at work, delete that file; the instant then counts as another engine's.",
             ) from error
 
 
 def parse_owner(data: bytes) -> Owner:
     found = parse_json(data)
     if not isinstance(found, dict):
-        raise ValueError("it holds no names")
+        raise ValueError("it is no JSON object")
     names = [one.name for one in fields(Owner)]
     for name in names:
         if type(found.get(name)) is not (int if name == "pid" else str):
-            raise ValueError(f"its {name} is missing or of no use")
+            raise ValueError(f"its {name} is missing or has a wrong type")
     if not 0 < found["pid"] <= _GREATEST_PID:
-        raise ValueError("its pid is none that a process can have")
+        raise ValueError("its pid is no process number")
     return Owner(**{name: found[name] for name in names})
 
 
