@@ -66,7 +66,7 @@ class _Answer:
             if group.file_id in now.slices(group.partition_path):
                 raise CommitConflictError(
                     f"The write to the table {self.seen.table.path} cannot be committed: {where}, which holds some of "
-                    "its keys, was made meanwhile.",
+                    "its keys, is of a newer write.",
                     "This write changed nothing; write again.",
                 )
             raise self._misfit(f"says that keys are in {where}, which the table does not have")

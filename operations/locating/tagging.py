@@ -234,8 +234,7 @@ class _Lookup:
             key = rows.column(RECORD_KEY)[int(np.flatnonzero(deleted)[0])].as_py()  # one value, for the error
             raise KeyNotFoundError(
                 f"The record key {key!r} was to be deleted and is not in partition {path!r} of the table "
-                f"{self._plan.path}; {np.count_nonzero(deleted)} such keys were found missing before the rest was "
-                "looked up.",
+                f"{self._plan.path}; {np.count_nonzero(deleted)} such keys were missing when the lookup stopped.",
                 "Leave these keys out, or allow missing keys (hoodie.pyhudi.delete.missing.ok=true, which is the "
                 "default).",
             )

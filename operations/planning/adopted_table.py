@@ -39,7 +39,7 @@ class AdoptedTable(TableTerms):
         self._check_agrees(config)
         marker = self.marker(config.delete_marker)
         if marker is not None and config.delete_marker is None:
-            # For this write alone, as Apache Hudi takes it.
+            # The marker holds for this write alone, as in Apache Hudi.
             config = config.with_delete_marker(marker)
         named = self.asked.index_type or (
             BUCKET if self.asked.bucket_count is not None or self.asked.hash_fields else None
@@ -128,7 +128,7 @@ class AdoptedTable(TableTerms):
         if inferred.kind == BUCKET and not rewrites:
             raise OptionConflictError(
                 f"{INDEX_TYPE} is {named} here, and the file groups of the table {self.path} are buckets, whose "
-                "writers find no row elsewhere and bear no other file groups.",
+                "writers find no row elsewhere and fail on other file groups.",
                 f"Leave the option out and give {BUCKET_COUNT}, or rewrite the table with mode overwrite.",
             )
         return {INDEX_TYPE: named}
@@ -142,6 +142,6 @@ class AdoptedTable(TableTerms):
 
     def _uncounted(self) -> MissingOptionError:
         return MissingOptionError(
-            f"The table {self.path} was made without a note of its number of buckets, because Apache Hudi keeps none.",
-            f"Give {BUCKET_COUNT} the number that its writers use, once; pyhudi remembers it in the table.",
+            f"The table {self.path} does not store its number of buckets, because Apache Hudi wrote none.",
+            f"Give {BUCKET_COUNT} the number that its writers use, once; pyhudi stores it in the table.",
         )

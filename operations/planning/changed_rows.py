@@ -89,6 +89,7 @@ def check_changed_rows(found: ChangedRows, table: str) -> None:
 def held_elsewhere(place: RowPlace, table: str) -> DuplicateKeyError:
     """Return the error of a row that comes to the place of a row which nothing changes."""
     return DuplicateKeyError(
-        f"A row for the table {table} would have {place}, which a row of the table has that nothing here changes.",
-        "Match rows by their key, so that the row which is there is updated; or give the new row another key.",
+        f"A row for the table {table} would have {place}, which a row of the table has already, and nothing here "
+        "changes that row.",
+        "Match rows by their key, which updates the stored row; or give the new row another key.",
     )

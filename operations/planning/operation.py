@@ -91,7 +91,7 @@ def _without_keys(request: WriteRequest, asked: str) -> Operation:
     settings = request.write
     if settings.combine_before_insert or _dup_policy(settings) is not None:
         raise OptionConflictError(
-            f"The table {request.path} generates its keys, so that no two rows have the same one: there is nothing for "
+            f"The table {request.path} generates its keys, so that no two rows share a key: there is nothing for "
             "hoodie.combine.before.insert, hoodie.datasource.write.insert.drop.duplicates and "
             f"{_DUP_POLICY} to find.",
             "Leave these options out.",

@@ -61,8 +61,8 @@ def partial_columns(
     if not set(mine.names) - found and IS_DELETED not in incoming.names:
         raise MissingColumnError(
             f"The rows of a partial update ({PARTIAL_UPDATE}) of the table {request.path} have no column beside those "
-            f"that find them ({', '.join(incoming.names)}).",
-            "Add the columns that are to be updated.",
+            f"of the key and the partition ({', '.join(incoming.names)}).",
+            "Add the columns to update.",
         )
     return tuple(mine.names)
 
@@ -91,13 +91,13 @@ def _check_options(config: TableConfig, request: WriteRequest, operation: str) -
     if config.partial_update_mode is not None:
         raise OptionConflictError(
             f"The table {request.path} has {PARTIAL_UPDATE_MODE}={config.partial_update_mode}, which readers of Apache "
-            f"Hudi forget where rows with some of the columns ({PARTIAL_UPDATE}) lie above its rows.",
-            "Upsert whole rows, in which the values that the mode passes over leave columns as they are.",
+            f"Hudi do not apply in a file group with partial rows ({PARTIAL_UPDATE}).",
+            "Upsert whole rows: a value that the mode reads as missing keeps the stored value.",
         )
     if config.table_type == MERGE_ON_READ and not config.compacts_partial_rows:
         raise OptionConflictError(
             f"The merge-on-read table {request.path} has version {config.version}, and Apache Hudi 1.0.2 compacts "
-            f"rows with some of the columns ({PARTIAL_UPDATE}) that come too late to other rows than it reads.",
+            f"late partial rows ({PARTIAL_UPDATE}) to other values than its queries show.",
             "Upsert whole rows, or use Apache Hudi for this write.",
         )
     fills = {
@@ -107,8 +107,8 @@ def _check_options(config: TableConfig, request: WriteRequest, operation: str) -
     for option, given in fills.items():
         if given:
             raise OptionConflictError(
-                f"{option} makes columns null that the rows for {request.path} lack, and {PARTIAL_UPDATE} leaves them "
-                "as they are.",
+                f"{option} makes columns null that the rows for {request.path} lack, and {PARTIAL_UPDATE} keeps their "
+                "stored values.",
                 "Give one of the two.",
             )
 

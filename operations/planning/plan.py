@@ -70,7 +70,7 @@ class WritePlan(RowPlan):
             return b""
         from ...timeline.metadata.models import RequestedReplaceMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
-        # A pending replacecommit that says nothing of its operation breaks Apache Hudi's conflict check.
+        # A pending replacecommit without its operation breaks Apache Hudi's conflict check.
         return codec.encode(RequestedReplaceMetadata(operation_type=self.operation))
 
 
@@ -156,9 +156,9 @@ def _pin(table: Table, based_on: str) -> tuple[Timeline, Timeline, Watermark, tu
         past = timeline.as_of_completion(moment)
         if tally and based_on != spell_moment(past.completed):
             raise CommitConflictError(
-                f"What the rows for the table {table.path} were made from, as of {moment}, is not known any more: "
-                "meanwhile instants were archived, or completed by a clock that lags.",
-                "Make the rows anew and write them.",
+                f"The rows for the table {table.path} were made from its state at {moment}, which the timeline does not "
+                "show any more: meanwhile instants were archived, or completed by a clock that lags.",
+                "Make the rows again from the current state, and write them.",
             )
         if tally:
             # What the archive held at that earlier moment is unknown.

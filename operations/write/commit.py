@@ -170,8 +170,8 @@ def _check_counted(plan: WritePlan, outcomes: Sequence[Outcome]) -> None:
     asked = counted.inserts + counted.updates, counted.updates + counted.deletes
     if (came, left) != asked:
         raise DuplicateKeyError(
-            f"The rows for the table {plan.path} were made to take the place of {asked[1]:,} rows by {asked[0]:,}, and "
-            f"{left:,} rows would have gone for {came:,}: the table holds some of their keys several times, as inserts "
+            f"The rows for the table {plan.path} were to replace {asked[1]:,} rows by {asked[0]:,}, and this write "
+            f"would replace {left:,} rows by {came:,}: the table holds some of their keys several times, as inserts "
             "without a lookup make them.",
             "Upsert or delete these keys first, which leaves one row of each or none, and run this again.",
         )

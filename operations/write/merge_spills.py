@@ -108,7 +108,7 @@ class _Merge:
         """Write file groups, each in a thread; ``size`` is the number of bytes to merge."""
         plan = self.plan
         observer = PhaseProgress(self.phases, logging.WARNING if _is_much(plan, size) else logging.INFO)
-        # Tasks count from 1.
+        # The fence numbers tasks from 1, and the commit is 0.
         fence = Fence(plan.transaction, 0, sealed_by_us=True, partitions=known_partitions)
         workers = max(1, min(os.cpu_count() or 1, len(jobs), MOST_WORKERS))
         with ThreadPoolExecutor(workers) as pool:

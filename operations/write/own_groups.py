@@ -27,7 +27,7 @@ class OwnGroups:
         groups: FileGroups,
         local: Storage,
     ) -> None:
-        # The commit counts as 0.
+        # The fence numbers tasks from 1, and the commit is 0.
         self._fence = Fence(plan.transaction, token.attempt + 1, partitions=groups.known_partitions)
         work = file_work(plan)
         slices = work.slices(groups.seen.timeline.is_committed, local_spills(local))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ...table.merging.laying import PartialMerge
 
 Outcome = GroupOutcome | LogOutcome
-# The most log files of a task for one file group, so that their versions stay below those of the next Spark partition.
+# The most log files of a task for one file group; their versions stay below those of the next Spark partition.
 _FILES_OF_A_TASK = 64
 _MOST_TASKS = 1 << 24
 
