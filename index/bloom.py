@@ -55,11 +55,7 @@ class BloomIndex(TableLookup):
 
 
 def filters_for(config: TableConfig, output: Output) -> BloomSettings | None:
-    """Return which bloom filters a table's base files get, None for none.
-
-    Under a bloom index every file gets a filter, whatever the writer's options say: Apache Hudi fails on a file
-    without.
-    """
+    """Return the bloom filters of a table's base files; Apache Hudi fails on a file without under a bloom index."""
     if config.generates_keys:
         return None
     return output.bloom if output.bloom_filter or "BLOOM" in (config.index_type or "").upper() else None

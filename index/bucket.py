@@ -23,13 +23,7 @@ _CHUNK_ROWS = 32_768
 
 @dataclass(frozen=True, slots=True)
 class BucketIndex:
-    """Finds the bucket of a record key by its hash; a bucket is one file group of each partition.
-
-    Attributes:
-        bucket_count: Buckets of one partition.
-        hash_fields: The record key fields that are hashed; empty for all.
-        parser: How the table's writers parse record keys.
-    """
+    """A bucket is one file group of each partition; empty `hash_fields` means that all record key fields are hashed."""
 
     bucket_count: int
     record_key_fields: tuple[str, ...]
@@ -50,7 +44,6 @@ class BucketIndex:
 
     @property
     def can_index_log_files(self) -> bool:
-        """True: a key's bucket does not depend on the file it was written to."""
         return True
 
     def buckets(self, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> Buckets:

@@ -1,8 +1,4 @@
-"""Indexes that look for a key in all partitions, so that it is unique in the whole table.
-
-Sources: ``org.apache.hudi.index.simple.HoodieGlobalSimpleIndex``,
-``org.apache.hudi.index.bloom.HoodieGlobalBloomIndex``.
-"""
+"""Indexes that look for a key in all partitions, as ``HoodieGlobalSimpleIndex`` and ``HoodieGlobalBloomIndex`` do."""
 
 from __future__ import annotations
 
@@ -21,7 +17,6 @@ class EverywhereLookup(TableLookup):
         return True
 
     def searches(self, rows: KeyedRows, view: FileView) -> Iterator[KeySearch]:
-        """Yield one search: all rows in the slices of all partitions."""
         yield KeySearch(None, view.all_slices())
 
 

@@ -41,8 +41,7 @@ class _Pieces:
     """m pieces of record keys, in the order of the keys and of the text, as byte offsets.
 
     Attributes:
-        row: Which key a piece comes from.
-        start: Where its name begins.
+        start: Where a piece's name begins.
         colon: The colon between name and value; -1 for a piece without a colon.
         end: Where its value ends.
         whole: Which of the n keys have no pieces and are their own only value.
@@ -106,8 +105,8 @@ class _Texts:
     def cut_1(self) -> _Pieces | None:
         """Cut keys as releases 1.x do: at each comma that a colon follows as the next mark, once a colon was met.
 
-        Java walks from colon to colon and looks back for the last comma; the pieces are the same. 1.2.0 never returns
-        from a key whose last piece is of an unwanted field and holds a second colon; here that piece just ends.
+        1.2.0 never returns from a key whose last piece is of an unwanted field and holds a second colon; here that
+        piece ends.
         """
         if not (self.data == _COMMA).any():
             return None

@@ -62,11 +62,7 @@ class TableLookup(LookupIndex):
             yield KeySearch(positions, tuple(file_slices.values()))
 
     def tag(self, rows: KeyedRows, view: FileView, storage: Storage) -> Tags:
-        """Return where each row's key is; each file is opened once.
-
-        Raises `CorruptFileError`, `NullKeyError` for a file whose rows lack record keys, and `StorageError` for a
-        missing file.
-        """
+        """Return where each row's key is; each file is opened once."""
 
         def look(units: Sequence[Unit]) -> list[Hits]:
             # All units of a search share one array of keys, so it is prepared once.
@@ -114,7 +110,7 @@ def by_partition(rows: KeyedRows) -> Iterator[tuple[str, Positions]]:
 
 @dataclass(frozen=True, slots=True)
 class _KeyedSearch:
-    """A search with its unique keys; `key_of_row` is the position of each row's key among them."""
+    """A search with its unique keys, and the position of each row's key among them."""
 
     rows: Positions
     file_slices: Sequence[FileSlice]

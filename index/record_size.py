@@ -20,8 +20,7 @@ _CLUSTERING = "CLUSTER"
 def learned_record_bytes(timeline: Timeline, sizes: FileSizes) -> float:
     """Return how many bytes a row of a table takes in a base file, above 0.
 
-    The estimate comes from the base files of the newest commits that wrote much: in small files the footers weigh more
-    than the rows. Clusterings do not count, because sorted rows take less than rows in order of arrival.
+    The newest large commits decide: in small files footers outweigh rows, and a clustering's sorted rows take less.
     """
     newest = timeline.writes[: -_NEWEST - 1 : -1]
     found = for_each(timeline.files.storage, lambda one: _bytes_and_rows(timeline, one), newest)

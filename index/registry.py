@@ -56,9 +56,9 @@ IndexFactory = Callable[[TableConfig, LookupSettings], Index]
 def index_for(config: TableConfig, settings: LookupSettings | None = None) -> Index:
     """Return the index of a table.
 
-    A table that names no index, but a number of buckets, has a bucket index, and a table without record key fields has
-    nothing to look up, whatever its properties say. Raises `MissingOptionError` where neither properties nor options
-    give the number of buckets, and `OptionConflictError`, `TableConfigError` or `UnsupportedTableError`.
+    A table that names no index, but a number of buckets, has a bucket index; a table without record key fields has
+    nothing to look up. Raises `MissingOptionError` where the number of buckets is unknown, or another option or table
+    error.
     """
     if config.generates_keys:
         return _Unindexed()

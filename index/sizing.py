@@ -20,10 +20,9 @@ def suggest_buckets(
 ) -> int:
     """Return how many buckets each partition of a table should have, at least 1; raises `InvalidOptionError`.
 
-    A write rewrites the base file of every bucket that it touches, so small buckets make cheap writes; but every bucket
-    of every partition is a file to list, to open and to plan for. A write to a merge-on-read table rewrites nothing, so
-    only the files count there. A table of unknown size gets 8 buckets, which suit partitions of up to 4 GiB and bear 24
-    GiB.
+    A write rewrites every bucket that it touches, so small buckets make cheap writes, but each bucket of each partition
+    is a file to list, open and plan for. A merge-on-read write rewrites nothing, so only files count. A table of
+    unknown size gets 8 buckets.
     """
     if total_bytes < 0 or partitions < 1 or not 0 < growth < math.inf:
         raise InvalidOptionError(

@@ -48,7 +48,6 @@ class WantedKeys:
         return len(self.keys)
 
     def some(self, positions: Positions) -> WantedKeys:
-        """Return some of the keys, given their positions in ascending order."""
         return WantedKeys.of(self.keys.take(pa.array(positions)))
 
     def near(self, keys: pa.StringArray) -> pa.StringArray:
@@ -66,12 +65,7 @@ class WantedKeys:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """Which of n wanted keys a file slice holds, as ascending positions.
-
-    Attributes:
-        bytes: Bytes read for it: footers, key columns of row groups, log files as a whole.
-        was_read: Whether any keys were read; ranges and filters may exclude all keys beforehand.
-    """
+    """Which of n wanted keys a file slice holds, as ascending positions, and the bytes read to find out."""
 
     positions: Positions
     bytes: int = 0
@@ -94,11 +88,7 @@ class Hits:
 
 @dataclass(frozen=True, slots=True)
 class SliceKeys:
-    """The record keys of one file slice; `sees` says whether the blocks of an instant are visible.
-
-    Its methods raise `CorruptFileError`, `NullKeyError` for rows without a record key, and `StorageError` for a missing
-    file.
-    """
+    """The record keys of one file slice; `sees` says whether the blocks of an instant are visible."""
 
     storage: Storage
     slice: FileSlice
@@ -122,12 +112,7 @@ class SliceKeys:
             return hits_of_base(reader, base, wanted) + found
 
     def hits_of_logs(self, wanted: WantedKeys) -> Hits:
-        """Return which wanted keys are in rows of log files, deleted or not.
-
-        A key that comes again after its delete has to meet that delete, so both belong to one file group. A key of a
-        base file that a log file deletes counts as the base file's. Raises `UnsupportedTableError` for a block that
-        pyhudi does not read.
-        """
+        """Return which wanted keys are in rows of log files, deleted or not: a later insert has to meet that delete."""
         logs = self.slice.logs
         found = [_found(keys, wanted) for keys in self._of_blocks()]
         positions = np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)

@@ -50,11 +50,9 @@ class GroupSizes:
     ) -> GroupSizes:
         """Return the small files of some partitions.
 
-        A slice with log files is excluded, because new rows would have to be merged with the logs first. A slice of
-        `held` (partition path, file id) is excluded, because a pending compaction or clustering is going to read it and
-        would lose the new rows. A file group with a bucket's name takes only that bucket's keys, because writers with a
-        bucket index look for them there. A write that `appends` rewrites at most `FileSizes.most_rewritten` files of a
-        partition.
+        Excluded are slices with log files, with which new rows would have to be merged; file groups of `held`, whose
+        pending compaction or clustering would lose the new rows; and buckets by name, where writers look for their own
+        keys only. A write that `appends` rewrites at most `FileSizes.most_rewritten` files of a partition.
         """
         found: dict[str, tuple[SmallFile, ...]] = {}
         for path in partitions if sizes.small > 0 else ():
@@ -108,8 +106,7 @@ def deal(
 ) -> dict[str, Shares]:
     """Deal out new rows by partition path: small files are filled up, smallest first, new file groups take the rest.
 
-    A file group gets as many rows as fit by the size of one row, and at least one where it is new. Hashes hit that
-    number only about, with the variance of coin throws.
+    Shares are of hashes, so a file group's real number of rows varies about its quota.
     """
     full = max(int(sizes.largest / record_bytes), 1)
     return {
@@ -120,7 +117,6 @@ def deal(
 
 
 def _rooms(small: Iterable[SmallFile], sizes: FileSizes, record_bytes: float) -> dict[str, int]:
-    """Return for how many rows each small file has room, without full files."""
     rooms = {one.file_id: int((sizes.largest - one.size) / record_bytes) for one in small}
     return {file_id: room for file_id, room in rooms.items() if room > 0}
 

@@ -27,8 +27,8 @@ def candidates(
 ) -> tuple[Instant, ...]:
     """Return the instants that may be archived, in order of requested time.
 
-    `retained` is the instant from which on cleaning keeps what readers may ask for, "" for no limit. `held` are
-    instants that the archive holds already, because an archiving process died before it took them off the timeline.
+    From `retained` on, cleaning keeps what readers may ask for. A dead archiver has archived `held`, but not taken them
+    off.
     """
     writes = timeline.writes
     keep = max(settings.min_commits, 1)
@@ -46,10 +46,7 @@ def candidates(
 
 
 def _needed_by_compaction(timeline: Timeline, delta_commits: int) -> str:
-    """Return the requested time from which on instants stay so that a compaction's trigger can count them, "" for none.
-
-    A compaction is due after `delta_commits` delta commits since the last compaction, or in all where there is none.
-    """
+    """Return the requested time from which on a compaction's trigger still counts instants, "" for none."""
     found = since_compaction(timeline)
     if not any(one.action == "deltacommit" for one in timeline.completed):
         return ""

@@ -49,9 +49,8 @@ def archive(
 ) -> ServiceResult:
     """Move the oldest completed instants into the archive, where there are more than `settings` keeps.
 
-    `cleaning` says what cleans keep: the commits that readers may ask for then stay, and two more. A call that fails
-    with `StorageError` leaves its steps to the next. Raises `UnsupportedTableError`, `CorruptInstantError`, and
-    `ConcurrentWriteError` where other processes keep changing the archive first.
+    With `cleaning`, the commits that readers may ask for stay, and two more. A failed call leaves its steps to the
+    next. Raises `UnsupportedTableError`, `CorruptInstantError`, `ConcurrentWriteError` or `StorageError`.
     """
     began = time.monotonic()
     table = open_table(storage)
@@ -92,7 +91,7 @@ def _held(table: Table, timeline: Timeline, until: Sequence[str]) -> set[Instant
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """One round of archiving, after it was announced; `timeline` is as of after the announcement."""
+    """One round of archiving, from its announcement on."""
 
     table: Table
     settings: ArchiveSettings
@@ -124,11 +123,10 @@ class _Round:
         )
 
     def _delete_orphans(self, until: str) -> list[FileInfo]:
-        """Delete data files of instants that are on no timeline, from the timeline's first write up to a time.
+        """Delete data files of writes that never completed, from the timeline's first write up to a time.
 
-        Such files belong to writes that never completed. Readers take a file older than the first write for archived,
-        and a younger file without an instant for uncommitted; archiving is about to move the first write past these
-        files.
+        Readers take a file older than the first write for archived, and archiving is about to move the first write past
+        these.
         """
         storage, first = self.table.storage, _first_write(self.timeline.instants) or until
         found: dict[str, list[FileInfo]] = {}

@@ -119,10 +119,8 @@ def clean(
 ) -> ServiceResult:
     """Delete the file slices that the settings do not keep, after finishing pending cleans.
 
-    `metadata_enable` False allows dropping a metadata table that is costly to rebuild. `inline` marks a clean after a
-    write, which waits for `CleanSettings.after_commits`. The result has no instant where no file was deleted. Raises
-    `ConcurrentWriteError`, `UnsupportedTableError`, and `CorruptInstantError` for a pending clean whose plan names what
-    must stay or that no process can carry out.
+    `inline` marks a clean after a write, which waits for `CleanSettings.after_commits`. Raises `CorruptInstantError`
+    for a pending clean whose plan names what must stay, `ConcurrentWriteError` or `UnsupportedTableError`.
     """
     began = time.monotonic()
     table = open_table(storage)

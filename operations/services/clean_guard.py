@@ -36,11 +36,7 @@ class PendingClean:
     instant: Instant
 
     def plan(self, savepoints: Mapping[str, frozenset[str]]) -> CleanPlan | None:
-        """Return what the clean deletes; None where it is no longer pending.
-
-        `savepoints` has the file names that each completed savepoint keeps, by its time. Raises `CorruptInstantError`
-        for an empty or unreadable plan and for files that no clean of this table may delete.
-        """
+        """Return what the clean deletes, None where it is no longer pending; `savepoints` is of `read_savepoints`."""
         from ...timeline.metadata.models import CleanerPlan  # noqa: PLC0415 (see timeline/instant_files.py)
 
         found = self.timeline.files.read_clean(self.instant)
@@ -73,7 +69,6 @@ class PendingClean:
         )
 
     def _named(self, plan: CleanerPlan) -> Iterator[tuple[str, str]]:
-        """Yield partition path and path of each file that a plan names."""
         for partition, names in (plan.files_to_be_deleted_per_partition or {}).items():
             for name in names:
                 yield partition, self._checked(partition, join(partition, split(name)[1]), name)

@@ -39,8 +39,8 @@ class Survey:
 
     Attributes:
         earliest: The first instant whose readers keep all that they see; None under KEEP_LATEST_FILE_VERSIONS.
-        replaced_at: Requested time at which each replaced file group was replaced, by partition path and file id.
-        savepoints: The names of the files that each completed savepoint keeps, by its time.
+        replaced_at: Requested times by partition path and file id.
+        savepoints: As of `read_savepoints`.
         held: The file groups that pending clusterings are going to read.
         compacting: By file group, the base time of the slice that a pending compaction is going to merge.
     """
@@ -58,11 +58,10 @@ class Survey:
 
 @dataclass(frozen=True, slots=True)
 class CleanPlan:
-    """The files that a clean deletes, with what its instant says; `files` and `spared` are by partition path.
+    """The files that a clean deletes, by partition path, with what its instant says.
 
     Attributes:
         earliest: Time, action and state of the instant from which everything was kept; None where there is none.
-        last_completed: Requested time of the newest completed write at planning; "" for none.
         bytes: The size of those files that still exist.
         spared: Planned files that stay, because a savepoint has come to keep them since.
     """
@@ -83,9 +82,8 @@ class CleanPlan:
 def earliest_to_retain(timeline: Timeline, settings: CleanSettings, now_ms: int, zone: str) -> Instant | None:
     """Return the first instant whose readers keep all that they see; None where this rule cleans nothing.
 
-    `now_ms` is epoch milliseconds, `zone` the timeline's. The instant is never later than the last write before the
-    first pending write. Apache Hudi has that bound for KEEP_LATEST_COMMITS alone; under KEEP_LATEST_BY_HOURS a write
-    that takes longer than these hours would lose the slice that it merges.
+    It is never later than the last write before the first pending write. Apache Hudi has that bound for
+    KEEP_LATEST_COMMITS alone; without it a write longer than KEEP_LATEST_BY_HOURS would lose the slice that it merges.
     """
     writes = timeline.writes
     if settings.policy == KEEP_LATEST_FILE_VERSIONS:
@@ -103,10 +101,7 @@ def earliest_to_retain(timeline: Timeline, settings: CleanSettings, now_ms: int,
 
 
 def first_pending(timeline: Timeline) -> str:
-    """Return the requested time of the first pending write or clustering, "" for none.
-
-    Compactions do not count: a compaction's plan names the slices that it needs, and it may wait for long.
-    """
+    """Return the first pending write's or clustering's requested time, ""; a compaction's plan names what it needs."""
     kinds = ((one, kind_of(one.action)) for one in timeline.pending if one.is_write)
     waiting = (one for one, kind in kinds if kind is not None and judge(Meeting(CLEAN, kind)) is Verdict.GIVE_WAY)
     return next((one.requested_time for one in waiting), "")
@@ -152,7 +147,6 @@ def gives_way(theirs: InstantKind) -> bool:
 
 
 def _is_kept(survey: Survey, saved: frozenset[str], file_slice: FileSlice) -> bool:
-    """Return whether a savepoint keeps any of a slice's files, or a pending compaction is going to merge them."""
     since = survey.compacting.get(file_slice.group)
     return (since is not None and file_slice.base_time >= since) or any(
         split(path)[1] in saved for path in file_slice.files
@@ -177,7 +171,6 @@ def live_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
 
 
 def _replaced_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
-    """Return the slices of a replaced file group that stay."""
     at = survey.replaced_at[group.id.partition_path, group.id.file_id]
     if survey.settings.policy == KEEP_LATEST_FILE_VERSIONS:
         pending = first_pending(survey.timeline)

@@ -44,7 +44,7 @@ class CleanProgress:
 
     Attributes:
         earliest: Requested time of the instant from which it kept everything, "" under a policy without such an
-            instant. Of what was replaced before, only files of savepoints remain.
+            instant.
         until: The completion time up to which it looked at writes.
         last_completed: Requested time of the newest completed write at that moment.
         savepoints: The times of the savepoints that it respected.
@@ -57,10 +57,7 @@ class CleanProgress:
 
 
 def find_progress(timeline: Timeline) -> CleanProgress | None:
-    """Return how far the newest clean, or search for something to clean, got; None where neither is known.
-
-    Raises `UnsupportedTableError` for a note in a newer format, and `StorageError` if the clean was archived meanwhile.
-    """
+    """Return how far the newest clean, or search for something to clean, got; None where neither is known."""
     found = [one for one in (_of_newest_clean(timeline), _read_note(timeline.storage)) if one is not None]
     return max(found, key=lambda one: one.until, default=None)
 
@@ -71,10 +68,7 @@ def write_note(storage: Storage, progress: CleanProgress) -> None:
 
 
 def make_survey(table: Table, timeline: Timeline, settings: CleanSettings, progress: CleanProgress | None) -> Survey:
-    """List the partitions in which something was replaced, and read what a clean of them must know.
-
-    Raises `StorageError` if an instant was archived meanwhile.
-    """
+    """List the partitions in which something was replaced, and read what a clean of them must know."""
     earliest = earliest_to_retain(timeline, settings, int(time.time() * 1000), table.config.timezone)
     by_versions = settings.policy == KEEP_LATEST_FILE_VERSIONS
     saved = read_savepoints(timeline) if by_versions or earliest is not None else {}
@@ -109,7 +103,6 @@ def _listed(storage: Storage, partitions: Iterable[str] | None) -> dict[str, tup
 
 
 def _replaced_at(written: Written) -> dict[tuple[str, str], str]:
-    """Return when each file group was first replaced."""
     found: dict[tuple[str, str], str] = {}
     for instant in sorted(written.replaced_by, key=lambda one: one.requested_time, reverse=True):
         found |= dict.fromkeys(written.replaced_by[instant], instant.requested_time)
@@ -117,10 +110,7 @@ def _replaced_at(written: Written) -> dict[tuple[str, str], str]:
 
 
 def read_savepoints(timeline: Timeline) -> dict[str, frozenset[str]]:
-    """Return the names of the files that each completed savepoint keeps, by its time.
-
-    Raises `StorageError` if a savepoint was deleted meanwhile.
-    """
+    """Return the names of the files that each completed savepoint keeps, by its time."""
     saved = [one for one in timeline.completed if one.action == "savepoint"]
     bodies = for_each(timeline.storage, timeline.files.read_savepoint, saved)
     return {
@@ -151,11 +141,7 @@ def _partitions_to_look_at(
     *,
     merges: bool,
 ) -> frozenset[str] | None:
-    """Return the partitions in which something was replaced that no clean has looked at; None for all.
-
-    `earliest` is None under KEEP_LATEST_FILE_VERSIONS, `saved` are the times of the savepoints, `merges` says whether
-    the table is merge-on-read.
-    """
+    """Return the partitions in which something was replaced that no clean has looked at; None for all."""
     savepoints = set(saved)
     if earliest is None or progress is None or not progress.earliest:
         return None
@@ -210,10 +196,7 @@ def _of_newest_clean(timeline: Timeline) -> CleanProgress | None:
 
 
 def _read_note(storage: Storage) -> CleanProgress | None:
-    """Return what the note says; None where it is missing or unreadable, so that the clean looks at all partitions.
-
-    Raises `UnsupportedTableError` where a newer release wrote it in an unknown format.
-    """
+    """Return the note; None where it is missing or unreadable, so that the clean looks at all partitions."""
     try:
         found = parse_json(storage.read(NOTE, MOST_OF_A_NOTE))
         formats.refuse_newer(storage.path, NOTE, formats.number_of(found), formats.CLEAN_NOTE)

@@ -48,10 +48,9 @@ _MOST_OF_A_TOKEN = (1 << 31) - 1
 
 
 def claim(table: Table, instant: Instant, patience: Patience, *, application: str = "") -> Transaction | None:
-    """Begin to carry out a plan, after undoing what a dead process did of it.
+    """Begin to carry out a plan, after undoing what a dead process did of it; None where the plan is done or gone.
 
-    Returns None where the instant is completed, or its plan was taken back. Raises `ConcurrentWriteError` where another
-    process is at work on it, or may be; `patience` says when that process counts as dead.
+    Raises `ConcurrentWriteError` where another process is at work on it, or may be; `patience` decides.
     """
     if table.archive.holds(instant.requested_time):
         # The plan was done long ago; a process that stalled has put it on the timeline again.
@@ -82,10 +81,7 @@ def claim(table: Table, instant: Instant, patience: Patience, *, application: st
 
 
 def give_up(work: Transaction) -> None:
-    """Undo what this process did of a plan, so that the next process may begin at once.
-
-    Where the store fails, the next process undoes it once this process counts as dead.
-    """
+    """Undo what this process did of a plan, so that the next process may begin at once."""
     owner.Seal(work.storage, work.seals[-1]).set_for_good()
     timeline = work.table.timeline()
     found = _pending(work.storage, timeline, work.inflight)
@@ -178,18 +174,12 @@ def token_of(work: Transaction) -> tuple[int, int]:
 
 
 def new_token(work: Transaction) -> WriteToken:
-    """Return the token of one attempt at one file.
-
-    The plan's last process may be late, so no two attempts share a name.
-    """
+    """Return the token of one attempt at one file; a late process must not write under another attempt's name."""
     return WriteToken(*token_of(work), secrets.randbelow(_MOST_OF_A_TOKEN))
 
 
 def close(work: Transaction, partitions: Collection[str], kept_paths: Collection[str]) -> None:
-    """Seal the work, and delete the files of attempts that no task reported.
-
-    Files of another process that has taken the plan over stay.
-    """
+    """Seal the work, and delete this process's files that no task reported; another owner's files stay."""
     owner.Seal(work.storage, work.seals[-1]).set()
     prefix = "-".join(map(str, (*token_of(work), "")))
     for partition in sorted(partitions):
@@ -216,7 +206,6 @@ def _token(file: DataFile) -> str:
 
 
 def _finish(table: Table, instant: Instant) -> None:
-    """Finish the rollbacks that name a plan."""
     timeline = table.timeline()
     for one in pending_rollbacks(timeline).get(instant.requested_time, ()):
         carry_on(table, timeline, one.requested_time)
@@ -268,7 +257,6 @@ def _refuse_living(
     known_beat: float | None = None,
     may_wait: bool = True,
 ) -> Liveness | None:
-    """Raise `ConcurrentWriteError` where another process is at work on the plan, or may be."""
     kind = kind_of(instant.action) or COMPACTION
     meeting = Meeting(kind, kind, shared=frozenset({Shared.PLAN}))
     seal = "" if known is None else owner.seal_of(instant.requested_time, known.write_id)
@@ -289,8 +277,7 @@ def _stopping(
 ) -> RollbackPlan | None:
     """Return the rollback plan for what a process did of a plan; None where that work is over.
 
-    `known` is the owner to stop, None for a process that is not pyhudi's. `patience` is None where a process stops
-    itself. `beat` is the overdue heartbeat by which the owner counts as dead.
+    `known` is the owner, None for a process that is not pyhudi's; `patience` is None where a process stops itself.
     """
     found = _pending(table.storage, timeline, instant)
     if found is None or instant.requested_time in pending_rollbacks(timeline):

@@ -25,12 +25,9 @@ class Means:
     """The resources with which a planned service runs.
 
     Attributes:
-        patience: When another process that carries a plan out counts as dead.
         output: The format of base files, and the bytes of log entries that each task may hold at once.
-        logs: The format of joined log files.
         executor: Where units are executed; None for this process.
         most_bytes: Plans that read more bytes than this stay pending; None for no bound.
-        application: The application's name.
         without_tasks: What this process uses where the executor cannot run tasks; None to leave the plan pending.
         observer: Receives the progress of a plan's units; None for a line a minute in the log.
     """

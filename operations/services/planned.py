@@ -57,15 +57,13 @@ class UnitResult(Protocol):
         """The new data files; none where the unit was skipped."""
 
     @property
-    def size(self) -> int:
-        """Bytes of the new files."""
+    def size(self) -> int: ...
 
     @property
     def bytes_read(self) -> int: ...
 
     @property
-    def skipped(self) -> str:
-        """Why there are no new files; empty where there are."""
+    def skipped(self) -> str: ...
 
 
 Settings = TypeVar("Settings")
@@ -80,14 +78,9 @@ class Worker(Protocol[Unit, Done]):
     def work(self) -> Transaction: ...
 
     def execute(self, unit: Unit) -> Done:
-        """Do one unit.
+        """Do one unit; each attempt makes files of its own, and the completed instant names those of one attempt."""
 
-        Each attempt makes files of its own; the completed instant names those of one attempt. Raises `WriteSealedError`
-        where another process has completed the plan or taken it over.
-        """
-
-    def within(self, memory: int) -> Worker[Unit, Done]:
-        """Return the same worker with another bound of memory."""
+    def within(self, memory: int) -> Worker[Unit, Done]: ...
 
     def outcome(self, done: Sequence[Done]) -> Outcome: ...
 
@@ -102,9 +95,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         does: A phrase for messages, with a place for the bytes that a plan reads.
         drops_empty: Whether a plan without units is taken back instead of completed.
         insists: Whether to try plans that have failed before, however few writes have come since.
-        instant: Requested time of the last plan that was carried out.
-        done: Results of the units of all plans.
-        skipped: Sentences on what was not done, and why.
+        instant: Requested time of the last plan that was carried out; `done` has the units of all plans.
         at: The time that the last plan has to have; None for a time after the whole timeline. `plan` sets it.
         waiting: Why the last plan was not made, in words; empty if it was. `plan` sets it.
     """
@@ -131,10 +122,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
 
     @abstractmethod
     def plan(self, timeline: Timeline) -> tuple[Unit, ...] | None:
-        """Return what is to be done on a timeline; None for nothing.
-
-        Raises `MissingFileError` where a file that a completed write names is gone.
-        """
+        """Return what is to be done on a timeline; None for nothing."""
 
     @abstractmethod
     def missed(self, now: Timeline, made: Instant) -> bool:
@@ -142,11 +130,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
 
     @abstractmethod
     def read_plan(self, timeline: Timeline, instant: Instant) -> tuple[Unit, ...]:
-        """Return the units of a pending plan of any process.
-
-        Raises `CorruptInstantError`, `MissingFileError` or `UnsupportedTableError` where no process, or not pyhudi, can
-        carry it out.
-        """
+        """Return the units of a pending plan of any process; raises where pyhudi cannot carry it out."""
 
     def waits_for(self, timeline: Timeline, instant: Instant) -> str:
         """Return what a plan has to wait for, in words; empty where it can be carried out."""
@@ -164,10 +148,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         """Return the units to which these new data files belong."""
 
     def schedule(self, due: Callable[[Timeline], bool] | None = None) -> tuple[Instant, tuple[Unit, ...]] | None:
-        """Put a plan on the timeline, where it is due and there is something to do.
-
-        Raises `ConcurrentWriteError`, for a pending restore too.
-        """
+        """Put a plan on the timeline, where it is due and there is something to do."""
         table = self.table
         for _ in range(_ROUNDS):
             broken: list[Timeline] = []
@@ -193,11 +174,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         )
 
     def run(self, due: Callable[[Timeline], bool] | None = None) -> None:
-        """Carry out the pending plans, then make a plan, where `due` or without it, and carry it out.
-
-        Raises `ConcurrentWriteError` where other processes are at all that is pending, and the error of a plan that
-        failed.
-        """
+        """Carry out the pending plans, then make a plan, where `due` or without it, and carry it out."""
         timeline = finish_rollbacks_first(self.kind, self.table, self.table.timeline(), self.means.patience)
         refuse_restoring(self.kind, self.table.storage, timeline)
         for instant in self._waiting(timeline):
@@ -256,7 +233,6 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         )
 
     def skip(self, why: str) -> None:
-        """Note and log what this call does not do, and why."""
         logger.warning("table %s: %s", self.table.path, why)
         self.skipped.append(why)
 
@@ -362,11 +338,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         return self.worker(FileWork(work, schema, self.means.output, self.means.logs), timeline, plan)
 
     def _executed(self, worker: Worker[Unit, Done], plan: tuple[Unit, ...]) -> list[Done]:
-        """Execute the units, the largest first.
-
-        This process executes them where the engine has no tasks and the plan is small enough; otherwise `NoTasksError`
-        passes.
-        """
+        """Execute the units, in this process where the engine has no tasks and the plan is small enough."""
         # Small units come last, so that no task runs long after the others.
         work, units = worker.work, sorted(plan, key=lambda one: -one.size)
         steps = Steps(self.means.observer or LoggedProgress(work.path), self.name, len(units))

@@ -98,11 +98,7 @@ def archiving(storage: Storage, instant_time: str) -> UndoError:
 def refuse_savepoints(
     mine: InstantKind, storage: Storage, timeline: Timeline, beyond: str, what: str, *, itself: bool
 ) -> None:
-    """Raise `UndoError` where a savepoint keeps what is to be undone.
-
-    A savepoint is in the way if it is younger than `beyond`, and with `itself` also if it is of that time. `what` names
-    the undoing, for the message.
-    """
+    """Raise `UndoError` where a savepoint later than `beyond`, or with `itself` at it, keeps what is to be undone."""
     found = [one for one in timeline.instants if one.action == "savepoint"]
     held = [
         one
@@ -128,8 +124,7 @@ def dead_writes(
 ) -> list[PlannedRollback]:
     """Return the pending writes requested after a time, all dead; the rollbacks have no time yet.
 
-    Raises `ConcurrentWriteError` where a writer lives, or may live. `asked` SINCE_PLAN means that these writes were
-    looked for before: then there is no time to watch a heartbeat.
+    `asked` SINCE_PLAN means that these writes were looked for before: then there is no time to watch a heartbeat.
     """
     found = []
     for one in timeline.pending:
@@ -155,11 +150,7 @@ def slices_at(
     what: str,
     partitions: Iterable[str] | None = None,
 ) -> list[FileSlice]:
-    """Return the file slices of a moment; raises `UndoError` where a file is gone, or a clean is about to delete it.
-
-    `moment` is the timeline at the requested time `time`, `now` the timeline as it is; `what` needs the slices, for the
-    message.
-    """
+    """Return the file slices of `moment`, the timeline at `time`; raises `UndoError` where a file is gone or going."""
     files, every, then = (
         ListedFiles.find(SeenTable(table, now), now, time, partitions),
         SliceFilter(),
@@ -184,7 +175,6 @@ def slices_at(
 
 
 def named(instants: Sequence[Instant]) -> str:
-    """Return instants for a message, the newest first."""
     shown = [f"{one.action} {one.requested_time}" for one in reversed(instants)][:_MOST_NAMED]
     more = len(instants) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")

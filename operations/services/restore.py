@@ -64,12 +64,10 @@ _PATIENT = Patience()
 def restore(
     storage: Storage, to: str, *, metadata_enable: bool | None = None, patience: Patience = _PATIENT
 ) -> ServiceResult:
-    """Take a table back to one of its writes; an interrupted restore to it is finished.
+    """Take a table back to one of its writes, with or without a savepoint; an interrupted restore to it is finished.
 
-    `to` is the requested time of any write whose files all exist, with or without a savepoint. The result has no
-    instant where there was nothing to undo. Raises `UndoError` without such a write or its files, or where a younger
-    savepoint keeps what is to be undone, and `ConcurrentWriteError` where a write, or a restore to another write, is at
-    work.
+    Raises `UndoError` without such a write or its files, or where a younger savepoint keeps what is to be undone, and
+    `ConcurrentWriteError` where a write, or a restore to another write, is at work.
     """
     began = time.monotonic()
     done = _Restore(open_for_service(storage, metadata_enable), to, patience).run()
@@ -161,8 +159,7 @@ class _Restore:
     def _take_back_if_archived(self, pending: Instant) -> None:
         """Give up a restore that has not begun while its target is being archived, and raise `UndoError`.
 
-        The archiving process either read the timeline before the restore was on it, or will stop at the restore; this
-        process cannot know which.
+        This process cannot know whether the archiving process saw the restore on the timeline and will stop at it.
         """
         table = self.table
         if pending.state != State.REQUESTED or all(one < self.to for one in announced(table.storage)):

@@ -43,9 +43,8 @@ def rollback(
 ) -> ServiceResult:
     """Roll back a write: the newest completed write, or a pending write, whose writer then counts as dead.
 
-    Returns what was done, also where the write was rolled back before. Raises `UndoError` where there is no such write,
-    later writes depend on it, a savepoint keeps it, or a clean deleted what it replaced, and `ConcurrentWriteError`
-    where a later write is at work.
+    Raises `UndoError` without such a write, or where later writes depend on it, a savepoint keeps it, or a clean
+    deleted what it replaced, and `ConcurrentWriteError` where a later write is at work.
     """
     began = time.monotonic()
     done = _Rollback(open_for_service(storage, metadata_enable), instant_time, patience).run()

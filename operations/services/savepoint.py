@@ -26,8 +26,7 @@ _ACTION = "savepoint"
 def savepoint(storage: Storage, instant_time: str | None = None, *, user: str = "", comment: str = "") -> ServiceResult:
     """Keep the table as of one completed write, None for the newest; a second savepoint of it changes nothing.
 
-    Raises `UndoError` where there is no such write, a process is undoing or archiving it, or its files are gone, and
-    `ConcurrentWriteError` where a restore is pending.
+    Raises `UndoError` without such a write or its files, and `ConcurrentWriteError` beside a restore.
     """
     began = time.monotonic()
     table = _open(storage)

@@ -58,17 +58,15 @@ class TableService(ABC, Generic[Plan]):
         self.table = table
 
     @abstractmethod
-    def requested(self, plan: Plan) -> InstantModel:
-        """Return the content of the requested file."""
+    def requested(self, plan: Plan) -> InstantModel: ...
 
     def request(
         self, find: Callable[[Timeline], Plan | None], at: Callable[[], str | None] = lambda: None
     ) -> tuple[Instant, Plan] | None:
-        """Make a plan the table's next decision.
+        """Make a plan the table's next decision, which the next process carries out if this process fails.
 
-        `find` returns the plan for a timeline, None for nothing to do; it runs again whenever another process decided
-        first. `at` returns the requested time for the last plan, None for a time after the whole timeline. Where the
-        store fails after the decision, the next process that decides carries it out.
+        `find` returns the plan for a timeline, and runs again whenever another process decided first. `at` returns the
+        requested time for the last plan, None for a time after the whole timeline.
         """
         made: list[Plan] = []
 
@@ -92,8 +90,7 @@ class TableService(ABC, Generic[Plan]):
     def complete(self, instant: Instant, outcome: Callable[[Timeline], Outcome]) -> bool:
         """Complete an instant; False where another process had completed it, or taken it back.
 
-        `outcome` gets the timeline of the decision, and raises where the instant must not complete any more. Where the
-        store fails, the instant stays pending.
+        `outcome` gets the timeline of the decision, and raises where the instant must not complete any more.
         """
         same = (instant.requested_time, instant.action)
 

@@ -30,7 +30,6 @@ class CleanSettings:
     """Which file slices a clean keeps, by one of the policies above.
 
     Attributes:
-        automatic: Whether each write cleans after it completes.
         hours: For how many hours KEEP_LATEST_BY_HOURS keeps a slice after it was replaced.
         after_commits: How many commits have to follow a clean before a write cleans again.
         incremental: Whether planning looks only at what changed since the last clean.
@@ -63,10 +62,9 @@ class ArchiveSettings:
     """Which instants stay on the timeline: above `max_commits` writes, archiving leaves `min_commits` of them.
 
     Attributes:
-        automatic: Whether each write archives after it completes.
         batch: How many files of one archive level are merged into one of the next.
-        delta_commits: How many delta commits since the last compaction stay at least, so that the next compaction's
-            trigger can count them; None where no trigger counts them.
+        delta_commits: How many delta commits since the last compaction stay for its trigger to count; None for no
+            trigger.
     """
 
     automatic: bool = True
@@ -92,7 +90,6 @@ class CompactionSettings:
     """When the log files of a merge-on-read table are merged into base files, and which log files.
 
     Attributes:
-        inline: Whether each write carries out a compaction that is due.
         schedule_inline: Whether each write plans a compaction that is due, for another process to carry out.
         target_io_mb: After how many MB, read and written, a strategy with a bound takes no more slices.
         log_bytes: `LOG_SIZE` skips slices with fewer bytes of log files.
@@ -119,9 +116,7 @@ class LogCompactionSettings:
     """When the log files of a merge-on-read table are joined into fewer, and which log files.
 
     Attributes:
-        inline: Whether each write carries out a log compaction that is due.
-        blocks: After how many delta commits it is due; and how many log files, or blocks in them, a file group needs at
-            least to have its log files joined.
+        blocks: After how many delta commits it is due; and how many log files, or blocks in them, a file group needs.
     """
 
     inline: bool = False

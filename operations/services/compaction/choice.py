@@ -53,10 +53,7 @@ class Cost:
 
 
 def choose_partitions(settings: CompactionSettings, partitions: Iterable[str]) -> list[str]:
-    """Return the partitions whose slices may be merged, so that the others need not be listed.
-
-    Raises `InvalidOptionError` under `BY_DAY` for a partition that is no day.
-    """
+    """Return the partitions whose slices may be merged, so that the others need not be listed."""
     if settings.strategy == BY_REGEX:
         pattern = re.compile(settings.partition_regex)
         return [one for one in partitions if pattern.search(one)]

@@ -33,11 +33,7 @@ def schedule_compaction(
     metadata_enable: bool | None = None,
     due: Callable[[Timeline], bool] | None = None,
 ) -> ServiceResult:
-    """Plan a compaction or a log compaction, for another call to carry out; `due` decides on a timeline.
-
-    The result has no instant where there is nothing to merge, or where `skipped` names a write that the plan has to
-    wait for. Raises as `compact` does.
-    """
+    """Plan a compaction or a log compaction, where `due`; `skipped` of the result names a write that it waits for."""
     began = time.monotonic()
     table, means = open_merge_on_read(storage, metadata_enable), Means(patience, Output())
     service = _SERVICES[type(settings)](table, settings, means)
@@ -54,10 +50,8 @@ def compact(
 ) -> ServiceResult:
     """Carry out the pending compactions, or log compactions, then plan one and carry it out.
 
-    Without `due` the user called for it: it also tries plans that have failed before, and raises `ConcurrentWriteError`
-    where other processes are at all that is pending. Raises that error also for a pending restore, and
-    `CommitConflictError` where a write or a compaction came in between. After a failure, what is pending stays so for
-    the next call.
+    Without `due` the user called for it: it also tries plans that failed before, and raises `ConcurrentWriteError`
+    where other processes are at all that is pending. After any failure, what is pending stays so for the next call.
     """
     began = time.monotonic()
     table = open_merge_on_read(storage, metadata_enable)

@@ -58,11 +58,7 @@ class Compaction(SliceService[CompactionSettings]):
         )
 
     def read_plan(self, timeline: Timeline, instant: Instant) -> Plan:
-        """Return the file slices that a pending compaction merges, without replaced file groups.
-
-        Raises `CorruptInstantError` for a plan that leaves out a log file completed before it, whose rows would be
-        lost.
-        """
+        """Return the slices that a pending compaction merges; refuse a plan that would lose rows of a log file."""
         plan, listings = named_slices(timeline, instant)
         check_complete(timeline, instant, plan, listings)
         return plan
@@ -110,8 +106,8 @@ class Compactor(SliceWorker):
     def _foreign(self, file_slice: FileSlice) -> ForeignRows | None:
         """Return the checker of a slice's rows; None where pyhudi wrote all of its files.
 
-        The merged file gets the stamp by which later writes trust its keys, unless the table's properties do not name
-        its index, as in tables that Apache Hudi made.
+        The merged file gets the stamp by which later writes trust its keys, unless the properties do not name the
+        index.
         """
         if all(log.instant_time in self.ours for log in file_slice.logs):
             if file_slice.base is None:

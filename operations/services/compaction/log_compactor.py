@@ -96,8 +96,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
     def read_plan(self, timeline: Timeline, instant: Instant) -> Plan:
         """Return the log files that a pending log compaction joins, as slices without base files.
 
-        Left out are file groups that were replaced or compacted since, that another plan holds, or of which the plan
-        does not name all earlier log files.
+        It skips replaced or compacted file groups, those of another plan, and plans that lack some earlier log files.
         """
         named, listings = named_slices(timeline, instant, EXECUTOR)
         view = FileView(timeline, read_replaced(timeline), listings)
@@ -128,10 +127,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
             )
 
     def _time_before(self, timeline: Timeline, write: Instant) -> str | None:
-        """Return a free time right before a write at work; None where a log compaction cannot have it.
-
-        The time must come after all joined log files, which the new log compaction would join again otherwise.
-        """
+        """Return a free time right before a write at work, but after all joined log files; None where there is none."""
         taken = {time for one in timeline.instants for time in (one.requested_time, one.completion_time) if time}
         try:
             free = free_time_before(write.requested_time, taken)
@@ -144,8 +140,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
     def _is_wanted(self, file_slice: FileSlice) -> bool:
         """Return whether a slice has many log files, or blocks in them, from more than one instant.
 
-        The rule of ``HoodieLogCompactionPlanGenerator`` would also count log files that were joined before, and join
-        their result again.
+        ``HoodieLogCompactionPlanGenerator`` also counts joined log files, and would join the result again.
         """
         if len(file_slice.logs) < _LEAST_FILES:
             return False
@@ -186,7 +181,6 @@ class LogCompactor(SliceWorker):
 
 
 def blocks_of(storage: Storage, file_slice: FileSlice) -> tuple[LogBlock, ...]:
-    """Return the blocks of a slice's log files that readers apply."""
     return effective_blocks([tuple(read_log(storage, log)) for log in file_slice.logs], lambda _: True)
 
 

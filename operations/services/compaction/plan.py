@@ -1,8 +1,7 @@
 """Plans of compactions: made of the file slices that have log files, and read back from a requested instant.
 
-A plan names exactly the log files that were complete before it was requested: log files that complete later belong to
-the slice that the plan begins. So it is made within the decision that puts it on the timeline, at a time greater than
-all times there.
+A plan names exactly the log files that were complete before it was requested; later log files belong to the slice that
+it begins. So the decision that puts it on the timeline makes it, at a time greater than all times there.
 """
 
 from __future__ import annotations
@@ -47,10 +46,7 @@ class FreeSlices:
         self._seen: frozenset[Instant] | None = None
 
     def find(self, timeline: Timeline, among: Callable[[list[str]], list[str]] = list) -> list[FileSlice]:
-        """Return the slices with log files that no plan holds, by partition path and file id.
-
-        `among` filters the partitions. Raises `MissingFileError` where a file that a completed write names is gone.
-        """
+        """Return the slices with log files that no plan holds, by partition path and file id."""
         self._look(timeline)
         held = held_by_plans(self._mine, timeline)
         view = WholeView(timeline, read_written(timeline), self._listings)
@@ -62,10 +58,7 @@ class FreeSlices:
         ]
 
     def missed(self, now: Timeline, made: Instant) -> bool:
-        """Return whether a write that the plan does not know of completed before it.
-
-        Only a process that does not follow pyhudi's decisions can come in between.
-        """
+        """Return whether the plan lacks a write, which only a process that ignores pyhudi's decisions can cause."""
         seen = self._seen or frozenset()
         return any(
             one.is_write and one not in seen and one.visible_since <= made.requested_time for one in now.completed
@@ -86,10 +79,7 @@ class FreeSlices:
 
 
 def held_by_plans(mine: InstantKind, timeline: Timeline, but: Instant | None = None) -> frozenset[tuple[str, str]]:
-    """Return the file groups, by partition path and file id, that pending plans hold and another plan leaves out.
-
-    `mine` is the kind of the other plan; `but` is a pending instant that does not count.
-    """
+    """Return the file groups, by partition path and file id, that other pending plans hold, but for one plan's."""
     pending = pending_compactions(timeline)
     own = None if but is None else but.identity
     counting = {one: plan for one, plan in pending.items() if one.identity != own}
@@ -109,8 +99,8 @@ def named_slices(
 ) -> tuple[Plan, dict[str, tuple[FileInfo, ...]]]:
     """Return the file slices that a pending plan names, without replaced file groups, and their partitions' files.
 
-    `executor` is the Java class that plans of this kind may name. Raises `CorruptInstantError` for a plan that is
-    unreadable or names no slice of this table, `MissingFileError` for a file that is gone, and `UnsupportedTableError`.
+    `executor` is the Java class that plans of this kind may name. Raises `CorruptInstantError`, `MissingFileError` or
+    `UnsupportedTableError`.
     """
     storage = timeline.storage
     found = timeline.files.read_compaction_plan(instant)
@@ -172,7 +162,6 @@ def operations_of(plan: Plan) -> list[CompactionOperation]:
 
 
 def replaced_since(timeline: Timeline, groups: Iterable[FileGroupId]) -> list[FileGroupId]:
-    """Return the file groups that completed writes have replaced."""
     replaced = read_replaced(timeline).replaced
     return [one for one in groups if (one.partition_path, one.file_id) in replaced]
 

@@ -52,10 +52,8 @@ def repair(
 ) -> ServiceResult:
     """Give up what cannot be read of damaged log files, and write the next slice of each of their file groups.
 
-    `accept_loss` names the files relative to the table's root, as `CorruptFileError` does. Raises `InvalidOptionError`
-    for a file that is not damaged or is no log file of a newest slice, `UnsupportedTableError`, `ConcurrentWriteError`
-    for a pending restore or a process that took the plan over, and `CorruptFileError` for damage in a file that the
-    call does not name.
+    `accept_loss` names the files as `CorruptFileError` does. Raises `InvalidOptionError` for a file that is not damaged
+    or is no log file of a newest slice, and `CorruptFileError` for damage in a file that the call does not name.
     """
     began = time.monotonic()
     table = open_merge_on_read(storage, metadata_enable)
@@ -109,10 +107,7 @@ class Repair(Compaction):
             )
 
     def plan(self, timeline: Timeline) -> Plan | None:
-        """Return the slices that hold the damaged log files.
-
-        Raises `UnsupportedTableError` where a pending plan holds one of their file groups.
-        """
+        """Return the slices that hold the damaged log files; refuse beside a pending plan for their file groups."""
         partitions = {group.partition_path for group in self._groups}
         free = self.slices.find(timeline, lambda paths: [one for one in paths if one in partitions])
         chosen = tuple(file_slice for file_slice in free if file_slice.group in self._groups)
@@ -163,10 +158,6 @@ class _Examiner:
         return cls(table.storage, timeline, with_meta(schema), ordering)
 
     def examine(self, paths: Sequence[str]) -> dict[str, _Examined]:
-        """Return what can be read of log files, by path.
-
-        Raises `InvalidOptionError` for a path of no newest slice's log file, and for a file that is not damaged.
-        """
         view = open_view(self.timeline)
         file_slices = [
             file_slice

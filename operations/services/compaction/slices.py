@@ -64,12 +64,11 @@ Self = TypeVar("Self", bound="SliceWorker")
 
 @dataclass(frozen=True, slots=True)
 class SliceResult:
-    """What became of one file slice; `path`, `size`, `rows` and `deletes` describe the new file.
+    """What became of one file slice, of whose log files `logs` counts the content.
 
     Attributes:
-        logs: Counts of what its log files held.
         log_data_bytes: Bytes of the log files' blocks of rows.
-        skipped: Why there is no new file.
+        path: The new file, which `size`, `rows` and `deletes` describe; "" where `skipped` says why there is none.
     """
 
     file_slice: FileSlice
@@ -93,10 +92,7 @@ class SliceResult:
 
 @dataclass(frozen=True, slots=True)
 class SliceWorker:
-    """Merges the log files of slices; an engine that carries a plan out sends it with every task.
-
-    `notes` are further entries of the completed instant's extraMetadata.
-    """
+    """Merges the log files of slices; an engine sends it with every task. `notes` go into extraMetadata."""
 
     files: FileWork
     notes: Mapping[str, str] = field(default_factory=dict, kw_only=True)
@@ -131,10 +127,7 @@ class SliceWorker:
 
     @contextmanager
     def opened(self, file_slice: FileSlice) -> Iterator[tuple[MergedSlice, DataFiles]]:
-        """Yield a slice and the place of its new file, with the plan's heartbeat running.
-
-        Raises `WriteSealedError` where another process has completed the plan or taken it over.
-        """
+        """Yield a slice and the place of its new file, with the plan's heartbeat running."""
         work, fence = self.work, Fence(self.work, 0)
         with (
             heartbeat.HeartbeatThread(work.storage, work.instant_time, interval_s=work.patience.heartbeat_interval_s),
@@ -220,7 +213,6 @@ class SliceService(PlannedService[Settings, FileSlice, SliceResult]):
         return "" if one is None else f"the {one.action} {one.requested_time}, which was at work before it"
 
     def foretold(self, made: tuple[Instant, Plan] | None, seconds: float) -> ServiceResult:
-        """Return the result of planning."""
         unplanned = ServiceResult(
             self.table.path, f"schedule_{self.name.replace(' ', '_')}", seconds=seconds, skipped=self.waiting
         )

@@ -42,7 +42,7 @@ def is_due(timeline: Timeline, settings: CompactionSettings, now_ms: int, zone: 
 
 
 def waiting(timeline: Timeline, *, requests: bool = False) -> Waiting | None:
-    """Return what has gathered since the last compaction; None without any delta commit.
+    """Return what has gathered; None without a delta commit.
 
     With `requests`, a pending compaction counts as the last.
     """
@@ -57,11 +57,11 @@ def waiting(timeline: Timeline, *, requests: bool = False) -> Waiting | None:
 
 
 def log_compaction_is_due(timeline: Timeline, delta_commits: int) -> bool:
-    """Return whether a log compaction is due on a merge-on-read table.
+    """Return whether a log compaction is due on a merge-on-read table, as ``needLogCompact`` says.
 
-    It is due after `delta_commits` delta commits both since the last log compaction and since the last compaction, and
-    never while a log compaction is pending. A delta commit counts if it completed since, or was requested since and is
-    at work. Log compactions but for the last count as delta commits. Source: ``needLogCompact``.
+    It takes `delta_commits` delta commits both since the last log compaction and since the last compaction, and no
+    pending log compaction. Delta commits count if they completed since, or were requested since and are at work, and so
+    do all log compactions but the last.
     """
     if any(one.action == LOG_COMPACTION for one in timeline.pending):
         return False
