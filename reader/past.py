@@ -52,8 +52,8 @@ class ShownSlices:
         wanted = self.wanted.written_in(window)
         lost = files.taken(wanted.lost(files, moment), moment)
         if not lost:
-            return self._found(files)
-        gone = _cleaned(lost)
+            return self._wanted_slices(files)
+        gone = _cleaning_text(lost)
         if isinstance(self.query, AsOf):
             raise self._no_such_past(self.query.time, gone, next_whole(files, self.wanted, moment.time))
         if window is None or window.end is None:
@@ -84,16 +84,16 @@ class ShownSlices:
             else:
                 lost = self.wanted.lost(files, moment)
                 if not lost:
-                    return self._found(files)
+                    return self._wanted_slices(files)
                 gone = f"{len(lost)} of the files that show it are gone, {lost[0].path} among them"
                 files.taken(lost, moment, files.now)
-                gone = _cleaned(lost)
+                gone = _cleaning_text(lost)
         except SilentArchiveError as error:
             logger.info("table %s: %s", self._path, error)
         spelled = self.query.time if isinstance(self.query, AsOf) else moment.time
         raise self._no_such_past(spelled, gone, first_whole(self.seen, moment.time, self.wanted))
 
-    def _found(self, files: ListedFiles) -> list[FileSlice]:
+    def _wanted_slices(self, files: ListedFiles) -> list[FileSlice]:
         moment = self.moment
         found = self.wanted.written_in(moment.window).slices(files, moment)
         if self.every is not None and logger.isEnabledFor(logging.INFO):
@@ -161,11 +161,11 @@ class ShownSlices:
         if begin < max(written.values()):
             hints.append(f"For the end given, the first readable begin is {begin}.")
         return UnreadableTimeError(
-            f"What changed in the table {self._path} until {window.end} cannot be shown: {_cleaned(lost)}. "
+            f"What changed in the table {self._path} until {window.end} cannot be shown: {_cleaning_text(lost)}. "
             f"{' '.join(hints)}",
             f"Leave {END} out" + (", or give a window that can be read." if hints else "."),
         )
 
 
-def _cleaned(lost: Sequence[DataFile]) -> str:
+def _cleaning_text(lost: Sequence[DataFile]) -> str:
     return f"cleaning has taken away {len(lost)} of the files that show it, {lost[0].path} among them"

@@ -100,7 +100,7 @@ class RowReader:
         search = self._search(self.terms)
         for piece in split.pieces:
             try:
-                yield from self._plain(piece, search) if piece.merged is None else self.merged(piece.merged)
+                yield from self._base_file_rows(piece, search) if piece.merged is None else self.merged(piece.merged)
             except (CorruptFileError, UnsupportedTableError) as error:
                 raise type(error)(
                     f"Reading partition {piece.partition_path!r} of the table {self.storage.path}: {error.what}",
@@ -110,7 +110,7 @@ class RowReader:
     def merged(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one slice, its base file merged with its logs."""
         terms = self.terms or MergeTerms(load_config(self.storage))
-        asked = self._asked()
+        asked = self._columns_to_read()
         with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
             merged = MergedSlice(
                 self.storage,
@@ -126,20 +126,20 @@ class RowReader:
             # Log files may hold other keys than the base file, so its keys do not skip them.
             search = replace(self._search(terms), predicates=tuple(safe))
             shown = file_slice.files[0]
-            yield from self._wanted(merged.batches(asked, row_groups=lambda file: search.row_groups(file, shown)))
+            yield from self._wanted_rows(merged.batches(asked, row_groups=lambda file: search.row_groups(file, shown)))
 
-    def _plain(self, piece: Piece, search: Search) -> Iterator[pa.RecordBatch]:
+    def _base_file_rows(self, piece: Piece, search: Search) -> Iterator[pa.RecordBatch]:
         with BaseFileReader(self.storage, piece.path) as reader:
             matching = search.row_groups(reader.parquet, piece.path)
             groups = [number for number in matching if piece.row_groups is None or number in piece.row_groups]
             if not groups:
                 return
-            asked = self._asked()
+            asked = self._columns_to_read()
             if not {*reader.parquet.schema_arrow.names, RECORD_KEY}.intersection(asked.names):
                 # If the file lacks all wanted columns, read the record key to count its rows.
                 asked = asked.append(pa.field(RECORD_KEY, pa.string()))
             rows = batch_rows(reader.parquet, asked)
-            yield from self._wanted(reader.batches(asked, batch_rows=rows, row_groups=groups))
+            yield from self._wanted_rows(reader.batches(asked, batch_rows=rows, row_groups=groups))
 
     @property
     def _conjuncts(self) -> list[Predicate]:
@@ -148,11 +148,11 @@ class RowReader:
     def _search(self, terms: MergeTerms | None) -> Search:
         return Search.of(self._conjuncts, self.table_schema, None if terms is None else terms.config)
 
-    def _asked(self) -> pa.Schema:
+    def _columns_to_read(self) -> pa.Schema:
         extra = [] if self.times is None or COMMIT_TIME in self.schema.names else [pa.field(COMMIT_TIME, pa.string())]
         return pa.schema([*self.schema, *extra])
 
-    def _wanted(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def _wanted_rows(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             rows = batch if self.times is None else batch.filter(self.times.mask(batch.column(COMMIT_TIME)))
             if rows.num_rows:

@@ -130,12 +130,12 @@ class Snapshot:
     def _matching(self, slices: Sequence[FileSlice], search: Search) -> list[FileSlice]:
         found = list(slices)
         if search.keys is not None and len(found) <= _MOST_KEY_FOOTERS:
-            found = self._where(found, lambda one: search.may_be_in(FOOTERS.read(self.storage, one.base_file)))
+            found = self._filtered(found, lambda one: search.may_be_in(FOOTERS.read(self.storage, one.base_file)))
         if search.columns <= {*self.config.partition_fields} or len(found) > _MOST_FOOTERS:
             return found
-        return self._where(found, lambda one: bool(self._row_groups(one.base_file.path, search)))
+        return self._filtered(found, lambda one: bool(self._row_groups(one.base_file.path, search)))
 
-    def _where(self, slices: Sequence[FileSlice], may_match: Callable[[FileSlice], bool]) -> list[FileSlice]:
+    def _filtered(self, slices: Sequence[FileSlice], may_match: Callable[[FileSlice], bool]) -> list[FileSlice]:
         answers = for_each(self.storage, may_match, slices, computes=True)
         return [one for one, may in zip(slices, answers, strict=True) if may]
 

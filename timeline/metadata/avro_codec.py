@@ -63,13 +63,13 @@ def encode(model: models.InstantModel) -> bytes:
 
 def decode(kind: type[M], data: bytes, where: str) -> M:
     """Return the model of an Avro object container, read by the schema that the container brings along."""
-    return _checked(kind, _record(data, where), where)
+    return _validated(kind, _record(data, where), where)
 
 
 def decode_summary(data: bytes, where: str, *, replaces: bool) -> models.CommitSummary:
     from . import models  # noqa: PLC0415
 
-    return _checked(models.CommitSummary, _record(data, where, _part("summary", replaces)), where)
+    return _validated(models.CommitSummary, _record(data, where, _part("summary", replaces)), where)
 
 
 def decode_files(data: bytes, where: str, *, replaces: bool) -> CommitFiles:
@@ -101,7 +101,7 @@ def _record(data: bytes, where: str, only: Any = None) -> Any:
     return records[0]
 
 
-def _checked(kind: type[M], record: Any, where: str) -> M:
+def _validated(kind: type[M], record: Any, where: str) -> M:
     from pydantic import ValidationError  # noqa: PLC0415
 
     try:

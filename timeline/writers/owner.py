@@ -210,7 +210,7 @@ class Suspect:
         sign, said = heartbeat.path_of(self.instant.requested_time), "last heartbeat"
         beat = storage.modified(sign)
         if beat is None and owner is None:
-            return self._silent()
+            return self._judge_silent()
         if beat is None:
             # A write's first heartbeat comes right after owner.json.
             sign, said = claim.path, "no heartbeat yet; begun"
@@ -230,8 +230,8 @@ class Suspect:
         todo = f"{_WAIT}; if it is dead, a write rolls it back once its heartbeat is {_span(tolerance_s)} old."
         return Liveness(silent <= tolerance_s, reason, todo, beat)
 
-    def _silent(self) -> Liveness:
-        began, path, changed = self._changes()
+    def _judge_silent(self) -> Liveness:
+        began, path, changed = self._change_times()
         silent = max(0.0, self.now_s - changed)
         last = f"; it last wrote {path}, {_span(silent)} ago" if path else ""
         reason = f"no heartbeat; {_span(max(0.0, self.now_s - began))} old{last}"
@@ -248,7 +248,7 @@ class Suspect:
         dead = silent > age_s
         return Liveness(not dead, f"{reason}; {'over' if dead else 'taken for dead after'} {_span(age_s)}", todo)
 
-    def _changes(self) -> tuple[float, str, float]:
+    def _change_times(self) -> tuple[float, str, float]:
         """Return when the first file was made, the last changed path, and when; by default the requested time."""
         storage, instant = self.instants.storage, self.instant
         paths = [self.instants.path(instant.at(state)) for state in (State.REQUESTED, State.INFLIGHT)]
