@@ -156,8 +156,8 @@ def _pin(table: Table, based_on: str) -> tuple[Timeline, Timeline, Watermark, tu
         past = timeline.as_of_completion(moment)
         if tally and based_on != spell_moment(past.completed):
             raise CommitConflictError(
-                f"The rows for the table {table.path} were made from its state at {moment}, which the timeline does not "
-                "show any more: meanwhile instants were archived, or completed by a clock that lags.",
+                f"The rows for the table {table.path} were made from its state at {moment}, which the timeline does "
+                "not show any more: meanwhile instants were archived, or completed by a clock that lags.",
                 "Make the rows again from the current state, and write them.",
             )
         if tally:
