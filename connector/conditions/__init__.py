@@ -1,1 +1,1 @@
-"""Conditions of users: what of them leaves out files, and how far Spark agrees that it may."""
+"""Conditions of users: Spark evaluates them, and the reader gets predicates that skip files."""

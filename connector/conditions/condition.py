@@ -1,7 +1,7 @@
-"""A user's condition, in whatever form it is given: Spark's to evaluate, and as far as it is understood, predicates.
+"""A user's condition in any form: for Spark to evaluate and, as far as it is understood, as predicates.
 
-Spark is shown each guess beside the condition itself (`Judge`). Where it does not find them the same nothing is
-concluded, and the rows are those that Spark chooses.
+Spark compares each guess with the condition itself (`Judge`). Without a proof that they are the same, a guess gives no
+predicate, and files are not skipped.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
 Where: TypeAlias = str | Column | Given
 
-# A number with a point is a decimal in SQL and a double in Python; the first reading is Python's.
+# The readings of a number with a point: first a double, as in Python, then a decimal, as in SQL.
 _READINGS = 2
-# By how much the zones of two sessions can differ, and more.
+# More than the greatest difference between the time zones of two sessions.
 _ZONES = datetime.timedelta(days=2)
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 _PIECE = re.compile(
@@ -47,12 +47,11 @@ _PIECE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What rows are asked for.
+    """A parsed condition.
 
     Attributes:
-        condition: Spark's to evaluate.
-        predicates: Conjuncts that every row satisfies for which it holds.
-        columns: The columns that it may be about.
+        predicates: Conjuncts that every row satisfies for which the condition holds.
+        columns: The columns that the condition may use.
     """
 
     condition: Column
@@ -60,13 +59,7 @@ class Asked:
     columns: frozenset[str]
 
     def read_with(self, spark: SparkSession, wanted: pa.Schema, schema: pa.Schema) -> pa.Schema:
-        """Return what has to be read of a table for some of its columns to be shown: what is compared, too.
-
-        Args:
-            spark: The session.
-            wanted: The columns to show.
-            schema: All of the table's.
-        """
+        """Return the columns to read so that ``wanted`` can be shown and the condition evaluated."""
         extra = [schema.field(name) for name in schema.names if name in self.columns and name not in wanted.names]
         some = pa.schema([*wanted, *extra])
         if Judge(spark, some).refused(self.condition) is None:
@@ -75,16 +68,10 @@ class Asked:
 
 
 def parse_condition(spark: SparkSession, where: Where, snapshot: Snapshot) -> Asked:
-    """Return what is asked for.
+    """Return the parsed condition: SQL text, a Column, or values by at least one column name.
 
-    Args:
-        spark: The session.
-        where: The condition as SQL text or as a column; or values by the names of columns, at least one.
-        snapshot: The table.
-
-    Raises:
-        MissingColumnError: The table lacks a column of which values are given.
-        InvalidOptionError: Spark cannot make out the condition, or a value is none of its column.
+    Raises `MissingColumnError` for an unknown column of values, and `InvalidOptionError` if Spark does not understand
+    the condition or a value does not fit its column.
     """
     schema, path = snapshot.schema, snapshot.storage.path
     if isinstance(where, Mapping):
@@ -117,12 +104,7 @@ def parse_condition(spark: SparkSession, where: Where, snapshot: Snapshot) -> As
 
 
 class Judge:
-    """Spark's analysis of conditions on a table's columns.
-
-    Args:
-        spark: The session.
-        schema: The columns.
-    """
+    """Spark's analysis of conditions on a table's columns."""
 
     def __init__(self, spark: SparkSession, schema: pa.Schema) -> None:
         self._spark = spark
@@ -131,18 +113,18 @@ class Judge:
 
     @property
     def is_late(self) -> bool:
-        """Whether the session's zone is asked for again whenever rows are, as it is on Spark Connect."""
+        """Whether the session's time zone may change between this analysis and the query, as on Spark Connect."""
         return "connect" in type(self._spark).__module__
 
     def texts(self, conditions: Sequence[Column]) -> list[str] | None:
-        """Return Spark's texts of conditions; None where it cannot say what one of them means."""
+        """Return Spark's texts of conditions; None if Spark cannot resolve a condition."""
         try:
             return list(self._frame.select(*conditions).columns)
         except PySparkException:
             return None
 
     def refused(self, condition: Column) -> PySparkException | None:
-        """Return why rows cannot be chosen by a condition, None where they can."""
+        """Return Spark's error for a filter by the condition; None if it is valid."""
         try:
             _ = self._frame.where(condition).columns
         except PySparkException as error:
@@ -150,14 +132,14 @@ class Judge:
         return None
 
     def agrees(self, condition: Column, other: Column) -> bool:
-        """Return whether Spark makes the same of two conditions, implicit casts and all."""
+        """Return whether two conditions mean the same to Spark, with implicit casts."""
         try:
             return self._frame.where(condition).sameSemantics(self._frame.where(other))
         except PySparkException:
             return False
 
     def values(self, moments: Sequence[TimeLiteral]) -> dict[TimeLiteral, datetime.datetime]:
-        """Return the values of times in the session's zone."""
+        """Return the values of times in the session's time zone."""
         if not moments:
             return {}
         asked = [sf.unix_micros(sf.lit(one.text).cast("timestamp")) for one in moments]
@@ -165,7 +147,7 @@ class Judge:
         return {one: _EPOCH + datetime.timedelta(microseconds=micros) for one, micros in zip(moments, row, strict=True)}
 
     def proven(self, given: Sequence[Column], texts: Sequence[str]) -> list[Node]:
-        """Return the trees of those conditions that Spark finds the same as the trees of their texts."""
+        """Return the trees of conditions for which Spark finds the tree and the condition the same."""
         found: list[Node] = []
         for condition, text in zip(given, texts, strict=True):
             for reading in range(_READINGS):
@@ -183,10 +165,10 @@ class Judge:
 
 
 def conjuncts(text: str) -> list[str]:
-    """Return the texts that a condition is the conjunction of; itself alone where it is none, or too strange.
+    """Return the conjuncts of a condition's text, or the whole text if it has none or is too complex.
 
-    They are cut at each ``AND`` that stands outside of everything. Spark is asked afterwards whether the parts mean
-    what the whole did, so that a text which is cut in the wrong place costs files that are read and no rows.
+    The text is cut at each ``AND`` outside of quotes, parentheses and CASE. Spark later checks that the parts mean the
+    same as the whole, so a wrong cut only means that fewer files are skipped.
     """
     ends = [0]
     depth = cases = betweens = 0
@@ -212,7 +194,7 @@ def conjuncts(text: str) -> list[str]:
 
 
 def _mentioned(texts: Sequence[str] | None, schema: pa.Schema) -> frozenset[str]:
-    """Return the columns whose names occur in Spark's texts of a condition; all where it has none."""
+    """Return the columns whose names occur in Spark's texts of a condition; all columns without texts."""
     folded = None if texts is None else " ".join(texts).lower()
     return frozenset(name for name in schema.names if folded is None or name.lower() in folded)
 
@@ -221,7 +203,5 @@ def _refusal(where: str | Column, path: str, error: PySparkException) -> Invalid
     said = str(error).strip().splitlines()[0]
     advice = "Give a condition on columns of the table, as for DataFrame.where."
     if "MISSING_ATTRIBUTES" in said:
-        advice = "Name columns as functions.col does: those of another DataFrame are none of this one."
-    return InvalidOptionError(
-        f"The condition {str(where)!r} cannot be asked of the table {path}. Spark says: {said}", advice
-    )
+        advice = "Name columns as functions.col does: columns of another DataFrame do not belong to this table."
+    return InvalidOptionError(f"The condition {str(where)!r} does not fit the table {path}. Spark says: {said}", advice)

@@ -1,7 +1,7 @@
-"""The constants of a condition: what Spark's text of one may stand for beside a column of some type.
+"""Constants of a condition: the possible meanings of Spark's text of a constant beside a column of a type.
 
-Spark shows a text without its quotes and a number without its type, so that one spelling has several readings. Which is
-the right one is for Spark to say, of the column that is made of it here.
+Spark shows text without quotes and numbers without types, so a text may have several readings. Spark decides which
+reading is right, by comparing the Column made from it.
 """
 
 from __future__ import annotations
@@ -22,19 +22,15 @@ _POINT = re.compile(r"-?\d*\.\d+(E-?\d+)?")
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(?: \d\d:\d\d:\d\d(?:\.\d{1,6})?)?")
 _TYPED = re.compile(r"(DATE|TIMESTAMP|TIMESTAMP_NTZ) '([^'\\]*)'")
-# So many digits make one double alone, whoever reads them.
+# Up to this many digits, every reader parses the same double.
 _DIGITS_OF_DOUBLE = 15
-# Beyond, Spark compares decimals less exactly than they are.
+# With more digits, Spark's comparison of decimals loses precision.
 _DIGITS_OF_DECIMAL = 18
 
 
 @dataclass(frozen=True, slots=True)
 class TimeLiteral:
-    """A time in the session's zone, whose value is Spark's to tell.
-
-    Attributes:
-        text: As Spark reads it.
-    """
+    """A time in the session's time zone, whose value only Spark knows; ``text`` is in Spark's format."""
 
     text: str
 
@@ -44,11 +40,11 @@ class Literal:
     """A constant beside a column.
 
     Attributes:
-        value: As predicates have it; None for null, a `TimeLiteral` where Spark has to be asked.
-        bare: Makes it for Spark, in its own type.
-        own: That type.
+        value: As in predicates; None for null, a `TimeLiteral` where only Spark knows the value.
+        bare: Makes the constant for Spark, in its own type.
+        own: The type of the constant.
         column: The column's type.
-        compared: The type that both are compared in.
+        compared: The type in which Spark compares both.
     """
 
     value: Any
@@ -58,22 +54,20 @@ class Literal:
     compared: str
 
     def make(self) -> Column:
-        """Return the constant as it is compared."""
+        """Return the constant in the type of the comparison."""
         return self.bare() if self.own in {self.compared, NULL} else self.bare().cast(self.compared)
 
 
-# The type of a constant that says nothing of its own.
+# Spark's type of the constant NULL.
 NULL = "void"
 _INTEGERS = {8: "tinyint", 16: "smallint", 32: "int", 64: "bigint"}
 _WIDTHS = {name: width for width, name in _INTEGERS.items()}
 
 
 def readings(text: str, kind: pa.DataType) -> Iterator[Literal]:
-    """Yield what a text may stand for beside a column, the likelier first; nothing where its value is not sure.
+    """Yield the possible meanings of Spark's text of a constant beside a column of type ``kind``, the likeliest first.
 
-    Args:
-        text: Spark's, of a constant.
-        kind: The column's type.
+    Nothing is yielded where the value is uncertain.
     """
     types, constant = pa.types, _Constant(text)
     if types.is_string(kind):
@@ -94,8 +88,6 @@ def readings(text: str, kind: pa.DataType) -> Iterator[Literal]:
 
 @dataclass(frozen=True, slots=True)
 class _Constant:
-    """Spark's text of a constant."""
-
     text: str
 
     @property
@@ -103,15 +95,14 @@ class _Constant:
         return sum(map(str.isdigit, self.text))
 
     def as_sql(self, suffix: str = "") -> Callable[[], Column]:
-        """Return what makes the constant that SQL has for the text, and for what follows it."""
+        """Return a function that makes the text an SQL constant, with a type suffix."""
         return lambda: sf.expr(self.text + suffix)
 
     def as_text(self) -> Column:
-        """Return the text itself."""
         return sf.lit(self.text)
 
     def beside_whole(self, kind: str) -> Iterator[Literal]:
-        """Yield a whole number as an int, where it is one, and as a bigint; the wider type compares."""
+        """Yield a whole number as an int, if it is in range, and as a bigint; Spark compares in the wider type."""
         yield from self._null(kind)
         if not _WHOLE.fullmatch(self.text):
             return
@@ -131,7 +122,7 @@ class _Constant:
                 yield Literal(float(self.text), self.as_sql("BD"), "decimal", kind, "double")
 
     def beside_decimal(self) -> Iterator[Literal]:
-        """Yield a number that is compared with decimals as a decimal; a whole one is an int or a bigint."""
+        """Yield a number beside a decimal column: an int or a bigint without a point, else a decimal."""
         yield from self._null("decimal")
         suffixes: tuple[str, ...] = ()
         if _WHOLE.fullmatch(self.text):

@@ -1,8 +1,8 @@
-"""Spark's own text of a condition, as it names a column after it, read as a tree.
+"""Parses Spark's own text of a condition, as in a column name, into a tree.
 
-The text is the same however the condition was given, in SQL or as a column, on classic Spark and on Spark Connect, and
-has parentheses wherever they matter. Its constants have no quotes, so that it can be read in more ways than one; what
-is read here is no more than a guess, which `understood.Judge` has Spark compare with the condition itself.
+The text is the same for SQL and Columns, on classic Spark and on Spark Connect, and has parentheses wherever they
+matter. Its constants have no quotes, so it can have several readings. The tree is only a guess, which
+`condition.Judge` lets Spark compare with the condition.
 """
 
 from __future__ import annotations
@@ -34,11 +34,9 @@ _COMPARED: dict[str, Callable[[Column, Column], Column]] = {
 
 
 class ShownText:
-    """Reads Spark's texts of conditions on some columns.
+    """Parses Spark's texts of conditions on the columns of ``schema``.
 
-    Args:
-        schema: The columns.
-        reading: Which of a constant's readings is taken, counted from 0; the last one where there are not so many.
+    ``reading`` selects a constant's reading, counted from 0; the last reading if there are fewer.
     """
 
     def __init__(self, schema: pa.Schema, reading: int) -> None:
@@ -47,12 +45,11 @@ class ShownText:
         self._reading = reading
 
     def read(self, text: str) -> Node:
-        """Return the tree of a condition."""
         found = self._inside(text[1:-1]) if text.startswith("(") and text.endswith(")") else self._bare(text)
         return found or Opaque(lambda: sf.expr(text))
 
     def _inside(self, text: str) -> Node | None:
-        """Read what stands between the outer parentheses."""
+        """Parse the text between the outer parentheses."""
         if text.startswith("NOT "):
             return Not(self.read(text[4:]))
         found = self._of_column(text) or self._turned(text)
@@ -78,7 +75,7 @@ class ShownText:
         return self._between(name, rest[2:]) if call[1] == "between" else self._text_compared(name, call[1], rest[2:])
 
     def _of_column(self, text: str) -> Node | None:
-        """Read what begins with a column."""
+        """Parse a text that begins with a column."""
         name, rest = self._column_at(text)
         if name is None:
             return None
@@ -95,7 +92,7 @@ class ShownText:
         return None if literal is None else Comparison(name, operator[1], literal)
 
     def _turned(self, text: str) -> Node | None:
-        """Read a literal before a column."""
+        """Parse a literal before a column."""
         for match in islice(_OPERATOR.finditer(text), 1):
             name, rest = self._column_at(text[match.end() :])
             literal = None if name is None or rest else self._literal(text[: match.start()], name)
@@ -121,7 +118,7 @@ class ShownText:
         return Beginning(name, re.split(r"[%_\\]", text)[0], make) if how == "LIKE" else Opaque(make)
 
     def _quoted_again(self, text: str) -> Node | None:
-        """Read a function's value that is compared with a text, of which nothing follows."""
+        """Parse a function call compared with a text; the result gives no predicate."""
         match = _OF_CALL.fullmatch(text)
         if not match or any(mark in match[3] for mark in "()") or match[3] in self._kinds or match[3][:1].isdigit():
             return None
@@ -133,7 +130,7 @@ class ShownText:
         return found[-1] if found else None
 
     def _column_at(self, text: str) -> tuple[str | None, str]:
-        """Return the column whose name a text begins with, and the rest; names in any case, as Spark may have it."""
+        """Return the column at the start of a text, in any case, and the rest of the text."""
         folded = text.lower()
         found = [
             name
@@ -147,7 +144,7 @@ class ShownText:
 
 
 def _outside(wanted: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
-    """Yield what matches outside of parentheses; and then, as constants may have some, between two of them."""
+    """Yield matches outside of parentheses, then matches between two parentheses, as constants may contain some."""
     found = list(wanted.finditer(text))
     for match in found:
         before = text[: match.start()]

@@ -1,4 +1,4 @@
-"""A condition as far as it is understood: made again for Spark to compare, and as predicates of the reader."""
+"""The tree of a condition as far as it is understood: for Spark to compare, and as predicates for the reader."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TURNED: dict[str, Any] = {"=": "=", ">": "<", ">=": "<=", "<": ">", "<=": ">="}
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """A value of which no more is known than between which two it lies, both included."""
+    """A value known only to lie between two bounds, both included."""
 
     least: Any
     greatest: Any
@@ -31,14 +31,12 @@ class Node(Protocol):
     """A part of a condition."""
 
     def make(self) -> Column:
-        """Return the same for Spark."""
+        """Return the part as a Spark Column."""
 
     def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
-        """Return what every row satisfies for which this is true or, where it is not positive, false.
+        """Return predicates that hold for every row for which this part is true or, if not ``positive``, false.
 
-        Args:
-            positive: Whether it is to be true.
-            valued: Turns the value of a literal into that of a predicate.
+        ``valued`` converts the value of a literal to that of a predicate.
         """
 
     def moments(self) -> Iterator[TimeLiteral]:
@@ -47,11 +45,7 @@ class Node(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Opaque:
-    """What nothing is concluded from.
-
-    Attributes:
-        make: Makes it for Spark.
-    """
+    """A part that gives no predicate."""
 
     make: Callable[[], Column]
 
@@ -64,7 +58,7 @@ class Opaque:
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """``left AND right``, or with ``OR``."""
+    """``left AND right`` or ``left OR right``."""
 
     is_and: bool
     left: Node
@@ -102,7 +96,7 @@ class Not:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """``column <op> literal``, the other way round where it is turned."""
+    """``column <op> literal``, or ``literal <op> column`` if turned."""
 
     column: str
     op: str
@@ -148,7 +142,7 @@ class Among:
         first = self.literals[0]
         if all(one.own == one.column == one.compared for one in self.literals):
             return named(self.column).isin(*(one.bare() for one in self.literals))
-        # Spark casts all of them where the types are not alike.
+        # Spark casts all literals if their types differ.
         casts = (one.bare().cast(first.compared) for one in self.literals)
         return named(self.column).cast(first.compared).isin(*casts)
 
@@ -197,7 +191,7 @@ class Beginning:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A column of truths by itself."""
+    """A boolean column as a condition."""
 
     column: str
 
@@ -219,7 +213,7 @@ def _compared(column: str, op: Any, value: Any) -> tuple[Predicate, ...]:
 
 
 def named(name: str) -> Column:
-    """Return a column by its whole name, whatever characters are in it."""
+    """Return a column by its whole name, with any characters."""
     quoted = name.replace("`", "``")
     return sf.col(f"`{quoted}`")
 

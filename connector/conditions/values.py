@@ -1,7 +1,7 @@
-"""Values that columns are to have: as predicates of the reader, and as a condition of Spark.
+"""Values by column name as a condition: as predicates of the reader, and as a Spark Column.
 
-They are of types that Python, Arrow and Spark compare alike: whole numbers, decimals, strings, booleans and dates. A
-number of any Python type is compared with a column of any number type; columns of floating numbers leave no file out.
+Columns may have types that Python, Arrow and Spark compare alike: whole numbers, decimals, strings, booleans and dates.
+A number of any Python type may be compared with any number column. Columns of floating-point numbers skip no files.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from ...reader.pruning import can_hold, has_one_spelling
 from ...table.schema.types import sql_name
 from ..source.spark_types import to_spark
 
-# A column's name and its value, or some values of which it may have any.
+# By column name a value, or several values of which any may match.
 Given: TypeAlias = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
 class WantedValues:
-    """The values that columns of a table are to have.
+    """Wanted values of a table's columns.
 
     Attributes:
-        values: As Python has them, by the name of the column; None stands for null.
+        values: Python values by column name; None means null.
         schema: The table's columns.
     """
 
@@ -42,16 +42,10 @@ class WantedValues:
 
     @classmethod
     def of(cls, where: Given, schema: pa.Schema, path: str) -> WantedValues:
-        """Return the values that a user gives, one or several of each column.
+        """Return a user's values, checked against the table's columns.
 
-        Args:
-            where: What the user gives.
-            schema: The table's columns.
-            path: The table's, for messages.
-
-        Raises:
-            MissingColumnError: The table has no such column.
-            InvalidOptionError: The column cannot be compared, or a value is none of its type.
+        Raises `MissingColumnError` for an unknown column, and `InvalidOptionError` for a column that cannot be compared
+        or a value that does not fit its type.
         """
         values = {name: [_plain(one) for one in _several(given)] for name, given in where.items()}
         for name, some in values.items():
@@ -64,16 +58,15 @@ class WantedValues:
             kind = schema.field(name).type
             column = f"The column {name!r} of the table {path} has the type {sql_name(kind)}"
             if not has_one_spelling(kind) and not pa.types.is_floating(kind):
-                raise InvalidOptionError(f"{column}, whose values are not looked up.", "Filter the DataFrame.")
+                raise InvalidOptionError(f"{column}, which where cannot compare.", "Filter the DataFrame instead.")
             wrong = next((one for one in some if one is not None and comparable(_as(kind, one), kind) is None), None)
             if wrong is not None:
                 raise InvalidOptionError(
-                    f"{column}, of which {wrong!r} is no value.", "Give values of the column's own type."
+                    f"{column}, and {wrong!r} is no value of it.", "Give values of the column's own type."
                 )
         return cls(values, schema)
 
     def predicates(self) -> tuple[Predicate, ...]:
-        """Return what the rows satisfy."""
         found: list[Predicate] = []
         for name, given in self.values.items():
             kind = self.schema.field(name).type
@@ -88,7 +81,7 @@ class WantedValues:
         return tuple(found)
 
     def condition(self) -> Column:
-        """Return the same as a condition of Spark; there is at least one column."""
+        """Return the condition as a Spark Column; there must be a column."""
         return reduce(Column.__and__, map(self._condition, self.values))
 
     def _condition(self, name: str) -> Column:
@@ -105,14 +98,14 @@ def _several(given: Any) -> Iterable[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of numpy or pandas as one of Python."""
+    """Return a value of numpy or pandas as a Python value."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _as(kind: pa.DataType, value: Any) -> Any:
-    """Return a number as a column of a number type compares with it; any other value as it is.
+    """Return a number in the form in which a column of this type compares it; other values unchanged.
 
-    A number with a fraction stays as it is: it is none of a column of whole numbers.
+    A number with a fraction stays, because no value of a column of whole numbers equals it.
     """
     if isinstance(value, bool) or not isinstance(value, (int, float, Decimal)) or not math.isfinite(value):
         return value

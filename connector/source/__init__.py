@@ -1,1 +1,1 @@
-"""Spark's data source: what it is given and hands back, in each of its processes."""
+"""Spark's data source, in each of Spark's processes."""

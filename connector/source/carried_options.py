@@ -1,7 +1,7 @@
-"""What `HudiTable` tells the data source with a read or a write, as the texts of options.
+"""The values that `HudiTable` passes to the data source with a read or a write, as texts of options.
 
-A moment, by which one part of a DataFrame sees what the other part saw; predicates of the rows that are looked for; and
-what is known of rows that are written.
+They are the moment of a read, so that both parts of a DataFrame see one snapshot; predicates; and counts of the rows of
+a write.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _PREDICATES: dict[str, Callable[..., Predicate]] = {
     one.__name__: one for one in (AnyOf, Compare, IsNotNull, IsNull, NoneOf, OneOf, StartsWith)
 }
 _OPERATORS = frozenset(("=", "!=", "<", "<=", ">", ">="))
-# Values that JSON has not. A time is a date to Python.
+# Types that JSON lacks. datetime comes before date, of which it is a subclass.
 _VALUES: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
     "decimal": (Decimal, str, Decimal),
     "time": (datetime.datetime, datetime.datetime.isoformat, datetime.datetime.fromisoformat),
     "date": (datetime.date, datetime.date.isoformat, datetime.date.fromisoformat),
 }
-# By option what its text is not, and the way out; of the others what is known of rows.
+# The words of an error and of its cure, by option.
 _REFUSALS = {
     PINNED: ("no moment that HudiTable.to_df has noted", ": as.of.instant shows a table as it was"),
     WHERE: ("nothing that HudiTable.to_df has noted of a condition", ", and filter the DataFrame"),
@@ -40,11 +40,7 @@ _REFUSALS = {
 
 
 def parse_carried(kind: type[T], option: str, text: str) -> T:
-    """Return what `spell` noted as the text of an option.
-
-    Raises:
-        InvalidOptionError: It is nothing that `HudiTable` gave.
-    """
+    """Return the value that `spell` wrote as an option's text; an `InvalidOptionError` refuses a user's own text."""
     found = parse(kind, text)
     if found is None or spell(found) != text:
         raise _not_ours(option, text)
@@ -52,20 +48,11 @@ def parse_carried(kind: type[T], option: str, text: str) -> T:
 
 
 def spell_predicates(predicates: Sequence[Predicate]) -> str:
-    """Return predicates as text."""
     return json.dumps(_spelt(tuple(predicates)))
 
 
 def parse_predicates(text: str, schema: pa.Schema) -> tuple[Predicate, ...]:
-    """Return the predicates that a text of `spell_predicates` stands for.
-
-    Args:
-        text: The option's value.
-        schema: The table's columns.
-
-    Raises:
-        InvalidOptionError: It is nothing that `HudiTable` gave.
-    """
+    """Return the predicates of a text by `spell_predicates`; an `InvalidOptionError` refuses a user's own text."""
     try:
         found: tuple[Predicate, ...] = tuple(_read(one) for one in json.loads(text))
         unknown = sorted({name for one in found for name in columns_of(one)} - set(schema.names))

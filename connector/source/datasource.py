@@ -1,4 +1,4 @@
-"""The data source ``pyhudi``: what ``spark.read.format`` and ``df.write.format`` find; thin, and quick to import."""
+"""The data source ``pyhudi`` behind ``spark.read.format`` and ``df.write.format``: thin and quick to import."""
 
 from __future__ import annotations
 
@@ -24,26 +24,42 @@ if TYPE_CHECKING:
 
 
 class PyHudiDataSource(DataSource):
-    """Apache Hudi tables. The options are those of `pyhudi.options.model.HudiOptions`.
+    """Spark's data source for Apache Hudi tables; its options are those of `pyhudi.options.model.HudiOptions`.
+
+    Args:
+        options: The options, which Spark passes.
 
     Examples:
         >>> df.write.format("pyhudi").option("recordkey", "id").mode("append").save(path)  # doctest: +SKIP
         >>> spark.read.format("pyhudi").load(path)  # doctest: +SKIP
     """
 
-    # The moment that `schema` saw. Spark pickles the source afterwards, so that every action on one DataFrame reads
-    # the same file slices.
+    # The moment of the snapshot that `schema` opened. Spark pickles the source afterwards, so every action on one
+    # DataFrame reads the same file slices.
     _pinned: Watermark | None = None
-    # The table's columns then, which it may take a large commit to tell.
+    # The columns of that snapshot. Finding them again may mean reading a large commit.
     _columns: pa.Schema | None = None
 
     @classmethod
     def name(cls) -> str:
-        """Return the name of the format."""
+        """Return the name of the format.
+
+        Returns:
+            ``pyhudi``.
+        """
         return FORMAT
 
     def schema(self) -> StructType:
-        """Return the table's columns, or those that the option ``columns`` names, and pin the moment of the read."""
+        """Return the table's columns, or those in the option ``columns``, and pin the moment of the read.
+
+        Returns:
+            The columns, all nullable.
+
+        Raises:
+            OptionError: The path or an option cannot be used.
+            MissingColumnError: The table lacks a column of the option ``columns``.
+            TableError: The table cannot be read.
+        """
         if ONLY_PATH in self.options:
             return StructType([StructField(self._path(), NullType())])
         from ...reader.snapshot import open_snapshot  # noqa: PLC0415 (Spark imports this module at each look-up)
@@ -62,7 +78,20 @@ class PyHudiDataSource(DataSource):
         return to_spark(snapshot.schema if options.meta else without_meta(snapshot.schema))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Return a reader of the columns of ``schema``, which is the user's own or what `schema` returned."""
+        """Return a reader of the pinned snapshot.
+
+        Args:
+            schema: The columns to read: the user's schema, or the result of `schema`.
+
+        Returns:
+            The reader.
+
+        Raises:
+            OptionConflictError: The option ``columns`` names other columns than the user's schema.
+            MissingColumnError: The table lacks a column.
+            SchemaMismatchError: A column has another type in the table.
+            PyHudiError: The options or the table cannot be used.
+        """
         from ...reader.snapshot import open_snapshot  # noqa: PLC0415
         from .carried_options import parse_predicates  # noqa: PLC0415
         from .reader import kind_of_reader  # noqa: PLC0415
@@ -74,7 +103,7 @@ class PyHudiDataSource(DataSource):
             raise OptionConflictError(
                 f"The option columns names {', '.join(options.columns)}, and the schema given for reading {path} has "
                 f"{', '.join(asked)}.",
-                "Give only one of them.",
+                "Give either the option or the schema.",
             )
         given = self._given_pin()
         snapshot = open_snapshot(
@@ -95,21 +124,47 @@ class PyHudiDataSource(DataSource):
         )
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Return a writer; nothing is written before the first task has rows."""
+        """Return a writer; it writes nothing before the first task has rows.
+
+        Args:
+            schema: The columns of the rows.
+            overwrite: Whether the save mode is ``overwrite``.
+
+        Returns:
+            The writer.
+
+        Raises:
+            PyHudiError: The options, the columns or the table do not allow the write.
+        """
         from .writer import HudiWriter  # noqa: PLC0415
 
         options, path = self._parsed(reading=False)
         known = (self._given(LOOKED_UP), self._given(COUNTED))
         return HudiWriter.planned(path, options, schema, overwrite=overwrite, known=known)
 
-    # Spark asks for these two when the query runs; a source is told nothing sooner by which it could know a stream.
+    # Spark calls these two only when the query runs. Before that, a source cannot distinguish a stream.
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Refuse."""
+        """Refuse a streaming read.
+
+        Args:
+            schema: The columns to read.
+
+        Raises:
+            UnsupportedOptionError: Always.
+        """
         raise _no_streams("readStream", "spark.read with an incremental query")
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        """Refuse."""
+        """Refuse a streaming write.
+
+        Args:
+            schema: The columns of the rows.
+            overwrite: Whether the output mode is ``complete``.
+
+        Raises:
+            UnsupportedOptionError: Always.
+        """
         raise _no_streams("writeStream", "df.write in foreachBatch")
 
     def _parsed(self, *, reading: bool) -> tuple[HudiOptions, str]:
@@ -123,7 +178,7 @@ class PyHudiDataSource(DataSource):
         return resolve_options(said, path, READING if reading else WRITING).options, path
 
     def _given_pin(self) -> Watermark | None:
-        """Return the moment that `HudiTable.to_df` gave, None where somebody else reads."""
+        """Return the moment of `HudiTable.to_df`; None in a read without `HudiTable`."""
         text = self._given(PINNED)
         if text is None:
             return None
@@ -133,7 +188,7 @@ class PyHudiDataSource(DataSource):
         return parse_carried(Watermark, PINNED, text)
 
     def _given(self, option: str) -> str | None:
-        """Return what `HudiTable` gave as an option that is none of a user's."""
+        """Return the text of an option that only `HudiTable` sets."""
         return next((value for name, value in self.options.items() if name.lower() == option), None)
 
     def _path(self) -> str:
@@ -141,18 +196,18 @@ class PyHudiDataSource(DataSource):
 
         if "paths" in self.options:
             raise UnsupportedOptionError(
-                f"Several paths were given, {self.options['paths']}, and a read shows one table.",
+                f"The read has several paths, {self.options['paths']}, but can only read one table.",
                 "Load each table by itself and unite them.",
             )
         path = path_of(self.options)
         if not path:
             raise MissingOptionError(
-                "No path is given, so that nobody knows where the table is; Spark tells a Python data source none when "
-                "a table of its catalog is used.",
-                "Give one to load() or save(), or to CREATE TEMPORARY VIEW … USING pyhudi OPTIONS (path '…').",
+                "There is no path, so the table's location is unknown. For a table of its catalog, Spark passes no "
+                "path to a Python data source.",
+                "Give the path to load() or save(), or to CREATE TEMPORARY VIEW … USING pyhudi OPTIONS (path '…').",
             )
         return absolute(path)
 
 
 def _no_streams(what: str, instead: str) -> UnsupportedOptionError:
-    return UnsupportedOptionError(f"Streams are not done by pyhudi yet: {what} was asked for.", f"Use {instead}.")
+    return UnsupportedOptionError(f"pyhudi does not support streams yet, so {what} fails.", f"Use {instead}.")

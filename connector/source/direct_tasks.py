@@ -1,8 +1,8 @@
-"""Slices merged by tasks that the driver plans, without a process of Spark's that asks the data source first.
+"""Reads of merged slices by tasks that the driver plans itself, without the planning processes of a data source.
 
-For a data source Spark starts a Python process to look it up, one to make it and one to plan the read, each after the
-other, before the first task has a process of its own. A session's first read waits for all of them, longer than for
-the rows. `HudiTable` has planned the read already, so that tasks need be told no more than what is theirs.
+For a data source Spark starts a Python process to look it up, another to make it and another to plan the read, one
+after the other, before the first task has a process of its own. In a session's first read that takes longer than
+reading the rows. `HudiTable` has planned the read already, so tasks need only their splits.
 """
 
 from __future__ import annotations
@@ -23,26 +23,21 @@ if TYPE_CHECKING:
 
     from .reader import HudiReader
 
-# Every task gets what all of them are to read; Spark broadcasts what is larger than this.
+# Every task gets the splits of all tasks; Spark broadcasts functions above this size.
 MOST_BYTES = 1 << 20
-# Spark takes a row to be as long as its columns' types are, and one of numbers alone has 8 bytes.
+# Spark estimates the size of a row by its columns' types: a row of a single bigint has 8 bytes.
 _NUMBER = 8
 
 
 def takes_tasks(spark: SparkSession) -> bool:
-    """Return whether tasks can be told from here: a client of Spark Connect may have another Python than they."""
+    """Return whether this process may plan tasks: a Spark Connect client may run another Python than the tasks."""
     return "connect" not in type(spark).__module__
 
 
 def by_tasks(spark: SparkSession, reader: HudiReader, splits: Sequence[Split]) -> DataFrame | None:
-    """Return what a reader reads of some splits, one a task; None where tasks cannot be told of them.
+    """Return the rows of at least one split, one task for each split.
 
-    They cannot of more than `MOST_BYTES`, nor where Spark finds no pandas.
-
-    Args:
-        spark: A session that `takes_tasks`.
-        reader: Has the columns that are shown.
-        splits: At least one.
+    The result is None if the splits have more than `MOST_BYTES`, or if Spark finds no pandas.
     """
     told = list(splits)
     if not _is_small(told):
@@ -57,29 +52,28 @@ def by_tasks(spark: SparkSession, reader: HudiReader, splits: Sequence[Split]) -
                     if not isinstance(error.__cause__, FileNotFoundError):
                         raise
                     raise UnreadableTimeError(
-                        f"The table cannot be shown any more as it was when this DataFrame was made: {error.what}",
+                        f"The table cannot be shown as it was when this DataFrame was made: {error.what}",
                         "Make the DataFrame anew.",
                     ) from error
 
     size = sum(piece.size for split in splits for piece in split.pieces)
-    # Spark tells the size of what tasks return by the size of what they are given, and broadcasts what is small in a
-    # join. So it is to believe that there are as many bytes as in the files, as it does of files that it reads itself:
-    # what a filter keeps of a range counts as all of it.
+    # Spark estimates the size of a task's output by that of its input, and broadcasts the smaller side of a join. So
+    # make the input as large as the files, as in Spark's own scans: the estimate counts a filtered range as a whole.
     each = max(1, size // len(told) // _NUMBER)
     numbers = spark.range(0, len(told) * each, 1, len(told)).where(f"id % {each} = 0")
     try:
         return numbers.mapInArrow(run, to_spark(reader.columns))
     except ImportError:
-        # Spark wants pandas of some version for it, of which nothing here is used.
+        # Spark requires pandas in some version, although this code does not use it.
         return None
 
 
 class _FullError(Exception):
-    """More bytes came than there is room for."""
+    """The pickle has more bytes than `_Room` takes."""
 
 
 class _Room:
-    """Takes some bytes, keeps none, and refuses more."""
+    """A file that counts bytes and raises above a limit."""
 
     def __init__(self, most: int) -> None:
         self._left = most
@@ -93,7 +87,7 @@ class _Room:
 
 
 def _is_small(told: Sequence[Split]) -> bool:
-    """Return whether splits may travel with every task; of a large table no more are packed than it takes to see."""
+    """Return whether splits are small enough to travel with every task, without pickling more than the limit."""
     try:
         pickle.Pickler(_Room(MOST_BYTES)).dump(told)
     except _FullError:

@@ -1,9 +1,9 @@
-"""Many base files handed to Spark's own Parquet reader as one list that it need not look up.
+"""Passes many base files to Spark's own Parquet reader as a list, so that Spark does not look the paths up.
 
-Spark asks the store for every path that it is given, and starts a job to do so where there are more than a few: 40,000
-paths take it most of a minute, and they were all listed a moment ago. One thing it reads in place of a listing is the
-log of a streaming sink, which names the files of a folder, wherever they are. Such a log is written here, of the files
-of one DataFrame. Spark reads it at once, and never again.
+Spark looks up every path that it gets, in a job where there are more than a few: 40,000 paths, which pyhudi has just
+listed, take it most of a minute. Instead of listing a folder, Spark reads the log of a streaming sink in it, whose
+entries may be anywhere. This module writes such a log for the files of one DataFrame. Spark reads it immediately and
+only once.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from ...storage import open_storage
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# By which a session can be told to pass such logs over.
+# The setting by which a session ignores such logs.
 IGNORED = "spark.sql.streaming.fileStreamSink.ignoreMetadata"
-# What is left of a path's characters in a URI as Java has it.
+# Characters of a path that Java does not escape in a URI.
 _PLAIN = "/:@!$&'()*+,;=~-._"
 
 
 def reads_lists(spark: SparkSession) -> bool:
-    """Return whether a list that is written here reaches Spark: its driver is on this machine, and takes it."""
+    """Return whether Spark reads such a list: its driver must be on this machine and must not ignore the log."""
     if "connect" in type(spark).__module__:
         return False
     return str(spark.conf.get(IGNORED, "false")).lower() != "true"
@@ -38,25 +38,19 @@ def reads_lists(spark: SparkSession) -> bool:
 def read_list(
     spark: SparkSession, files: Iterable[tuple[str, int]], schema: StructType, options: Mapping[str, str]
 ) -> DataFrame:
-    """Return the rows of some Parquet files.
-
-    Args:
-        spark: A session that `reads_lists`.
-        files: Their URIs and sizes.
-        schema: The columns to read.
-        options: Spark's, of the Parquet reader; ``recursiveFileLookup`` among them.
-    """
+    """Return the rows of Parquet files, given by URI and size; ``options`` must contain ``recursiveFileLookup``."""
     with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
         storage = open_storage(folder)
         lines = (json.dumps(_entry(uri, size)) for uri, size in files)
         storage.write("_spark_metadata/0", "\n".join(("v1", *lines)).encode())
-        # A Spark that passes the log over finds this file, which is gone when it is to be read, and no empty folder.
+        # If Spark ignores the log, this file makes the read fail, because it is gone by then. An empty folder would
+        # return no rows instead.
         storage.write("passed-over.parquet", b"PAR1")
         return spark.read.schema(schema).options(**options).parquet(f"file://{folder}")
 
 
 def _entry(uri: str, size: int) -> dict[str, object]:
-    """Return what the log says of a file; nobody asks when it was changed."""
+    """Return a log entry; Spark ignores the modification time."""
     scheme, slashes, path = uri.partition("://")
     return {
         "path": f"{scheme}://{quote(path, safe=_PLAIN)}" if slashes else quote(uri, safe=_PLAIN),

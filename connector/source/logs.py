@@ -1,8 +1,8 @@
-"""Log lines of Spark's Python processes, where nobody has configured logging, brought to where people can see them.
+"""Shows pyhudi's log lines in Spark's Python processes, where logging is not configured.
 
-What a worker writes to its standard error ends up in Spark's own: of the driver for the commit, of the executors for
-tasks, and on the terminal for both in local mode. Spark 4.1 and later collect log records themselves if they are told
-to (``spark.sql.pyspark.worker.logging.enabled``); they are left to them then.
+A worker's standard error appears in Spark's own: the commit's in that of the driver, a task's in that of its executor,
+and in local mode both in the terminal. Spark 4.1 and later can collect log records themselves
+(``spark.sql.pyspark.worker.logging.enabled``); then this module adds no handler.
 """
 
 from __future__ import annotations
@@ -20,14 +20,10 @@ _FORMAT = "%(asctime)s %(levelname)s pyhudi: %(message)s"
 
 @contextmanager
 def shown_logs(level: str) -> Iterator[None]:
-    """Let lines of a level and above be seen while a worker works.
-
-    Args:
-        level: ``debug``, ``info``, ``warning`` or ``error``.
-    """
+    """Show lines of a level (``debug``, ``info``, ``warning`` or ``error``) and above within the context."""
     before = logger.level
     logger.setLevel(level.upper())
-    # The one line about a new table is for everybody who has not asked for errors alone.
+    # The line about a new table appears unless the level is error.
     of_tables.setLevel(logging.ERROR if level == "error" else logging.INFO)
     handler = None
     if not logger.hasHandlers():
@@ -44,7 +40,7 @@ def shown_logs(level: str) -> Iterator[None]:
 
 
 def level_here() -> str:
-    """Return how much this process wants to see, by the configuration of the logger ``pyhudi``."""
+    """Return the level of this process's logger ``pyhudi``, for Spark's processes."""
     for level in (logging.DEBUG, logging.INFO):
         if logger.isEnabledFor(level):
             return logging.getLevelName(level).lower()

@@ -1,4 +1,4 @@
-"""Errors of pyhudi told from those of Spark that carry their text."""
+"""Recognises errors of pyhudi by their text in Spark's errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...errors import PyHudiError, from_spark
 
 @contextmanager
 def own_errors() -> Iterator[None]:
-    """Raise the pyhudi error whose text a Spark error carries, from that error."""
+    """Raise the pyhudi error whose text a Spark error contains, from that error."""
     try:
         yield
     except PyHudiError:

@@ -1,8 +1,8 @@
-"""Base files handed to Spark's own Parquet reader, those of older columns with what that reader does not do by itself.
+"""Reads base files with Spark's own Parquet reader, and casts columns whose old types that reader does not convert.
 
-What Spark 4.0 to 4.3 read under another type as Apache Hudi does was tried out, vectorised and row by row: whole
-numbers as bigint and int as double, decimals with more digits, strings as bytes, and whatever is absent as null. The
-rest fails there, or comes out otherwise (a float as 1.100000023841858), and is scanned as it is and cast.
+Tests with Spark 4.0 to 4.3, vectorised and row by row, show which type changes Spark reads like Apache Hudi: whole
+numbers as bigint and int as double, decimals with more digits, strings as binary, and absent columns as null. All
+others fail or differ (a float becomes 1.100000023841858), so the file's type is read and then cast.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from .spark_types import to_spark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# More files are handed over in a list: for each path Spark's listing takes a task of a job.
+# More files go to Spark in a list, because Spark looks up each path in a task of a job.
 MANY = 1000
 
-# Nothing may be guessed from the paths, nothing may be left out in silence, and no damaged page may pass for whole.
+# Do not infer partitions from paths, do not skip files silently, and check the checksums of pages.
 _READ_AS_THEY_ARE = {
     "recursiveFileLookup": "true",
     "mergeSchema": "false",
@@ -53,15 +53,10 @@ def scan_files(
     by_source: Callable[[Sequence[FileSlice] | None], DataFrame],
     predicates: Sequence[Predicate] = (),
 ) -> DataFrame:
-    """Return the rows that a snapshot shows.
+    """Return the rows of a snapshot.
 
-    Args:
-        spark: The session.
-        snapshot: The table at one moment.
-        columns: Which of its columns, meta columns among them.
-        by_source: Has Python read the rows: of the slices with logs, which Spark's own reader cannot merge, where it is
-            given them, and of all slices where it is given None. Asked only where there are any.
-        predicates: Conjuncts; files in which no row satisfies them all may be left out.
+    ``by_source`` reads in Python the slices that it gets, those with logs, or all slices if it gets None. Files in
+    which no row satisfies all ``predicates`` may be skipped.
     """
     slices = snapshot.slices_of_keys(predicates)
     plain = [one for one in slices if not one.logs]
@@ -75,18 +70,12 @@ def scan_files(
 
 @dataclass(frozen=True, slots=True)
 class _PlainScan:
-    """A scan of slices without logs.
-
-    Attributes:
-        spark: The session.
-        snapshot: The table at one moment.
-    """
+    """A scan of slices without logs."""
 
     spark: SparkSession
     snapshot: Snapshot
 
     def rows(self, slices: Sequence[FileSlice], columns: pa.Schema) -> DataFrame:
-        """Return what the snapshot shows of some slices."""
         times = self.snapshot.times
         extra = [] if times is None or COMMIT_TIME in columns.names else [self.snapshot.schema.field(COMMIT_TIME)]
         read = pa.schema([*columns, *extra])
@@ -106,32 +95,28 @@ class _PlainScan:
         return rows.where(belongs).select(*columns.names)
 
     def _scan(self, wanted: pa.Schema, files: Sequence[BaseFile]) -> DataFrame:
-        """Return all rows of some base files of one schema."""
+        """Return all rows of base files of one schema."""
         storage = self.snapshot.storage
         found = [(storage.uri(one.path), one.size) for one in files]
         if len(files) <= MANY:
             return _scan(self.spark, wanted, [uri for uri, _ in found])
         if storage.remote:
-            # Spark has to have a class for the store, which a list of files does not let it look for.
+            # Let Spark fail here if it has no class for the store, which it does not check for a list of files.
             _scan(self.spark, wanted, [found[0][0]])
         return read_list(self.spark, found, to_spark(wanted), _READ_AS_THEY_ARE)
 
 
 def scan_record_keys(spark: SparkSession, files: Sequence[str]) -> DataFrame:
-    """Return the record key of every row of some base files, and beside it the name of its file, as meta columns.
+    """Return the record key of each row of base files, with the name of its file as Spark knows it.
 
-    The name is Spark's own: what a row says of its file may be older than the file.
-
-    Args:
-        spark: The session.
-        files: Their URIs.
+    The file name in the rows' meta column may be that of an older file.
     """
     keys = _scan(spark, pa.schema([pa.field(RECORD_KEY, pa.string())]), files)
     return keys.select(RECORD_KEY, sf.col("_metadata.file_name").alias(FILE_NAME))
 
 
 def lacks_file_system(error: Exception) -> bool:
-    """Return whether Spark failed because it has no class for the files' store, as for S3 without hadoop-aws."""
+    """Return whether Spark has no class for the files' store, as for S3 without hadoop-aws."""
     text = str(error)
     return "No FileSystem for scheme" in text or ("ClassNotFoundException" in text and "FileSystem" in text)
 
@@ -161,7 +146,7 @@ def _is_read_as_wanted(file: pa.Schema, wanted: pa.Field) -> bool:
 
 
 def is_read_as(kind: pa.DataType, wanted: pa.DataType) -> bool:
-    """Return whether Spark's Parquet reader shows values of a file's type under another as Apache Hudi does."""
+    """Return whether Spark's Parquet reader converts a file's type to another like Apache Hudi."""
     types = pa.types
     if types.is_struct(kind) and types.is_struct(wanted):
         given = {one.name: one.type for one in children(kind)}
@@ -183,11 +168,7 @@ _READ_ALIKE = {
 
 
 def _moved(column: Column, kind: pa.DataType, wanted: pa.DataType) -> Column:
-    """Return values of a file's type as values of another.
-
-    Raises:
-        SchemaMismatchError: pyhudi does not know what Apache Hudi makes of them.
-    """
+    """Return values converted like Apache Hudi; a `SchemaMismatchError` refuses unknown conversions."""
     if pa.types.is_struct(kind) and pa.types.is_struct(wanted):
         return sf.when(column.isNotNull(), sf.struct(*_fields(column, kind, wanted)))
     if pa.types.is_map(kind) and pa.types.is_map(wanted):
@@ -196,8 +177,8 @@ def _moved(column: Column, kind: pa.DataType, wanted: pa.DataType) -> Column:
         return sf.transform(column, lambda element: _moved(element, kind.value_type, wanted.value_type))
     if not fits(kind, wanted):
         raise SchemaMismatchError(
-            f"Older base files hold {sql_name(kind)} where the table has {sql_name(wanted)}, and pyhudi reads none as "
-            "the other.",
+            f"Older base files hold {sql_name(kind)} where the table has {sql_name(wanted)}, and pyhudi cannot convert "
+            "the values.",
             "Read these columns with Apache Hudi, or rewrite the table there.",
         )
     if pa.types.is_float32(kind) and pa.types.is_float64(wanted):

@@ -1,11 +1,11 @@
-"""Where a table is, spelled so that each of Spark's processes understands it.
+"""Spells a table's path so that each of Spark's processes understands it.
 
-A relative path and ``~`` mean something else in another working directory or under another user. Spark plans a
-``df.write`` in a process beside the driver's JVM, whose directory a program may have left, and which on Spark Connect
-is another machine's. What they mean there is what they mean everywhere in pyhudi.
+A relative path and ``~`` depend on the working directory and the user. Spark plans a ``df.write`` in a process beside
+the driver's JVM, whose directory a program may have left, and which on Spark Connect runs on another machine. pyhudi
+resolves such paths there, for reads and writes alike.
 
-A session that brings files along, as each one of Spark Connect does, has its processes started in a temporary folder of
-its own, which goes when the session ends: a relative path means nothing there.
+A session that ships files, as every Spark Connect session does, starts its processes in a temporary folder that
+disappears with the session. Relative paths are refused there.
 """
 
 from __future__ import annotations
@@ -24,29 +24,28 @@ AnyPath = str | os.PathLike[str]
 # The data source's name.
 FORMAT = "pyhudi"
 
-# Asks the data source for no table, but for the path that it makes of the one that it is given.
+# Makes the data source resolve its path instead of opening a table.
 ONLY_PATH = "hoodie.pyhudi.only.path"
-# Given by `HudiTable.to_df` to the data source, which then reads as of this moment, and the slices with logs alone,
+# From `HudiTable.to_df`: the moment of the read. The data source then reads only slices with logs,
 PINNED = "hoodie.pyhudi.read.pinned"
-# unless it is given this, too.
+# or all slices with this option.
 WHOLE = "hoodie.pyhudi.read.whole"
-# So is this: predicates; what certainly holds no row that satisfies them all is left out.
+# From `HudiTable.to_df`: predicates, by which the data source skips files.
 WHERE = "hoodie.pyhudi.read.where"
-# Given by `HudiTable` with rows whose file groups it looked up: what that took.
+# From `HudiTable`: the figures of the lookup that placed the rows.
 LOOKED_UP = "hoodie.pyhudi.write.looked.up"
-# And with rows that it made from the table's own: what becomes of them.
+# From a merge or an update: the counts of the changed rows.
 COUNTED = "hoodie.pyhudi.write.counted"
 
-# Set by Spark (``PythonWorkerFactory``) for its Python processes: the name of the session's folder, or none.
+# Spark (``PythonWorkerFactory``) sets it in its Python processes to the name of the session's folder, or to _NONE.
 _SESSION_FOLDER, _NONE = "SPARK_JOB_ARTIFACT_UUID", "default"
 
 
 def absolute(path: AnyPath) -> str:
-    """Return a table's path as this process understands it.
+    """Return a table's path as this process resolves it.
 
-    Raises:
-        InvalidOptionError: It names the home of a user whom this machine does not know, or is relative where this
-            process stands in a temporary folder of the session.
+    Raises `InvalidOptionError` for the home of an unknown user, and for a relative path in a session's temporary
+    folder.
     """
     text = _plain(path)
     if not _means_something_here(text):
@@ -59,19 +58,15 @@ def absolute(path: AnyPath) -> str:
         )
     if not os.path.isabs(expanded) and os.environ.get(_SESSION_FOLDER, _NONE) != _NONE:  # noqa: PTH117
         raise InvalidOptionError(
-            f"The path {text!r} is relative, and Spark works for this session in a temporary folder, as it does for "
-            "each session of Spark Connect; a table there would go with the session.",
+            f"The path {text!r} is relative, but this session works in a temporary folder, as every session of Spark "
+            "Connect does. A table there would disappear with the session.",
             "Give the path from the root on.",
         )
     return os.path.abspath(expanded)  # noqa: PTH100 (no links are followed)
 
 
 def absolute_for(spark: SparkSession, path: AnyPath) -> str:
-    """Return a table's path as a ``df.write`` of a session understands it.
-
-    Raises:
-        InvalidOptionError: As in `absolute`, where Spark's driver is.
-    """
+    """Return a table's path as a ``df.write`` in the session resolves it; see `absolute`."""
     text = _plain(path)
     if not _means_something_here(text):
         return absolute(text)
@@ -90,5 +85,5 @@ def _has_scheme(text: str) -> bool:
 
 
 def _means_something_here(text: str) -> bool:
-    """Return whether what a path means depends on the process that reads it."""
+    """Return whether the path depends on the process."""
     return not _has_scheme(text) and not os.path.isabs(text)  # noqa: PTH117

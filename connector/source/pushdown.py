@@ -1,4 +1,4 @@
-"""Spark's pushed filters as predicates of the reader; Spark has them since 4.1, so they are known by name."""
+"""Converts Spark's pushed filters to predicates; Spark 4.0 lacks the filter classes, so their names are matched."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OPERATORS: dict[str, Any] = {
     "LessThan": "<",
     "LessThanOrEqual": "<=",
 }
-# NOT (a > 1) keeps the rows for which a > 1 is false, not those for which it is null.
+# NOT (a > 1) keeps rows for which a > 1 is false, and drops rows for which it is null.
 _NEGATED: dict[str, Any] = {
     "EqualTo": "!=",
     "GreaterThan": "<=",
@@ -25,7 +25,7 @@ _NEGATED: dict[str, Any] = {
 
 
 def to_predicate(pushed: Any) -> Predicate | None:
-    """Return the predicate that a filter of ``pyspark.sql.datasource`` stands for, None where we make no use of it."""
+    """Return the predicate of a filter of ``pyspark.sql.datasource``; None if the reader cannot use it."""
     negated = type(pushed).__name__ == "Not"
     one = pushed.child if negated else pushed
     kind = type(one).__name__

@@ -1,4 +1,4 @@
-"""Reading through Spark: splits become Spark's partitions, record batches go to Spark as they are."""
+"""Reads through Spark: each split is a Spark partition, and record batches go to Spark unchanged."""
 
 from __future__ import annotations
 
@@ -23,16 +23,10 @@ _PUSHDOWN_WORKER = "data_source_pushdown_filters"
 
 
 class HudiReader(DataSourceReader):
-    """Reads what one query shows of a table.
+    """Reads the rows of one query.
 
-    Spark pickles it into every task, without the snapshot and without any list of files.
-
-    Args:
-        snapshot: The table as the query shows it.
-        schema: The columns to give to Spark, exactly.
-        options: The read's.
-        predicates: Conjuncts that are known before Spark pushes any.
-        merged_alone: Whether slices without logs are left out, which Spark's own reader reads.
+    Spark pickles the reader into every task, without the snapshot and its file lists. ``schema`` has exactly the
+    columns for Spark. With ``merged_alone`` the reader skips slices without logs, which Spark's own reader reads.
     """
 
     def __init__(
@@ -60,14 +54,13 @@ class HudiReader(DataSourceReader):
 
     @property
     def columns(self) -> pa.Schema:
-        """The columns given to Spark."""
         return self._schema
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_snapshot": None}
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return one partition a split; one without pieces where there is nothing to read."""
+        """Return one partition for each split, or one without files if there is nothing to read."""
         from ...reader.snapshot import open_snapshot  # noqa: PLC0415 (tasks, which open none, start sooner)
 
         snapshot = self._snapshot or open_snapshot(
@@ -89,15 +82,15 @@ class HudiReader(DataSourceReader):
 
 
 class HudiPushdownReader(HudiReader):
-    """The same for a read that Spark plans with filter pushdown, and that serves one query.
+    """A reader with filter pushdown, for a DataFrame that serves one query.
 
-    Spark plans all uses of one ``load()`` by the filters that it pushed last, and tells no reader of the others, so
-    that a second query would lack rows: only who asks for it gets this. Where pushdown is off, Spark fails every read
-    whose reader so much as has a method ``pushFilters``.
+    Spark plans all uses of one ``load()`` by the filters that it pushed last, and does not pass other filters to the
+    reader, so a second query would lack rows. Therefore only a read with the option gets this class. If pushdown is
+    off, Spark fails every read whose reader has a method ``pushFilters``.
     """
 
     def pushFilters(self, filters: Any) -> Any:
-        """Keep what can leave out files or row groups; Spark still evaluates every filter itself."""
+        """Keep filters that can skip files or row groups; Spark still evaluates every filter itself."""
         from .pushdown import to_predicate  # noqa: PLC0415 (as above)
 
         self._predicates += tuple(one for one in map(to_predicate, filters) if one is not None)
@@ -105,6 +98,6 @@ class HudiPushdownReader(HudiReader):
 
 
 def kind_of_reader(options: HudiOptions) -> type[HudiReader]:
-    """Return the class of the reader that fits the worker in which Spark plans a read."""
+    """Return the reader class for the worker in which Spark plans the read."""
     pushing = bool(sys.argv) and sys.argv[-1].endswith(_PUSHDOWN_WORKER)
     return HudiPushdownReader if pushing and options.pushes_filters else HudiReader

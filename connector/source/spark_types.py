@@ -1,9 +1,9 @@
-"""Spark's types and Arrow's: which Spark columns a Hudi table can hold, and how Spark sees a table's columns.
+"""Converts between Spark's types and Arrow's: types that a Hudi table can hold, and columns as Spark shows them.
 
-Spark types are told apart by class name, so that types younger than Spark 4.0 (TIME, GEOMETRY, GEOGRAPHY) are
-refused by name without being imported.
+Spark types are matched by class name, so that types newer than Spark 4.0 (TIME, GEOMETRY, GEOGRAPHY) are refused
+by name without an import.
 
-A read declares every column, element and field nullable, as Spark's own file sources do: a table's ``NOT NULL`` is a
+A read declares every column, element and field nullable, like Spark's own file sources: a table's ``NOT NULL`` is a
 rule for writers.
 """
 
@@ -47,7 +47,7 @@ _TO_SPARK: dict[pa.DataType, T.DataType] = {
     pa.date32(): T.DateType(),
     pa.timestamp("us", "UTC"): T.TimestampType(),
     pa.timestamp("us"): T.TimestampNTZType(),
-    # As other engines' tables have them; Spark's have microseconds.
+    # Only tables of other engines have milliseconds.
     pa.timestamp("ms", "UTC"): T.TimestampType(),
     pa.timestamp("ms"): T.TimestampNTZType(),
 }
@@ -56,27 +56,18 @@ _TO_SPARK: dict[pa.DataType, T.DataType] = {
 def to_arrow(schema: T.StructType) -> pa.Schema:
     """Return the Arrow schema in which Spark sends rows of ``schema`` to a data source, timestamps in UTC.
 
-    Raises:
-        UnsupportedTypeError: A column, named with its path, has a type that a Hudi table cannot hold.
+    Raises `UnsupportedTypeError` for a type that a Hudi table cannot hold, with the path to the column.
     """
     return pa.schema([_to_arrow_field(field, ()) for field in schema.fields])
 
 
 def to_spark(schema: pa.Schema) -> T.StructType:
-    """Return the Spark schema that a read of these columns declares: everything nullable.
-
-    Args:
-        schema: Canonical Arrow columns.
-    """
+    """Return the Spark schema of canonical Arrow columns, with everything nullable."""
     return T.StructType([T.StructField(field.name, _to_spark_type(field.type)) for field in schema])
 
 
 def select(table: pa.Schema, columns: Sequence[str], where: str) -> pa.Schema:
-    """Return some of a table's columns, in the order asked for.
-
-    Raises:
-        MissingColumnError: The table has no such column.
-    """
+    """Return the named columns of a table, in this order; a `MissingColumnError` names absent columns."""
     missing = [name for name in columns if name not in table.names]
     if missing:
         raise MissingColumnError(
@@ -87,17 +78,11 @@ def select(table: pa.Schema, columns: Sequence[str], where: str) -> pa.Schema:
 
 
 def requested_schema(table: pa.Schema, asked: T.StructType, where: str) -> pa.Schema:
-    """Return the Arrow schema of a read that Spark was told to give the schema ``asked``.
+    """Return the Arrow schema of a read that has the Spark schema ``asked``, given by the user or by the read itself.
 
-    Args:
-        table: The table's columns, canonical, with meta columns; none but those where an empty table tells none.
-        asked: The user's schema, or the one that the read declared itself.
-        where: The table's path, for messages.
-
-    Raises:
-        MissingColumnError: The table has no such column.
-        SchemaMismatchError: A column has another type in the table, or may be null there and not here.
-        UnsupportedTypeError: A column of a type that no Hudi table holds was asked for.
+    ``table`` has the canonical columns with meta columns; only those if an empty table has no columns yet. Raises
+    `MissingColumnError` or `UnsupportedTypeError` for a wrong column, and `SchemaMismatchError` if a column has another
+    type or may be null in the table only.
     """
     wanted = to_arrow(asked)
     own = select(table if without_meta(table) else wanted, [field.name for field in asked.fields], where)
@@ -115,9 +100,9 @@ def requested_schema(table: pa.Schema, asked: T.StructType, where: str) -> pa.Sc
 
 
 def _shows(ours: pa.Field, asked: pa.Field) -> bool:
-    """Return whether a column can be shown as the field asked for: the same types, as nullable or more so.
+    """Return whether a column can be read as the requested field: of the same type, and at least as nullable.
 
-    Of a struct some fields may be asked for, in any order, as of a table some columns.
+    Like columns of a table, fields of a struct may be absent or in another order.
     """
     if ours.nullable and not asked.nullable:
         return False

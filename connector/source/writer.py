@@ -1,4 +1,4 @@
-"""Writing through Spark: one ``df.write`` is one instant of the table."""
+"""Writes through Spark: one ``df.write`` is one instant of the table."""
 
 from __future__ import annotations
 
@@ -21,24 +21,19 @@ if TYPE_CHECKING:
     from ...operations.write.task import TaskResult
     from ...options.model import HudiOptions
 
-# Spark plans, writes and commits in processes of their own, none of which has imported anything of pyhudi. Each method
-# here is what such a process is for, and imports what it needs alone.
+# Spark plans, writes and commits in separate processes that have not imported pyhudi. Each method runs in its own
+# process and imports only what it needs.
 
 
 @dataclass(frozen=True)
 class HudiMessage(WriterCommitMessage):
-    """What one task tells the commit."""
+    """The result of one task, for the commit."""
 
     result: TaskResult
 
 
 class HudiWriter(DataSourceArrowWriter):
-    """Carries out a planned write in Spark's tasks and on its driver.
-
-    Args:
-        plan: Small enough to travel with every task.
-        log_level: Which log lines Spark's Python processes show.
-    """
+    """Executes a planned write in Spark's tasks and on its driver; every task gets a copy of the small plan."""
 
     def __init__(self, plan: WritePlan, log_level: str = "warning") -> None:
         self._plan = plan
@@ -54,18 +49,9 @@ class HudiWriter(DataSourceArrowWriter):
         overwrite: bool,
         known: tuple[str | None, str | None] = (None, None),
     ) -> HudiWriter:
-        """Plan a write of rows of ``schema``.
+        """Plan a write of rows of ``schema``; ``overwrite`` says that the save mode is ``overwrite``.
 
-        Args:
-            path: The table's path.
-            options: The write's.
-            schema: The rows' columns.
-            overwrite: Whether the mode is ``overwrite``.
-            known: What it took to find the rows' file groups, and what becomes of the rows, as `HudiTable` spells it;
-                None where nobody looked or counted.
-
-        Raises:
-            PyHudiError: The options, the schema or the table do not allow it.
+        ``known`` has the lookup figures and the row counts as `HudiTable` spelled them, or None.
         """
         from ...operations.planning.plan import plan_write  # noqa: PLC0415
         from .spark_types import to_arrow  # noqa: PLC0415
@@ -88,7 +74,7 @@ class HudiWriter(DataSourceArrowWriter):
         return cls(plan, options.log_level)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> HudiMessage:
-        """Take one task's share."""
+        """Write the rows of one task."""
         from ...operations.write.task import run_task  # noqa: PLC0415
         from ...table.files.names import WriteToken  # noqa: PLC0415
 
@@ -114,7 +100,7 @@ class HudiWriter(DataSourceArrowWriter):
             commit_write(self._plan, results)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Take back what the tasks did; Spark sends None for those that failed."""
+        """Undo the work of the tasks; Spark passes None for tasks that failed."""
         from ...operations.write.abort import abort_write  # noqa: PLC0415
 
         with shown_logs(self._log_level):

@@ -133,7 +133,7 @@ def test_the_rows_are_those_of_a_filter(
 )
 def test_a_condition_that_spark_refuses_is_named(spark: SparkSession, made: str, where: Any) -> None:
     asked = where if isinstance(where, str) else sf.col("nobody") == 7
-    with pytest.raises(InvalidOptionError, match="cannot be asked of the table") as raised:
+    with pytest.raises(InvalidOptionError, match="does not fit the table") as raised:
         HudiTable(spark, made).to_df(where=asked)
     assert made in str(raised.value)
     assert (asked if isinstance(asked, str) else "nobody") in str(raised.value)
