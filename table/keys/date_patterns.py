@@ -1,8 +1,8 @@
-"""Joda-Time's date patterns, taken apart, and times written by them.
+"""A parser of Joda-Time's date patterns, and a writer of times by them.
 
-Apache Hudi's TIMESTAMP key generator hands its patterns to Joda-Time. No library of Python reads those over arrays, and
-Arrow's own have other letters and no fractions of a second; but a partition path that differs by one character is
-another partition. So a pattern is read letter by letter here, and what would come out differently is refused by name.
+Apache Hudi's TIMESTAMP key generator hands its patterns to Joda-Time. No Python library reads such patterns over
+arrays; Arrow's patterns have other letters and no fractions of a second. A partition path that differs by a character
+is another partition, so this module refuses every letter that it would not write as Joda-Time does.
 
 Source: ``org.joda.time.format.DateTimeFormat`` and ``DateTimeFormatterBuilder`` 2.12, in English.
 """
@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from .time_zones import DAY
 
 YEARS = "yYx"
-TEXT_FROM, FULL_FROM = 3, 4  # as many letters name a month, and name it in full
+TEXT_FROM, FULL_FROM = 3, 4  # the number of letters from which a month is a name, and its full name
 MONTHS = [name for name in calendar.month_name if name]
 WEEKDAYS = list(calendar.day_name)
 HALVES = ["AM", "PM"]
@@ -28,7 +28,7 @@ _TOKEN = re.compile(r"(?P<letters>([A-Za-z])\2*)|(?P<text>(?:'(?:[^']|'')*'|[^A-
 _QUOTED = re.compile(r"'((?:[^']|'')*)'")
 _SHORT = 3
 
-# What a letter is, and how many milliseconds of a day a text of it does not tell apart.
+# The meaning of each letter, and its precision in milliseconds (at most a day).
 _LETTERS = {
     "y": ("year", DAY),
     "Y": ("year", DAY),
@@ -53,7 +53,7 @@ _LETTERS = {
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A run of one letter; or, with no letter, a text that stands for itself."""
+    """A run of one letter; or, with no letter, a literal text."""
 
     letter: str
     length: int
@@ -64,17 +64,17 @@ class Token:
 
     @property
     def what(self) -> str:
-        """What the letter is, such as ``month``; two letters may be the same."""
+        """The meaning of the letter, such as ``month``; two letters may have the same meaning."""
         return _LETTERS[self.letter][0]
 
     @property
     def is_name(self) -> bool:
-        """Whether words are expected where digits might be."""
+        """Whether the token is a word, such as a month's name."""
         return self.letter in {"E", "a"} or (self.letter == "M" and self.length >= TEXT_FROM)
 
     @property
     def is_number(self) -> bool:
-        """Whether digits are expected, be they of a number or of a text."""
+        """Whether the token begins with digits: a number, or a literal text of digits."""
         if self.letter:
             return not self.is_name and self.letter != "Z"
         return self.text[0] in "0123456789"
@@ -82,17 +82,11 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class DatePattern:
-    """One pattern, taken apart."""
-
     tokens: tuple[Token, ...]
 
     @classmethod
     def parse(cls, text: str) -> DatePattern:
-        """Return the pattern that a text is, as Joda-Time's ``DateTimeFormat.forPattern`` takes it.
-
-        Raises:
-            ValueError: It is empty, ends within quotes, or has letters that pyhudi knows no meaning of.
-        """
+        """Return the pattern of a text as Joda-Time's ``DateTimeFormat.forPattern`` does; ValueError if unsupported."""
         tokens: list[Token] = []
         position = 0
         while (match := _TOKEN.match(text, position)) is not None:
@@ -105,7 +99,7 @@ class DatePattern:
         if position < len(text):
             raise ValueError(f"a quote begins at {text[position:]!r} and never ends")
         if not any(one.letter for one in tokens):
-            raise ValueError("it has no letter that stands for a part of a date")
+            raise ValueError("it has no letter for a part of a date")
         for one in tokens:
             if one.letter and (one.letter not in _LETTERS or str(one).startswith("ZZZ")):
                 raise ValueError(f"pyhudi does not know {str(one)!r}")
@@ -113,30 +107,21 @@ class DatePattern:
 
     @property
     def precision(self) -> int:
-        """Milliseconds of a day that the pattern does not tell apart."""
+        """The smallest step between times with different texts, in milliseconds."""
         return min(_LETTERS[one.letter][1] for one in self.tokens if one.letter)
 
     @property
     def tells_offset(self) -> bool:
-        """Whether a text of this pattern says how far ahead of UTC it is."""
+        """Whether a text of this pattern has an offset from UTC."""
         return any(one.letter == "Z" for one in self.tokens)
 
     def check_writable(self) -> None:
-        """Refuse a pattern that pyhudi does not write.
-
-        Raises:
-            ValueError: Names the letters.
-        """
+        """Raise ValueError for a pattern that pyhudi does not write."""
         if self.tells_offset:
             raise ValueError("pyhudi writes no zone offsets ('Z')")
 
     def write(self, times: Sequence[int], offset: int = 0) -> list[str]:
-        """Return the text of each time.
-
-        Args:
-            times: Local milliseconds within the years 1 to 9999.
-            offset: How many milliseconds the place is ahead of UTC.
-        """
+        """Return the texts of local times, in milliseconds within the years 1 to 9999; ``offset`` is that from UTC."""
         zone = dt.timezone(dt.timedelta(milliseconds=offset))
         moments = [_EPOCH.replace(tzinfo=zone) + dt.timedelta(milliseconds=one) for one in times]
         return ["".join(_write(token, moment) for token in self.tokens) for moment in moments]

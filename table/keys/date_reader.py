@@ -1,4 +1,4 @@
-"""Texts of whole arrays read as times, by Joda-Time's patterns.
+"""A reader of arrays of texts as times, by Joda-Time's patterns.
 
 Source: ``org.joda.time.format.DateTimeFormatterBuilder`` (its ``parseInto`` methods) and ``DateTimeParserBucket`` 2.12,
 in English.
@@ -23,20 +23,20 @@ _MOST_DIGITS = {"S": 18, "D": 3}
 _YEAR_DIGITS = 9
 _PIVOT = 30
 
-# A colon after the hours of an offset asks for colons after its minutes.
+# In an offset a colon after the hours requires a colon after the minutes.
 _OFFSET = r"[Zz]|[+-]\d\d(?::\d\d(?::\d\d(?:[.,]\d{1,3})?)?|\d\d(?:\d\d(?:\d{1,3})?)?)?"
 _OFFSET_PARTS = ((0, 2, 24, 3_600_000), (2, 4, 60, 60_000), (4, 6, 60, 1_000), (6, 9, 1000, 1))
 
 
 @dataclass(frozen=True, slots=True)
 class ReadTimes:
-    """What n texts show.
+    """The times of n texts.
 
     Attributes:
-        local: The time, as milliseconds since 1970 began where the text was written.
-        offset: How many milliseconds that place is ahead of UTC, 0 where the pattern does not tell.
-        matched: Which of the texts are of the pattern; no other one may read those.
-        valid: Which of them are times, with a month that exists and so forth.
+        local: Local milliseconds since 1970.
+        offset: Milliseconds ahead of UTC; 0 where the pattern has no offset.
+        matched: Which texts match the pattern; no later pattern may read these.
+        valid: Which of the matched texts are times that exist; a 13th month does not.
     """
 
     local: Millis
@@ -46,21 +46,17 @@ class ReadTimes:
 
 
 def check_readable(pattern: DatePattern) -> None:
-    """Refuse a pattern whose texts pyhudi does not read as Joda-Time does.
-
-    Raises:
-        ValueError: Names the letters.
-    """
+    """Raise ValueError for a pattern whose texts pyhudi does not read as Joda-Time does."""
     letters = [one for one in pattern.tokens if one.letter]
     for one in letters:
         if one.letter in _UNREAD:
             raise ValueError(f"pyhudi does not read a {one.what} ({str(one)!r})")
-    told: dict[str, Token] = {}
+    by_part: dict[str, Token] = {}
     for one in letters:
         what = "day" if one.what == "day of the year" else one.what
-        if what in told:
-            raise ValueError(f"{str(told[what])!r} and {str(one)!r} both tell the {what}")
-        told[what] = one
+        if what in by_part:
+            raise ValueError(f"{str(by_part[what])!r} and {str(one)!r} both tell the {what}")
+        by_part[what] = one
     for one, after in zip(pattern.tokens, pattern.tokens[1:], strict=False):
         runs_on = one.is_name and (after.is_name or after.text[:1].isalpha())
         if runs_on or (one.letter == "Z" and (after.is_number or after.text[:1] in {":", ".", ","})):
@@ -68,7 +64,7 @@ def check_readable(pattern: DatePattern) -> None:
 
 
 def read_times(pattern: DatePattern, texts: pa.StringArray) -> ReadTimes:
-    """Return the times that n texts show; a null shows none."""
+    """Return the times of n texts; a null does not match."""
     found = pc.extract_regex(texts, _expression(pattern))
     fields: dict[str, tuple[Token, Millis]] = {}
     for position, token in enumerate(pattern.tokens):
@@ -84,8 +80,8 @@ def read_times(pattern: DatePattern, texts: pa.StringArray) -> ReadTimes:
 def _expression(pattern: DatePattern) -> str:
     """Return a regular expression of the pattern's texts, with one group for each letter.
 
-    Joda-Time takes as many digits as it may and never gives one back: a number right in front of another has all its
-    digits, or none are left for the other.
+    Joda-Time reads as many digits as it may without backtracking. A number right in front of another number therefore
+    must have all its digits.
     """
     parts = []
     for position, (one, after) in enumerate(zip(pattern.tokens, [*pattern.tokens[1:], None], strict=True)):
@@ -112,7 +108,7 @@ def _escaped(char: str) -> str:
 
 
 def _names(token: Token) -> list[str]:
-    """Return the words for a token's numbers, in their order: those in full, then those of three letters."""
+    """Return the words for a token's numbers, in their order: full words, then words of three letters."""
     if token.letter == "a":
         return HALVES
     full = MONTHS if token.letter == "M" else WEEKDAYS
@@ -120,7 +116,7 @@ def _names(token: Token) -> list[str]:
 
 
 def _values(token: Token, parts: pa.StringArray) -> Millis:
-    """Return the numbers that the parts stand for; months count from 1, days of the week and halves from 0."""
+    """Return the numbers that the parts mean; months count from 1, days of the week and halves from 0."""
     if token.letter == "Z":
         return _offsets(parts)
     if token.is_name:
@@ -138,13 +134,13 @@ def _values(token: Token, parts: pa.StringArray) -> Millis:
 
 
 def _in_this_time(years: Millis) -> Millis:
-    """Return the years that two digits mean: between 80 years ago and 19 years ahead."""
+    """Return the years of two digits: Joda-Time takes the years from 80 years ago to 19 years ahead."""
     least = dt.datetime.now(dt.timezone.utc).year - _PIVOT - 50
     return least + (years - least) % 100
 
 
 def _offsets(parts: pa.StringArray) -> Millis:
-    """Return offsets as milliseconds, a day where they are none."""
+    """Return offsets as milliseconds; a whole day for an invalid offset."""
     digits = pc.utf8_rpad(pc.replace_substring_regex(parts, "[^0-9]", ""), 9, "0")
     total = np.zeros(len(parts), np.int64)
     fits = np.ones(len(parts), np.bool_)
@@ -160,7 +156,7 @@ def _integers(numbers: pa.Array) -> Millis:
 
 
 def _local(fields: Mapping[str, tuple[Token, Millis]], count: int) -> tuple[Millis, Mask]:
-    """Return the times that numbers make, and whether each number is within its range."""
+    """Return the local times of the fields' numbers, and which times exist."""
     valid = np.ones(count, np.bool_)
 
     def number(what: str, default: int, least: int, most: int) -> Millis:
@@ -168,7 +164,7 @@ def _local(fields: Mapping[str, tuple[Token, Millis]], count: int) -> tuple[Mill
         np.logical_and(valid, (values >= least) & (values <= most), out=valid)
         return np.clip(values, least, most)
 
-    # Joda-Time's choice where a text tells the day and no year.
+    # Joda-Time's default year is 2000 for a text with a month or a day, and 1970 for other texts.
     tells_day = {"month", "day", "day of the year", "day of the week"} & fields.keys()
     year = number("year", 2000 if tells_day else 1970, 1, 9999) - 1970
     month = year * 12 + number("month", 1, 1, 12) - 1
@@ -191,6 +187,6 @@ def _local(fields: Mapping[str, tuple[Token, Millis]], count: int) -> tuple[Mill
 
 
 def _first_days(numbers: Millis, unit: str) -> tuple[Millis, Millis]:
-    """Return the first days of months or years, counted from 1970, and of those that follow."""
+    """Return the first day of each month or year, counted from 1970, and of the next month or year."""
     first, after = (part.astype(unit).astype("M8[D]").astype(np.int64) for part in (numbers, numbers + 1))
     return first, after

@@ -1,4 +1,4 @@
-"""Record keys of rows that have none of their own.
+"""Generated record keys, for tables without record key fields.
 
 Source: ``org.apache.hudi.keygen.AutoRecordGenWrapperKeyGenerator`` and ``HoodieRecord.generateSequenceId``.
 """
@@ -11,13 +11,9 @@ import pyarrow.compute as pc
 
 
 class GeneratedKeys:
-    """Numbers the rows of one task of one write: ``<instant>_<Spark partition>_<row>``.
+    """Numbers the rows of one task of one write: ``<requested instant time>_<Spark partition>_<row>``.
 
-    No other task of the table makes these keys, but for further attempts of the same one, of which one is committed.
-
-    Args:
-        instant_time: Requested time of the instant.
-        partition: The task's Spark partition.
+    Attempts of the same task make the same keys, and Spark commits only one attempt; no other task makes them.
     """
 
     def __init__(self, instant_time: str, partition: int) -> None:
@@ -25,7 +21,6 @@ class GeneratedKeys:
         self._given = 0
 
     def take(self, count: int) -> pa.StringArray:
-        """Return the keys of the next rows."""
         numbers = pa.array(np.arange(self._given, self._given + count)).cast(pa.string())
         self._given += count
         return pc.binary_join_element_wise(self._prefix, numbers, "_")

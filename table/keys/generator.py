@@ -1,8 +1,8 @@
-"""Record keys and partition paths of whole batches, as Apache Hudi's key generators make them of rows.
+"""Record keys and partition paths of batches, as Apache Hudi's key generators make them.
 
 Source: ``KeyGenUtils`` and the classes ``SimpleAvroKeyGenerator``, ``ComplexAvroKeyGenerator``,
 ``NonpartitionedAvroKeyGenerator``, ``TimestampBasedAvroKeyGenerator`` and ``CustomAvroKeyGenerator`` of Apache Hudi
-1.2, and of 1.0.2 for what tables of version 8 have otherwise.
+1.2, and of 1.0.2 where tables of version 8 differ.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ EMPTY_KEY = "__empty__"
 _OF_ONE_FIELD = {KeyGeneratorType.SIMPLE, KeyGeneratorType.TIMESTAMP}
 
 KeyPart = tuple[str, pa.StringArray]
-"""A field of composite record keys, and the text that each of n keys has for it."""
+"""A field of composite record keys, and its text in each of n keys."""
 
 Codes = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -38,14 +38,9 @@ Codes = np.ndarray[Any, np.dtype[np.int64]]
 class KeyGenerator:
     """Makes the record keys and partition paths of batches.
 
-    Args:
-        config: The table's configuration.
-        schema: The table's columns. Given, values are brought to their types first, so that a decimal of fewer digits,
-            or text in a column of whole numbers, makes the key that the table's own would make.
-
-    Raises:
-        UnsupportedTableError: The key generator is none of Apache Hudi's, or has no fields, or too many for it.
-        TableConfigError: The types of the partition fields make no sense.
+    With a table's schema, values are first cast to its types, so that a decimal of fewer digits, or text in a column of
+    whole numbers, makes the same key as the table's own value. Raises UnsupportedTableError for an unknown key
+    generator or too many fields for it, TableConfigError for a wrong type of a partition field.
     """
 
     def __init__(self, config: TableConfig, schema: pa.Schema | None = None) -> None:
@@ -53,7 +48,7 @@ class KeyGenerator:
         self._schema = schema
         self._kind = config.key_generator
         self._fields = config.record_key_fields
-        # Bare where nobody noted it, as Apache Hudi 1.0.2 does.
+        # Where the table does not note it, keys are bare values, as Apache Hudi 1.0.2 writes them.
         self._names_field = bool(config.names_key_field)
         self._partitions = dict(zip(config.partition_fields, config.partition_types, strict=True))
         if self._kind is KeyGeneratorType.NON_PARTITION:
@@ -62,13 +57,10 @@ class KeyGenerator:
         _check_fields(config.name, self._kind, self._fields, tuple(self._partitions))
 
     def check(self, schema: pa.Schema) -> None:
-        """Refuse columns of which no keys or no paths can be made, before there are rows.
+        """Refuse columns that cannot make keys or paths, before there are rows.
 
-        Raises:
-            MissingColumnError: A key or partition column is absent.
-            UnsupportedTypeError: It has a type that makes no key or no path.
-            MissingOptionError: The table does not say enough of the times in its partition paths.
-            InvalidOptionError: What it says of them cannot be used.
+        Raises MissingColumnError and UnsupportedTypeError for a key or partition column, MissingOptionError and
+        InvalidOptionError for the table's time options.
         """
         for role, fields in ((RECORD_KEY, self._fields), (PARTITION, self._partitions)):
             for field in fields:
@@ -79,25 +71,13 @@ class KeyGenerator:
                     column.check_kept_type(kept.type)
 
     def record_keys(self, batch: pa.RecordBatch) -> pa.StringArray:
-        """Return the record key of every row, as `composed` does."""
         return self.composed(batch)[0]
 
     def composed(self, batch: pa.RecordBatch) -> tuple[pa.StringArray, list[KeyPart]]:
-        """Return the record key of every row, and the text that each field has in composite keys.
+        """Return the record key of every row, and its parts; no parts where a key is the bare value of its one field.
 
-        Args:
-            batch: Rows with at least the key columns; their types decide how a value is spelt.
-
-        Returns:
-            n keys, and for each field its n texts with Hudi's words for null and empty; no fields where a key is the
-            bare value of its one field.
-
-        Raises:
-            NullKeyError: A key is null or empty, or every part of a composite one is.
-            MissingColumnError: A key column is absent.
-            UnsupportedTypeError: A key column has a type of which pyhudi makes no key.
-            ColumnValueError: A value has no exact place in the table's column.
-            UnsupportedTableError: The table generates its keys.
+        Raises NullKeyError where a key, or every part of a composite key, is null or empty; UnsupportedTableError where
+        the table generates its keys; errors of the columns as `check` does, and ColumnValueError.
         """
         if not self._fields:
             raise UnsupportedTableError(
@@ -122,14 +102,8 @@ class KeyGenerator:
     def partition_paths(self, batch: pa.RecordBatch) -> pa.DictionaryArray:
         """Return the partition path of every row, each path once in the dictionary.
 
-        Args:
-            batch: Rows with at least the partition columns.
-
-        Raises:
-            PartitionValueError: A value makes no safe folder inside the table.
-            MissingColumnError: A partition column is absent.
-            UnsupportedTypeError: A partition column has a type of which pyhudi makes no path.
-            ColumnValueError: A value has no exact place in the table's column.
+        Raises PartitionValueError where a value makes no safe folder; errors of the columns as `check` does, and
+        ColumnValueError.
         """
         codes: Codes = np.zeros(batch.num_rows, dtype=np.int64)
         paths = [""]
@@ -139,13 +113,13 @@ class KeyGenerator:
             if position == 0:
                 codes, paths = inner, segments
                 continue
-            # Folded pair by pair, the codes stay below the square of the batch's rows.
+            # Combining two columns at a time keeps the codes below the square of the batch's rows.
             pairs, codes = np.unique(codes * max(len(segments), 1) + inner, return_inverse=True)
             paths = [f"{paths[pair // len(segments)]}/{segments[pair % len(segments)]}" for pair in pairs.tolist()]
         return _dictionary(codes, paths)
 
     def _segments(self, values: pa.Array, column: KeyColumn) -> tuple[Codes, list[str]]:
-        """Return the parts of the path that a column makes, and which of them each row has."""
+        """Return for each row which part of the path a column makes, and the distinct parts."""
         field = column.field
         if self._partitions[field] is PartitionType.TIMESTAMP:
             column.check_text(values)
@@ -162,7 +136,7 @@ class KeyGenerator:
 
     @property
     def _times(self) -> TimePartitions:
-        """How times make paths; asked for only where it matters, as not every reader of a table can know it."""
+        """Made at first use, because the time options that it needs may be absent."""
         if self._made_times is None:
             self._made_times = TimeOptions(self._config.time_options, self._config.name).partitions()
         return self._made_times
@@ -173,7 +147,7 @@ class KeyGenerator:
         known = self._kept(column)
         if known is None:
             return plain(values)
-        # Nulls are judged by the key's own rules; an error shows the dotted name.
+        # The field is nullable here: the key's own rules judge nulls. Its dotted name is for errors.
         return conform_array(values, pa.field(column.field, known.type), by_value=True)
 
     def _kept(self, column: KeyColumn) -> pa.Field | None:
@@ -226,7 +200,7 @@ def _is_blank(text: pa.StringArray) -> pa.BooleanArray:
 
 
 def _without_blanks(text: pa.StringArray) -> pa.StringArray:
-    """Return the parts of a composite key with Hudi's words for null and empty ones; values are not escaped."""
+    """Return the parts of a composite key with Hudi's words for null and empty parts; values are not escaped."""
     empty = pc.equal(text, "")
     if pc.any(empty).as_py():  # O(1)
         text = pc.if_else(empty, EMPTY_KEY, text)
@@ -234,7 +208,7 @@ def _without_blanks(text: pa.StringArray) -> pa.StringArray:
 
 
 def _dictionary(codes: Codes, paths: list[str]) -> pa.DictionaryArray:
-    """Return the paths of all rows; values that make one folder (null, "" and Hive's default) share one entry."""
+    """Return the paths of all rows; values with the same folder (null, "" and Hive's default) share one entry."""
     unique = {path: position for position, path in enumerate(dict.fromkeys(paths))}
     if len(unique) < len(paths):
         codes = np.array([unique[path] for path in paths], dtype=np.int64)[codes]

@@ -31,22 +31,13 @@ def unescape(text: str) -> str:
 
 
 def format_segment(value: str | None, field: str, config: TableConfig) -> str:
-    """Return the part of the partition path that one value makes; without escaping it may be several folders."""
+    """Return the part of the partition path of one value; without escaping it may be several folders."""
     text = HIVE_DEFAULT_PARTITION if not value else escape(value) if config.url_encode else value
     return _named(text, field, config)
 
 
 def check_safe(value: str | None, field: str, config: TableConfig) -> None:
-    """Refuse a value whose folder would leave the table, meet Hudi's own, or be unreadable to Apache Hudi.
-
-    Args:
-        value: The partition column's value as text.
-        field: The column's name.
-        config: Says how the folder is named.
-
-    Raises:
-        PartitionValueError: Shows the value and the folder.
-    """
+    """Raise PartitionValueError where a value's folder leaves the table, is Hudi's own, or unreadable to Hudi."""
     segment = format_segment(value, field, config)
     leading = field == config.partition_fields[0]
     reason = _danger(segment, leading)
@@ -61,15 +52,7 @@ def check_safe(value: str | None, field: str, config: TableConfig) -> None:
 
 
 def check_safe_path(path: str, table: str) -> None:
-    """Refuse a partition path that `check_safe` lets no values make.
-
-    Args:
-        path: Relative to the table's root; "" where the table has no partitions.
-        table: For messages.
-
-    Raises:
-        PartitionValueError: Shows the path.
-    """
+    """Raise PartitionValueError for a path, relative to the table's root, that `check_safe` would refuse."""
     reason = _danger(path, leading=True) if path else None
     if reason is not None:
         raise PartitionValueError(
@@ -95,21 +78,16 @@ def _danger(segment: str, leading: bool) -> str | None:
     if any(len(folder.encode()) > _MAX_NAME_BYTES for folder in folders):
         return f"a name longer than {_MAX_NAME_BYTES} bytes fits into no file system"
     if leading and ":" in folders[0]:
-        return "Apache Hudi takes what stands in front of the colon for a file system's name"
+        return "Apache Hudi takes the text before the colon for a file system's name"
     return None
 
 
 def parse_partition_path(path: str, config: TableConfig) -> dict[str, str | None] | None:
-    """Return the text of partition columns' values as far as the path tells it.
+    """Return the text of each partition column's value, spelt as in a record key, as far as the path has it.
 
-    Args:
-        path: Relative to the table's root.
-        config: The table's configuration.
-
-    Returns:
-        By column, spelt as in a record key; None for the text where the path has Hive's default, which stands for
-        null, the empty string and its own name. A column that the path shows as a time is not among them. None as a
-        whole where the path does not tell: slashes inside values, or a key generator of somebody's own.
+    A text is None where the path has Hive's default (for null, the empty string and its own name). Columns that the
+    path has as times are absent. Returns None where the path cannot be split: slashes inside values, or a user's own
+    key generator.
     """
     try:
         kinds = config.partition_types

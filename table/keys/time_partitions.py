@@ -1,4 +1,4 @@
-"""Partition paths made of times: what the options of the TIMESTAMP key generator say, and the paths they make.
+"""Partition paths made of times: the options of the TIMESTAMP key generator, and the paths that they make.
 
 Source: ``TimestampBasedAvroKeyGenerator`` and ``HoodieDateTimeParser`` of Apache Hudi 1.2.
 """
@@ -23,7 +23,7 @@ from .time_zones import FIRST_MS, LAST_MS, Mask, Millis, TimeZone
 
 DEFAULT_PARSER = "org.apache.hudi.keygen.parser.HoodieDateTimeParser"
 
-# Milliseconds in a unit, or units in a millisecond as negative numbers.
+# Milliseconds in each unit; a negative number is that of units in a millisecond.
 _UNITS = {
     "NANOSECONDS": -1_000_000,
     "MICROSECONDS": -1_000,
@@ -36,7 +36,7 @@ _UNITS = {
 
 
 class TimestampType(str, Enum):
-    """What the values of a partition column are, as ``hoodie.keygen.timebased.timestamp.type`` names it."""
+    """The kinds of values of a partition column, named as in ``hoodie.keygen.timebased.timestamp.type``."""
 
     UNIX_TIMESTAMP = "UNIX_TIMESTAMP"
     EPOCHMILLISECONDS = "EPOCHMILLISECONDS"
@@ -47,7 +47,7 @@ class TimestampType(str, Enum):
 
     @property
     def is_text(self) -> bool:
-        """Whether the values are texts; so they are of MIXED, which in Apache Hudi takes no number either."""
+        """Whether the values are texts; those of MIXED are, because Apache Hudi refuses numbers there, too."""
         return self in {TimestampType.DATE_STRING, TimestampType.MIXED}
 
 
@@ -64,11 +64,10 @@ class TimePartitions:
     """Makes partition paths of times.
 
     Attributes:
-        kind: What the values are.
         unit: The unit of values that are numbers.
-        formats: The patterns of values that are texts; the first that fits a text as a whole reads it.
-        input_zone: The zone of times that do not tell theirs; None for whatever place they were written at.
-        output_zone: The zone in which the path tells the time; None for the one in which it was read.
+        formats: The patterns of values that are texts; the first pattern that matches a whole text reads it.
+        input_zone: The zone of texts without an offset; None keeps their local time.
+        output_zone: The zone of the times in the path; None for the zone in which a time was read.
         output: The pattern of the path.
     """
 
@@ -80,11 +79,7 @@ class TimePartitions:
     output: DatePattern
 
     def check_type(self, kind: pa.DataType, field: str) -> None:
-        """Refuse a column whose values are not what the options say.
-
-        Raises:
-            UnsupportedTypeError: Names the column, its type and the option.
-        """
+        """Raise UnsupportedTypeError for a column whose type disagrees with the options."""
         types = pa.types
         if types.is_dictionary(kind):
             kind = kind.value_type
@@ -106,16 +101,10 @@ class TimePartitions:
         )
 
     def paths(self, column: pa.Array, field: str) -> pa.DictionaryArray:
-        """Return what the path has for every value, each text once in the dictionary.
+        """Return the path's part for every value, each text once in the dictionary.
 
-        A null counts as the first millisecond, or the first unit, of 1970, as in Apache Hudi.
-
-        Args:
-            column: Not dictionary-encoded, of a type that `check_type` lets pass.
-            field: The column's name, for messages.
-
-        Raises:
-            PartitionValueError: A value is no time within the years 1 to 9999.
+        As in Apache Hudi, a null counts as the first millisecond, or the first unit, of 1970. The column is not
+        dictionary-encoded. Raises PartitionValueError for a value that is no time within the years 1 to 9999.
         """
         local, valid = self._read_texts(column) if self.kind.is_text else self._read_numbers(column)
         valid &= (local >= FIRST_MS) & (local <= LAST_MS)
@@ -139,7 +128,7 @@ class TimePartitions:
         valid = size <= most
         integers = pc.if_else(pa.array(valid), column, pa.scalar(None, column.type)).cast(pa.int64())
         numbers = np.asarray(pc.fill_null(integers, 1))
-        # Java's division goes towards zero.
+        # Java's division rounds towards zero.
         instants = numbers * factor if factor > 0 else np.sign(numbers) * (np.abs(numbers) // -factor)
         zone = self.output_zone
         return (instants if zone is None else zone.local(instants)), valid
@@ -152,15 +141,15 @@ class TimePartitions:
         waiting = np.arange(len(texts))
         for pattern in self.formats:
             times = read_times(pattern, texts.take(pa.array(waiting)))
-            shown, exists = self._shown(times.local, times.offset, tells_offset=pattern.tells_offset)
+            shown, exists = self._path_times(times.local, times.offset, tells_offset=pattern.tells_offset)
             local[waiting] = shown
             valid[waiting] = times.valid & exists
             waiting = waiting[~times.matched]
         codes = encoded.indices.to_numpy(zero_copy_only=False)
         return local[codes], valid[codes]
 
-    def _shown(self, local: Millis, offset: Millis, *, tells_offset: bool) -> tuple[Millis, Mask]:
-        """Return the times that the path tells of times as they were written, and which of them there are."""
+    def _path_times(self, local: Millis, offset: Millis, *, tells_offset: bool) -> tuple[Millis, Mask]:
+        """Return the path's times for times of texts, and which of them exist in the input zone."""
         valid = np.ones(len(local), np.bool_)
         zone = self.output_zone or self.input_zone
         if zone is None:
@@ -191,24 +180,18 @@ class TimePartitions:
 
 @dataclass(frozen=True, slots=True)
 class TimeOptions:
-    """What a table's properties, or the options of a write, say of the times in its partition paths.
-
-    Methods raise InvalidOptionError where a value cannot be used.
+    """Reads the time options of a table's properties, or of a write; methods raise InvalidOptionError.
 
     Attributes:
-        properties: By the keys of `options.TIME_OPTIONS`, other ones beside them.
-        table: For messages.
+        properties: By the keys of `property_keys.TIME_OPTIONS`; other keys are ignored.
+        table: Named in errors.
     """
 
     properties: Mapping[str, str]
     table: str
 
     def partitions(self) -> TimePartitions:
-        """Return what makes partition paths as the options say.
-
-        Raises:
-            MissingOptionError: An option that these need is not there, or means another thing on each machine.
-        """
+        """Return the path maker for these options; MissingOptionError where `missing` names an option."""
         absent = self.missing()
         if absent:
             raise MissingOptionError(
@@ -231,9 +214,9 @@ class TimeOptions:
         )
 
     def missing(self) -> list[str]:
-        """Return the options without which nothing tells which paths the table's times make.
+        """Return the absent options on which the table's paths depend.
 
-        Zones are among them where Apache Hudi would take that of the machine it runs on.
+        Zones are among them where Apache Hudi would take the zone of the machine that it runs on.
         """
         given = self.properties
         absent = [option for option in (key.TIME_TYPE, key.TIME_OUTPUT_FORMAT) if not given.get(option)]

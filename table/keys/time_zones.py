@@ -1,7 +1,7 @@
-"""Time zones as Joda-Time knows them, applied to whole arrays of milliseconds.
+"""Time zones as Joda-Time knows them, applied to arrays of milliseconds.
 
-Arrow converts by the same data, but knows no daylight saving time after 2037. So the offsets come from `zoneinfo`,
-which is asked once a zone and year for the moments at which they change.
+Arrow has the same data, but no daylight saving time after 2037. The offsets therefore come from `zoneinfo`, and the
+moments at which they change are cached by zone and year.
 
 Source: ``org.joda.time.DateTimeZone.forTimeZone`` and ``getOffsetFromLocal``.
 """
@@ -24,7 +24,7 @@ DAY = 86_400_000
 FIRST_MS, LAST_MS = -62_135_596_800_000, 253_402_300_799_999  # the years 1 to 9999
 
 _EPOCH = dt.datetime(1970, 1, 1)
-# Changes of a zone's offset are further apart; the shortest known is Morocco's month of Ramadan.
+# Less than the time between two changes of an offset; the shortest known is Morocco's month of Ramadan.
 _STEP_S = 7 * 86_400
 _CUSTOM = re.compile(r"GMT([+-])(\d{1,2})(?::?(\d\d))?")
 _SHORT = re.compile("[A-Z]{3}")
@@ -33,11 +33,7 @@ _MOST_HOURS, _MOST_MINUTES = 23, 59
 
 @dataclass(frozen=True, slots=True)
 class TimeZone:
-    """A zone by its name.
-
-    Attributes:
-        name: As Java writes it: ``UTC``, ``GMT``, a region such as ``Asia/Tokyo``, or ``GMT+8:00``.
-    """
+    """A zone by its name in Java: ``UTC``, ``GMT``, a region such as ``Asia/Tokyo``, or ``GMT+8:00``."""
 
     name: str
 
@@ -46,14 +42,11 @@ class TimeZone:
             _region(self.name)
 
     def local(self, instants: Millis) -> Millis:
-        """Return what a clock in the zone shows at instants, as milliseconds since its 1970 began."""
+        """Return the zone's local time at each instant, in milliseconds since 1970."""
         return instants + self._offsets(instants)
 
     def instants(self, local: Millis) -> tuple[Millis, Mask]:
-        """Return the instants at which a clock in the zone shows certain times, and which of the times it shows at all.
-
-        A time that it shows twice means the first one.
-        """
+        """Return the instants of local times, and which local times exist; a time that occurs twice is the earlier."""
         before, after = local - self._offsets(local - DAY), local - self._offsets(local + DAY)
         is_before = before + self._offsets(before) == local
         return np.where(is_before, before, after), is_before | (after + self._offsets(after) == local)
@@ -73,7 +66,7 @@ class TimeZone:
 
 
 def _fixed(name: str) -> int | None:
-    """Return the offset of a zone that has but one, in milliseconds."""
+    """Return the offset of a zone without a region, in milliseconds; None for a region."""
     if name in {"UTC", "GMT"}:
         return 0
     match = _CUSTOM.fullmatch(name)
@@ -87,7 +80,7 @@ def _fixed(name: str) -> int | None:
 
 @cache
 def _region(name: str) -> ZoneInfo:
-    # Names of three letters mean one thing to Java and another to Joda-Time.
+    # Java and Joda-Time differ in the meaning of names of three letters.
     if _SHORT.fullmatch(name):
         raise ValueError(f"{name!r} is no time zone whose meaning is beyond doubt")
     try:
@@ -98,7 +91,7 @@ def _region(name: str) -> ZoneInfo:
 
 @cache
 def _changes(name: str, year: int) -> list[tuple[int, int]]:
-    """Return a year's beginning and each moment in it at which the zone's offset changes, with the offset from then."""
+    """Return (moment, offset from then on) for a year's beginning and each change of the offset in the year."""
     zone = _region(name)
 
     def offset(second: int) -> int:

@@ -1,4 +1,4 @@
-"""How values are spelt in record keys and partition paths (``StringUtils.objToString`` on the Avro write path)."""
+"""The text of values in record keys and partition paths (``StringUtils.objToString`` on the Avro write path)."""
 
 from __future__ import annotations
 
@@ -19,22 +19,13 @@ _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896  # 0001-01-01 and 9999-12-31, the ye
 
 @dataclass(frozen=True, slots=True)
 class KeyColumn:
-    """One column of which record keys or partition paths are made.
-
-    Attributes:
-        field: Its name, dotted inside structs.
-        role: `RECORD_KEY` or `PARTITION`.
-    """
+    """A column of record keys or partition paths; its name is dotted inside structs."""
 
     field: str
     role: str
 
     def check_type(self, kind: pa.DataType) -> None:
-        """Refuse a type whose values have no spelling on which all of Apache Hudi's writers and readers agree.
-
-        Raises:
-            UnsupportedTypeError: Names the column and its type.
-        """
+        """Raise UnsupportedTypeError for a type that Apache Hudi's writers and readers do not spell alike."""
         types = pa.types
         if types.is_dictionary(kind):
             kind = kind.value_type
@@ -52,11 +43,7 @@ class KeyColumn:
             )
 
     def check_kept_type(self, kind: pa.DataType) -> None:
-        """Refuse the type that a table keeps a record key column in where its keys may be spelt in another unit.
-
-        Raises:
-            UnsupportedTypeError: Names the column and its type.
-        """
+        """Raise UnsupportedTypeError for a table's key column whose times may be spelt in another unit."""
         if pa.types.is_timestamp(kind) and kind.unit != "us":
             raise UnsupportedTypeError(
                 f"The table keeps the {self.role} column {self.field!r} as {kind}, and Hudi's writers do not agree on "
@@ -65,11 +52,7 @@ class KeyColumn:
             )
 
     def check_text(self, values: pa.Array) -> None:
-        """Refuse texts with bytes that are no text, which a file may hold and a path may not.
-
-        Raises:
-            DataError: A value is not valid UTF-8.
-        """
+        """Raise DataError for texts that are not valid UTF-8; a data file may hold such texts, a path may not."""
         try:
             values.validate(full=True)
         except pa.ArrowInvalid as error:
@@ -79,14 +62,9 @@ class KeyColumn:
             ) from error
 
     def texts(self, values: pa.Array) -> pa.StringArray:
-        """Return the text of every value; null stays null.
+        """Return the text of every value, not dictionary-encoded; a timestamp's is its epoch microseconds.
 
-        Args:
-            values: Not dictionary-encoded, of a type that `check_type` lets pass; timestamps are spelt as epoch
-                microseconds.
-
-        Raises:
-            DataError: A value is a time finer than a microsecond, or a date whose year has not four digits.
+        Raises DataError for a time finer than a microsecond, and for a date outside the years 1 to 9999.
         """
         if pa.types.is_timestamp(values.type):
             return self._epoch_micros(values).cast(pa.string())
