@@ -44,23 +44,20 @@ _ARROW_OF_LOGICAL = {avro: arrow for arrow, avro in _LOGICAL.items()} | {("strin
 
 
 def sanitise_name(name: str) -> str:
-    """Return a table's name as Avro can hold it: each forbidden character becomes two underscores."""
+    """Return a table's name as an Avro name: each forbidden character becomes two underscores."""
     return _NOT_IN_NAME.sub(_MASK, _NOT_FIRST.sub(_MASK, name[:1]) + name[1:])
 
 
 def is_avro_name(name: str) -> bool:
-    """Return whether Apache Hudi takes a column's name, which is what Java's Avro does: letters of any script."""
+    """Return whether Apache Hudi, and Java's Avro, accept a column's name: they take letters of any script."""
     first, rest = name[:1], name[1:]
     return (first == "_" or first.isalpha()) and all(c == "_" or c.isalpha() or c.isdecimal() for c in rest)
 
 
 def format_avro(fields: Iterable[pa.Field], table_name: str, docs: Iterable[str] = ()) -> str:
-    """Return the Avro schema of rows, JSON as Java writes it.
+    """Return the Avro schema of columns of canonical types, JSON as Java writes it.
 
-    Args:
-        fields: Columns of canonical types.
-        table_name: The table's name, unsanitised.
-        docs: Names of the fields that get an empty ``doc``, as Hudi's meta columns do.
+    Fields named in ``docs`` get an empty ``doc``, as Hudi's meta columns do.
     """
     name = sanitise_name(table_name)
     record = _record(fields, f"{name}_record", f"hoodie.{name}", frozenset(docs))
@@ -68,15 +65,10 @@ def format_avro(fields: Iterable[pa.Field], table_name: str, docs: Iterable[str]
 
 
 def parse_avro(text: str, where: str) -> list[pa.Field]:
-    """Return the fields of a record schema, meta columns included.
+    """Return the fields of an Avro record schema (JSON), meta columns included; ``where`` names its owner in errors.
 
-    Args:
-        text: Avro schema, JSON.
-        where: Whose schema it is, for messages.
-
-    Raises:
-        CorruptInstantError: The text is no Avro record schema.
-        UnsupportedTypeError: A field has a type that pyhudi does not read; it is named.
+    Raises CorruptInstantError for a text that is no such schema, UnsupportedTypeError for a type that pyhudi does not
+    read.
     """
     try:
         schema = parse_json(text)
@@ -86,7 +78,7 @@ def parse_avro(text: str, where: str) -> list[pa.Field]:
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise CorruptInstantError(
             f"The Avro schema of {where} cannot be read ({type(error).__name__}: {error}).",
-            "Look at the newest completed instants, and roll back the one that wrote it.",
+            "Look at the newest completed instants, and roll back the instant that wrote it.",
         ) from error
 
 
@@ -115,7 +107,7 @@ def _nullable(field: pa.Field, name: str, namespace: str) -> Any:
 
 
 def _type(kind: pa.DataType, name: str, namespace: str) -> Any:
-    """Return the Avro type of a value; records and fixed types inside it are named after the column."""
+    """Return the Avro type of a column; records and fixed types inside it are named after the column."""
     if kind in _PRIMITIVES:
         return _PRIMITIVES[kind]
     if kind in _LOGICAL:
@@ -141,7 +133,7 @@ def _type(kind: pa.DataType, name: str, namespace: str) -> Any:
 
 
 class _Reader:
-    """Reads one schema; named types may be used again by their name after their definition."""
+    """Reads one schema; after the definition of a named type, its name may replace it."""
 
     def __init__(self, where: str) -> None:
         self._where = where
@@ -150,13 +142,13 @@ class _Reader:
         self._fields = 0
 
     def fields(self, record: dict[str, Any], namespace: str, path: str) -> list[pa.Field]:
-        """Return the fields of a record that stands in a namespace, at a dotted path ("" for the top)."""
+        """Return the fields of a record, given the enclosing namespace and its dotted path ("" for the top)."""
         full = self._remember(record, namespace)
         if full in self._open:
             raise self._unsupported(path, f"the record {full} inside itself")
         self._open.append(full)
         dotted, inner = f"{path}." if path else "", full.rpartition(".")[0]
-        # A name stands for a whole record each time that it is used, so that a short text may mean a million of them.
+        # Each use of a record's name repeats the whole record, so a short text may describe millions of fields.
         self._fields += len(record["fields"])
         if self._fields > _MOST_FIELDS or len(self._open) > _DEEPEST:
             raise ValueError(f"it has more than {_MOST_FIELDS} fields, or more than {_DEEPEST} records inside another")
@@ -175,7 +167,7 @@ class _Reader:
         return str(full)
 
     def _union(self, avro: Any, namespace: str, path: str) -> tuple[pa.DataType, bool]:
-        """Return the type of a field and whether it may be null."""
+        """Return the type of a field and whether it is nullable."""
         if not isinstance(avro, list):
             return self._kind(avro, namespace, path), False
         others = [branch for branch in avro if branch != "null"]

@@ -1,7 +1,7 @@
-"""Which values have a place in which type, and how they are brought there, mostly as Apache Hudi does it.
+"""Which types can be cast to which, and the casts, mostly as Apache Hudi makes them.
 
 Source: ``SchemaChangeUtils.isTypeUpdateAllow`` and ``HoodieAvroUtils.rewritePrimaryTypeWithDiffSchemaType``. Where Hudi
-would round a decimal, replace bytes that are no UTF-8, or take a detour through double, the value is refused or kept.
+would round a decimal, replace invalid UTF-8 or convert by way of double, pyhudi refuses the value or keeps it exactly.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from ..arrow.java_text import decimal_text, float_text
 from .types import is_bytes, is_text
 
 NUMBER_TO_TEXT = "hoodie.pyhudi.schema.number.to.text"
-"""The option under which columns change their types as Apache Hudi changes them, from numbers to text too."""
+"""The option that lets columns change their types as in Apache Hudi, including from numbers to text."""
 
 
 def fits(from_type: pa.DataType, to_type: pa.DataType) -> bool:
-    """Return whether values of a flat type have a place in another, each that does not being refused by `cast`."""
+    """Return whether `cast` takes a flat type to another; it still refuses single values that do not fit."""
     types = pa.types
     if types.is_null(from_type) or from_type == to_type:
         return True
@@ -41,16 +41,13 @@ def fits(from_type: pa.DataType, to_type: pa.DataType) -> bool:
         narrower = _is_float(from_type) and to_type.bit_width >= from_type.bit_width
         return bool(types.is_signed_integer(from_type) or narrower)
     if types.is_timestamp(from_type) and types.is_timestamp(to_type):
-        # What has a zone is a moment, what has none is a reading of a clock: neither stands for the other.
+        # A timestamp with a zone is a moment, without a zone a local time; neither converts to the other.
         return (from_type.tz is None) == (to_type.tz is None)
     return False
 
 
 def fits_by_value(from_type: pa.DataType, to_type: pa.DataType) -> bool:
-    """Return whether some values of a flat type have an exact place in another, and `exact` can tell which.
-
-    Text has one in whole numbers where it is spelt as the number is, and a bigint in int where it is small enough.
-    """
+    """Return whether `exact` takes a flat type to another: canonical texts to whole numbers, small bigints to int."""
     types = pa.types
     if not (types.is_int32(to_type) or types.is_int64(to_type)):
         return False
@@ -58,14 +55,10 @@ def fits_by_value(from_type: pa.DataType, to_type: pa.DataType) -> bool:
 
 
 def exact(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.BooleanArray | None]:
-    """Return values as whole numbers, and which of them have no exact place there; None where all have one.
+    """Return values as int32 or int64, and which values do not convert exactly; None where all do.
 
-    Args:
-        array: Flat, not dictionary-encoded, of a type that `fits_by_value`.
-        kind: int32 or int64.
-
-    Returns:
-        The numbers, which are nothing to go by where some value has no place; and the mask of these values.
+    The array is not dictionary-encoded, and of a type that `fits_by_value`. The numbers are meaningless where any value
+    does not convert.
     """
     texts = array.cast(pa.string()) if is_text(array.type) else array
     try:
@@ -74,13 +67,13 @@ def exact(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.BooleanArray
         return texts, _without_place(texts, kind)
     if not is_text(array.type):
         return numbers, None
-    # What reads as a number may be spelt otherwise: " 7", "+7", "07" or "-0".
+    # Arrow also reads numbers that are not in canonical form: " 7", "+7", "07" or "-0".
     spelt = pc.equal(numbers.cast(pa.string()), texts)
     return numbers, None if pc.all(spelt, min_count=0).as_py() else _without_place(texts, kind)  # O(1)
 
 
 def _without_place(values: pa.Array, kind: pa.DataType) -> pa.BooleanArray:
-    """Return which values, texts or int64, are no number of a type in its canonical spelling; null is none of them."""
+    """Return which texts or int64 values are not, in canonical form, numbers of the type; null counts as a number."""
     greatest: int = (1 << (kind.bit_width - 1)) - 1
     strange = pa.array(np.zeros(len(values), np.bool_))
     if is_text(values.type):
@@ -94,11 +87,10 @@ def _without_place(values: pa.Array, kind: pa.DataType) -> pa.BooleanArray:
 
 
 def keeps_values(from_type: pa.DataType, to_type: pa.DataType) -> bool:
-    """Return whether a table's column may change its type and every value that it may hold stays what it is.
+    """Return whether a table's column may change its type without a change of any value that it may hold.
 
-    Of the changes that Apache Hudi makes those from integers to narrower mantissas are left out, and that from double
-    to text: a double may have been an integer before, as which older files still hold it, and reads "1" from them where
-    it reads "1.0" from a file that was rewritten in between.
+    Unlike Apache Hudi, this excludes integers to floats with a narrower mantissa, and double to text: a double may have
+    been an integer before, so that older files yield the text "1" where rewritten files yield "1.0".
     """
     types = pa.types
     if types.is_decimal(from_type) and types.is_decimal(to_type):
@@ -107,15 +99,14 @@ def keeps_values(from_type: pa.DataType, to_type: pa.DataType) -> bool:
 
 
 def cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return the values of a flat array, not dictionary-encoded, as values of a type that they fit.
+    """Cast a flat array, not dictionary-encoded, to a type that it `fits`.
 
-    Raises:
-        pa.ArrowInvalid: A value has no place in the type: a text is no date, a time or a number too fine.
+    Raises pa.ArrowInvalid where a value does not fit: a text is no date, or a time or a number is too fine.
     """
     types = pa.types
     from_type = array.type
     if _is_float(from_type) and types.is_float64(kind):
-        # The double that reads like the float, as Hudi has it: 1.1 becomes 1.1, not 1.100000023841858.
+        # As in Hudi, the double with the text of the float: 1.1 becomes 1.1, not 1.100000023841858.
         return array.cast(pa.string()).cast(kind)
     if _is_float(from_type) and types.is_string(kind):
         return float_text(array)
@@ -145,5 +136,5 @@ def _is_float(kind: pa.DataType) -> bool:
 
 
 def _is_wider(kind: pa.DataType, other: pa.DataType) -> bool:
-    """Return whether a decimal type holds every value of another: as many digits before the point, and after it."""
+    """Return whether a decimal type has at least as many digits as another, both before and after the point."""
     return bool(kind.scale >= other.scale and kind.precision - kind.scale >= other.precision - other.scale)

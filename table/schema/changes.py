@@ -1,4 +1,4 @@
-"""How a write changes a table's columns: which it adds and which it makes wider, as values that a commit can keep."""
+"""Columns that a write adds or makes wider, as values that a commit can keep."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .types import children, sql_name
 
 @dataclass(frozen=True, slots=True)
 class SchemaChange:
-    """One column that a write added to its table, or to which it gave a wider type.
+    """A column that a write added to its table, or to which it gave a wider type.
 
     Attributes:
         column: Its name, dotted inside structs, lists (``element``) and maps (``value``).
-        before: Its type before the write, as Spark's SQL spells it; empty where the write added the column.
-        after: Its type since then.
+        before: Its type before the write in Spark's SQL; empty where the write added the column.
+        after: Its type after the write.
     """
 
     column: str
@@ -30,12 +30,7 @@ class SchemaChange:
 
 
 def changes_between(before: pa.Schema, after: pa.Schema) -> tuple[SchemaChange, ...]:
-    """Return every column that a later schema of a table has more or wider, in its order.
-
-    Args:
-        before: The columns before a write, canonical.
-        after: The columns since then.
-    """
+    """Return the columns that a later schema adds or makes wider, in its order; both schemas are canonical."""
     return tuple(_changes(list(before), list(after), ""))
 
 
@@ -52,17 +47,16 @@ def _changes(before: Sequence[pa.Field], after: Sequence[pa.Field], path: str) -
 
 
 def _inner(kind: pa.DataType) -> list[pa.Field]:
-    """Return the fields inside a type by which changes are named; those of a map's entry are its value's alone."""
+    """Return the fields inside a type that may change; of a map's entries only the value."""
     return [kind.item_field] if pa.types.is_map(kind) else children(kind)
 
 
 def format_changes(changes: Iterable[SchemaChange]) -> str:
-    """Return changes as JSON, which `parse_changes` takes."""
     return json.dumps([[change.column, change.before, change.after] for change in changes])
 
 
 def parse_changes(found: object) -> tuple[SchemaChange, ...]:
-    """Return the changes that some JSON holds; none where `format_changes` did not write it."""
+    """Return the changes of parsed JSON; none where `format_changes` did not write it."""
     if not isinstance(found, list):
         return ()
     if not all(isinstance(one, list) and len(one) == 3 and all(isinstance(text, str) for text in one) for one in found):

@@ -12,40 +12,28 @@ RECORD_KEY = "_hoodie_record_key"
 PARTITION_PATH = "_hoodie_partition_path"
 FILE_NAME = "_hoodie_file_name"
 META_COLUMNS = ("_hoodie_commit_time", "_hoodie_commit_seqno", RECORD_KEY, PARTITION_PATH, FILE_NAME)
-# A sixth one that Apache Hudi fills where hoodie.allow.operation.metadata.field asks for it, and never takes from rows.
+# A sixth meta column, which Apache Hudi fills under hoodie.allow.operation.metadata.field and never takes from rows.
 OPERATION_COLUMN = "_hoodie_operation"
-# By it rows that were moved say where they stood, which decides ties; no table keeps it.
+# The position of a row before a shuffle, which decides ties; no table keeps it.
 POSITION = "_pyhudi_position"
-# By it placed rows say which file group they go to, and no table keeps it: the id of one that is there; `NEW_GROUP` and
-# a number for one that the write opens in the row's partition; or `NEW_GROUP` and the id of one that takes new keys in.
+# The file group of a placed row; no table keeps it. It is an existing file group's id; `NEW_GROUP` and a number, for a
+# file group that the write opens in the row's partition; or `NEW_GROUP` and the id of a file group that takes new keys.
 FILE_GROUP = "_pyhudi_file_group"
 NEW_GROUP = "+"
 
 
 def avro_schema(schema: pa.Schema, table_name: str, *, meta: bool = False) -> str:
-    """Return the Avro schema of a table's rows, JSON as Apache Hudi writes it.
+    """Return the Avro schema of a table's rows, of canonical types, JSON as Apache Hudi writes it.
 
-    Args:
-        schema: Data columns of canonical types; meta columns among them are passed over.
-        table_name: The table's name.
-        meta: Whether the five meta columns stand in front, as in Parquet footers and log blocks; a commit's
-            ``extraMetadata.schema`` has them not.
+    ``meta`` puts the five meta columns in front, as in Parquet footers and log blocks; a commit's
+    ``extraMetadata.schema`` lacks them.
     """
     data = without_meta(schema)
     return format_avro(with_meta(data) if meta else data, table_name, META_COLUMNS)
 
 
 def arrow_schema(avro_json: str, where: str = "the table") -> pa.Schema:
-    """Return the data columns that an Avro record schema describes; meta columns in it are passed over.
-
-    Args:
-        avro_json: Avro schema, JSON.
-        where: Whose schema it is, for messages.
-
-    Raises:
-        CorruptInstantError: The text is no Avro record schema.
-        UnsupportedTypeError: A column has a type that pyhudi does not read.
-    """
+    """Return the data columns of an Avro record schema, without meta columns; raises the errors of `parse_avro`."""
     return without_meta(pa.schema(parse_avro(avro_json, where)))
 
 
@@ -56,28 +44,18 @@ def with_meta(schema: pa.Schema) -> pa.Schema:
 
 
 def without_meta(schema: pa.Schema) -> pa.Schema:
-    """Return a schema without the five meta columns."""
     return pa.schema([field for field in schema if field.name not in META_COLUMNS])
 
 
 def canonical(schema: pa.Schema) -> pa.Schema:
-    """Return a schema with each type as a table keeps it; names, order and nullability stay, metadata goes.
-
-    Raises:
-        UnsupportedTypeError: A column has a type that Hudi cannot hold; it is named.
-    """
+    """Return a schema with each type as a table keeps it, without metadata; UnsupportedTypeError for other types."""
     return pa.schema([pa.field(f.name, canonical_type(f.type, f.name), nullable=f.nullable) for f in schema])
 
 
 def check_storable(schema: pa.Schema) -> None:
-    """Refuse columns that a table cannot keep.
+    """Refuse data columns, of any Arrow types, that a table cannot keep.
 
-    Args:
-        schema: Data columns of any Arrow types, without meta columns.
-
-    Raises:
-        DuplicateColumnError: Two columns, or two fields of one struct, differ in case at most.
-        UnsupportedTypeError: A name or a type is none that Hudi can hold, or a name is one of Hudi's own.
+    Raises DuplicateColumnError for names that differ at most in case, UnsupportedTypeError for other names and types.
     """
     own = [name for name in schema.names if name in {*META_COLUMNS, OPERATION_COLUMN}]
     if own:
@@ -86,7 +64,7 @@ def check_storable(schema: pa.Schema) -> None:
         )
     if POSITION in schema.names:
         raise UnsupportedTypeError(
-            f"Column {POSITION!r} says where rows stood before pyhudi.colocate moved them, and no table keeps it.",
+            f"Column {POSITION!r} has the positions of rows before pyhudi.colocate, and no table keeps it.",
             "Write such rows with hoodie.pyhudi.colocated=true, or drop the column.",
         )
     if FILE_GROUP in schema.names:
@@ -111,8 +89,8 @@ def _check_names(fields: list[pa.Field], path: str) -> None:
         twin = seen.get(field.name.lower())
         if twin is not None:
             raise DuplicateColumnError(
-                f"Columns {path + twin!r} and {full!r} have one name; Spark does not tell case apart.",
-                "Rename or drop one of them.",
+                f"Columns {path + twin!r} and {full!r} have one name; Spark ignores case in names.",
+                "Rename or drop one of the two columns.",
             )
         seen[field.name.lower()] = field.name
         _check_inside(field.type, f"{full}.")

@@ -1,7 +1,7 @@
-"""Columns brought to exactly a table's schema: by name, in its order, with its types and nullability at every depth.
+"""Casts columns to exactly a table's schema: by name, in its order, with its types and nullability at every depth.
 
-Nested columns are rebuilt from their parts, so that offsets, slices and the two-level lists of Apache Hudi's own
-Parquet files come out alike.
+Nested columns are rebuilt from their parts, which normalises offsets, slices and the two-level lists of Apache Hudi's
+Parquet files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .types import children, is_list, is_text, same_type, sql_name
 
 Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
 
-# So much of a value is shown in an error.
+# The longest part of a value that an error shows, in characters.
 _SHOWN = 100
 
 
@@ -33,21 +33,12 @@ def conform(
 ) -> Rows:
     """Return the columns of ``schema``, taken by name, with exactly its types and nullability.
 
-    Values are brought to wider types (see `pyhudi.table.schema.casts`) and never narrowed; layouts (dictionary, large,
-    view, two-level list) become plain. Columns that ``schema`` lacks are left out, and so are fields of structs.
-
-    Args:
-        rows: A record batch or a table.
-        schema: What is wanted.
-        fill_missing: Whether nullable columns, or fields of structs, that ``rows`` lack become null.
-        by_value: Whether incoming rows are brought to the table's whole numbers value by value: text that is the
-            canonical spelling of a number, and a bigint that fits an int.
-        present: Which rows of a record batch must obey the nullability; None for all. What a column that is not
-            nullable holds in the others is some value.
-
-    Raises:
-        SchemaMismatchError: A column is missing, has a type that does not fit, or holds a null where none may be.
-        ColumnValueError: A value has no exact place in its column.
+    Values are cast to wider types (see `pyhudi.table.schema.casts`) and never narrowed; layouts (dictionary, large,
+    view, two-level list) become plain. Columns, and fields of structs, that ``schema`` lacks are dropped. Nullable
+    columns and fields that the rows lack become null under ``fill_missing``. Under ``by_value`` canonical texts and
+    small bigints are cast to the table's whole numbers. ``present`` tells which rows must obey the nullability; in
+    other rows a required column holds arbitrary values. Raises SchemaMismatchError, and ColumnValueError for a value
+    that does not convert exactly.
     """
     if isinstance(rows, pa.Table):
         batches = [conform(batch, schema, fill_missing=fill_missing, by_value=by_value) for batch in rows.to_batches()]
@@ -59,30 +50,13 @@ def conform(
 
 
 def conform_array(array: pa.Array, field: pa.Field, *, by_value: bool = False) -> pa.Array:
-    """Return one column's values with exactly the type of ``field``, and none null unless ``field`` is nullable.
-
-    Args:
-        array: The values.
-        field: What is wanted.
-        by_value: As for `conform`.
-
-    Raises:
-        SchemaMismatchError: As for `conform`.
-        ColumnValueError: As for `conform`.
-    """
+    """Return a column's values with exactly the type and nullability of ``field``, as `conform` does."""
     return _Wanted(field, field.name, by_value=by_value).build(plain(array), None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """One column, or a value inside of one, as the table has it.
-
-    Attributes:
-        field: Its type, and whether it may be null.
-        path: Its dotted name, for messages.
-        fill_missing: As for `conform`.
-        by_value: As for `conform`.
-    """
+    """A column, or a value inside a column, as the table has it; the path is its dotted name, for errors."""
 
     field: pa.Field
     path: str
@@ -90,22 +64,19 @@ class _Wanted:
     by_value: bool = False
 
     def column(self, batch: pa.RecordBatch, present: pa.BooleanArray | None) -> pa.Array:
-        """Return the column of a batch."""
         found = batch.schema.get_all_field_indices(self.field.name)
         if len(found) > 1:
             raise SchemaMismatchError(
-                f"There are {len(found)} columns {self.field.name!r}.", "Rename or drop one of them."
+                f"There are {len(found)} columns {self.field.name!r}.", "Rename or drop all but one."
             )
         if not found:
             return self._missing(batch.num_rows, batch.schema.names)
         return self.build(plain(batch.column(found[0])), present)
 
     def build(self, array: pa.Array, parent: pa.BooleanArray | None) -> pa.Array:
-        """Return an array in the wanted type; where it may not be null, it keeps no validity bitmap.
+        """Return an array, not dictionary-encoded, in the wanted type; a required column keeps no validity bitmap.
 
-        Args:
-            array: Not dictionary-encoded.
-            parent: Which values lie in a struct that is itself not null; None for all. Others may be anything.
+        ``parent`` tells which values lie in a struct that is itself not null; None for all. Other values are arbitrary.
         """
         kind, nullable = self.field.type, self.field.nullable
         if not nullable:
@@ -144,15 +115,14 @@ class _Wanted:
         )
 
     def _struct_parts(self, array: pa.StructArray, present: pa.BooleanArray | None) -> list[pa.Array]:
-        """Return the fields of a struct, given which of its values must obey their nullability."""
         names = [field.name for field in children(array.type)]
-        # Under a null anything may stand, an index beyond its dictionary even; flattening makes it null.
+        # A child's value below a null struct may be invalid, even an index beyond its dictionary; flatten() nulls it.
         parts = array.flatten()
         if len(set(names)) < len(names):
             raise SchemaMismatchError(
                 f"Column {self.path!r} is a struct with the fields {', '.join(map(repr, names))}, two of which have "
                 "one name.",
-                "Rename or drop one of them.",
+                "Rename or drop one of the two fields.",
             )
         built = []
         for field in children(self.field.type):
@@ -164,9 +134,9 @@ class _Wanted:
         return built
 
     def _list_parts(self, array: pa.Array) -> tuple[Lengths, pa.Array]:
-        """Return the lengths of lists or maps, and their values: none from outside a slice or under a null."""
+        """Return the lengths of lists or maps, and their values, without values outside a slice or below a null."""
         kind = self.field.type
-        if len(array) == 0:  # Spark 4.0 leaves out the offsets of such a list inside of others
+        if len(array) == 0:  # Spark 4.0 omits the offsets of an empty list inside other lists
             array = pa.array([], array.type)
         if pa.types.is_map(array.type):
             entries = pa.struct([pa.field("key", array.type.key_type), pa.field("value", array.type.item_type)])
@@ -227,7 +197,7 @@ class _Wanted:
 
 
 def _is_wrapped_list(kind: pa.DataType) -> bool:
-    """Return whether older pyarrow releases made the type of the inner list of a two-level list of lists."""
+    """Return whether a type is what older pyarrow releases read for the inner list of a two-level list of lists."""
     fields = children(kind) if pa.types.is_struct(kind) else []
     return len(fields) == 1 and fields[0].name == "array" and is_list(fields[0].type)
 
@@ -245,14 +215,9 @@ def _has_required(kind: pa.DataType) -> bool:
 
 
 def strange_value(path: str, given: pa.DataType, kind: pa.DataType, shown: str, several: str = "") -> ColumnValueError:
-    """Return the error of a value that has no exact place in a column of whole numbers.
+    """Return the error for a value that does not convert exactly to a column of whole numbers.
 
-    Args:
-        path: The column's dotted name.
-        given: Its type in the rows.
-        kind: Its type in the table.
-        shown: The value.
-        several: How many there are; empty for a single value, or an unknown number.
+    ``several`` tells how many values do not; it is empty for a single value or an unknown number.
     """
     wanted = sql_name(kind)
     more = f"; {several}" if several else ""

@@ -1,8 +1,8 @@
-"""Which columns a table has after a write whose columns differ: Apache Hudi's rules, as values in and values out.
+"""Schema evolution: a table's columns after a write whose columns differ, by Apache Hudi's rules.
 
 Source: ``HoodieSchemaUtils.deduceWriterSchema``, ``HoodieSchemaCompatibilityChecker``, ``AvroSchemaEvolutionUtils``,
 each case tried out with Apache Hudi 1.2 (docs/schema.md). Where Hudi changes values that are in the table, drops
-columns or leaves a table that it cannot read, the write is refused (docs/decisions).
+columns or makes the table unreadable, pyhudi refuses the write (docs/decisions).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from .casts import fits, fits_by_value, keeps_values
 from .types import children, is_list, sql_name
 
 ABSENT = "absent"
-# What to do about a column that is missing: a write that fills adds the first, or both.
+# The cure for a missing column. A write that fills columns adds nullable columns itself, or all.
 ADD, ADD_NOT_NULL = "add it", "add it, for it may not be null"
 
 
@@ -28,10 +28,10 @@ class EvolutionRules:
 
     Attributes:
         reconcile: ``hoodie.datasource.write.reconcile.schema``: nullable columns that the rows lack become null.
-        set_null: ``hoodie.write.set.null.for.missing.columns``: so do all that they lack, and a column that is missing
-            here or new may be null from then on.
-        number_to_text: ``hoodie.pyhudi.schema.number.to.text``: columns change their types as Apache Hudi changes them.
-            Numbers become text where the rows have text, and columns of keys, folders and the order change too.
+        set_null: ``hoodie.write.set.null.for.missing.columns``: all columns that the rows lack become null; missing and
+            new columns become nullable.
+        number_to_text: ``hoodie.pyhudi.schema.number.to.text``: columns change their types as in Apache Hudi. Numbers
+            become text where the rows have text; key, partition and ordering columns change, too.
     """
 
     reconcile: bool = False
@@ -40,12 +40,12 @@ class EvolutionRules:
 
     @property
     def fills(self) -> bool:
-        """Whether columns may be missing; NOT NULL is then kept where rows may hold nulls, and each value is judged."""
+        """Whether columns may be missing; a NOT NULL column then stays so, and tasks check each value."""
         return self.reconcile or self.set_null
 
 
 class Role(Enum):
-    """What a table makes of a column, beside keeping it."""
+    """What depends on the values of a column."""
 
     KEY = "keys depend"
     PARTITION = "folders depend"
@@ -55,12 +55,11 @@ class Role(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Evolution:
-    """What becomes of a table's columns.
+    """A table's columns after a write.
 
     Attributes:
-        schema: The columns after the write.
-        differences: Why there must be no such write; empty where it may be.
-        by_option: Whether ``number_to_text`` would allow one of the differences.
+        differences: Why the write is refused; empty where it is allowed.
+        by_option: Whether ``number_to_text`` would allow any of the differences.
     """
 
     schema: pa.Schema
@@ -71,17 +70,11 @@ class Evolution:
 def evolve(
     table: pa.Schema, incoming: pa.Schema, rules: EvolutionRules, roles: Mapping[str, Iterable[Role]] | None = None
 ) -> Evolution:
-    """Return the columns of a table after a write of other columns.
+    """Return the columns of a table after a write of other columns; both schemas are canonical data columns.
 
-    Columns are matched by name. New nullable ones go to the end, of their struct too; numbers become wider where every
-    value of the table stays what it is; what the rows have narrower is widened to the table's type. Text in a column of
-    whole numbers, and a wider whole number in one that has a role, change no type: the tasks look at each value.
-
-    Args:
-        table: The table's data columns, canonical.
-        incoming: The rows' data columns, canonical.
-        rules: What is allowed beyond that.
-        roles: What the table makes of its columns, by name.
+    Columns are matched by name. New nullable columns are appended, also inside structs. Numbers become wider where no
+    value of the table changes; narrower values of the rows are cast to the table's type. Text in a column of whole
+    numbers, and a wider whole number in a column with a role, change no type: the tasks check each value.
     """
     work = _Evolution(rules, roles or {})
     schema = pa.schema(work.fields(list(table), list(incoming), ""))
@@ -89,12 +82,12 @@ def evolve(
 
 
 def contains(schema: pa.Schema, other: pa.Schema) -> bool:
-    """Return whether a table of one schema keeps all that rows of another may hold, and shows it unchanged."""
+    """Return whether a table of ``schema`` keeps every row of ``other`` unchanged."""
     return not unheld(list(schema), list(other))
 
 
 def unheld(fields: Sequence[pa.Field], others: Sequence[pa.Field]) -> list[str]:
-    """Return the names of the columns, or fields of a struct, in which one schema does not contain another."""
+    """Return the names of the columns, or fields of a struct, that keep ``fields`` from containing ``others``."""
     kept, given = {one.name: one for one in fields}, {one.name: one for one in others}
     wrong = [one.name for one in others if one.name not in kept or not _holds(kept[one.name], one)]
     return wrong + [one.name for one in fields if one.name not in given and not one.nullable]
@@ -136,7 +129,6 @@ class _Evolution:
         return after + [self._new(one, f"{path}{one.name}") for one in incoming if one.name.lower() not in known]
 
     def column(self, kept: pa.Field, given: pa.Field, path: str) -> pa.Field:
-        """Return a column, field, element or map value of the table after the write."""
         nullable = kept.nullable or (given.nullable and not self.rules.fills)
         return pa.field(kept.name, self._type(kept, given, path), nullable=nullable)
 
@@ -155,7 +147,7 @@ class _Evolution:
         return ours
 
     def _wider(self, kept: pa.Field, given: pa.Field, path: str) -> pa.DataType:
-        """Return the incoming type where the table's may become that, else the table's."""
+        """Return the incoming type where the table's type may change to it, else the table's type."""
         ours, theirs = kept.type, given.type
         roles = tuple(self.roles.get(path, ()))
         may = keeps_values(ours, theirs) and all(_keeps_role(role, ours, theirs) for role in roles)
@@ -180,14 +172,13 @@ class _Evolution:
         return given.with_nullable(True)
 
     def _differ(self, path: str, kept: pa.Field | None, given: pa.Field | None, todo: str) -> None:
-        self.differences.append(ColumnDifference(path, _shown(kept), _shown(given), todo))
+        self.differences.append(ColumnDifference(path, _sql_type(kept), _sql_type(given), todo))
 
 
 def _keeps_role(role: Role, before: pa.DataType, after: pa.DataType) -> bool:
-    """Return whether keys, folders or the order of rows stay what they are when a column becomes wider.
+    """Return whether keys, folders or the order of rows stay the same when a column becomes wider.
 
-    A decimal of another scale is spelt otherwise, and a whole number as a double too; texts are ordered otherwise than
-    numbers.
+    The spelling changes with a decimal's scale, and from a whole number to a double; texts sort unlike numbers.
     """
     if role is Role.ORDERING:
         return not pa.types.is_string(after)
@@ -195,7 +186,7 @@ def _keeps_role(role: Role, before: pa.DataType, after: pa.DataType) -> bool:
     return bool(pa.types.is_signed_integer(before) and spelt_alike)
 
 
-def _shown(one: pa.Field | None) -> str:
+def _sql_type(one: pa.Field | None) -> str:
     return ABSENT if one is None else f"{sql_name(one.type)}{'' if one.nullable else ' not null'}"
 
 

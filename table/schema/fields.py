@@ -1,4 +1,4 @@
-"""Columns, and fields inside of columns, by the dotted names that Apache Hudi gives them."""
+"""Columns, and fields inside columns, by Apache Hudi's dotted names."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import pyarrow.compute as pc
 
 
 def root_of(name: str) -> str:
-    """Return the column that a field is, or lies in."""
+    """Return the column of a dotted name."""
     return name.partition(".")[0]
 
 
 def find_field(schema: pa.Schema, name: str) -> pa.Field | None:
-    """Return a field, nullable if anything that it lies in is; None where there is none of the name."""
+    """Return a field, nullable if it or any enclosing field is; None where the schema has no such field."""
     column, *inner = name.split(".")
     if column not in schema.names:
         return None
@@ -27,7 +27,7 @@ def find_field(schema: pa.Schema, name: str) -> pa.Field | None:
 
 
 def values_of(batch: pa.RecordBatch, name: str) -> pa.Array:
-    """Return the values of a field that is there; null where something that it lies in is null."""
+    """Return the values of an existing field; null where an enclosing value is null."""
     column, *inner = name.split(".")
     values = batch.column(column)
     return pc.struct_field(values, inner) if inner else values

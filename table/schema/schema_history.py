@@ -1,7 +1,7 @@
 """The history of a table whose columns were altered with ``hoodie.schema.on.read.enable`` (``InternalSchema``).
 
-Such a table knows its columns by numbers, so that they may be renamed. pyhudi knows columns by name: it reads the table
-as long as every name has meant one number and every number has had one name.
+Such a table identifies columns by numbers, so that they can be renamed. pyhudi identifies columns by name: it reads the
+table as long as every name has had a single number and every number a single name.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ _COMPLETED = ".schemacommit"
 
 
 def check_history(storage: Storage, *, writing: bool) -> None:
-    """Refuse a table whose columns cannot be told apart by name, and every write to a table that has a history.
+    """Refuse a table whose columns' names do not identify them, and every write to a table that has a history.
 
-    Raises:
-        UnsupportedTableError: It is one; the column is named.
-        CorruptInstantError: The history cannot be read.
+    Raises UnsupportedTableError, and CorruptInstantError where the history cannot be read.
     """
     histories = [file.path for file in storage.list(FOLDER) if file.path.endswith(_COMPLETED)]
     if not histories:
@@ -45,7 +43,7 @@ def check_history(storage: Storage, *, writing: bool) -> None:
 
 
 def _versions(data: bytes, where: str) -> list[dict[str, int]]:
-    """Return for each version of the columns the number of every dotted name."""
+    """Return the number of every dotted name in each version of the columns."""
     try:
         return [dict(_numbers({**one}, "")) for one in parse_json(data)["schemas"]]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -68,7 +66,7 @@ def _numbers(kind: Any, path: str) -> Iterator[tuple[str, int]]:
 
 
 def _mixed_up(versions: list[dict[str, int]]) -> str | None:
-    """Return a name that has had two numbers, or whose number has had two names; None where there is none."""
+    """Return a name that has had two numbers, or whose number has had two names; None without such a name."""
     numbers: dict[str, int] = {}
     names: dict[int, str] = {}
     for version in versions:

@@ -1,4 +1,4 @@
-"""The Arrow types that a table's columns have, and which other types stand for them."""
+"""The Arrow types of a table's columns, and the conversion of other types to these."""
 
 from __future__ import annotations
 
@@ -27,17 +27,10 @@ _SQL_NAMES = {
 
 
 def canonical_type(kind: pa.DataType, path: str) -> pa.DataType:
-    """Return the type in which a table keeps values of an Arrow type.
+    """Return the type in which a table keeps values of an Arrow type; UnsupportedTypeError where Hudi has none.
 
     Integers of 8 and 16 bits become int32, as Spark's do in Hudi; timestamps become microseconds, in UTC where they
-    have a zone; large, view, fixed-size and dictionary layouts become plain ones; list elements are named ``element``.
-
-    Args:
-        kind: Any Arrow type.
-        path: The column's name, dotted inside structs, for messages.
-
-    Raises:
-        UnsupportedTypeError: Hudi has no such type.
+    have a zone; large, view, fixed-size and dictionary layouts become plain; list elements are named ``element``.
     """
     types = pa.types
     if types.is_dictionary(kind):
@@ -80,7 +73,7 @@ def is_bytes(kind: pa.DataType) -> bool:
 
 
 def is_list(kind: pa.DataType) -> bool:
-    """Return whether a type holds lists, in whatever layout; maps are none."""
+    """Return whether a type holds lists, in whatever layout; maps do not count."""
     types = pa.types
     known = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
     return bool(known or _is_any(kind, "is_list_view", "is_large_list_view"))
@@ -106,7 +99,7 @@ def decimal_bytes(precision: int) -> int:
 
 
 def same_type(left: pa.DataType, right: pa.DataType) -> bool:
-    """Return whether two types are equal to the names and nullability of everything inside them."""
+    """Return whether two types are equal, including the names and nullability of all fields inside them."""
     if left != right:
         return False
     return all(
@@ -116,7 +109,7 @@ def same_type(left: pa.DataType, right: pa.DataType) -> bool:
 
 
 def alike(left: pa.DataType, right: pa.DataType) -> bool:
-    """Return whether two canonical types are equal, whatever may be null in them."""
+    """Return whether two canonical types are equal, regardless of nullability."""
     mine, theirs = children(left), children(right)
     if not mine and not theirs:
         return bool(left == right)
