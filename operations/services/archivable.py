@@ -27,8 +27,8 @@ def candidates(
 ) -> tuple[Instant, ...]:
     """Return the instants that may be archived, in order of requested time.
 
-    From `retained` on, cleaning keeps what readers may ask for. A dead archiver has archived `held`, but not taken them
-    off.
+    From `retained` on, cleaning keeps what readers may ask for. `held` are instants that an archiving process put into
+    the archive before it died.
     """
     writes = timeline.writes
     keep = max(settings.min_commits, 1)

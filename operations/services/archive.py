@@ -125,8 +125,7 @@ class _Round:
     def _delete_orphans(self, until: str) -> list[FileInfo]:
         """Delete data files of writes that never completed, from the timeline's first write up to a time.
 
-        Readers take a file older than the first write for archived, and archiving is about to move the first write past
-        these.
+        Archiving is about to move the first write past these files, and readers take older files for archived.
         """
         storage, first = self.table.storage, _first_write(self.timeline.instants) or until
         found: dict[str, list[FileInfo]] = {}

@@ -36,7 +36,10 @@ class PendingClean:
     instant: Instant
 
     def plan(self, savepoints: Mapping[str, frozenset[str]]) -> CleanPlan | None:
-        """Return what the clean deletes, None where it is no longer pending; `savepoints` is of `read_savepoints`."""
+        """Return what the clean deletes; None where it is no longer pending.
+
+        `savepoints` has the file names that each completed savepoint keeps, by its time.
+        """
         from ...timeline.metadata.models import CleanerPlan  # noqa: PLC0415 (see timeline/instant_files.py)
 
         found = self.timeline.files.read_clean(self.instant)

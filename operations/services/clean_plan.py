@@ -39,8 +39,8 @@ class Survey:
 
     Attributes:
         earliest: The first instant whose readers keep all that they see; None under KEEP_LATEST_FILE_VERSIONS.
-        replaced_at: Requested times by partition path and file id.
-        savepoints: As of `read_savepoints`.
+        replaced_at: When each file group was replaced, as a requested time, by partition path and file id.
+        savepoints: The file names that each completed savepoint keeps, by its time.
         held: The file groups that pending clusterings are going to read.
         compacting: By file group, the base time of the slice that a pending compaction is going to merge.
     """
@@ -101,7 +101,10 @@ def earliest_to_retain(timeline: Timeline, settings: CleanSettings, now_ms: int,
 
 
 def first_pending(timeline: Timeline) -> str:
-    """Return the first pending write's or clustering's requested time, ""; a compaction's plan names what it needs."""
+    """Return the requested time of the first pending write or clustering, "" for none.
+
+    Compactions do not count: a compaction's plan names the slices that it needs.
+    """
     kinds = ((one, kind_of(one.action)) for one in timeline.pending if one.is_write)
     waiting = (one for one, kind in kinds if kind is not None and judge(Meeting(CLEAN, kind)) is Verdict.GIVE_WAY)
     return next((one.requested_time for one in waiting), "")

@@ -251,7 +251,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "age at which a torn decision is dead": "operations.transaction.decide:HALF_MADE_S",
     # --- rollback and restore
     "roll back an instant": "operations.services.rollback:roll_back",
-    "whether an instant builds on earlier ones": "operations.services.rollback:_stands_on",
+    "whether an instant builds on earlier ones": "operations.services.rollback:_depends_on",
     "begin a rollback": "operations.services.rollback:begin",
     "begin a restore": "operations.services.restore:begin",
     "refuse to undo saved instants": (

@@ -50,8 +50,9 @@ def compact(
 ) -> ServiceResult:
     """Carry out the pending compactions, or log compactions, then plan one and carry it out.
 
-    Without `due` the user called for it: it also tries plans that failed before, and raises `ConcurrentWriteError`
-    where other processes are at all that is pending. After any failure, what is pending stays so for the next call.
+    Without `due` the user called for it: then plans that failed before are tried, too, and `ConcurrentWriteError` is
+    raised where other processes are carrying out all that is pending. After any failure, pending plans stay for the
+    next call.
     """
     began = time.monotonic()
     table = open_merge_on_read(storage, metadata_enable)
