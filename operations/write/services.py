@@ -202,9 +202,7 @@ SERVICES: Mapping[str, Service] = {
             "delete file slices that the cleaning policy does not keep",
             _clean,
             (
-                Argument(
-                    "retain", "how many commits, file versions or hours to keep", int, default=None
-                ),
+                Argument("retain", "how many commits, file versions or hours to keep", int, default=None),
                 Argument("dry_run", "only report what it would delete", bool, default=False),
             ),
             settings=("clean",),
