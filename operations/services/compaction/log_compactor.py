@@ -146,7 +146,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
             return False
         blocks = blocks_of(self.table.storage, file_slice)
         many = max(len(file_slice.logs), len(blocks)) >= self.settings.blocks
-        return many and len({one.instant_time for one in blocks}) > 1 and why_left(blocks) is None
+        return many and len({one.instant_time for one in blocks}) > 1 and why_unjoinable(blocks) is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +157,7 @@ class LogCompactor(SliceWorker):
         began = time.monotonic()
         with self.opened(unit) as (logs, files):
             blocks = logs.blocks
-            why = why_left(blocks) or (None if blocks else "no block of it counts")
+            why = why_unjoinable(blocks) or (None if blocks else "no block of it counts")
             if why is not None:
                 skipped = (
                     f"the log files of the file group {unit.file_id} of partition {unit.partition_path!r} stay: {why}"
@@ -184,7 +184,7 @@ def blocks_of(storage: Storage, file_slice: FileSlice) -> tuple[LogBlock, ...]:
     return effective_blocks([tuple(read_log(storage, log)) for log in file_slice.logs], lambda _: True)
 
 
-def why_left(blocks: Iterable[LogBlock]) -> str | None:
+def why_unjoinable(blocks: Iterable[LogBlock]) -> str | None:
     """Return why some blocks cannot be joined, in words; None where they can."""
     for block in blocks:
         if block.is_partial:
