@@ -9,6 +9,7 @@ Spark's workers never reach the user. Only the session API, which parses the opt
 from __future__ import annotations
 
 import logging
+import re
 import warnings
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -23,7 +24,7 @@ from .catalogue import Effect, KnownKey, find_known
 from .hints import find_hint
 from .lookup import INDEX_PREFIX, index_options
 from .model import HudiOptions
-from .names import OPTIONS, either, name_of, nearest
+from .names import OPTIONS, OptionInfo, either, name_of, nearest
 from .secrets import STORAGE_PREFIX, masked, storage_options
 
 logger = logging.getLogger("pyhudi")
@@ -34,6 +35,22 @@ _PRIVATE = ("_hoodie.", "_.hoodie.")
 SAME_THING = (("merge_mode", "payload"), ("key_generator_type", "key_generator_class"))
 # A payload class sets the partial update mode, too.
 _SAID_TWICE = (*SAME_THING, ("partial_update_mode", "payload"))
+_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+_LITERAL = re.compile(r"'([^']*)'")
+# By the validator's kind of error, what it means.
+_REASONS = {
+    "int_parsing": "it is no whole number",
+    "int_from_float": "it is no whole number",
+    "float_parsing": "it is no number",
+    "bool_parsing": "it is neither true nor false",
+    "bool_type": "it is neither true nor false",
+}
+_BOUNDS = {
+    "greater_than": ("greater than", "gt"),
+    "greater_than_equal": ("at least", "ge"),
+    "less_than": ("less than", "lt"),
+    "less_than_equal": ("at most", "le"),
+}
 _reported: set[str] = set()
 
 
@@ -152,16 +169,26 @@ def _add(values: dict[str, Any], said_by: dict[str, str], name: str, key: str, v
     said_by.setdefault(name, key)
 
 
+def _reason(found: Mapping[str, Any], option: OptionInfo) -> str:
+    """Return why a value does not fit its option, in words of pyhudi's own and not in the validator's."""
+    kind, bounds = found["type"], found.get("ctx", {})
+    if kind == "literal_error":
+        return f"it is none of {either(option.supported or _LITERAL.findall(bounds['expected']))}"
+    if kind in _BOUNDS:
+        words, bound = _BOUNDS[kind]
+        return f"it must be {words} {bounds[bound]}"
+    return _REASONS.get(kind) or str(found["msg"]).removeprefix("Value error, ")
+
+
 def _parse(name: str, said: str, text: str) -> Any:
     option = OPTIONS[name]
     try:
         value = getattr(HudiOptions.model_validate({name: text.strip()}), name)
     except ValidationError as error:
-        reason = error.errors()[0]["msg"].removeprefix("Value error, ")
-        if error.errors()[0]["type"] == "literal_error" and option.supported:
-            reason = f"it is none of {either(option.supported)}"
+        doc = _LINK.sub(r"\1", option.doc)
         raise InvalidOptionError(
-            f"The option {said} cannot be used: {reason}. {option.doc}", "Correct the value or leave the option out."
+            f"The option {said} cannot be used: {_reason(error.errors()[0], option)}. {doc}",
+            "Correct the value or leave the option out.",
         ) from error
     if not option.is_done(value):
         instead = option.instead.get(value) if isinstance(option.instead, Mapping) else option.instead

@@ -241,10 +241,15 @@ def storage_errors(
         raise failed(operation, path, error) from error
 
 
+_MOST_OF_A_REASON = 300
+
+
 def failed(operation: str, path: str, error: Exception) -> StorageError:
     """Return the StorageError for an operation that the store could not do."""
     reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    # A client may put pages into its error.
+    first = reason.strip().partition("\n")[0][:_MOST_OF_A_REASON].rstrip(". ")
     return StorageError(
-        f"The store could not {operation} {path}: {reason}.",
+        f"The store could not {operation} {path}: {first}.",
         "Check the store's space, permissions and health, then run the job again.",
     )

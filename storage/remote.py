@@ -22,6 +22,13 @@ _Entries = list[dict[str, Any]]
 _Infos = list[FileInfo]
 
 
+# By scheme, what to use where fsspec cannot reach the store.
+_INSTEAD = {
+    "dbfs": "Give the path that Databricks mounts, /dbfs/… for DBFS or /Volumes/… for a volume.",
+    "hdfs": "Mount HDFS and give the mounted path, or give fsspec's client a JVM and Hadoop (JAVA_HOME, HADOOP_HOME).",
+}
+
+
 @dataclass(frozen=True, slots=True)
 class RemoteStorage:
     """A table behind a URL, read-only; ``options`` are fsspec's and may hold secrets."""
@@ -131,10 +138,12 @@ class RemoteStorage:
         except (ValueError, TypeError) as error:
             raise InvalidOptionError(
                 f"The path {self.path} cannot be opened by its scheme {self.scheme}: {error}.",
-                "Correct the path, install the fsspec package for that scheme, or give the options that it needs.",
+                _INSTEAD.get(self.scheme)
+                or "Correct the path, install the fsspec package for that scheme, or give the options that it needs.",
             ) from error
         except OSError as error:
-            raise failed("reach", self.path, error) from error
+            reached = failed("reach", self.path, error)
+            raise StorageError(reached.what, _INSTEAD.get(self.scheme, reached.todo)) from error
 
     def _at(self, path: str) -> str:
         check_inside(path)
