@@ -186,11 +186,26 @@ def try_again(storage: Storage, what: str) -> ConcurrentWriteError:
     )
 
 
+_DOES = {
+    "clean": "deleted files that no newer slice needs, which cannot come back",
+    "rollback": "took a write back, whose rows can be written again",
+    "restore": "took the table back to an earlier write",
+    "savepoint": "keeps the files of a write, until HudiTable.delete_savepoint",
+}
+
+
 def _no_such_write(storage: Storage, timeline: Timeline, instant_time: str, found: Instant | None) -> UndoError:
     if found is not None:
         return UndoError(
             f"The {found.action} {instant_time} of the table {storage.path} is not completed.",
             "Choose a completed write; HudiTable.history shows them.",
+        )
+    service = next((one for one in timeline.instants if one.requested_time == instant_time), None)
+    if service is not None:
+        return UndoError(
+            f"The instant {instant_time} of the table {storage.path} is a {service.action}, a table service and no "
+            f"write: it {_DOES.get(service.action, 'wrote no rows')}.",
+            "Choose a write; HudiTable.history shows them.",
         )
     there = named(timeline.writes) or "none"
     return UndoError(

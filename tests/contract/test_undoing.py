@@ -461,3 +461,16 @@ def test_a_file_group_whose_replacement_is_archived_is_missed_by_nobody(tmp_path
 
     assert rows_of(table, "id") == [("k3",), ("k4",), ("k5",), ("k6",)]
     assert_whole(table)
+
+
+def test_a_service_that_is_to_be_rolled_back_is_told_from_a_write(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    for value in range(3):
+        newest = write(path, parted("a", 1, value=value), table=PARTED, settings=QUIET).instant
+    storage = open_storage(str(path))
+    cleaned, undone = clean(storage, CleanSettings(commits=1)).instant, rollback(storage, newest).instant
+
+    with pytest.raises(UndoError, match=f"{cleaned} of the table .* is a clean, a table service and no write"):
+        rollback(storage, cleaned)
+    with pytest.raises(UndoError, match=f"{undone} of the table .* is a rollback, .*: it took a write back"):
+        rollback(storage, undone)
