@@ -239,7 +239,7 @@ class HudiTable(TableSql, TableUpkeep):
         """
         if which is None:
             raise InvalidOptionError(
-                f"delete() of the table {self._path} was not given which rows to delete.",
+                f"delete() of the table {self._path} got neither rows nor a condition.",
                 "Call delete(keys) with rows of the keys, or delete('id = 7') with a condition as its first argument.",
             )
         given = {OPERATION: "delete", **({} if missing_ok else {MISSING_OK: False}), **options}

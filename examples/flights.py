@@ -34,7 +34,7 @@ OPTIONS = {
     "hoodie.bucket.index.num.buckets": "2",
 }
 CORRECTIONS = 20_000
-EVERY = 15  # so that the corrections meet every month
+EVERY = 15  # spreads the corrections over all months
 MINUTES_ADDED = 5
 
 

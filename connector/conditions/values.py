@@ -58,7 +58,7 @@ class WantedValues:
             kind = schema.field(name).type
             column = f"The column {name!r} of the table {path} has the type {sql_name(kind)}"
             if not has_one_spelling(kind) and not pa.types.is_floating(kind):
-                raise InvalidOptionError(f"{column}, which where cannot compare.", "Filter the DataFrame instead.")
+                raise InvalidOptionError(f"{column}, which a mapping in where cannot compare.", "Filter the DataFrame.")
             wrong = next((one for one in some if one is not None and comparable(_as(kind, one), kind) is None), None)
             if wrong is not None:
                 raise InvalidOptionError(

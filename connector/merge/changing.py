@@ -178,7 +178,7 @@ class _Choice:
     rows: DataFrame
 
     def changes(self) -> MergeChanges:
-        rows = self._placed(self._marked(self.rows.select(*self._columns(), *self._of_old())))
+        rows = self._placed(self._marked(self.rows.select(*self._columns(), *self._old_columns())))
         proofs = [sf.col(_CLAUSE).isin(proven)] if (proven := self._proven()) else [sf.lit(False)]
         if not self.how.spells:
             proofs.append(has_name(self.target))
@@ -238,7 +238,7 @@ class _Choice:
         of_kinds = [(one.kind.name, sf.lit(int(one.kind)), at) for at, one in enumerate(self.clauses)]
         return [*columns, one_of(of_kinds, number).alias(KIND), number]
 
-    def _of_old(self) -> list[Column]:
+    def _old_columns(self) -> list[Column]:
         """Return the columns of a row of changes that describe the table's old row."""
         is_there = _OF_TARGET in self.rows.columns
         text = sf.lit(None).cast("string")

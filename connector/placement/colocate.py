@@ -127,7 +127,7 @@ def placement_of(df: DataFrame, seen: SeenTable, tasks: int | None = None, *, nu
     one name.
     """
     table = seen.table
-    undecided = Placement(table.config, None, tasks) if tasks else _uncounted(df.sparkSession, table)
+    undecided = Placement(table.config, None, tasks) if tasks else _adaptive_placement(df.sparkSession, table)
     _refuse_twins(df, undecided.columns)
     given = to_arrow(StructType([field for field in df.schema.fields if field.name in undecided.columns]))
     schema = key_schema(seen.schema, given, table.config, table.path, number_to_text=number_to_text)
@@ -145,7 +145,7 @@ def _refuse_twins(df: DataFrame, deciding: list[str]) -> None:
             )
 
 
-def _uncounted(spark: SparkSession, table: Table) -> Placement:
+def _adaptive_placement(spark: SparkSession, table: Table) -> Placement:
     """Return a placement into as many slots as Spark shuffles to, if adaptive execution joins small slots."""
     adaptive = "spark.sql.adaptive."
     if "false" in {spark.conf.get(adaptive + one) for one in ("enabled", "coalescePartitions.enabled")}:

@@ -160,7 +160,7 @@ class PyHudiDataSource(DataSource):
 
         Args:
             schema: The columns of the rows.
-            overwrite: Whether the output mode is ``complete``.
+            overwrite: Whether each batch replaces the data.
 
         Raises:
             UnsupportedOptionError: Always.

@@ -51,7 +51,7 @@ class SparkTasks:
         def run(number: int) -> bytes:
             return pickle.dumps(call(waiting[number]))
 
-        # Arrow would want pandas on Spark 4.0.
+        # An Arrow function would need pandas on Spark 4.0.
         task = sf.udf(run, BinaryType(), useArrow=False)
         numbers = self._spark.range(0, len(waiting), 1, len(waiting))
         with own_errors():
@@ -64,7 +64,7 @@ class SparkTasks:
             self._run(_nothing, [0])
         except Exception as error:  # noqa: BLE001 (Spark has many classes; the reason names the error)
             lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-            # The last line of a traceback in it says most.
+            # The last error line of the traceback is the most specific.
             told = next((line for line in reversed(lines) if _ERROR_LINE.match(line)), lines[0] if lines else "")
             return f"{type(error).__name__}: {told[:_MOST_TEXT]}"
         return None
