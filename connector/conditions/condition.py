@@ -104,7 +104,7 @@ def parse_condition(spark: SparkSession, where: Where, snapshot: Snapshot) -> As
 
 
 class Judge:
-    """Spark's analysis of conditions on a table's columns."""
+    """Spark's analysis of conditions on a table's columns; an error of Spark counts as None or False."""
 
     def __init__(self, spark: SparkSession, schema: pa.Schema) -> None:
         self._spark = spark
@@ -117,14 +117,12 @@ class Judge:
         return "connect" in type(self._spark).__module__
 
     def texts(self, conditions: Sequence[Column]) -> list[str] | None:
-        """Return Spark's texts of conditions; None if Spark cannot resolve a condition."""
         try:
             return list(self._frame.select(*conditions).columns)
         except PySparkException:
             return None
 
     def refused(self, condition: Column) -> PySparkException | None:
-        """Return Spark's error for a filter by the condition; None if it is valid."""
         try:
             _ = self._frame.where(condition).columns
         except PySparkException as error:

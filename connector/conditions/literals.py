@@ -54,7 +54,6 @@ class Literal:
     compared: str
 
     def make(self) -> Column:
-        """Return the constant in the type of the comparison."""
         return self.bare() if self.own in {self.compared, NULL} else self.bare().cast(self.compared)
 
 

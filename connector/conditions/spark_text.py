@@ -75,7 +75,6 @@ class ShownText:
         return self._between(name, rest[2:]) if call[1] == "between" else self._text_compared(name, call[1], rest[2:])
 
     def _of_column(self, text: str) -> Node | None:
-        """Parse a text that begins with a column."""
         name, rest = self._column_at(text)
         if name is None:
             return None
@@ -92,7 +91,6 @@ class ShownText:
         return None if literal is None else Comparison(name, operator[1], literal)
 
     def _turned(self, text: str) -> Node | None:
-        """Parse a literal before a column."""
         for match in islice(_OPERATOR.finditer(text), 1):
             name, rest = self._column_at(text[match.end() :])
             literal = None if name is None or rest else self._literal(text[: match.start()], name)

@@ -28,10 +28,7 @@ class Between:
 
 
 class Node(Protocol):
-    """A part of a condition."""
-
-    def make(self) -> Column:
-        """Return the part as a Spark Column."""
+    def make(self) -> Column: ...
 
     def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
         """Return predicates that hold for every row for which this part is true or, if not ``positive``, false.
@@ -80,8 +77,6 @@ class Connected:
 
 @dataclass(frozen=True, slots=True)
 class Not:
-    """``NOT child``."""
-
     child: Node
 
     def make(self) -> Column:
@@ -191,8 +186,6 @@ class Beginning:
 
 @dataclass(frozen=True, slots=True)
 class Flag:
-    """A boolean column as a condition."""
-
     column: str
 
     def make(self) -> Column:

@@ -81,7 +81,6 @@ class WantedValues:
         return tuple(found)
 
     def condition(self) -> Column:
-        """Return the condition as a Spark Column; there must be a column."""
         return reduce(Column.__and__, map(self._condition, self.values))
 
     def _condition(self, name: str) -> Column:
@@ -98,7 +97,6 @@ def _several(given: Any) -> Iterable[Any]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of numpy or pandas as a Python value."""
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -65,7 +65,6 @@ class MergeChanges:
 
     @property
     def orders(self) -> bool:
-        """Whether rows have ordering values."""
         return bool(self.target.ordering_fields)
 
     @property
@@ -80,7 +79,6 @@ class MergeChanges:
 
     @property
     def leaves(self) -> Column:
-        """Whether a row takes a row of the table to another place."""
         stays = reduce(Column.__and__, (sf.col(one).eqNullSafe(sf.col(_OLD[one])) for one in self.place))
         return is_update() & ~stays if self.moves else sf.lit(False)
 
@@ -206,7 +204,6 @@ class _Choice:
 
     @property
     def _moves(self) -> bool:
-        """Whether a row may change its key or partition."""
         return not all(
             self.how.keeps_place(self.clauses[number], self.values[number], self.target)
             for number in self._numbers(ClauseKind.UPDATE)
@@ -217,7 +214,6 @@ class _Choice:
         return [one for one in numbers if self.how.proves_new(self.clauses[one], self.values[one], self.target)]
 
     def _columns(self) -> list[Column]:
-        """Return the new values of the table's columns, and the kind of change."""
         kinds = to_spark(self.target.schema)
         made: list[dict[str, Column]] = []
         for clause, values in zip(self.clauses, self.values, strict=True):
@@ -281,7 +277,6 @@ class _Choice:
         return not self._moves and self.how.spells and bool(inserts) and self._proven() == inserts
 
     def _placed(self, rows: DataFrame) -> DataFrame:
-        """Return rows with their new keys and partition paths."""
         if self._spells_itself:
             new = {KEY: sf.coalesce(OLD_KEY, f"{WAS}{KEY}"), PATH: sf.coalesce(OLD_PATH, f"{WAS}{PATH}")}
             return rows.withColumns(new).drop(*(f"{WAS}{name}" for name in new))

@@ -22,16 +22,12 @@ NULL = "null"
 
 
 class Side(Enum):
-    """The rows that a clause applies to."""
-
     MATCHED = "matched"
     NOT_MATCHED = "not matched"
     BY_SOURCE = "not matched by source"
 
 
 class ClauseKind(IntEnum):
-    """The change that a clause makes."""
-
     UPDATE = 0
     DELETE = 1
     INSERT = 2
@@ -135,7 +131,6 @@ def _overlap(one: Sequence[str], other: Sequence[str]) -> bool:
 
 
 def of(side: str, name: str) -> str:
-    """Return the SQL name of a column of the source or the target."""
     return f"{side}.{quoted(name)}"
 
 

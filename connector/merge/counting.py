@@ -83,7 +83,6 @@ def _entries(changes: MergeChanges) -> DataFrame:
 
 
 def _places(changes: MergeChanges) -> DataFrame:
-    """Return one row for each place, with the counts of what happens there."""
     role = sf.col(_ROLE)
     counts = {"stays": _STAYS, "goes": _GOES, "leaves": _LEAVES, "comes": _COMES}
     path = [] if PATH in changes.place else [sf.min(PATH).alias(PATH)]

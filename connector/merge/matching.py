@@ -72,7 +72,6 @@ class Match:
 
 
 def match(source: DataFrame, on: On, target: MergeTarget) -> tuple[DataFrame, Match]:
-    """Return the source with the columns that it is matched by, and how rows match."""
     if on is None:
         return _by_key(source, target)
     if isinstance(on, Column):

@@ -49,7 +49,6 @@ class MergeTarget:
 
     @property
     def place_fields(self) -> tuple[str, ...]:
-        """The record key and partition fields."""
         return (*self.config.record_key_fields, *self.config.partition_fields)
 
     @property
@@ -59,7 +58,6 @@ class MergeTarget:
 
     @property
     def kept_of_deletes(self) -> frozenset[str]:
-        """The columns that a delete needs."""
         return frozenset({*map(root_of, self.place_fields), *self.ordering_fields, IS_DELETED})
 
     @property
@@ -73,7 +71,6 @@ class MergeTarget:
 
     @property
     def leaves_open(self) -> bool:
-        """Whether the table has a partial update mode."""
         return self.config.partial_update_mode is not None
 
     def left_open(self, name: str, value: Column) -> Column | None:

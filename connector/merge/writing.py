@@ -39,7 +39,6 @@ def rows_to_write(changes: MergeChanges, found: ChangedRows) -> DataFrame:
 
 
 def _columns(changes: MergeChanges, deleted: Column | None = None) -> list[Column]:
-    """Return the table's columns, and the delete flag, which may be a column of the table too."""
     names = changes.target.schema.names
     columns = [sf.col(quoted(name)) for name in names if deleted is None or name != IS_DELETED]
     if deleted is None:

@@ -26,7 +26,6 @@ _LOCAL = re.compile(r"local(?:\[\s*(\d+|\*)\s*(?:,\s*\d+\s*)?\])?")
 
 
 def places(df: DataFrame, wish: Placing) -> bool:
-    """Return whether placing the rows is worthwhile, without running a job."""
     if wish != "auto":
         return wish == "always"
     cores = local_cores(df.sparkSession)

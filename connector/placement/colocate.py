@@ -53,8 +53,6 @@ Words = np.ndarray[Any, np.dtype[np.uint32]]
 
 @runtime_checkable
 class HasPath(Protocol):
-    """An object with a table's path, such as a `HudiTable`."""
-
     @property
     def path(self) -> str: ...
 
@@ -171,7 +169,6 @@ def default_tasks(spark: SparkSession, table: Table) -> int:
 
 
 def can_place(df: DataFrame, placement: Placement) -> bool:
-    """Return whether this Spark can compute slots."""
     return slot_expression(placement, df.schema) is not None or has_arrow_udf(df) or has_arrow_batches()
 
 

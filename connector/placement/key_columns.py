@@ -54,7 +54,6 @@ def left_to_the_commit(table: str) -> None:
 
 
 def can_spell(df: DataFrame, placement: Placement) -> bool:
-    """Return whether this Spark can compute the keys of the rows."""
     return KeyText.of(placement, df.schema) is not None or has_arrow_udf(df) or has_arrow_batches()
 
 
@@ -76,7 +75,6 @@ def with_keys(df: DataFrame, placement: Placement) -> DataFrame:
 
 
 def check_columns(df: DataFrame, placement: Placement) -> None:
-    """Refuse rows that lack a key or partition column."""
     missing = [name for name in placement.columns if name not in df.columns]
     if missing:
         raise MissingColumnError(

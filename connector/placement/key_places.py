@@ -84,7 +84,6 @@ class Tagging:
 
     @property
     def fills(self) -> bool:
-        """Whether new rows may go to small files."""
         return self.target.operation.name in {INSERT, UPSERT}
 
     def keep(self, rows: DataFrame) -> DataFrame:
@@ -129,7 +128,6 @@ class KeysMet:
 
     @property
     def is_few(self) -> bool:
-        """Whether the keys may come to the driver and to every executor."""
         return self.rows <= FEW_KEYS
 
     @property
@@ -145,7 +143,6 @@ class KeysMet:
         return span[0]["min"].as_py(), span[1]["max"].as_py()  # O(1)
 
     def counted(self, pairs: DataFrame) -> DataFrame:
-        """Return the keys between the bounds of their partitions."""
         spans = pairs.sparkSession.createDataFrame(self.table.select([PATH, _LEAST, _GREATEST]))
         return pairs.join(spans, PATH).where(sf.col(KEY).between(sf.col(_LEAST), sf.col(_GREATEST))).select(KEY, PATH)
 
@@ -185,7 +182,6 @@ class KeyPlaces:
     figures: LookupFigures
 
     def hits(self) -> DataFrame | pa.Table:
-        """Return the found keys with partition and file id, without duplicates."""
         names = [KEY, HOME, GROUP]
         if isinstance(self.pairs, pa.Table):
             there = self.pairs.filter(pc.is_valid(self.pairs.column(GROUP)))
@@ -201,8 +197,6 @@ class KeyPlaces:
 
 @dataclass(frozen=True, slots=True)
 class KeyLookup:
-    """Looks up the keys of a write's rows."""
-
     work: Tagging
     index: LookupIndex
     seen: SeenTable
@@ -235,7 +229,6 @@ class KeyLookup:
         return self._few(pairs, spread) if self.met.is_few else self._many(pairs, spread)
 
     def _few(self, pairs: DataFrame, spread: SpreadLookup) -> KeyPlaces:
-        """Look up keys that come to the driver, by tasks."""
         wanted = pairs.toArrow()
         rows = KeyedRows(as_array(wanted, KEY), as_array(wanted, PATH).dictionary_encode())
         tags = spread.tag(rows)
@@ -243,7 +236,6 @@ class KeyLookup:
         return KeyPlaces(local, tags.figures)
 
     def _many(self, pairs: DataFrame, spread: SpreadLookup) -> KeyPlaces | None:
-        """Join keys with those of the file slices that may contain them."""
         view, is_global = self.seen.view, self.index.is_global
         if is_global:
             file_slices = view.all_slices()
@@ -284,7 +276,6 @@ def counted(keys: DataFrame | pa.Table, by: str) -> tuple[dict[str, int], int]:
 
 
 def _has_copies(keys: DataFrame | pa.Table) -> bool:
-    """Return whether several file groups contain one key."""
     if isinstance(keys, pa.Table):
         return bool(keys.group_by([PATH, KEY]).aggregate([]).num_rows < keys.num_rows)
     return bool(keys.groupBy(PATH, KEY).agg(sf.count("*").alias(_ROWS)).where(sf.col(_ROWS) > 1).take(1))

@@ -54,7 +54,6 @@ class KeyText:
 
 
 def deciding_types(placement: Placement, schema: StructType) -> tuple[pa.Schema, pa.Schema]:
-    """Return the key and partition columns in the types of the rows, and in those of the table."""
     given = to_arrow(StructType([field for field in schema.fields if field.name in placement.columns]))
     return given, given if placement.schema is None else placement.schema
 
@@ -125,5 +124,4 @@ def _spelt(field: str, given: pa.Schema, known: pa.Schema, *, spelt_alike: bool)
 
 
 def quoted(name: str) -> str:
-    """Return a column's name quoted for SQL."""
     return f"`{name.replace('`', '``')}`"

@@ -55,7 +55,6 @@ class Places:
         return joined.withColumn(FILE_GROUP, _first(found, new)).drop(_BITS, _NAMES, _TAKING)
 
     def _table(self) -> pa.Table:
-        """Return by partition the hash bits of a slot, the file group of each slot, and the existing file groups."""
         bits: list[int] = []
         names: list[str] = []
         taking: list[list[str]] = []

@@ -57,7 +57,6 @@ def suggest_buckets(
 
 
 def measured_buckets(rows: DataFrame, partition_by: Sequence[str], table_type: str) -> int | None:
-    """Return the number of buckets for rows; None without rows."""
     size = parquet_bytes(rows)
     if not size:
         return None
@@ -70,7 +69,6 @@ def _partitions(rows: DataFrame, columns: Sequence[str]) -> int:
 
 
 def parquet_bytes(df: DataFrame) -> int:
-    """Return the estimated Parquet size of the rows, in bytes."""
     to_arrow(df.schema)
     sample = df.limit(SAMPLE_ROWS).toArrow()
     if not sample.num_rows:

@@ -34,7 +34,6 @@ class Placement:
 
     @property
     def columns(self) -> list[str]:
-        """The key and partition columns."""
         return list(dict.fromkeys(map(root_of, (*self.config.record_key_fields, *self.config.partition_fields))))
 
     def spelled(self, rows: pa.RecordBatch) -> tuple[pa.StringArray, pa.StringArray]:

@@ -111,7 +111,6 @@ def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
 
 
 def _placed(keyed: DataFrame, found: FoundKeys | None, places: Places, lookup: KeyLookup) -> DataFrame:
-    """Return rows with their file groups in a column."""
     if found is None:
         return places.named(keyed)
     if found.is_settled:

@@ -85,7 +85,6 @@ class UniqueKeys:
         return found, places.took(counted(found, HOME)[1])
 
     def _settled(self, winners: DataFrame, places: DataFrame) -> DataFrame:
-        """Return the targets of rows, given the places of their keys."""
         held = self._held(winners, places)
         untold = {_LIVE: sf.lit(True), _WINS: sf.lit(False), _SINCE: sf.lit(0).cast("long")}
         known = places.withColumns(untold)

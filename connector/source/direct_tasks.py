@@ -68,8 +68,7 @@ def by_tasks(spark: SparkSession, reader: HudiReader, splits: Sequence[Split]) -
         return None
 
 
-class _FullError(Exception):
-    """The pickle has more bytes than `_Room` takes."""
+class _FullError(Exception): ...
 
 
 class _Room:

@@ -10,7 +10,6 @@ from ...errors import PyHudiError, from_spark
 
 @contextmanager
 def own_errors() -> Iterator[None]:
-    """Raise the pyhudi error whose text a Spark error contains, from that error."""
     try:
         yield
     except PyHudiError:

@@ -70,8 +70,6 @@ def scan_files(
 
 @dataclass(frozen=True, slots=True)
 class _PlainScan:
-    """A scan of slices without logs."""
-
     spark: SparkSession
     snapshot: Snapshot
 
@@ -95,7 +93,6 @@ class _PlainScan:
         return rows.where(belongs).select(*columns.names)
 
     def _scan(self, wanted: pa.Schema, files: Sequence[BaseFile]) -> DataFrame:
-        """Return all rows of base files of one schema."""
         storage = self.snapshot.storage
         found = [(storage.uri(one.path), one.size) for one in files]
         if len(files) <= MANY:

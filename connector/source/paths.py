@@ -85,5 +85,4 @@ def _has_scheme(text: str) -> bool:
 
 
 def _means_something_here(text: str) -> bool:
-    """Return whether the path depends on the process."""
     return not _has_scheme(text) and not os.path.isabs(text)  # noqa: PTH117

@@ -60,7 +60,6 @@ class HudiReader(DataSourceReader):
         return {**self.__dict__, "_snapshot": None}
 
     def partitions(self) -> Sequence[InputPartition]:
-        """Return one partition for each split, or one without files if there is nothing to read."""
         from ...reader.snapshot import open_snapshot  # noqa: PLC0415 (tasks, which open none, start sooner)
 
         snapshot = self._snapshot or open_snapshot(
@@ -75,7 +74,6 @@ class HudiReader(DataSourceReader):
         return [InputPartition(split) for split in splits or [Split(())]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one split."""
         storage = open_storage(self._path, self._storage_options)
         rows = RowReader(storage, self._schema, self._table_schema, self._predicates, self._times, self._terms)
         yield from rows.read(partition.value)
@@ -98,6 +96,5 @@ class HudiPushdownReader(HudiReader):
 
 
 def kind_of_reader(options: HudiOptions) -> type[HudiReader]:
-    """Return the reader class for the worker in which Spark plans the read."""
     pushing = bool(sys.argv) and sys.argv[-1].endswith(_PUSHDOWN_WORKER)
     return HudiPushdownReader if pushing and options.pushes_filters else HudiReader

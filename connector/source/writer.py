@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class HudiMessage(WriterCommitMessage):
-    """The result of one task, for the commit."""
-
     result: TaskResult
 
 
@@ -74,7 +72,6 @@ class HudiWriter(DataSourceArrowWriter):
         return cls(plan, options.log_level)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> HudiMessage:
-        """Write the rows of one task."""
         from ...operations.write.task import run_task  # noqa: PLC0415
         from ...table.files.names import WriteToken  # noqa: PLC0415
 
@@ -86,7 +83,6 @@ class HudiWriter(DataSourceArrowWriter):
             return HudiMessage(run_task(self._plan, iterator, token))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Complete the instant from the messages of all tasks."""
         from ...operations.write.commit import commit_write  # noqa: PLC0415
 
         results = [message.result for message in messages if isinstance(message, HudiMessage)]

@@ -31,7 +31,6 @@ class TableBase(NamesOtherCalls):
         return f"{type(self).__name__}({self._path!r}: {self._state()})"
 
     def _state(self) -> str:
-        """Return the table type, or the reason why `repr` has none."""
         try:
             config = find_config(self._storage)
         except PyHudiError as error:
@@ -52,8 +51,7 @@ class TableBase(NamesOtherCalls):
         """
         return self._resolve({}, READING).options.storage_options
 
-    def _changed(self) -> None:
-        """Run after each change of the table."""
+    def _changed(self) -> None: ...
 
     def _resolve(self, given: Mapping[str, Any], scopes: frozenset[Scope], *, warn: bool = False) -> ResolvedOptions:
         said = {**texts_of(self._options), **texts_of(given)}

@@ -50,7 +50,6 @@ def create_table(
     options: Mapping[str, Any],
     if_not_exists: bool,
 ) -> None:
-    """Create an empty table and log it; see `HudiTable.create`."""
     keyed = {"recordkey": _names(record_key), "buckets": buckets} if record_key else {OPTIONS["operation"].key: INSERT}
     keyed |= {} if index is None else {OPTIONS["index_type"].key: index}
     named = {**keyed, "partitionby": _names(partition_by), **({"orderby": _names(order_by)} if order_by else {})}

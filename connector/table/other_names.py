@@ -68,8 +68,6 @@ def _unknown(owner: object, cls: type[NamesOtherCalls], name: str) -> AttributeE
 
 
 class _NamesOfClass(type):
-    """The metaclass of `NamesOtherCalls`."""
-
     if not TYPE_CHECKING:
 
         def __getattr__(cls, name: str) -> Any:

@@ -75,7 +75,7 @@ class TableUpkeep(TableBase):
             merged.
 
         Raises:
-            UnsupportedTableError: The table is not merge-on-read.
+            UnsupportedTableError: The table is copy-on-write, or only Apache Hudi can execute a pending plan.
             PyHudiError: The compaction failed and may be run again; the class says what the caller can do.
         """
         return self._run("compact", options)
@@ -90,7 +90,7 @@ class TableUpkeep(TableBase):
             The instant, and the planned file groups and log files; no instant if there is nothing to merge.
 
         Raises:
-            UnsupportedTableError: The table is not merge-on-read.
+            UnsupportedTableError: The table is copy-on-write.
             PyHudiError: Planning failed and may be run again; the class says what the caller can do.
         """
         return self._run("schedule_compaction", options)
@@ -111,7 +111,7 @@ class TableUpkeep(TableBase):
             joined.
 
         Raises:
-            UnsupportedTableError: The table is not merge-on-read.
+            UnsupportedTableError: The table is copy-on-write, or only Apache Hudi can execute a pending plan.
             PyHudiError: The log compaction failed and may be run again; the class says what the caller can do.
         """
         return self._run("log_compact", options)
@@ -126,7 +126,7 @@ class TableUpkeep(TableBase):
             The instant, and the planned file groups and log files; no instant if there is nothing to join.
 
         Raises:
-            UnsupportedTableError: The table is not merge-on-read.
+            UnsupportedTableError: The table is copy-on-write.
             PyHudiError: Planning failed and may be run again; the class says what the caller can do.
         """
         return self._run("schedule_log_compaction", options)
@@ -146,6 +146,7 @@ class TableUpkeep(TableBase):
 
         Raises:
             InvalidOptionError: A file is not a damaged log file of a newest file slice.
+            UnsupportedTableError: A pending compaction or clustering contains a file group of the files.
             PyHudiError: The repair failed and may be run again; the class says what the caller can do.
         """
         return self._run("repair", options, accept_loss=accept_loss, dry_run=dry_run)

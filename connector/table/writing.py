@@ -171,7 +171,6 @@ def _placed_rows(
 def _arranged(
     df: DataFrame, target: Target, storage: Storage, options: HudiOptions, settings: WriteSettings
 ) -> DataFrame:
-    """Return rows in the order of the bulk insert's sort mode."""
     if not target.operation.sorts or options.place_rows == "never":
         return df
     config = target.config
