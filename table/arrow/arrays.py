@@ -39,10 +39,7 @@ def bitmap(valid: pa.BooleanArray | None) -> Any:
 
 
 def span_of(ordered: pa.StringArray, least: str | None, greatest: str | None) -> tuple[int, int]:
-    """Return start and end (exclusive) of the strings between two texts, both included; None for no bound.
-
-    ``ordered`` is sorted by bytes, which is the order of Python's texts.
-    """
+    """Return start and end of the strings, sorted by bytes, between two texts, both included; None for no bound."""
     places = range(len(ordered))
     end = len(ordered)
     if greatest is not None:
@@ -61,11 +58,7 @@ def without_nulls(array: pa.Array) -> pa.Array:
 
 
 def list_array(kind: pa.DataType, valid: pa.BooleanArray | None, lengths: Lengths, values: pa.Array) -> pa.Array:
-    """Return an array of a list or map type with 32-bit offsets.
-
-    ``valid`` None means that no list is null; ``lengths`` is 0 where a list is null. ``values`` holds the elements of
-    all lists, one list after another; of a map its entries, a struct.
-    """
+    """Return an array of a list or map type; ``values`` are the elements of all lists, or the entries of all maps."""
     offsets = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=offsets[1:])
     narrow = pa.py_buffer(offsets.astype(np.int32))

@@ -62,7 +62,6 @@ def within(
     nbytes: int,
     cost: Callable[[pa.RecordBatch], int] = lambda batch: int(batch.nbytes),
 ) -> list[pa.RecordBatch] | None:
-    """Return the batches, None where they cost more than ``nbytes``."""
     held, size = [], 0
     for batch in batches:
         size += cost(batch)

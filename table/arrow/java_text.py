@@ -11,11 +11,7 @@ _PARTS = r"^(?P<sign>-?)(?P<whole>\d+)(?:\.(?P<fraction>\d+))?(?:e(?P<exponent>[
 
 
 def float_text(column: pa.Array) -> pa.StringArray:
-    """Return what Java's ``Float.toString`` or ``Double.toString`` says of each float32 or float64; null stays null.
-
-    The digits are the fewest that identify the value, as in Java 19 and newer; older releases sometimes write one more.
-    A denormal of a single digit is written with that digit alone.
-    """
+    """Return Java's ``Float.toString`` or ``Double.toString`` of each value, in the spelling since Java 19."""
     arrow = column.cast(pa.string())
     parts = pc.extract_regex(arrow, _PARTS)
     sign, whole, fraction, exponent = (

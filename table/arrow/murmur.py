@@ -35,7 +35,6 @@ class MurmurStrings:
     Attributes:
         rows: The place of each string in the array that it comes from.
         words: ``words[i]`` is what word i of each string adds, for the strings that have more than i words.
-        lengths: Bytes of each string.
         tails: What the bytes behind the last whole word of each string add.
         factors: What the hash is multiplied by after the tail; 1 where a string has none.
         first: The first link of each string's chain, whose seed is 0.
@@ -112,7 +111,6 @@ def _mixed(words: Hashes) -> Hashes:
 
 
 def _tails(padded: Bytes, ends: Offsets, lengths: Offsets) -> Hashes:
-    """Return what the bytes of each string behind its last whole word add."""
     added = np.zeros(len(ends), np.uint32)
     signed = padded.view(np.int8)
     for distance in range(_WORD - 1):

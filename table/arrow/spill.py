@@ -28,8 +28,6 @@ _END = struct.Struct(">QI")
 
 @dataclass(frozen=True, slots=True)
 class SpillPiece:
-    """Where the rows of one key and one flush lie."""
-
     key: Any
     offset: int
     length: int
@@ -48,10 +46,7 @@ class SpillFile:
 
 
 class SpillWriter:
-    """Writes one spill file in the folder ``aside`` and publishes it under its path when it is whole.
-
-    The storage is local to the task, or the table's own where another process reads the spill.
-    """
+    """Writes a spill file, local to the task or in the table's storage where another process reads it."""
 
     def __init__(self, storage: Storage, path: str, aside: str) -> None:
         self._path = path
@@ -95,10 +90,7 @@ def local_spills(local: Storage) -> Callable[[], tuple[SpillWriter, Storage]]:
 
 
 class SpillReader:
-    """Reads the pieces of one spill file, which is open only during a read: a commit may have thousands.
-
-    Raises StorageError where the file is gone, cut off or damaged.
-    """
+    """Reads a spill file, which is open only during a read: a commit may have thousands. Raises StorageError."""
 
     def __init__(self, storage: Storage, path: str) -> None:
         self._storage = storage

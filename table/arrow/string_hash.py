@@ -39,10 +39,7 @@ _GOLDEN = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio, an odd number
 
 
 def java_string_hash(array: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """Return Java's ``String.hashCode`` of each string: ``h = 31 * h + c`` over UTF-16 code units, 32 bits, null is 0.
-
-    Raises DataError where a string is not valid UTF-8.
-    """
+    """Return Java's 32-bit ``String.hashCode`` of each string; null is 0. Raises DataError for invalid UTF-8."""
     return _over(array, _java, np.dtype(np.int32))
 
 
@@ -208,7 +205,6 @@ def _clear(words: Words, bits: Offsets) -> Words:
 
 
 def _fmix(words: Words) -> Words:
-    """Mix each word in place so that each bit of the input reaches each bit of the output (MurmurHash3)."""
     words ^= words >> np.uint64(33)
     words *= np.uint64(0xFF51AFD7ED558CCD)
     words ^= words >> np.uint64(33)

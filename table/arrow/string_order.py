@@ -23,7 +23,6 @@ _SAMPLE_ROWS = 1_024
 
 
 def in_order(strings: pa.StringArray) -> pa.StringArray:
-    """Return strings, none null, sorted by their bytes."""
     return (_sorted(strings) or _sorted_by_arrow(strings))[0]
 
 

@@ -27,10 +27,7 @@ _BASIC_PLANE = 0xFFFF
 
 
 def parse_properties(data: bytes) -> dict[str, str]:
-    """Return the properties of a file's bytes, in the order of the file; the last of equal keys wins.
-
-    The bytes are ISO-8859-1 text with Java's unicode escapes. Raises ValueError where an escape is malformed.
-    """
+    """Return the properties of ISO-8859-1 text, the last of equal keys; ValueError for a malformed unicode escape."""
     properties: dict[str, str] = {}
     for line in _logical_lines(data.decode("iso-8859-1")):
         match = _SEPARATOR.match(line)
@@ -41,7 +38,6 @@ def parse_properties(data: bytes) -> dict[str, str]:
 
 
 def format_properties(properties: Mapping[str, str], comment: str) -> bytes:
-    """Return the bytes of a file with a line of comment and the properties in their order."""
     lines = [f"#{_escape_unprintable(comment)}"]
     lines += [f"{_escape(key, every_blank=True)}={_escape(value)}" for key, value in properties.items()]
     return ("\n".join(lines) + "\n").encode("ascii")

@@ -29,11 +29,7 @@ class KeyGeneratorType(str, Enum):
 
     @classmethod
     def parse(cls, text: str) -> KeyGeneratorType:
-        """Return the type by its name in any case, or by its Java class, with or without the package.
-
-        The ``Avro`` twins of the classes and the enum's ``*_AVRO`` names mean the same generator. Raises
-        UnsupportedTableError for an unknown name.
-        """
+        """Return the type of its name, its ``_AVRO`` name, or a Java class; UnsupportedTableError for another name."""
         known = _names().get(text.strip().upper())
         if known is None:
             raise UnsupportedTableError(
@@ -86,10 +82,7 @@ def _names() -> dict[str, KeyGeneratorType]:
 def choose_key_generator(
     record_key_fields: Sequence[str], partition_fields: Sequence[str], *, is_typed: bool = False
 ) -> KeyGeneratorType:
-    """Return the key generator that Apache Hudi infers by default.
-
-    ``record_key_fields`` is empty where keys are generated; ``is_typed`` tells whether partition fields had types.
-    """
+    """Return the key generator that Apache Hudi infers by default; ``is_typed``: partition fields have types."""
     if is_typed:
         return KeyGeneratorType.CUSTOM
     if not partition_fields:

@@ -53,7 +53,6 @@ class _Found:
 
     Attributes:
         settled: Whether reading again cannot give a better result.
-        error: Why there is no configuration; None where there are no files.
         whole: Whether the configuration is that of ``hoodie.properties`` itself.
         changing: Whether there is a backup: a change is under way or was interrupted.
     """
@@ -66,7 +65,6 @@ class _Found:
 
 
 def _settled(storage: Storage) -> _Found:
-    """Read the two files until the result is settled, or for a moment."""
     began = time.monotonic()
     while True:
         found = _look(storage)

@@ -36,11 +36,7 @@ class TableConfig:
 
     @classmethod
     def parse(cls, data: bytes, where: str) -> TableConfig:
-        """Return the configuration in the bytes of the file ``where``.
-
-        Raises TableConfigError where the file is empty, cut off, contradicts its checksum or holds an invalid value;
-        TableVersionError where the table is newer than pyhudi.
-        """
+        """Return the configuration in a file's bytes; TableConfigError or TableVersionError for an unusable file."""
         try:
             properties = parse_properties(data)
         except ValueError as error:
@@ -79,10 +75,7 @@ class TableConfig:
         return TableConfig({**self.properties, **marker_properties(marker.field, marker.value)})
 
     def with_key_field(self, named: bool | None) -> TableConfig:
-        """Return the configuration with a note whether a record key of one field contains the field's name.
-
-        None means: as the Apache Hudi release does that introduced the table version.
-        """
+        """Note whether a key of one field contains its name; None: as Hudi's release of the table version does."""
         named = self.version >= NEWEST_VERSION if named is None else named
         noted = {key.COMPLEX_KEY_ENCODING: key.FIELD_PREFIXED if named else key.VALUE_ONLY}
         return TableConfig({**self.properties, **noted})
@@ -137,11 +130,7 @@ class TableConfig:
 
     @property
     def partition_types(self) -> tuple[PartitionType, ...]:
-        """The type of each partition field.
-
-        Raises TableConfigError where the key generator is CUSTOM and a field lacks its type, UnsupportedTableError for
-        an unknown key generator.
-        """
+        """The type of each partition field; TableConfigError where the key generator CUSTOM lacks any."""
         generator = self.key_generator
         if generator is not KeyGeneratorType.CUSTOM:
             kind = PartitionType.TIMESTAMP if generator is KeyGeneratorType.TIMESTAMP else PartitionType.SIMPLE
@@ -206,7 +195,6 @@ class TableConfig:
 
     @property
     def key_generator(self) -> KeyGeneratorType:
-        """The key generator; UnsupportedTableError for an unknown class."""
         named = self.properties.get(key.KEY_GENERATOR_TYPE) or self.properties.get(key.KEY_GENERATOR_CLASS)
         if named:
             try:
@@ -224,7 +212,6 @@ class TableConfig:
         """Whether a record key of one field reads ``field:value``; None where the table does not note it.
 
         Releases of Apache Hudi differ in what the key generator COMPLEX makes of one field in tables before version 9.
-        Raises UnsupportedTableError for an unknown class or encoding.
         """
         if self.key_generator is not KeyGeneratorType.COMPLEX or len(self.record_key_fields) != 1:
             return False
@@ -249,7 +236,6 @@ class TableConfig:
 
     @property
     def metadata_partitions(self) -> tuple[str, ...]:
-        """Partitions of the metadata table that readers trust."""
         return self._list(key.METADATA_PARTITIONS)
 
     @property
@@ -260,7 +246,6 @@ class TableConfig:
 
     @property
     def bucket_count(self) -> int | None:
-        """Buckets of one partition; None where the properties do not tell."""
         text = self.properties.get(key.BUCKET_COUNT)
         return int(text) if text else None
 

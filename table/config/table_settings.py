@@ -20,12 +20,9 @@ class Term:
     """One setting of a table.
 
     Attributes:
-        option: The key of the option that sets it.
         property: The key of the property that keeps it; None where several properties do, or `TableConfig` spells it.
-        default: The value of a new table without the option.
         spelt: Returns a value as the property's text; an empty text is not kept.
-        compared: Whether a later write with another value is refused, by comparison with the attribute of `TableConfig`
-            of the same name; other settings have checks of their own.
+        compared: Whether a later write is refused where its value differs from `TableConfig`'s attribute of this name.
         noted: Whether every table has the property, so that its absence differs from every value.
     """
 
@@ -49,7 +46,6 @@ class TableSettings:
     existing table is refused.
 
     Attributes:
-        partition_types: The types of the partition fields, for the key generator CUSTOM.
         partial_update_mode: Which values of a row leave a column to the older row.
         unavailable: The text or bytes that leave a column to the older row, under FILL_UNAVAILABLE.
         time_options: By the keys of `property_keys.TIME_OPTIONS`.
@@ -92,13 +88,11 @@ class TableSettings:
     time_options: Mapping[str, str] = field(default_factory=dict)
 
     def spelt(self, *names: str) -> dict[str, str]:
-        """Return the properties of a new table for these settings, without empty properties."""
         values = ((TERMS[name], self.or_default(name)) for name in names)
         texts = ((one.property, one.spelt(value)) for one, value in values if one.property and value is not None)
         return {kept: text for kept, text in texts if text}
 
     def or_default(self, name: str) -> Any:
-        """Return the caller's value, or the default of a new table."""
         said = getattr(self, name)
         return TERMS[name].default if said is None else said
 

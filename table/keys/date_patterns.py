@@ -112,11 +112,9 @@ class DatePattern:
 
     @property
     def tells_offset(self) -> bool:
-        """Whether a text of this pattern has an offset from UTC."""
         return any(one.letter == "Z" for one in self.tokens)
 
     def check_writable(self) -> None:
-        """Raise ValueError for a pattern that pyhudi does not write."""
         if self.tells_offset:
             raise ValueError("pyhudi writes no zone offsets ('Z')")
 

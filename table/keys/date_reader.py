@@ -64,7 +64,6 @@ def check_readable(pattern: DatePattern) -> None:
 
 
 def read_times(pattern: DatePattern, texts: pa.StringArray) -> ReadTimes:
-    """Return the times of n texts; a null does not match."""
     found = pc.extract_regex(texts, _expression(pattern))
     fields: dict[str, tuple[Token, Millis]] = {}
     for position, token in enumerate(pattern.tokens):
@@ -80,8 +79,7 @@ def read_times(pattern: DatePattern, texts: pa.StringArray) -> ReadTimes:
 def _expression(pattern: DatePattern) -> str:
     """Return a regular expression of the pattern's texts, with one group for each letter.
 
-    Joda-Time reads as many digits as it may without backtracking. A number right in front of another number therefore
-    must have all its digits.
+    Joda-Time does not backtrack: a number right in front of another number must have all its digits.
     """
     parts = []
     for position, (one, after) in enumerate(zip(pattern.tokens, [*pattern.tokens[1:], None], strict=True)):
@@ -156,7 +154,6 @@ def _integers(numbers: pa.Array) -> Millis:
 
 
 def _local(fields: Mapping[str, tuple[Token, Millis]], count: int) -> tuple[Millis, Mask]:
-    """Return the local times of the fields' numbers, and which times exist."""
     valid = np.ones(count, np.bool_)
 
     def number(what: str, default: int, least: int, most: int) -> Millis:

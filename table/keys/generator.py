@@ -39,8 +39,7 @@ class KeyGenerator:
     """Makes the record keys and partition paths of batches.
 
     With a table's schema, values are first cast to its types, so that a decimal of fewer digits, or text in a column of
-    whole numbers, makes the same key as the table's own value. Raises UnsupportedTableError for an unknown key
-    generator or too many fields for it, TableConfigError for a wrong type of a partition field.
+    whole numbers, makes the same key as the table's own value.
     """
 
     def __init__(self, config: TableConfig, schema: pa.Schema | None = None) -> None:
@@ -57,11 +56,7 @@ class KeyGenerator:
         _check_fields(config.name, self._kind, self._fields, tuple(self._partitions))
 
     def check(self, schema: pa.Schema) -> None:
-        """Refuse columns that cannot make keys or paths, before there are rows.
-
-        Raises MissingColumnError and UnsupportedTypeError for a key or partition column, MissingOptionError and
-        InvalidOptionError for the table's time options.
-        """
+        """Refuse columns that cannot make keys or paths, before there are rows."""
         for role, fields in ((RECORD_KEY, self._fields), (PARTITION, self._partitions)):
             for field in fields:
                 column = KeyColumn(field, role)
@@ -76,8 +71,7 @@ class KeyGenerator:
     def composed(self, batch: pa.RecordBatch) -> tuple[pa.StringArray, list[KeyPart]]:
         """Return the record key of every row, and its parts; no parts where a key is the bare value of its one field.
 
-        Raises NullKeyError where a key, or every part of a composite key, is null or empty; UnsupportedTableError where
-        the table generates its keys; errors of the columns as `check` does, and ColumnValueError.
+        Raises NullKeyError where a key, or every part of a composite key, is null or empty.
         """
         if not self._fields:
             raise UnsupportedTableError(
@@ -100,11 +94,7 @@ class KeyGenerator:
         return pc.binary_join_element_wise(*pieces, ""), parts
 
     def partition_paths(self, batch: pa.RecordBatch) -> pa.DictionaryArray:
-        """Return the partition path of every row, each path once in the dictionary.
-
-        Raises PartitionValueError where a value makes no safe folder; errors of the columns as `check` does, and
-        ColumnValueError.
-        """
+        """Return the partition path of every row, each path once in the dictionary."""
         codes: Codes = np.zeros(batch.num_rows, dtype=np.int64)
         paths = [""]
         for position, field in enumerate(self._partitions):

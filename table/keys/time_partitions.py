@@ -68,7 +68,6 @@ class TimePartitions:
         formats: The patterns of values that are texts; the first pattern that matches a whole text reads it.
         input_zone: The zone of texts without an offset; None keeps their local time.
         output_zone: The zone of the times in the path; None for the zone in which a time was read.
-        output: The pattern of the path.
     """
 
     kind: TimestampType
@@ -79,7 +78,6 @@ class TimePartitions:
     output: DatePattern
 
     def check_type(self, kind: pa.DataType, field: str) -> None:
-        """Raise UnsupportedTypeError for a column whose type disagrees with the options."""
         types = pa.types
         if types.is_dictionary(kind):
             kind = kind.value_type
@@ -103,8 +101,7 @@ class TimePartitions:
     def paths(self, column: pa.Array, field: str) -> pa.DictionaryArray:
         """Return the path's part for every value, each text once in the dictionary.
 
-        As in Apache Hudi, a null counts as the first millisecond, or the first unit, of 1970. The column is not
-        dictionary-encoded. Raises PartitionValueError for a value that is no time within the years 1 to 9999.
+        As in Apache Hudi, a null counts as the first millisecond, or the first unit, of 1970.
         """
         local, valid = self._read_texts(column) if self.kind.is_text else self._read_numbers(column)
         valid &= (local >= FIRST_MS) & (local <= LAST_MS)
@@ -180,12 +177,7 @@ class TimePartitions:
 
 @dataclass(frozen=True, slots=True)
 class TimeOptions:
-    """Reads the time options of a table's properties, or of a write; methods raise InvalidOptionError.
-
-    Attributes:
-        properties: By the keys of `property_keys.TIME_OPTIONS`; other keys are ignored.
-        table: Named in errors.
-    """
+    """Reads the time options of a table's properties, or of a write; methods raise InvalidOptionError."""
 
     properties: Mapping[str, str]
     table: str
@@ -214,10 +206,7 @@ class TimeOptions:
         )
 
     def missing(self) -> list[str]:
-        """Return the absent options on which the table's paths depend.
-
-        Zones are among them where Apache Hudi would take the zone of the machine that it runs on.
-        """
+        """Return the absent options on which paths depend; zones, if Hudi would take the machine's zone."""
         given = self.properties
         absent = [option for option in (key.TIME_TYPE, key.TIME_OUTPUT_FORMAT) if not given.get(option)]
         if key.TIME_TYPE in absent:

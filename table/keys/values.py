@@ -62,10 +62,7 @@ class KeyColumn:
             ) from error
 
     def texts(self, values: pa.Array) -> pa.StringArray:
-        """Return the text of every value, not dictionary-encoded; a timestamp's is its epoch microseconds.
-
-        Raises DataError for a time finer than a microsecond, and for a date outside the years 1 to 9999.
-        """
+        """Return the text of every value, not dictionary-encoded; a timestamp's is its epoch microseconds."""
         if pa.types.is_timestamp(values.type):
             return self._epoch_micros(values).cast(pa.string())
         if pa.types.is_date(values.type):

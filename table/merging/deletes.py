@@ -28,7 +28,6 @@ class DeleteMarker:
 
     @staticmethod
     def fits(kind: pa.DataType) -> bool:
-        """Return whether Java's text of a type's values is the text that users write for them."""
         return bool(pa.types.is_string(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind))
 
     def marked(self, column: pa.Array) -> Mask:

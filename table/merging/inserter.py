@@ -16,11 +16,7 @@ from .row_spec import Judged
 
 
 class Inserter:
-    """Compares incoming rows with a base of which every row stays; deletes among the rows remove nothing.
-
-    ``incoming`` has the deciding columns, later rows further down, and fits into memory; ``where`` names the file group
-    in errors.
-    """
+    """Compares incoming rows with a base of which every row stays; deletes among the rows remove nothing."""
 
     def __init__(self, spec: Judged, incoming: pa.RecordBatch, rules: MergeRules, where: str) -> None:
         self._meeting = rules.meeting

@@ -38,8 +38,7 @@ class PartialMerge:
     def together(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return one row for each key, with all values that its rows give; a delete where the key is gone.
 
-        ``rows`` has all rows of each key, and at least one. Raises KeyNotFoundError where a row that lacks columns
-        comes after the delete of its key.
+        Raises KeyNotFoundError where a row that lacks columns comes after the delete of its key.
         """
         chains = self._in_order(rows)
         if chains is None:
@@ -50,7 +49,6 @@ class PartialMerge:
         return laid
 
     def over(self, rows: pa.RecordBatch) -> Overlay:
-        """Return an overlay of rows, one of each key, over every base row of their keys."""
         return Overlay(self.spec, rows, self.given, list(self.columns), first_alone=False)
 
     def _in_order(self, rows: pa.RecordBatch) -> pa.RecordBatch | None:

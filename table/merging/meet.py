@@ -41,9 +41,7 @@ class Rows(Protocol):
         """An upper estimate of the rows' Arrow bytes; read where the rows do not fit into memory."""
         ...
 
-    def within(self, nbytes: int) -> list[pa.RecordBatch] | None:
-        """Return all rows, None where they take more than ``nbytes``."""
-        ...
+    def within(self, nbytes: int) -> list[pa.RecordBatch] | None: ...
 
     def batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield all rows, with these columns or all; may be called again."""
@@ -82,7 +80,6 @@ class Encounter:
     Attributes:
         memory: Arrow bytes of incoming rows that may be merged at once.
         open_spill: Opens a spill for parts beyond memory, with the storage that reads it back.
-        where: Names the file group, for errors.
         row_bytes: What each row counts beyond its deciding columns.
         join: Merges the incoming rows of each key into one row before they meet the base; None where one row of each
             key wins as it is. Not called where the rules do not fold rows.
@@ -103,11 +100,7 @@ class Encounter:
     counts: MergeCounts = field(default_factory=MergeCounts)
 
     def meet(self, rows: Rows, base: Iterator[pa.RecordBatch]) -> Generator[Met]:
-        """Yield the base rows that stay and the incoming rows that arrive.
-
-        The base rows have their record keys and ordering fields, and are read once, batch by batch. Raises
-        DuplicateKeyError and KeyNotFoundError as the rules demand.
-        """
+        """Yield the base rows that stay and the incoming rows that arrive; the base is read once, batch by batch."""
         with closing(self._parts(rows, base)) as parts:
             for incoming, of_base in parts:
                 if incoming is None:
@@ -146,10 +139,7 @@ class Encounter:
     def _parts(
         self, rows: Rows, whole_base: Iterator[pa.RecordBatch]
     ) -> Generator[tuple[_Incoming | None, Iterator[pa.RecordBatch]]]:
-        """Yield parts of the incoming rows that fit into memory, each with the base rows that may hold their keys.
-
-        Base rows that meet no incoming rows come with None.
-        """
+        """Yield incoming rows that fit into memory, or None, each with the base rows that may have their keys."""
         deciding = self.spec.deciding
         adds = self.rules.meeting is Meeting.ADD
         if adds:
@@ -213,7 +203,7 @@ class Encounter:
 
 @dataclass(frozen=True, slots=True)
 class _Incoming:
-    """Incoming rows that are merged at once: their deciding columns in memory, and what yields the whole rows."""
+    """Rows that are merged at once: their deciding columns in memory, and what yields the whole rows."""
 
     deciding: pa.RecordBatch
     batches: Callable[[], Iterable[pa.RecordBatch]]

@@ -71,11 +71,9 @@ class MergeCounts:
 
     @property
     def changed(self) -> bool:
-        """Whether the file group differs from what it was."""
         return bool(self.inserts or self.updates or self.deletes)
 
     def add(self, other: MergeCounts) -> None:
-        """Add another merge's counts to these."""
         self.inserts += other.inserts
         self.updates += other.updates
         self.deletes += other.deletes
@@ -152,10 +150,7 @@ class Merger:
             yield given.filter(pa.array(stays))
 
     def arrivals(self) -> Mask:
-        """Return which incoming rows belong in the new file; call it after `survivors` is exhausted.
-
-        Raises KeyNotFoundError where a delete found nothing and the rules forbid that.
-        """
+        """Return which incoming rows belong in the new file; call it after `survivors` is exhausted."""
         self._check_found()
         live = ~self._deleted & ~self._lost
         updates = int(np.count_nonzero(live & self._matched))

@@ -60,10 +60,7 @@ class Overlay:
         self._removed = 0
 
     def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, bool]]:
-        """Yield the base rows that no incoming row deletes, and whether the rows of the batch are changed.
-
-        Changed rows have the wanted columns, unchanged rows have all.
-        """
+        """Yield the base rows that no incoming row deletes; changed rows, marked True, have only the wanted columns."""
         probe, firsts = KeyProbe.over(self._keys), Firsts(len(self._keys))
         for batch in base:
             found = probe.find(batch.column(RECORD_KEY))
@@ -90,14 +87,12 @@ class Overlay:
                 yield laid.filter(pa.array(changed)), True
 
     def arrivals(self) -> pa.RecordBatch:
-        """Return the rows of keys that no base row had; call it after `survivors` is exhausted."""
         rows = pa.array(np.flatnonzero(self._unmet))
         names = [name for name in self._columns if name in self._states]
         return pa.RecordBatch.from_arrays([self._states[name].take(rows) for name in names], names)
 
     @property
     def counts(self) -> MergeCounts:
-        """What became of the rows, once `survivors` is exhausted."""
         return MergeCounts(
             inserts=int(np.count_nonzero(self._unmet)),
             updates=int(np.count_nonzero(self._changed)),
@@ -108,7 +103,6 @@ class Overlay:
 
     @property
     def _unmet(self) -> Mask:
-        """Which keys no base row has and no incoming row deletes."""
         return ~self._deleted & ~self._matched
 
     def _stays(self, batch: pa.RecordBatch, rows: Positions, states: Positions) -> Mask:
@@ -147,10 +141,7 @@ class Overlay:
 
 
 def merged_partially(spec: Judged, rows: pa.RecordBatch, given: Given) -> pa.RecordBatch:
-    """Return one row for each key, with all values that its rows give; a delete where the key is gone.
-
-    ``rows`` has at least one row, later rows further down.
-    """
+    """Return one row for each key, with all values that its rows give; a delete where the key is gone."""
     chains = _Chains.of(spec, rows)
     columns = []
     for name in rows.schema.names:
@@ -206,10 +197,7 @@ class _Chains:
         return cls(position, first, top, filling, position[last_top], deleted)
 
     def chosen(self, given: Mask | None) -> tuple[Positions, Mask | None]:
-        """Return for each key the position of the row that gives a column, and whether no row gives it.
-
-        ``given`` tells by position which rows give the column; None for all.
-        """
+        """Return for each key the position of the row that gives a column, and whether no row gives it."""
         if given is None:
             return self.winner, None
         gives = given[self.position] & self.filling

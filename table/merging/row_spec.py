@@ -24,9 +24,7 @@ class Judged(Protocol):
         ...
 
     @property
-    def deciding(self) -> list[str]:
-        """All columns by which rows are compared, the record key first."""
-        ...
+    def deciding(self) -> list[str]: ...
 
     def ordering(self, rows: pa.RecordBatch) -> tuple[pa.Array, ...]:
         """Return the values of each ordering field; empty where the later row wins."""

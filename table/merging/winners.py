@@ -50,10 +50,7 @@ def fold(
 
 
 def base_wins(base: Ordering, incoming: Ordering) -> Mask:
-    """Return where a base row has a greater ordering value than the incoming row beside it.
-
-    Null counts as the least, because older rows of a table may have no ordering value.
-    """
+    """Return where a base row has a greater ordering value than the incoming row beside it; null is the least."""
     wins = np.zeros(len(base[0]), dtype=np.bool_)
     tied = np.ones(len(base[0]), dtype=np.bool_)
     for ours, theirs in zip(map(_comparable, base), map(_comparable, incoming), strict=True):

@@ -55,21 +55,14 @@ def is_avro_name(name: str) -> bool:
 
 
 def format_avro(fields: Iterable[pa.Field], table_name: str, docs: Iterable[str] = ()) -> str:
-    """Return the Avro schema of columns of canonical types, JSON as Java writes it.
-
-    Fields named in ``docs`` get an empty ``doc``, as Hudi's meta columns do.
-    """
+    """Return Avro JSON as Java writes it; fields named in ``docs`` get an empty ``doc``, as Hudi's meta columns do."""
     name = sanitise_name(table_name)
     record = _record(fields, f"{name}_record", f"hoodie.{name}", frozenset(docs))
     return json.dumps(record, separators=(",", ":"), ensure_ascii=False)
 
 
 def parse_avro(text: str, where: str) -> list[pa.Field]:
-    """Return the fields of an Avro record schema (JSON), meta columns included; ``where`` names its owner in errors.
-
-    Raises CorruptInstantError for a text that is no such schema, UnsupportedTypeError for a type that pyhudi does not
-    read.
-    """
+    """Return the fields of an Avro record schema, meta columns included; CorruptInstantError where it is none."""
     try:
         schema = parse_json(text)
         if schema["type"] != "record":
@@ -167,7 +160,6 @@ class _Reader:
         return str(full)
 
     def _union(self, avro: Any, namespace: str, path: str) -> tuple[pa.DataType, bool]:
-        """Return the type of a field and whether it is nullable."""
         if not isinstance(avro, list):
             return self._kind(avro, namespace, path), False
         others = [branch for branch in avro if branch != "null"]

@@ -57,8 +57,7 @@ def fits_by_value(from_type: pa.DataType, to_type: pa.DataType) -> bool:
 def exact(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.BooleanArray | None]:
     """Return values as int32 or int64, and which values do not convert exactly; None where all do.
 
-    The array is not dictionary-encoded, and of a type that `fits_by_value`. The numbers are meaningless where any value
-    does not convert.
+    The numbers are meaningless where any value does not convert.
     """
     texts = array.cast(pa.string()) if is_text(array.type) else array
     try:
@@ -99,10 +98,7 @@ def keeps_values(from_type: pa.DataType, to_type: pa.DataType) -> bool:
 
 
 def cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Cast a flat array, not dictionary-encoded, to a type that it `fits`.
-
-    Raises pa.ArrowInvalid where a value does not fit: a text is no date, or a time or a number is too fine.
-    """
+    """Cast an array, not dictionary-encoded, to a type that it `fits`; pa.ArrowInvalid where a value does not."""
     types = pa.types
     from_type = array.type
     if _is_float(from_type) and types.is_float64(kind):

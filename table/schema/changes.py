@@ -18,7 +18,6 @@ class SchemaChange:
     Attributes:
         column: Its name, dotted inside structs, lists (``element``) and maps (``value``).
         before: Its type before the write in Spark's SQL; empty where the write added the column.
-        after: Its type after the write.
     """
 
     column: str

@@ -23,11 +23,7 @@ NEW_GROUP = "+"
 
 
 def avro_schema(schema: pa.Schema, table_name: str, *, meta: bool = False) -> str:
-    """Return the Avro schema of a table's rows, of canonical types, JSON as Apache Hudi writes it.
-
-    ``meta`` puts the five meta columns in front, as in Parquet footers and log blocks; a commit's
-    ``extraMetadata.schema`` lacks them.
-    """
+    """Return Avro JSON as Hudi writes it: with meta columns in data files, without in ``extraMetadata.schema``."""
     data = without_meta(schema)
     return format_avro(with_meta(data) if meta else data, table_name, META_COLUMNS)
 
@@ -53,10 +49,7 @@ def canonical(schema: pa.Schema) -> pa.Schema:
 
 
 def check_storable(schema: pa.Schema) -> None:
-    """Refuse data columns, of any Arrow types, that a table cannot keep.
-
-    Raises DuplicateColumnError for names that differ at most in case, UnsupportedTypeError for other names and types.
-    """
+    """Raise DuplicateColumnError or UnsupportedTypeError for data columns that a table cannot keep."""
     own = [name for name in schema.names if name in {*META_COLUMNS, OPERATION_COLUMN}]
     if own:
         raise UnsupportedTypeError(

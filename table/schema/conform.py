@@ -215,10 +215,7 @@ def _has_required(kind: pa.DataType) -> bool:
 
 
 def strange_value(path: str, given: pa.DataType, kind: pa.DataType, shown: str, several: str = "") -> ColumnValueError:
-    """Return the error for a value that does not convert exactly to a column of whole numbers.
-
-    ``several`` tells how many values do not; it is empty for a single value or an unknown number.
-    """
+    """Return the error for a value that does not convert exactly; ``several`` tells of more such values."""
     wanted = sql_name(kind)
     more = f"; {several}" if several else ""
     if not is_text(given):

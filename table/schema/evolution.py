@@ -112,7 +112,6 @@ class _Evolution:
     by_option: bool = False
 
     def fields(self, table: list[pa.Field], incoming: list[pa.Field], path: str) -> list[pa.Field]:
-        """Return the columns of the table, or the fields of one of its structs, after the write."""
         given = {one.name: one for one in incoming}
         by_case = {one.name.lower(): one.name for one in incoming}
         known = {one.name.lower() for one in table}
@@ -147,7 +146,6 @@ class _Evolution:
         return ours
 
     def _wider(self, kept: pa.Field, given: pa.Field, path: str) -> pa.DataType:
-        """Return the incoming type where the table's type may change to it, else the table's type."""
         ours, theirs = kept.type, given.type
         roles = tuple(self.roles.get(path, ()))
         may = keeps_values(ours, theirs) and all(_keeps_role(role, ours, theirs) for role in roles)

@@ -18,10 +18,7 @@ _COMPLETED = ".schemacommit"
 
 
 def check_history(storage: Storage, *, writing: bool) -> None:
-    """Refuse a table whose columns' names do not identify them, and every write to a table that has a history.
-
-    Raises UnsupportedTableError, and CorruptInstantError where the history cannot be read.
-    """
+    """Refuse a table whose columns' names do not identify them, and every write to a table that has a history."""
     histories = [file.path for file in storage.list(FOLDER) if file.path.endswith(_COMPLETED)]
     if not histories:
         return

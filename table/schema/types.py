@@ -61,12 +61,10 @@ def canonical_type(kind: pa.DataType, path: str) -> pa.DataType:
 
 
 def is_text(kind: pa.DataType) -> bool:
-    """Return whether a type holds strings, in whatever layout."""
     return pa.types.is_string(kind) or pa.types.is_large_string(kind) or _is_any(kind, "is_string_view")
 
 
 def is_bytes(kind: pa.DataType) -> bool:
-    """Return whether a type holds bytes, in whatever layout."""
     types = pa.types
     fixed = types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind)
     return bool(fixed or _is_any(kind, "is_binary_view"))
@@ -80,7 +78,6 @@ def is_list(kind: pa.DataType) -> bool:
 
 
 def sql_name(kind: pa.DataType) -> str:
-    """Return a canonical type as Spark's SQL spells it."""
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_struct(kind):
