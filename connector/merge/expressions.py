@@ -37,7 +37,8 @@ def explained(what: str) -> Iterator[None]:
             raise MissingColumnError(
                 f"{what} names a column that neither side has, or that both sides have: {said}.",
                 "Write source.<column> for the source's rows and target.<column> for the table's rows. A clause about "
-                "one side alone cannot name columns of the other side.",
+                "one side alone cannot name columns of the other side. A text that is a value needs quotes of its own: "
+                "\"'Bergen'\".",
             ) from error
         raise InvalidOptionError(f"{what} is invalid in Spark: {said}.", "Correct it.") from error
     except PySparkException as error:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pyhudi
 import pytest
-from pyhudi import HudiTable
+from pyhudi import HudiTable, PyHudiWarning
 from pyhudi.connector.table.other_names import MERGE_CALLS, TABLE_CALLS
-from pyhudi.errors import InvalidOptionError, OptionConflictError
+from pyhudi.errors import InvalidOptionError, MissingColumnError, OptionConflictError
 from pyspark.sql import SparkSession
 
 SCHEMA = "id long, city string, n int, price double, cost decimal(10,2), day date"
@@ -86,6 +86,22 @@ def test_a_number_of_any_type_is_compared_with_a_column_of_any(table: HudiTable,
 def test_a_delete_of_nothing_named_says_what_to_name(table: HudiTable) -> None:
     with pytest.raises(InvalidOptionError, match="condition as its first argument"):
         table.delete(condition="id = 7")
+
+
+def test_a_text_that_is_set_without_quotes_is_refused_with_the_quotes(table: HudiTable) -> None:
+    with pytest.raises(MissingColumnError, match="\"'Bergen'\""):
+        table.update({"city": "Bergen"}, "id = 1")
+
+
+def test_a_write_returns_what_it_was_asked_for_and_did_not_do(spark: SparkSession, tmp_path: Path) -> None:
+    table = HudiTable.create(spark, tmp_path / "t", "id long, p string", record_key="id", partition_by="p", buckets=1)
+    with pytest.warns(PyHudiWarning):
+        done = table.upsert(spark.sql("select 1L id, 'a' p"), **{"hoodie.clustering.inline": True})
+    assert len(done.warnings) == 1
+    assert "hoodie.clustering.inline=true" in done.warnings[0].lower()
+    deleted = table.delete_partitions("a", "nowhere")
+    assert deleted.replaced == 1
+    assert "no partition 'nowhere'" in deleted.warnings[0]
 
 
 def test_the_newest_commit_is_never_a_service(table: HudiTable) -> None:
