@@ -46,7 +46,7 @@ _PIECE = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ParsedCondition:
     """A parsed condition.
 
     Attributes:
@@ -67,7 +67,7 @@ class Asked:
         return pa.schema([*wanted, *(field for field in schema if field.name not in wanted.names)])
 
 
-def parse_condition(spark: SparkSession, where: Where, snapshot: Snapshot) -> Asked:
+def parse_condition(spark: SparkSession, where: Where, snapshot: Snapshot) -> ParsedCondition:
     """Return the parsed condition: SQL text, a Column, or values by at least one column name.
 
     Raises `MissingColumnError` for an unknown column of values, and `InvalidOptionError` if Spark does not understand
@@ -76,7 +76,7 @@ def parse_condition(spark: SparkSession, where: Where, snapshot: Snapshot) -> As
     schema, path = snapshot.schema, snapshot.storage.path
     if isinstance(where, Mapping):
         wanted = WantedValues.of(where, schema, path)
-        return Asked(wanted.condition(), wanted.predicates(), frozenset(wanted.values))
+        return ParsedCondition(wanted.condition(), wanted.predicates(), frozenset(wanted.values))
     judge = Judge(spark, schema)
     parts = conjuncts(where) if isinstance(where, str) else []
     try:
@@ -100,11 +100,11 @@ def parse_condition(spark: SparkSession, where: Where, snapshot: Snapshot) -> As
         return Between(known[value] - _ZONES, known[value] + _ZONES) if judge.is_late else known[value]
 
     predicates = tuple(one for node in nodes for one in node.kept(True, valued))
-    return Asked(whole, predicates, _mentioned(texts, schema))
+    return ParsedCondition(whole, predicates, _mentioned(texts, schema))
 
 
 class Judge:
-    """Spark's analysis of conditions on a table's columns; an error of Spark counts as None or False."""
+    """Spark's analysis of conditions on a table's columns."""
 
     def __init__(self, spark: SparkSession, schema: pa.Schema) -> None:
         self._spark = spark
@@ -117,12 +117,14 @@ class Judge:
         return "connect" in type(self._spark).__module__
 
     def texts(self, conditions: Sequence[Column]) -> list[str] | None:
+        """Return Spark's texts of conditions; None if Spark cannot resolve a condition."""
         try:
             return list(self._frame.select(*conditions).columns)
         except PySparkException:
             return None
 
     def refused(self, condition: Column) -> PySparkException | None:
+        """Return Spark's error for a filter by the condition; None if it is valid."""
         try:
             _ = self._frame.where(condition).columns
         except PySparkException as error:
