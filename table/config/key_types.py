@@ -54,7 +54,7 @@ def split_partition_field(text: str) -> tuple[str, PartitionType | None]:
     try:
         return name, PartitionType(kind.upper())
     except ValueError as error:
-        raise ValueError(f"{text!r} has no type of a partition field; use SIMPLE or TIMESTAMP") from error
+        raise ValueError(f"the partition field {text!r} has an unknown type; use SIMPLE or TIMESTAMP") from error
 
 
 _CLASSES = {

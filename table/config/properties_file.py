@@ -192,7 +192,7 @@ def _absence(storage: Storage) -> Exception:
     elif content.folders or content.files:
         return NotATableError(
             f"{root} holds files or folders and no .hoodie folder, so it is not a Hudi table.",
-            "Give the path of a Hudi table, or an empty one for a new table.",
+            "Give the path of a Hudi table, or of an empty folder for a new table.",
         )
     return TableNotFoundError(
         f"There is no Hudi table at {root}.", "Check the path, or create the table by HudiTable.create or a df.write."

@@ -34,8 +34,7 @@ def check_mergeable(config: TableConfig, where: str) -> None:
     for option, value in _unmergeable(config):
         raise UnsupportedTableError(
             f"The table {where} has {option}={value}, by which pyhudi does not merge log files.",
-            "Read it with hoodie.datasource.query.type=read_optimized, which passes log files over, or with Apache "
-            "Hudi.",
+            "Read it with hoodie.datasource.query.type=read_optimized, which skips log files, or with Apache Hudi.",
         )
 
 

@@ -82,7 +82,7 @@ def _fixed(name: str) -> int | None:
 def _region(name: str) -> ZoneInfo:
     # Java and Joda-Time differ in the meaning of names of three letters.
     if _SHORT.fullmatch(name):
-        raise ValueError(f"{name!r} is no time zone whose meaning is beyond doubt")
+        raise ValueError(f"{name!r} is no time zone to pyhudi, because Java and Joda-Time give it different meanings")
     try:
         return ZoneInfo(name)
     except (KeyError, OSError, ValueError) as error:

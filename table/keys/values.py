@@ -47,7 +47,7 @@ class KeyColumn:
         if pa.types.is_timestamp(kind) and kind.unit != "us":
             raise UnsupportedTypeError(
                 f"The table keeps the {self.role} column {self.field!r} as {kind}, and Hudi's writers do not agree on "
-                "the unit of such a time in a key.",
+                "the unit of times in keys.",
                 "Copy the rows into a table whose key is a string, a number or a time in microseconds.",
             )
 

@@ -17,8 +17,8 @@ from .row_spec import Judged
 from .winners import Positions, base_wins, fold
 
 _WAY_OUT = (
-    "Leave these keys out, or write whole rows of them by an upsert that is not partial. Rows of which null leaves a "
-    "column as it is are for a table with hoodie.table.partial.update.mode=IGNORE_DEFAULTS."
+    "Leave these keys out, or write whole rows of them by an upsert that is not partial. For rows in which null leaves "
+    "a column as it is, make the table with hoodie.table.partial.update.mode=IGNORE_DEFAULTS."
 )
 
 

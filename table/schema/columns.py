@@ -62,7 +62,7 @@ def check_storable(schema: pa.Schema) -> None:
         )
     if FILE_GROUP in schema.names:
         raise UnsupportedTypeError(
-            f"Column {FILE_GROUP!r} says to which file groups pyhudi.colocate brought rows, and no table keeps it.",
+            f"Column {FILE_GROUP!r} has the file groups for which pyhudi.colocate placed rows, and no table keeps it.",
             "Write such rows with hoodie.pyhudi.colocated=true to the table that they were placed for, or drop the "
             "column.",
         )

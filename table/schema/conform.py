@@ -178,7 +178,7 @@ class _Wanted:
             return cast(array, kind)
         except pa.ArrowInvalid as error:
             raise SchemaMismatchError(
-                f"Column {self.path!r} has type {array.type}, and some value of it has no place in the table's {kind}: "
+                f"Column {self.path!r} has type {array.type}, and a value in it does not fit the table's {kind}: "
                 f"{error}.",
                 "Round or cast the column.",
             ) from error

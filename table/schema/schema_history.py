@@ -33,7 +33,7 @@ def check_history(storage: Storage, *, writing: bool) -> None:
     mixed = _mixed_up(versions)
     if mixed:
         raise UnsupportedTableError(
-            f"The column {mixed!r} of the table {storage.path} was renamed, or took the name of an older one "
+            f"The column {mixed!r} of the table {storage.path} was renamed, or took the name of another column "
             f"(hoodie.schema.on.read.enable, {histories[-1]}), so that base files cannot be read by the names in them.",
             "Read this table with Apache Hudi, or rewrite it there.",
         )
