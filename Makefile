@@ -45,11 +45,11 @@ test-core: install ## Of these, run those that need no Spark, in a process that 
 test-spark: install ## Of these, run the others
 	$(BIN)/python -m pytest $(PARALLEL) --spark=only -m "not slow and not interop" $(PYTEST_ARGS)
 
-check: install ## Lint, formatting, types, the rules between the layers, the wheel's content
+check: install ## Lint, formatting, types, the rules of layers and language, the wheel's content
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p pyhudi
-	$(BIN)/python -m pytest -q tests/unit/test_layers.py tests/unit/test_packaging.py
+	$(BIN)/python -m pytest -q tests/unit/test_layers.py tests/unit/test_packaging.py tests/unit/test_language.py
 
 test-spark40: $(SPARK40_VENV)/.linked ## Run the tests of what differs on the oldest Spark, 4.0
 	$(SPARK40_VENV)/bin/python -m pytest -m "oldest and not slow" tests/unit/connector tests/spark $(PYTEST_ARGS)

@@ -1,4 +1,4 @@
-"""Put the table of who may be at work beside whom into docs/architecture.md, from the one that the code reads.
+"""Put the table of who may be at work beside whom into docs/architecture.md, from the table that the code reads.
 
 python docs/make_concurrency.py
 """

@@ -28,7 +28,7 @@ SECOND = pa.table([[2, 5], ["Oslo", "Rome"], [9.5, 7.0], [2, 2]], COLUMNS)
 
 REMARKS = {
     r".*hoodie\.properties": "what the table is: key, partitions, buckets, version",
-    r".*commit\.requested": "a write was asked for …",
+    r".*commit\.requested": "a write was requested …",
     r".*inflight": "… began …",
     r".*_.*\.commit": "… and completed: requested time _ completion time",
     r".*sealed/\d+\.v2": "of writes that were requested within one hour",

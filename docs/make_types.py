@@ -76,7 +76,7 @@ STORED = [
 
 
 def _named(name: str, text: str, *arguments: Any) -> T.DataType:
-    """Return a type that only younger Sparks have; elsewhere one that looks like it."""
+    """Return a type that only younger Sparks have; elsewhere a class that looks like it."""
     if hasattr(T, name):
         kind: T.DataType = getattr(T, name)(*arguments)
         return kind
@@ -84,7 +84,7 @@ def _named(name: str, text: str, *arguments: Any) -> T.DataType:
 
 
 class PointUDT(T.UserDefinedType):
-    """Stands for any type of a user's own."""
+    """Represents any type of a user's own."""
 
     @classmethod
     def sqlType(cls) -> T.DataType:  # noqa: N802 (Spark's name)

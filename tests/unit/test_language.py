@@ -1,0 +1,46 @@
+"""The texts of the code and the pages name the subjects of their sentences, and names consist of known words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from support.rules.language import hits_in
+from support.rules.vocabulary import classes_of, words_of_names
+
+ROOT = Path(__file__).parents[2]
+LAYERS = ["connector", "options", "operations", "reader", "writer", "index", "table", "timeline", "storage", "testing"]
+MODULES = [
+    *(ROOT / one for one in ("__init__.py", "errors.py")),
+    *(path for layer in LAYERS for path in sorted((ROOT / layer).rglob("*.py"))),
+]
+# What the layouts and measurements of others say, the changelog, and decisions, which stay as they were made.
+PAGES = [
+    *(ROOT / one for one in ("README.md", "CONTRIBUTING.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "docs").glob("*.py")),
+    *sorted((ROOT / "examples").glob("*.py")),
+]
+VOCABULARY = ROOT / "docs" / "vocabulary.txt"
+
+
+@pytest.mark.parametrize("path", [*MODULES, *PAGES], ids=lambda path: str(path.relative_to(ROOT)))
+def test_sentences_name_their_subjects(path: Path) -> None:
+    assert [f"{hit.where}: {hit.pattern}: {hit.sentence}" for hit in hits_in(path, str(path.relative_to(ROOT)))] == []
+
+
+def test_names_consist_of_words_of_the_vocabulary() -> None:
+    known = set(VOCABULARY.read_text(encoding="utf-8").split())
+    found = words_of_names(ROOT, MODULES)
+    assert sorted(set(found) - known) == [], "add a word to docs/vocabulary.txt where no known word will do"
+    assert sorted(known - set(found)) == [], "take words out of docs/vocabulary.txt that no name has"
+
+
+def test_class_names_are_unique() -> None:
+    seen: dict[str, str] = {}
+    twice = []
+    for name, where in classes_of(ROOT, MODULES):
+        if name in seen and not name.startswith("_"):
+            twice.append(f"{name}: {seen[name]} and {where}")
+        seen[name] = where
+    assert twice == []
