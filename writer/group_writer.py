@@ -13,7 +13,7 @@ from ..table.files.base_file import BaseFileReader
 from ..table.files.file_group import BaseFile, FileSlice
 from ..table.files.names import FileGroupId
 from ..table.merging.meet import Encounter
-from ..table.merging.merger import Meeting, MergeCounts, MergeRules
+from ..table.merging.merger import MergeCounts, MergeRules, RowMeeting
 from ..table.merging.row_spec import RowSpec
 from ..table.schema.columns import FILE_NAME, RECORD_KEY, with_meta
 from ..timeline.writers.markers import MarkerType
@@ -120,7 +120,7 @@ class GroupWriter:
             self.slices.open_spill,
             self.files.where(job.group),
             join=None if laying is None else laying.together,
-            lay=None if laying is None or self.rules.meeting is not Meeting.MERGE else laying.over,
+            lay=None if laying is None or self.rules.meeting is not RowMeeting.MERGE else laying.over,
         )
 
     def _output(self, job: FileGroupWrite, sequence: str, base: BaseFileReader | None) -> BaseOutput:

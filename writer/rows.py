@@ -16,7 +16,7 @@ from ..table.schema.conform import conform
 from .routes import Numbers, Route, Router
 
 
-class RowReader:
+class IncomingRowReader:
     """Turns Spark's small batches into keyed rows by file group; `first` is the first row's position."""
 
     def __init__(self, spec: RowSpec, router: Router, first: int = 0) -> None:

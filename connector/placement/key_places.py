@@ -26,7 +26,7 @@ from ...operations.services.service import Executor
 from ...storage.parallel import for_each
 from ...table.config.property_keys import MERGE_ON_READ
 from ...table.keys.partition_paths import check_safe_path
-from ...table.merging.merger import Meeting
+from ...table.merging.merger import RowMeeting
 from ...table.seen_table import SeenTable
 from .arrow_frames import as_array, by_name, text_fields, through, with_spark
 from .key_columns import KEY, PATH, has_arrow_batches, left_to_the_commit
@@ -70,7 +70,7 @@ class Tagging:
     @property
     def looks_up(self) -> bool:
         """Whether the write depends on the keys in the table."""
-        return self.target.operation.rules.meeting is not Meeting.ADD
+        return self.target.operation.rules.meeting is not RowMeeting.ADD
 
     @property
     def appends(self) -> bool:

@@ -18,7 +18,7 @@ from ...table.arrow.arrays import Mask
 from ...table.arrow.spill import local_spills
 from ...table.files.file_group import FileSlice
 from ...table.files.names import FileGroupId
-from ...table.merging.merger import Meeting, folded
+from ...table.merging.merger import RowMeeting, folded
 from ...table.merging.row_spec import RowSpec
 from ...table.seen_table import SeenTable
 from ...writer.buffer import MERGE_RESERVE
@@ -43,7 +43,7 @@ class Tagger:
     @property
     def deletes(self) -> bool:
         """Whether rows with a delete flag are deletes; not in an operation that only adds rows."""
-        return self.plan.rules.meeting is Meeting.MERGE
+        return self.plan.rules.meeting is RowMeeting.MERGE
 
     def fold(self, rows: pa.RecordBatch) -> Positions:
         """Return the rows that count: the winner of each key, or all rows."""

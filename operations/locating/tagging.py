@@ -22,7 +22,7 @@ from ...storage.base import Storage
 from ...table.arrow.arrays import Mask, mask
 from ...table.arrow.batches import concat, rechunk
 from ...table.files.names import FileGroupId
-from ...table.merging.merger import Meeting, MergeCounts, check_known
+from ...table.merging.merger import MergeCounts, RowMeeting, check_known
 from ...table.schema.columns import RECORD_KEY
 from ...table.seen_table import SeenTable
 from ...writer.buffer import Gathered, GroupRows
@@ -72,7 +72,7 @@ def tag_rows(plan: WritePlan, local: Storage, spilled: Mapping[Route, GroupRows]
     check_new_properties(plan, seen)
     # A write looks no key up in what it replaces.
     view = None if plan.operation in REPLACING else seen.view
-    searched = None if view is None or plan.rules.meeting is Meeting.ADD else seen
+    searched = None if view is None or plan.rules.meeting is RowMeeting.ADD else seen
     nowhere, figures = MergeCounts(), None
     if searched is not None:
         catch_up(plan.lookup, plan.table)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ...errors import InvalidOptionError, OptionConflictError
 from ...index.registry import index_for
 from ...table.config import TableConfig
-from ...table.merging.merger import Meeting, MergeRules
+from ...table.merging.merger import MergeRules, RowMeeting
 from .request import WriteRequest, WriteSettings
 
 logger = logging.getLogger("pyhudi")
@@ -17,7 +17,7 @@ INSERT, BULK_INSERT, UPSERT, DELETE = "INSERT", "BULK_INSERT", "UPSERT", "DELETE
 OVERWRITE, OVERWRITE_TABLE, DELETE_PARTITION = "INSERT_OVERWRITE", "INSERT_OVERWRITE_TABLE", "DELETE_PARTITION"
 REPLACING = frozenset({OVERWRITE, OVERWRITE_TABLE, DELETE_PARTITION})
 
-_POLICIES = {"drop": Meeting.DROP, "fail": Meeting.FAIL}
+_POLICIES = {"drop": RowMeeting.DROP, "fail": RowMeeting.FAIL}
 _DUP_POLICY = "hoodie.datasource.insert.dup.policy"
 
 
@@ -43,7 +43,7 @@ def opens_alone(operation: str, rules: MergeRules, config: TableConfig) -> bool:
     """
     if config.generates_keys:
         return operation != DELETE
-    if rules.meeting is not Meeting.ADD or rules.fold or operation in {INSERT, DELETE_PARTITION}:
+    if rules.meeting is not RowMeeting.ADD or rules.fold or operation in {INSERT, DELETE_PARTITION}:
         return False
     return index_for(config).needs_lookup
 
@@ -72,9 +72,9 @@ def choose_operation(request: WriteRequest, *, generates_keys: bool = False) -> 
     name = _in_mode_overwrite(asked) if request.overwrite else asked
     if name in REPLACING:
         fold = settings.combine_before_upsert if asked == UPSERT else settings.combine_before_insert
-        rules = MergeRules(Meeting.ADD, fold=fold)
+        rules = MergeRules(RowMeeting.ADD, fold=fold)
     elif name == BULK_INSERT:
-        rules = MergeRules(Meeting.ADD, fold=settings.combine_before_insert)
+        rules = MergeRules(RowMeeting.ADD, fold=settings.combine_before_insert)
     elif name == INSERT:
         rules = _insert_rules(settings, policy)
     else:
@@ -99,7 +99,9 @@ def _without_keys(request: WriteRequest, asked: str) -> Operation:
     _check_named(request, asked)
     name = _in_mode_overwrite(asked) if request.overwrite else asked
     rules = (
-        MergeRules(must_find=not settings.delete_missing_ok) if name == DELETE else MergeRules(Meeting.ADD, fold=False)
+        MergeRules(must_find=not settings.delete_missing_ok)
+        if name == DELETE
+        else MergeRules(RowMeeting.ADD, fold=False)
     )
     return Operation(name, rules, sorts=asked == BULK_INSERT)
 
@@ -118,9 +120,9 @@ def _default(request: WriteRequest, *, generates_keys: bool) -> str:
     return "insert_overwrite" if request.write.overwrite_mode == "dynamic" else "insert_overwrite_table"
 
 
-def _dup_policy(settings: WriteSettings) -> Meeting | None:
+def _dup_policy(settings: WriteSettings) -> RowMeeting | None:
     policy = _POLICIES.get(settings.insert_dup_policy)
-    return Meeting.DROP if policy is None and settings.insert_drop_duplicates else policy
+    return RowMeeting.DROP if policy is None and settings.insert_drop_duplicates else policy
 
 
 def _in_mode_overwrite(asked: str) -> str:
@@ -132,9 +134,9 @@ def _in_mode_overwrite(asked: str) -> str:
     return asked if asked == OVERWRITE else OVERWRITE_TABLE
 
 
-def _insert_rules(settings: WriteSettings, policy: Meeting | None) -> MergeRules:
+def _insert_rules(settings: WriteSettings, policy: RowMeeting | None) -> MergeRules:
     if policy is not None:
         return MergeRules(policy, fold=settings.combine_before_insert)
     if settings.allow_duplicates_on_insert:
-        return MergeRules(Meeting.ADD, fold=settings.combine_before_insert)
+        return MergeRules(RowMeeting.ADD, fold=settings.combine_before_insert)
     return MergeRules()

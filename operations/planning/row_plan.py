@@ -15,7 +15,7 @@ from ...table.config import TableConfig
 from ...table.config.property_keys import COMMIT_TIME_ORDERING, MERGE_ON_READ
 from ...table.keys.generator import KeyGenerator
 from ...table.merging.deletes import IS_DELETED
-from ...table.merging.merger import Meeting, MergeRules
+from ...table.merging.merger import MergeRules, RowMeeting
 from ...table.merging.row_spec import RowSpec
 from ...table.schema.changes import SchemaChange, changes_between
 from ...table.schema.columns import FILE_GROUP, POSITION, check_storable, without_meta
@@ -71,7 +71,7 @@ class RowPlan:
 
         A rule that must see the stored rows, or that keeps two rows of one key, rewrites the file group instead.
         """
-        merges = self.rules.meeting is Meeting.MERGE and not self.rules.must_find
+        merges = self.rules.meeting is RowMeeting.MERGE and not self.rules.must_find
         return merges and self.config.table_type == MERGE_ON_READ
 
     @property
@@ -108,12 +108,12 @@ class RowPlan:
     @property
     def folds(self) -> bool:
         """Whether only one of several incoming rows of a key counts."""
-        return self.rules.fold or self.rules.meeting is Meeting.MERGE
+        return self.rules.fold or self.rules.meeting is RowMeeting.MERGE
 
     @property
     def moves_rows(self) -> bool:
         """Whether a row whose key is in another partition moves, which deletes the key in that partition."""
-        merges = self.rules.meeting is Meeting.MERGE and self.operation != DELETE
+        merges = self.rules.meeting is RowMeeting.MERGE and self.operation != DELETE
         return merges and self.settings.lookup.moves_rows and index_for(self.config).is_global
 
     @property
@@ -149,7 +149,7 @@ def plan_rows(request: WriteRequest, target: Target, known: pa.Schema | None) ->
     partial = partial_columns(config, known, request, target.operation)
     index = index_for(config)
     # A row that moves to another partition leaves a delete where it was.
-    leaves = index.is_global and rules.meeting is Meeting.MERGE and operation != DELETE
+    leaves = index.is_global and rules.meeting is RowMeeting.MERGE and operation != DELETE
     return RowPlan(
         table=target.table,
         operation=operation,

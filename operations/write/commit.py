@@ -10,7 +10,7 @@ from dataclasses import asdict, replace
 from ...errors import DuplicateKeyError, PlacementError
 from ...index.registry import index_for
 from ...table.files.marked_files import marked_files
-from ...table.merging.merger import Meeting
+from ...table.merging.merger import RowMeeting
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
 from ...timeline.writers import heartbeat, owner
@@ -110,7 +110,7 @@ def _carry_out(plan: WritePlan, results: Sequence[TaskResult]) -> tuple[CommitRe
         outcomes += merged.outcomes
         _check_counted(plan, outcomes)
     with phases.phase("reconcile"):
-        if plan.located and plan.rules.meeting is not Meeting.ADD:
+        if plan.located and plan.rules.meeting is not RowMeeting.ADD:
             absent = {one.group.partition_path for one in outcomes if one.counts.inserts or one.counts.not_found}
             check_spelling_of_others(plan, seen.view, absent)
         if not outcomes:

@@ -10,7 +10,7 @@ from ...index.registry import index_for
 from ...storage.parallel import for_each
 from ...table.files.names import FileGroupId
 from ...table.files.partitions import metafile_of, write_partition_metafile
-from ...table.merging.merger import Meeting
+from ...table.merging.merger import RowMeeting
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
 from ...writer.group_writer import GroupOutcome
@@ -112,7 +112,7 @@ def _changes(
 
 def _new_keys(plan: WritePlan, outcomes: Sequence[Outcome], touched: Collection[str]) -> NewKeys | None:
     """Return where the write put keys that it had looked up; None for a write that adds rows without a lookup."""
-    if not plan.looks_up or plan.rules.meeting is Meeting.ADD:
+    if not plan.looks_up or plan.rules.meeting is RowMeeting.ADD:
         return None
     files = {one.path: one.rows for one in outcomes if one.path is not None and one.counts.inserts}
     logs: dict[FileGroupId, dict[str, int]] = {}

@@ -20,7 +20,7 @@ from ...table.keys.generator import KeyGenerator
 from ...timeline.writers import heartbeat
 from ...writer.buffer import MERGE_RESERVE, Flush, Gathered, GroupRows, RowBuffers
 from ...writer.routes import Route
-from ...writer.rows import RowReader
+from ...writer.rows import IncomingRowReader
 from ..locating.routing import FileGroups, Routing, routing_of
 from ..planning.operation import DELETE_PARTITION
 from ..planning.plan import WritePlan
@@ -190,7 +190,7 @@ class _Task:
         buffers = RowBuffers(settings.batch_size, settings.output.memory, open_spill, flush)
         # As `pyhudi.colocate` counts: the partition in the upper bits, the row's place in it in the lower 33.
         partition = self._token.partition
-        reader = RowReader(self._plan.spec, routing.router(partition), partition << 33)
+        reader = IncomingRowReader(self._plan.spec, routing.router(partition), partition << 33)
         with self._phases.phase("gather") as facts:
             try:
                 for route, rows in reader.routed(batches):

@@ -11,7 +11,7 @@ from ...errors import DuplicateKeyError
 from ..arrow.arrays import Mask
 from ..schema.columns import RECORD_KEY
 from .key_probe import KeyProbe
-from .merger import Meeting, MergeCounts, MergeRules, folded
+from .merger import MergeCounts, MergeRules, RowMeeting, folded
 from .row_spec import Judged
 
 
@@ -32,7 +32,7 @@ class Inserter:
 
     def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield all base rows, and note which incoming keys they have; DuplicateKeyError where that is refused."""
-        if self._meeting is Meeting.ADD:
+        if self._meeting is RowMeeting.ADD:
             yield from base
             return
         # Keys may repeat among the incoming rows; look up each distinct key once.
@@ -45,7 +45,7 @@ class Inserter:
                 probe = KeyProbe.over(keys.dictionary)
             found = probe.find(batch.column(RECORD_KEY))
             met[found[found >= 0]] = True
-            if self._meeting is Meeting.FAIL and met.any():
+            if self._meeting is RowMeeting.FAIL and met.any():
                 raise self._duplicate(keys.dictionary.filter(pa.array(met)))
             yield batch
         dropped = met[keys.indices.to_numpy(zero_copy_only=False)]

@@ -23,7 +23,7 @@ from ..arrow.spill import SpillReader, SpillWriter
 from ..arrow.string_hash import hash64
 from ..schema.columns import RECORD_KEY
 from .inserter import Inserter
-from .merger import Meeting, MergeCounts, Merger, MergeRules, check_known
+from .merger import MergeCounts, Merger, MergeRules, RowMeeting, check_known
 from .row_spec import Judged
 
 # What deciding columns count, as a multiple of their bytes, while the rows wait elsewhere: folding rows and looking up
@@ -116,7 +116,7 @@ class Encounter:
             yield from self._laid(self.lay(concat(list(incoming.batches()))), base)
             return
         merger: Merger | Inserter
-        if self.rules.meeting is Meeting.MERGE:
+        if self.rules.meeting is RowMeeting.MERGE:
             merger = Merger(self.spec, incoming.deciding, self.rules, self.where, self.kept)
         else:
             merger = Inserter(self.spec, incoming.deciding, self.rules, self.where)
@@ -141,7 +141,7 @@ class Encounter:
     ) -> Generator[tuple[_Incoming | None, Iterator[pa.RecordBatch]]]:
         """Yield incoming rows that fit into memory, or None, each with the base rows that may have their keys."""
         deciding = self.spec.deciding
-        adds = self.rules.meeting is Meeting.ADD
+        adds = self.rules.meeting is RowMeeting.ADD
         if adds:
             yield None, whole_base
         if adds and not self.rules.fold:

@@ -22,7 +22,7 @@ _WAY_OUT = (
 )
 
 
-class Meeting(Enum):
+class RowMeeting(Enum):
     """What becomes of an incoming row whose key the file group holds already."""
 
     MERGE = "one of the two wins"
@@ -42,7 +42,7 @@ class MergeRules:
         known_only: Whether a row with an absent key is an error, because the row lacks columns.
     """
 
-    meeting: Meeting = Meeting.MERGE
+    meeting: RowMeeting = RowMeeting.MERGE
     fold: bool = True
     must_find: bool = False
     first_alone: bool = False

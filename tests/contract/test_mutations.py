@@ -18,7 +18,7 @@ from pyhudi.operations.planning.operation import INSERT, OVERWRITE
 from pyhudi.operations.write.replacement import Replacement
 from pyhudi.table.files.base_file import BaseFileWriter
 from pyhudi.table.merging.inserter import Inserter
-from pyhudi.table.merging.merger import Meeting, Merger, MergeRules
+from pyhudi.table.merging.merger import Merger, MergeRules, RowMeeting
 from pyhudi.table.merging.row_spec import RowSpec
 from pyhudi.table.merging.winners import Ordering
 from pyhudi.table.schema.columns import RECORD_KEY
@@ -270,7 +270,7 @@ def inserts_look_keys_up(patch: Patch) -> None:
 
     def writers(plan: Any, *args: Any, **kwargs: Any) -> Any:
         made = original(plan, *args, **kwargs)
-        looking = replace(made.bases, rules=replace(made.bases.rules, meeting=Meeting.DROP))
+        looking = replace(made.bases, rules=replace(made.bases.rules, meeting=RowMeeting.DROP))
         return replace(made, bases=looking) if plan.operation == INSERT else made
 
     patch_seam(patch, "make writers of a task", writers)

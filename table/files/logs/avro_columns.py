@@ -78,7 +78,7 @@ def decode(
     """Yield the wanted columns of rows whose schema `takes_bytes`; ``one_by_one`` decodes rows with long lists."""
     for first in range(0, len(starts) - 1, _CHUNK_ROWS):
         ends = starts[first + 1 : first + 1 + _CHUNK_ROWS]
-        rows = Places(data, starts[first : first + len(ends)] + _LENGTH, ends)
+        rows = AvroPlaces(data, starts[first : first + len(ends)] + _LENGTH, ends)
         try:
             yield _batch(rows, record, columns, names)
         except _TooManyError:
@@ -89,7 +89,7 @@ class _TooManyError(Exception):
     """A list has more items than can well be read one after another."""
 
 
-def _batch(rows: Places, record: dict[str, Any], columns: pa.Schema, names: Collection[str]) -> pa.RecordBatch:
+def _batch(rows: AvroPlaces, record: dict[str, Any], columns: pa.Schema, names: Collection[str]) -> pa.RecordBatch:
     fields = zip(record["fields"], columns, strict=True)
     read = [rows.read(avro["type"], field, wanted=field.name in names) for avro, field in fields]
     if (rows.at != rows.ends).any():
@@ -100,7 +100,7 @@ def _batch(rows: Places, record: dict[str, Any], columns: pa.Schema, names: Coll
 
 
 @dataclass(slots=True)
-class Places:
+class AvroPlaces:
     """A place in each of many rows, before a value of the same type; ``ends`` are the rows' ends."""
 
     data: Octets
@@ -205,8 +205,8 @@ class Places:
             raise ValueError("a list in it has more items than its row has bytes")
         return found
 
-    def _some(self, rows: Any) -> Places:
-        return Places(self.data, self.at[rows], self.ends[rows])
+    def _some(self, rows: Any) -> AvroPlaces:
+        return AvroPlaces(self.data, self.at[rows], self.ends[rows])
 
     def _pass(self, lengths: Integers) -> None:
         if ((lengths < 0) | (lengths > self.ends - self.at)).any():

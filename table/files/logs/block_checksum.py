@@ -38,7 +38,7 @@ def _with_digits(head: BlockHead | LogBlock, digits: str) -> BlockHead:
     return BlockHead(head.type, {**head.headers, Header.BLOCK_IDENTIFIER: _ATTEMPT_AND_NUMBER + digits})
 
 
-class Check:
+class BlockCheck:
     """Checks an Avro or delete block's content by its checksum, if it has one, while ``read`` reads it."""
 
     def __init__(self, block: LogBlock, read: Callable[[int], bytes]) -> None:

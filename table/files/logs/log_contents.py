@@ -90,7 +90,7 @@ class BlockContent:
             known = [find_field(columns, field.name) for field in ordering]
             written = [now.type if then is None else then.type for then, now in zip(known, ordering, strict=True)]
         with self._opened() as source:
-            check = block_checksum.Check(block, source.read)
+            check = block_checksum.BlockCheck(block, source.read)
             content = check.read(block.content_size)
         with repairable(self.storage, block.path), _parsing(block):
             check.end()
@@ -99,7 +99,7 @@ class BlockContent:
     def _avro_rows(self, names: Collection[str]) -> Iterator[pa.RecordBatch]:
         block, columns = self.block, columns_of(self.block)
         with self._opened() as source, _parsing(block):
-            check = block_checksum.Check(block, source.read)
+            check = block_checksum.BlockCheck(block, source.read)
             yield from avro_rows.decode(check.read, block.content_size, block.schema or "", columns, names)
             check.end()
 

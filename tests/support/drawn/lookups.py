@@ -25,7 +25,7 @@ from pyhudi.table.files.file_group import FileSlice
 from pyhudi.table.files.lost import open_view
 from pyhudi.table.files.view import FileView
 from pyhudi.table.keys.generator import KeyGenerator
-from pyhudi.table.merging.merger import Meeting
+from pyhudi.table.merging.merger import RowMeeting
 from pyhudi.table.schema.columns import FILE_GROUP
 from pyhudi.table.table import open_table
 from pyhudi.timeline.timeline import Timeline
@@ -119,7 +119,7 @@ def _located(
     batch = part.to_batches()[0]
     record_keys, paths = keys.record_keys(batch), keys.partition_paths(batch)
     tags = work.lookup.tag(KeyedRows(record_keys, paths), view, storage)
-    found = [work.rules.meeting is not Meeting.ADD and code != NOT_FOUND for code in tags.codes.tolist()]
+    found = [work.rules.meeting is not RowMeeting.ADD and code != NOT_FOUND for code in tags.codes.tolist()]
     path = paths[0].as_py()
     new = {key for key, there in zip(record_keys.to_pylist(), found, strict=True) if not there}
     sizes = work.settings.lookup.sizes

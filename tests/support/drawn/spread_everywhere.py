@@ -24,7 +24,7 @@ from pyhudi.table.arrow.string_hash import hash64
 from pyhudi.table.config.property_keys import MERGE_ON_READ
 from pyhudi.table.keys.generator import KeyGenerator
 from pyhudi.table.merging.deletes import IS_DELETED
-from pyhudi.table.merging.merger import Meeting
+from pyhudi.table.merging.merger import RowMeeting
 from pyhudi.table.schema.columns import FILE_GROUP, NEW_GROUP, POSITION
 from pyhudi.table.seen_table import SeenTable
 from support.drawn.lookups import said
@@ -63,7 +63,7 @@ def located_in_tasks(planned: WritePlan, parts: Sequence[pa.Table]) -> list[pa.T
         planned: A write of rows that are settled.
         parts: Its rows, with where they stood; of one partition each.
     """
-    if not parts or not (planned.folds or planned.rules.meeting is not Meeting.ADD):
+    if not parts or not (planned.folds or planned.rules.meeting is not RowMeeting.ADD):
         return [said(part, f"{NEW_GROUP}0") for part in parts]
     rows = pa.concat_tables(parts).combine_chunks()
     return _dealt(located(planned, rows)) if rows.num_rows else []
@@ -78,7 +78,7 @@ def _dealt(placed: pa.Table) -> list[pa.Table]:
 def located(planned: WritePlan, rows: pa.Table) -> pa.Table:
     """Return rows with what they say of their file groups, with their keys, partitions, and those of the groups."""
     seen = seen_by(planned.transaction, planned.table.timeline())
-    searched = None if planned.rules.meeting is Meeting.ADD else seen
+    searched = None if planned.rules.meeting is RowMeeting.ADD else seen
     (batch,) = rows.to_batches()
     keys = KeyGenerator(planned.config, planned.schema)
     names, paths = keys.record_keys(batch), keys.partition_paths(batch).dictionary_decode()

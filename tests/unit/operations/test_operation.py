@@ -7,10 +7,10 @@ import pytest
 from pyhudi.errors import InvalidOptionError, OptionConflictError
 from pyhudi.operations.planning.operation import Operation, choose_operation
 from pyhudi.operations.planning.request import WriteRequest, WriteSettings
-from pyhudi.table.merging.merger import Meeting, MergeRules
+from pyhudi.table.merging.merger import MergeRules, RowMeeting
 
-MERGED, ADDED, DROPPED, FAILED = (MergeRules(meeting, fold=meeting is Meeting.MERGE) for meeting in Meeting)
-FOLDED = MergeRules(Meeting.ADD, fold=True)
+MERGED, ADDED, DROPPED, FAILED = (MergeRules(meeting, fold=meeting is RowMeeting.MERGE) for meeting in RowMeeting)
+FOLDED = MergeRules(RowMeeting.ADD, fold=True)
 
 
 def choose(operation: str | None, *, overwrite: bool = False, **settings: object) -> Operation:

@@ -55,7 +55,9 @@ def values(
     one: Slice, config: TableConfig, *predicates: Predicate, times: CommitTimes | None = None
 ) -> list[tuple[str, int]]:
     asked = pa.schema([SCHEMA.field("id"), SCHEMA.field("value")])
-    batches = RowReader(one.storage, asked, with_meta(SCHEMA), predicates, times, MergeTerms(config)).merged(one.piece)
+    batches = RowReader(one.storage, asked, with_meta(SCHEMA), predicates, times, MergeTerms(config)).merged(
+        one.file_slice
+    )
     rows = pa.Table.from_batches(batches, asked).to_pylist()
     return sorted((row["id"], row["value"]) for row in rows)
 
@@ -102,8 +104,8 @@ def test_base_rows_are_left_out_where_a_filter_denies_the_key_looked_for(storage
     one.add_base([row(f"a{n:02}", 10, n) for n in range(0, 100, 2)], bloom=BloomSettings(100, 1e-6))
     if logged:
         one.add_log(Rows([row("a51", 20, 7)]))
-    base = one.piece.base_file
-    split = Split((Piece(base.path, "", None, base.size, one.piece if logged else None),))
+    base = one.file_slice.base_file
+    split = Split((Piece(base.path, "", None, base.size, one.file_slice if logged else None),))
 
     def shown(key: str) -> list[str]:
         asked, terms = pa.schema([SCHEMA.field("id")]), MergeTerms(EVENT)
