@@ -95,6 +95,20 @@ class ServiceResult:
     skipped: str = ""
     repaired: tuple[RepairedLog, ...] = ()
 
+    def __str__(self) -> str:
+        head = f"{self.service} {self.instant}".strip() + f" of {self.path}"
+        if self.error:
+            return f"{head} failed: {self.error}"
+        words = "would be " if self.dry else ""
+        parts = [text.format(words, _amount(getattr(self, name), noun)) for name, (text, noun) in self._counted()]
+        size = f" ({_size(self.bytes)})" if self.bytes and parts else ""
+        did = f": {', '.join(parts)}{size}" if parts else " had nothing to do"
+        return f"{head}{did} in {self.seconds:.1f} s." + (f" {self.skipped}." if self.skipped else "")
+
+    def _counted(self) -> list[tuple[str, tuple[str, str]]]:
+        counted = _DONE.get(self.service, _DELETED)
+        return [(name, words) for name, words in counted.items() if getattr(self, name)]
+
     @property
     def left(self) -> str:
         """The old name of `skipped`."""
@@ -165,6 +179,20 @@ class CommitResult:
     schema_changes: tuple[SchemaChange, ...] = ()
     warnings: tuple[str, ...] = field(default=(), compare=False)
 
+    def __str__(self) -> str:
+        counts = [
+            f"{_amount(getattr(self, name), noun)} {did}" for name, (noun, did) in _ROWS.items() if getattr(self, name)
+        ]
+        files = [f"{_amount(self.files, 'base file')} written ({_size(self.bytes)})"] if self.files else []
+        files += [f"{_amount(self.log_files, 'log file')} appended ({_size(self.log_bytes)})"] if self.log_files else []
+        took = f" in {self.seconds['total']:.1f} s" if "total" in self.seconds else ""
+        head = f"{self.operation} {self.instant}".strip() + f" of {self.path}: "
+        after = [f" Then {one}" for one in map(str, self.services) if "had nothing to do" not in one]
+        return head + ", ".join([*(counts or ["no rows"]), *files]) + took + "." + "".join([*after, *self._warned()])
+
+    def _warned(self) -> list[str]:
+        return [f" Warning: {text}" for text in self.warnings]
+
     def __repr__(self) -> str:
         counts = [f"{getattr(self, name):,} {words}" for name, words in _COUNTED.items() if getattr(self, name)]
         files = [f"{self.files:,} files, {self.bytes:,} bytes"] if self.files else []
@@ -191,6 +219,45 @@ def _described(service: ServiceResult) -> str:
     return counts and f"{service.service}: {counts}"
 
 
+def _amount(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def _size(count: int) -> str:
+    """Return a number of bytes in the largest unit of which there is at least 1."""
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            return f"{count:,.1f} {unit}" if isinstance(count, float) else f"{count:,} {unit}"
+        count /= 1024  # type: ignore[assignment]
+    return f"{count:,.1f} TiB"
+
+
+_DELETED = {"instants": ("{1} {0}undone", "instant"), "files": ("{1} {0}deleted", "file")}
+_MERGED = {
+    "file_groups": ("{1} {0}merged", "file group"),
+    "log_files": ("{1} {0}read", "log file"),
+    "files": ("{1} {0}written", "file"),
+}
+_PLANNED = {"file_groups": ("{1} {0}planned", "file group"), "log_files": ("{1} in the plan", "log file")}
+# By service, what its counts mean: "{0}" is "would be " of what a trial run says, "{1}" the count with its noun.
+_DONE = {
+    "archive": {"instants": ("{1} {0}archived", "instant"), "files": ("{1} {0}deleted", "orphaned file")},
+    "savepoint": {"files": ("{1} {0}kept", "file")},
+    COMPACTION: _MERGED,
+    LOG_COMPACTION: _MERGED,
+    "schedule_compaction": _PLANNED,
+    "schedule_log_compaction": _PLANNED,
+    "repair": _MERGED,
+}
+_ROWS = {
+    "inserts": ("row", "inserted"),
+    "updates": ("row", "updated"),
+    "deletes": ("row", "deleted"),
+    "moved": ("row", "moved"),
+    "not_found": ("delete", "without a row"),
+    "dropped": ("row", "dropped"),
+    "replaced": ("file group", "replaced"),
+}
 _COUNTED = {
     "inserts": "inserted",
     "updates": "updated",
