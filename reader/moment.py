@@ -10,7 +10,7 @@ from ..timeline.instants import Instant
 from ..timeline.timeline import Timeline
 from .listed_files import Moment
 from .long_past import first_whole, reach_back
-from .query import AS_OF, END, AsOf, Changes, Query, is_beginning, resolve
+from .query import AS_OF, BEGIN, END, AsOf, Changes, Query, is_beginning, resolve
 from .window import plan_window
 
 
@@ -33,7 +33,7 @@ def find_moment(seen: SeenTable, query: Query | None) -> Moment:
     if begin is not None and end is not None and begin > end:
         raise OptionConflictError(
             f"The window of the table {seen.table.path} begins at {query.begin} and ends before that, at {query.end}.",
-            f"{END} must be the later time.",
+            f"Give {END} a later time than {BEGIN}.",
         )
     gone = () if begin is None and end is None else _only_archived(seen.table.archive.writes(), now)
     _check_reach(query, end, gone, seen.table.path)

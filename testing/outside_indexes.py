@@ -22,7 +22,7 @@ from .indexes import IndexContract, Model, Row
 from .tables import DrivenTable, rows_of
 
 # The function by which a write notifies the index of its commit; without it the next write does.
-TELLING = "pyhudi.operations.write.commit.tell"
+TELLING = "pyhudi.operations.write.after_commit.tell"
 
 
 class OutsideIndexContract(IndexContract):

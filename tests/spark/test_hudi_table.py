@@ -138,7 +138,7 @@ def test_a_new_table_is_empty_and_has_its_columns(spark: SparkSession, table: Hu
     assert table.last_commit() is None
     assert table.history().collect() == []
     assert spark.read.format("pyhudi").load(table.path).collect() == []
-    assert repr(table) == f"HudiTable({table.path!r})"
+    assert repr(table) == f"HudiTable({table.path!r}: COPY_ON_WRITE)"
 
 
 @pytest.mark.oldest

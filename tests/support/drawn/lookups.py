@@ -28,6 +28,7 @@ from pyhudi.table.keys.generator import KeyGenerator
 from pyhudi.table.merging.merger import RowMeeting
 from pyhudi.table.schema.columns import FILE_GROUP
 from pyhudi.table.table import open_table
+from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.timeline import Timeline
 from support.drive import plan, read, rows_of, task, write
 from support.made.clustering import request_clustering, take_back
@@ -280,11 +281,12 @@ def check_held_group(folder: Place) -> None:
     assert ("a", home(table, 2)) not in held
     write(table, rows(2, value=3), operation="delete")
     take_back(table, at)
+    pending = Instant(at, "compaction", State.REQUESTED)
     with pytest.MonkeyPatch.context() as patch:
         patch_seam(
             patch,
             "file groups that plans hold",
-            lambda *_: {(one.partition_path, one.file_id) for one in slices(table)},
+            lambda *_: {(one.partition_path, one.file_id): pending for one in slices(table)},
         )
         write(table, rows(2, value=2))
     assert ("a", home(table, 2)) not in held

@@ -255,7 +255,7 @@ SYMPTOMS = [
     Symptom("KEY_RANGE", "statistics", "'zz'", rewritten(same, {MAX_KEY.encode(): b"zz"})),
     Symptom("BLOOM_CORRUPT", "noise", "bloom filter", rewritten(same, {BLOOM: b"!"})),
     Symptom("BLOOM_CORRUPT", "cut", "5 hashes and 56 bits", rewritten(same, simple_filter(bits=bytes(6)))),
-    Symptom("BLOOM_CORRUPT", "long", "left over", rewritten(same, simple_filter(bits=bytes(8)))),
+    Symptom("BLOOM_CORRUPT", "long", "follow its end", rewritten(same, simple_filter(bits=bytes(8)))),
     # Apache Hudi takes the first number for that of the hash functions, and these for Jenkins's.
     Symptom("BLOOM_CORRUPT", "older than its head", "murmur", rewritten(same, simple_filter(version=5))),
     Symptom("BLOOM_CORRUPT", "other hashes", "murmur", rewritten(same, simple_filter(kind=0))),

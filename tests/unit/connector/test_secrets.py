@@ -158,5 +158,5 @@ def test_a_defaults_file_that_is_written_amiss_shows_none(
     resolved = resolve_options({}, str(tmp_path / "t"), WRITING)
 
     assert resolved.options.storage_options == {"token": NEEDLE}
-    assert "hudi-defaults.conf:1 is passed over" in shown()
+    assert "hudi-defaults.conf:1 is ignored" in shown()
     assert NEEDLE not in f"{resolved!r}{shown()}"

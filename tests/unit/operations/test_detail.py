@@ -61,7 +61,7 @@ def test_the_history_opens_only_the_instants_that_it_returns(tmp_path: Path, mon
     assert sorted(opened) == done[2:]
     assert history(storage)["instant"].to_pylist() == done[::-1]
     assert history(storage, 0).num_rows == 0
-    with pytest.raises(InvalidOptionError, match="-1 instants"):
+    with pytest.raises(InvalidOptionError, match="history is -1"):
         history(storage, -1)
 
 

@@ -212,7 +212,7 @@ def test_a_field_that_the_tables_struct_lacks_is_left_out_as_a_column_is() -> No
 )
 def test_a_value_that_has_no_place_in_the_tables_type_is_refused(array: pa.Array, kind: pa.DataType) -> None:
     """Apache Hudi rounds decimals and replaces what is no UTF-8."""
-    with pytest.raises(SchemaMismatchError, match=r"'c'.*no place"):
+    with pytest.raises(SchemaMismatchError, match=r"'c'.*does not fit"):
         conformed(array, kind)
 
 
