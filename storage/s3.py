@@ -202,9 +202,9 @@ class S3Client:
         try:
             answer: dict[str, Any] = await self._files._call_s3(method, Bucket=self._bucket, **parameters)
         except Exception as error:
-            self._remember(_answer_of(error) or {})
+            self._note_server_time(_answer_of(error) or {})
             raise
-        self._remember(answer)
+        self._note_server_time(answer)
         return answer
 
     async def _download(
@@ -227,7 +227,7 @@ class S3Client:
                 answer["Body"].close()
         raise AssertionError
 
-    def _remember(self, answer: Mapping[str, Any]) -> None:
+    def _note_server_time(self, answer: Mapping[str, Any]) -> None:
         date = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {}).get("date")
         if date:
             self._moment = parsedate_to_datetime(date).timestamp(), time.monotonic()
