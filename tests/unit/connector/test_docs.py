@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import types
+from support.public_api import public_names
 from support.scripts import script
 
 ROOT = Path(__file__).parents[3]
@@ -28,6 +29,42 @@ def read(page: str) -> str:
 def test_the_list_of_options_is_current() -> None:
     """Make it anew with `python docs/make_options.py`."""
     assert read("docs/options.md") == script("make_options").page()
+
+
+def test_the_reference_of_the_api_is_current() -> None:
+    """Make it anew with `python docs/make_api.py`."""
+    assert read("docs/api.md") == script("make_api").page()
+
+
+def test_the_reference_has_all_that_is_public() -> None:
+    """But for what Spark calls, what each error has, and what classes of indexes inherit and say no more of."""
+    home = re.compile(r"^pyhudi\.(index\.base\.|index\.outside\.|errors\.|connector\.jobs\.)?")
+    apart = re.compile(
+        r"pyhudi\.testing|__version__$|(PyHudiDataSource|ComputedIndex|LookupIndex|OutsideIndex)\.|"
+        r"\w+Error\.(code|from_text)$"
+    )
+    public = {line.partition("(")[0] for line in public_names() if line.startswith("pyhudi.")}
+    names = {home.sub("", one) for one in public if not apart.search(one)}
+
+    assert names - script("make_api").documented() == set()
+
+
+def test_links_within_the_reference_lead_to_its_entries() -> None:
+    text = read("docs/api.md")
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    anchors = {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
+    anchors |= set(re.findall(r'<a id="(\w+)">', text))
+
+    assert len(anchors) >= len(headings)
+    assert set(re.findall(r"\]\(#([^)]+)\)", text)) - anchors == set()
+
+
+def test_the_page_of_log_lines_names_every_phase_of_a_write() -> None:
+    code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "operations/write").glob("*.py"))
+    sentence = re.search(r"Phases of a task are (.*?)\.", read("docs/logging.md"), re.DOTALL)
+
+    assert sentence is not None
+    assert set(re.findall(r"`(\w+)`", sentence[1])) == set(re.findall(r'\.phase\("(\w+)"\)', code))
 
 
 def test_the_tables_of_types_are_current() -> None:
