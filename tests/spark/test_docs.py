@@ -13,6 +13,10 @@ from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+PAGES = [
+    "README.md",
+    *(f"docs/{name}.md" for name in ("quickstart", "queries", "coming-from", "notebooks", "migrating", "sizing")),
+]
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
@@ -38,7 +42,7 @@ def ours(spark: SparkSession) -> Iterator[SparkSession]:
         spark.conf.set(PUSHDOWN, before)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/quickstart.md", "docs/queries.md", "docs/coming-from.md"])
+@pytest.mark.parametrize("page", PAGES)
 def test_every_snippet_runs_and_prints_what_the_page_shows(ours: SparkSession, tmp_path: Path, page: str) -> None:
     namespace: dict[str, object] = {}
     for snippet, expected in steps(page):
