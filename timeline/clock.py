@@ -73,6 +73,16 @@ def query_time(text: str, zone: str) -> str:
         raise ValueError(f"{text!r} lies beyond the calendar") from error
 
 
+def spelled_digits(text: str) -> int:
+    """Return how many digits of an instant's time a text in the form of `query_time` fixes: 8 of a day, 14, or 17."""
+    if text.isdigit():
+        return {10: 14, 13: 17}.get(len(text), len(text))
+    spelled = _SPELLED.fullmatch(text)
+    if spelled is None or spelled[4] is None:
+        return 8
+    return 17 if spelled[7] else 14
+
+
 def next_time(now_ms: int, greatest: str | None, zone: str) -> str:
     """Return the time of a new instant: now, or a millisecond after the timeline's greatest time, if that is later."""
     now = format_time(now_ms, zone)

@@ -7,12 +7,14 @@ Spark tasks merge the file groups of a compaction.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from ...operations.inspect.savepoints import savepoints
 from ...operations.result import ServiceResult
 from ...operations.services.means import Means
 from ...operations.write.services import SERVICES, Call
+from ...options.parsing import format_value
 from ...options.sources import WRITING
 from ...storage import open_storage
 from .base import TableBase
@@ -151,28 +153,31 @@ class TableUpkeep(TableBase):
         """
         return self._run("repair", options, accept_loss=accept_loss, dry_run=dry_run)
 
-    def rollback(self, instant: str, **options: Any) -> ServiceResult:
+    def rollback(self, instant: str | date, **options: Any) -> ServiceResult:
         """Undo one write: the newest write, or a pending write whose writer is dead.
 
         Args:
-            instant: The requested time of the write, as `history` shows it. A call with a pending instant declares that
-                its writer is dead.
+            instant: The requested time of the write, as `history` shows it; or a day, a second or a millisecond in
+                which the table has only this write, spelled as for `to_df`. A call with a pending instant declares
+                that its writer is dead.
             options: Options of this call.
 
         Returns:
             The instant of the rollback, and the deleted files.
 
         Raises:
-            UndoError: A later write builds on this write, or a clean has deleted what it replaced.
+            UndoError: The write does not exist, a later write builds on it, or a clean has deleted what it replaced.
+            InvalidOptionError: The time is invalid.
             PyHudiError: The rollback failed and may be run again.
         """
-        return self._run("rollback", options, instant=instant)
+        return self._run("rollback", options, instant=format_value(instant))
 
-    def savepoint(self, instant: str | None = None, *, comment: str = "", user: str = "") -> ServiceResult:
+    def savepoint(self, instant: str | date | None = None, *, comment: str = "", user: str = "") -> ServiceResult:
         """Keep the table as of one write, so that it stays readable and restorable.
 
         Args:
-            instant: The requested time of the write; None for the newest write.
+            instant: The requested time of the write; or a time, spelled as for `to_df`, for the newest write that was
+                requested until then; None for the newest write.
             comment: The purpose of the savepoint.
             user: The user who made it.
 
@@ -181,24 +186,28 @@ class TableUpkeep(TableBase):
 
         Raises:
             UndoError: The write does not exist, or some of its files are gone.
+            InvalidOptionError: The time is invalid.
             PyHudiError: The savepoint failed and may be made again.
         """
-        return self._run("savepoint", {}, instant=instant, comment=comment, user=user)
+        named = None if instant is None else format_value(instant)
+        return self._run("savepoint", {}, instant=named, comment=comment, user=user)
 
-    def delete_savepoint(self, instant: str) -> ServiceResult:
+    def delete_savepoint(self, instant: str | date) -> ServiceResult:
         """Delete a savepoint; the next clean may delete its files.
 
         Args:
-            instant: The name of the savepoint, as `savepoints` shows it.
+            instant: The name of the savepoint, as `savepoints` shows it; or a day, a second or a millisecond that has
+                only this savepoint, spelled as for `to_df`.
 
         Returns:
             The name of the savepoint.
 
         Raises:
             UndoError: The savepoint does not exist.
+            InvalidOptionError: The time is invalid.
             PyHudiError: The deletion failed and may be run again.
         """
-        return self._run("delete_savepoint", {}, instant=instant)
+        return self._run("delete_savepoint", {}, instant=format_value(instant))
 
     def savepoints(self) -> DataFrame:
         """Return one row for each savepoint, newest first.
@@ -211,14 +220,15 @@ class TableUpkeep(TableBase):
         """
         return from_arrow(self._spark, savepoints(self._storage))
 
-    def restore(self, to: str, **options: Any) -> ServiceResult:
+    def restore(self, to: str | date, **options: Any) -> ServiceResult:
         """Undo everything after one write; later rows are lost for good.
 
         No writer may run meanwhile. While a restore is pending, the table refuses all writes; the same call finishes
         it.
 
         Args:
-            to: The requested time of the write, as `savepoints` or `history` shows it.
+            to: The requested time of the write, as `savepoints` or `history` shows it; or a time, spelled as for
+                `to_df`, for the newest write that was requested until then.
             options: Options of this call.
 
         Returns:
@@ -226,9 +236,10 @@ class TableUpkeep(TableBase):
 
         Raises:
             UndoError: The write does not exist, or some of its files are gone.
+            InvalidOptionError: The time is invalid.
             PyHudiError: The restore failed and may be run again.
         """
-        return self._run("restore", options, to=to)
+        return self._run("restore", options, to=format_value(to))
 
     def validate(self, *, deep: bool = False) -> DataFrame:
         """Check the table's timeline, its files and their footers, without changing anything.

@@ -54,6 +54,7 @@ from .preconditions import (
     slices_at,
     try_again,
 )
+from .target_times import write_until
 
 logger = logging.getLogger("pyhudi")
 
@@ -70,7 +71,8 @@ def restore(
     `ConcurrentWriteError` where a write, or a restore to another write, is at work.
     """
     began = time.monotonic()
-    done = _Restore(open_for_service(storage, metadata_enable), to, patience).run()
+    table = open_for_service(storage, metadata_enable)
+    done = _Restore(table, write_until(table, to), patience).run()
     return replace(done, seconds=time.monotonic() - began)
 
 

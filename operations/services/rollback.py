@@ -34,6 +34,7 @@ from .preconditions import (
     slices_at,
     try_again,
 )
+from .target_times import write_at
 
 _PATIENT = Patience()
 
@@ -47,7 +48,8 @@ def rollback(
     deleted what it replaced, and `ConcurrentWriteError` where a later write is at work.
     """
     began = time.monotonic()
-    done = _Rollback(open_for_service(storage, metadata_enable), instant_time, patience).run()
+    table = open_for_service(storage, metadata_enable)
+    done = _Rollback(table, write_at(table, instant_time), patience).run()
     return replace(done, path=storage.path, seconds=time.monotonic() - began)
 
 

@@ -19,6 +19,7 @@ from ..transaction.commit_path import abandon, complete, exclusive
 from ..transaction.concurrency import SAVEPOINT
 from ..transaction.outcome import Outcome
 from .preconditions import completed_write, refuse_restoring, slices_at
+from .target_times import savepoint_at, write_until
 
 _ACTION = "savepoint"
 
@@ -30,8 +31,9 @@ def savepoint(storage: Storage, instant_time: str | None = None, *, user: str = 
     """
     began = time.monotonic()
     table = _open(storage)
+    named = None if instant_time is None else write_until(table, instant_time)
     timeline = table.timeline()
-    at = _newest(timeline) if instant_time is None else instant_time
+    at = _newest(timeline) if named is None else named
     if _find(timeline, at, State.COMPLETED) is None:
         refuse_restoring(SAVEPOINT, storage, timeline)
         completed_write(SAVEPOINT, storage, timeline, at)
@@ -64,6 +66,7 @@ def delete_savepoint(storage: Storage, instant_time: str) -> ServiceResult:
     """
     began = time.monotonic()
     table = _open(storage)
+    instant_time = savepoint_at(table, instant_time)
     timeline = table.timeline()
     if _find(timeline, instant_time) is None:
         there = ", ".join(one.requested_time for one in timeline.instants if one.action == _ACTION) or "none"

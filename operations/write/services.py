@@ -269,7 +269,7 @@ SERVICES: Mapping[str, Service] = {
             "rollback",
             "take one write back: the newest, or a pending one whose writer is dead",
             _rollback,
-            (Argument("instant", "its requested time"),),
+            (Argument("instant", "its requested time, or a time that only this write has"),),
             settings=("patience",),
             changes=True,
         ),
@@ -278,7 +278,9 @@ SERVICES: Mapping[str, Service] = {
             "keep the table as it was after one write",
             _savepoint,
             (
-                Argument("instant", "the requested time of the write; the newest write without it", default=None),
+                Argument(
+                    "instant", "the requested time of the write, or a time after it; now without it", default=None
+                ),
                 Argument("comment", "what it is for", default=""),
                 Argument("user", "who wants it", default=""),
             ),
@@ -287,13 +289,13 @@ SERVICES: Mapping[str, Service] = {
             "delete_savepoint",
             "keep a savepoint's files no longer",
             _delete_savepoint,
-            (Argument("instant", "its requested time"),),
+            (Argument("instant", "its requested time, or a time that only this savepoint has"),),
         ),
         Service(
             "restore",
             "take back all that came after one write",
             _restore,
-            (Argument("to", "the write's requested time", metavar="INSTANT"),),
+            (Argument("to", "the write's requested time, or a time after it", metavar="INSTANT"),),
             settings=("patience",),
             changes=True,
         ),

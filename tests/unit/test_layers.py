@@ -120,6 +120,7 @@ LOOKS_AT_OTHERS = {
     "operations/write/replacement.py": "so it does of the file groups that are replaced",
     "operations/services/clean_scope.py": "clean_plan.py judges what a clean leaves alone",
     "operations/services/savepoint.py": "it looks for the newest write; standing.py judges",
+    "operations/services/target_times.py": "it finds the write that a time names; preconditions.py judges",
     "operations/services/service.py": "it looks whether its own instant is pending still",
     "operations/services/planned.py": "it looks for the plans that it carries out; standing.py judges what is beside",
     "operations/services/compaction/log_compactor.py": "it chooses a time that does not count as archived",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import date, datetime, timezone
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -92,6 +93,16 @@ JOBS: list[tuple[list[str], Callable[[HudiTable], object], tuple[str, tuple[obje
         ["savepoint", "--instant", ONE],
         lambda table: table.savepoint(ONE),
         ("savepoint", (ONE,), {"comment": "", "user": ""}),
+    ),
+    (
+        ["savepoint", "--instant", "2026-11-22T08:00:00.000000+00:00"],
+        lambda table: table.savepoint(datetime(2026, 11, 22, 8, tzinfo=timezone.utc)),
+        ("savepoint", ("2026-11-22T08:00:00.000000+00:00",), {"comment": "", "user": ""}),
+    ),
+    (
+        ["rollback", "--instant", "2026-11-22"],
+        lambda table: table.rollback(date(2026, 11, 22)),
+        ("rollback", ("2026-11-22",), {"metadata_enable": None, "patience": Patience()}),
     ),
     (
         ["delete_savepoint", "--instant", ONE],

@@ -1,0 +1,72 @@
+"""The instant that a user names by a time, in any spelling of a query's time.
+
+Digits of an instant's form are its name, which need not exist: then the service says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...errors import UndoError
+from ...reader.query import resolve
+from ...table.table import Table
+from ...timeline.clock import spelled_digits
+from ...timeline.pending_undo import pending_rollbacks
+
+_EPOCHS = (10, 13)
+
+
+def write_until(table: Table, text: str) -> str:
+    """Return the name of the newest completed write that was requested until a time, as a query shows the table."""
+    if _is_name(text):
+        return text
+    timeline, time = table.timeline(), resolve(text, table.config.timezone)
+    going = pending_rollbacks(timeline)
+    found = [one.requested_time for one in timeline.writes if one.requested_time <= time]
+    there = [name for name in found if name not in going]
+    if there:
+        return there[-1]
+    first = timeline.writes[0].requested_time if timeline.writes else "none"
+    raise UndoError(
+        f"The timeline of the table {table.path} has no completed write that was requested until {text} "
+        f"(the first: {first}).",
+        "Choose a later time, or a write that HudiTable.history shows.",
+    )
+
+
+def write_at(table: Table, text: str) -> str:
+    """Return the name of the only write, pending or completed, of the day, second or millisecond that a text spells."""
+    if _is_name(text):
+        return text
+    timeline = table.timeline()
+    writes = {one.requested_time for one in timeline.instants if one.is_write} | set(pending_rollbacks(timeline))
+    return _only(table, text, "write", writes)
+
+
+def savepoint_at(table: Table, text: str) -> str:
+    """Return the name of the only savepoint of the day, second or millisecond that a text spells."""
+    if _is_name(text):
+        return text
+    savepoints = (one.requested_time for one in table.timeline().instants if one.action == "savepoint")
+    return _only(table, text, "savepoint", savepoints)
+
+
+def _is_name(text: str) -> bool:
+    return text.isdigit() and len(text) not in _EPOCHS
+
+
+def _only(table: Table, text: str, kind: str, names: Iterable[str]) -> str:
+    digits = resolve(text, table.config.timezone)[: spelled_digits(text)]
+    known = sorted(names)
+    found = [name for name in known if name.startswith(digits)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise UndoError(
+            f"The table {table.path} has {len(found)} {kind}s of {text}: {', '.join(found)}.",
+            f"Give the {kind}'s instant.",
+        )
+    raise UndoError(
+        f"The table {table.path} has no {kind} of {text} on its timeline ({', '.join(known[-10:]) or 'none'}).",
+        f"Choose the instant of such a {kind}.",
+    )
