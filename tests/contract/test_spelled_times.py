@@ -61,12 +61,14 @@ Service = Callable[[Storage, str], ServiceResult]
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Life:
-    """Two writes, in whose midst a second begins and ends."""
+    """Two writes with a whole second between them."""
     path, instants, contents = tmp_path_factory.mktemp("spelled") / "t", [], [[]]
     for value in (1, 2):
+        # A write that is complete before its second ends.
+        time.sleep(1 - time.time() % 1)
         instants.append(write(path, [parted("a", value, value=value)], table=PARTED).instant)
         contents.append(content(path))
-        time.sleep(2.1)
+        time.sleep(1)
     return Life(path, tuple(instants), tuple(contents))
 
 
