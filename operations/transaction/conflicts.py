@@ -7,7 +7,7 @@ what the index says that two writers may not both open: each may have made a fil
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -74,10 +74,35 @@ class WriteChanges:
     columns: pa.Schema
     new_keys: NewKeys | None = None
 
+    @property
+    def reads_files(self) -> bool:
+        """Whether data files tell whether the write meets another."""
+        return self.new_keys is not None and bool(self.new_keys.files)
 
-def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges) -> None:
-    """Raise `CommitConflictError` where this write must not be committed on top of what other instants did."""
-    since = Since.find(work, timeline)
+
+@dataclass(slots=True)
+class CheckedInstants:
+    """What a write was held against already, which another look at the timeline need not repeat.
+
+    What an instant in one state did never changes, and neither does what this write changes.
+
+    Attributes:
+        instants: The instants, each in the state in which it was looked at.
+        others: The file groups that completed writes changed.
+        compacted: The file groups that completed compactions changed.
+    """
+
+    instants: set[Instant] = field(default_factory=set)
+    others: set[FileGroupId] = field(default_factory=set)
+    compacted: set[FileGroupId] = field(default_factory=set)
+
+
+def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges, checked: CheckedInstants) -> None:
+    """Raise `CommitConflictError` where this write must not be committed on top of what other instants did.
+
+    Looks only at instants that are not ``checked``, and adds them.
+    """
+    since = Since.find(work, timeline, checked.instants)
     check_ownership(work, timeline, since)
     others: set[FileGroupId] = set()
     compacted: set[FileGroupId] = set()
@@ -92,16 +117,20 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges
             _check_write(work, instant, theirs, changes)
             others.update(theirs)
     _check_schema(work, changes.columns, since)
-    _check_pending(work, timeline, changes)
+    _check_pending(work, since, changes)
     _check_undone(work, since, changes)
-    if changes.new_keys is not None:
-        _check_cleaned(work, since, changes.new_keys)
     for base in sorted(changes.bases):
         if not timeline.is_committed(base) and _forbids(ROLLBACK, {Shared.BASIS: True}):
             raise _base_gone(work, base)
-    new_keys = None if changes.new_keys is None else changes.new_keys.beside(compacted)
-    if new_keys is not None and new_keys.files and others:
-        _check_new_keys(work, timeline, new_keys, others, since)
+    if changes.new_keys is not None:
+        _check_cleaned(work, since, changes.new_keys)
+        if changes.new_keys.logs.keys() & compacted:
+            # Keys of these log files were not looked for in file groups that others had changed before.
+            others |= checked.others
+        _check_new_keys(work, since, changes.new_keys.beside(checked.compacted | compacted), others, checked)
+    checked.others |= others
+    checked.compacted |= compacted
+    checked.instants.update(since.instants)
 
 
 def _forbids(
@@ -136,10 +165,11 @@ def _shared(
     }
 
 
-def _check_pending(work: Transaction, timeline: Timeline, changes: WriteChanges) -> None:
+def _check_pending(work: Transaction, since: Since, changes: WriteChanges) -> None:
+    timeline = Timeline(since.pending, since.timeline.files)
     clustered = clustered_groups(timeline, own=work.instant_time)
     opens = False
-    for instant in timeline.pending:
+    for instant in since.pending:
         kind = kind_of(instant.action)
         if kind is None or instant.requested_time == work.instant_time:
             continue
@@ -168,13 +198,15 @@ def _check_pending(work: Transaction, timeline: Timeline, changes: WriteChanges)
 
 def _check_new_keys(
     work: Transaction,
-    timeline: Timeline,
+    since: Since,
     ours: NewKeys,
     theirs: Collection[FileGroupId],
-    since: Since,
+    checked: CheckedInstants,
 ) -> None:
-    times = [one.requested_time for one in since.writes]
-    twin = find_twin(work.storage, timeline, ours, work.instant_time, theirs, times)
+    if not ours.files or not theirs:
+        return
+    times = {one.requested_time for one in (*since.writes, *checked.instants) if one.is_write}
+    twin = find_twin(work.storage, since.timeline, ours, work.instant_time, theirs, times)
     if twin is not None and _forbids(WRITE, {Shared.NEW_KEY: True}):
         raise conflict(
             work,

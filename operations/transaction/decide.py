@@ -29,7 +29,8 @@ logger = logging.getLogger("pyhudi")
 # Only the newest decision is binding. A few older decisions stay so that a stalled writer finds its number taken.
 KEPT = 16
 _ROUNDS = 100
-_LONGEST_PAUSE_S = 1.0
+# The longer the pause, the more instants complete meanwhile, which the next round has to check.
+_LONGEST_PAUSE_S = 0.25
 # Where a file system knows no links, a decision is written in place: it may be half-made for this long.
 HALF_MADE_S = 5.0
 _POLL_S = 0.1

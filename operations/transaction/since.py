@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -36,11 +36,12 @@ class Undone:
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """The instants that completed since a write was planned.
+    """The instants that completed since a write was planned, and those that are pending.
 
     Attributes:
-        active: The instants on the timeline, in the order in which they completed.
+        active: The completed instants on the timeline, in the order in which they completed.
         archived: The instants archived meanwhile, with their completed files; empty bytes where the archive lacks them.
+        pending: The pending instants on the timeline, in order of requested time.
     """
 
     work: Transaction
@@ -48,14 +49,24 @@ class Since:
     timeline: Timeline
     active: tuple[Instant, ...]
     archived: Mapping[Instant, bytes]
+    pending: tuple[Instant, ...]
 
     @classmethod
-    def find(cls, work: Transaction, timeline: Timeline) -> Since:
-        """Return what completed since the plan; raise `CommitConflictError` where history lacks it by now."""
+    def find(cls, work: Transaction, timeline: Timeline, known: Collection[Instant] = ()) -> Since:
+        """Return what completed since the plan, without the instants in a state in which they are ``known``.
+
+        Raises `CommitConflictError` where history lacks it by now.
+        """
         seen = _seen(work, timeline)
-        gone = work.table.archive.since(timeline, seen)
+        gone = [one for one in work.table.archive.since(timeline, seen) if one not in known]
         bodies = work.table.archive.bodies(gone)
-        return cls(work, seen, timeline, timeline.completed_since(seen), {one: bodies.get(one, b"") for one in gone})
+        active = tuple(one for one in timeline.completed_since(seen) if one not in known)
+        pending = tuple(one for one in timeline.pending if one not in known)
+        return cls(work, seen, timeline, active, {one: bodies.get(one, b"") for one in gone}, pending)
+
+    @property
+    def instants(self) -> tuple[Instant, ...]:
+        return (*self.active, *self.archived, *self.pending)
 
     @property
     def writes(self) -> tuple[Instant, ...]:
@@ -78,8 +89,7 @@ class Since:
     @property
     def restore(self) -> Instant | None:
         """A completed or pending restore: the table went back behind what the write saw."""
-        known = (*self.active, *self.archived, *self.timeline.pending)
-        return next((one for one in known if one.action == "restore"), None)
+        return next((one for one in self.instants if one.action == "restore"), None)
 
     @property
     def known_of_cleans(self) -> Known:
@@ -92,7 +102,7 @@ class Since:
         from ...table.files.cleaned import files_of  # noqa: PLC0415 (brings pydantic along)
         from ...timeline.metadata.models import CleanMetadata  # noqa: PLC0415
 
-        there = [one for one in {*self.active, *self.timeline.pending} if one.action == "clean"]
+        there = [one for one in {*self.active, *self.pending} if one.action == "clean"]
         told = [self.timeline.files.read_clean(one) for one in there]
         told += [self._read_archived(CleanMetadata, one) for one in self.archived if one.action == "clean"]
         return files_of(one for one in told if one is not None)
@@ -102,7 +112,7 @@ class Since:
 
     def undone(self) -> Iterator[Undone]:
         """Return the writes that completed or pending rollbacks undo."""
-        known = {*self.active, *self.timeline.pending}
+        known = {*self.active, *self.pending}
         for one in sorted(known, key=lambda instant: instant.requested_time):
             plan = self.timeline.files.read_rollback_plan(one) if one.action == "rollback" else None
             if plan is not None and plan.instant_to_rollback is not None:

@@ -18,7 +18,7 @@ from ...writer.log_handle import LogOutcome
 from ..planning.plan import WritePlan
 from ..planning.settle_table import settle_table
 from ..transaction.commit_path import complete
-from ..transaction.conflicts import WriteChanges, check_conflicts
+from ..transaction.conflicts import CheckedInstants, WriteChanges, check_conflicts
 from ..transaction.new_keys import NewKeys
 from ..transaction.outcome import Outcome as InstantOutcome
 from .replacement import Replacement
@@ -63,22 +63,35 @@ class Completion:
         work = self.plan.transaction
         # The body needs space twice: in the decision, and later in the completed file.
         work.reserve.hold(len(body))
+        # Data files are read before the race, in which each round then looks only at what came since the last.
+        if self._changed.reads_files and not self._is_free(work.table.timeline()):
+            return
         complete(work.table, work.inflight, partial(self._outcome, body), relief=work.reserve.release)
 
     def _outcome(self, body: bytes, timeline: Timeline) -> InstantOutcome | None:
-        """Return the outcome of the instant, having checked and written what it relies on; None where it is completed.
+        """Return the outcome, having checked and written what it relies on; None where the write is complete."""
+        if not self._is_free(timeline):
+            return None
+        properties = settle_table(self.plan)
+        _keep_partitions(self.plan, self.written)
+        added = [one.path for one in self.outcomes if one.path is not None]
+        return InstantOutcome(body, added, replaced=self._changed.replaced, properties=properties)
+
+    def _is_free(self, timeline: Timeline) -> bool:
+        """Return False where the write is complete, and raise where another instant keeps it from becoming so.
 
         Another process may have completed it for a stalled writer, and archived it.
         """
         work = self.plan.transaction
         own = timeline.find(work.instant_time)
         if work.table.archive.holds(work.instant_time) if own is None else own.state == State.COMPLETED:
-            return None
-        check_conflicts(work, timeline, self._changed)
-        properties = settle_table(self.plan)
-        _keep_partitions(self.plan, self.written)
-        added = [one.path for one in self.outcomes if one.path is not None]
-        return InstantOutcome(body, added, replaced=self._changed.replaced, properties=properties)
+            return False
+        check_conflicts(work, timeline, self._changed, self._checked)
+        return True
+
+    @cached_property
+    def _checked(self) -> CheckedInstants:
+        return CheckedInstants()
 
     @cached_property
     def _changed(self) -> WriteChanges:
