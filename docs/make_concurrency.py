@@ -1,4 +1,4 @@
-"""Put the table of who may be at work beside whom into docs/architecture.md, from the table that the code reads.
+"""Put the table of who may be at work beside whom into docs/concurrency.md, from the table that the code reads.
 
 python docs/make_concurrency.py
 """
@@ -18,7 +18,7 @@ from pyhudi.operations.transaction.concurrency import (
     Verdict,
 )
 
-PAGE = Path(__file__).with_name("architecture.md")
+PAGE = Path(__file__).with_name("concurrency.md")
 BEGIN, END = "<!-- concurrency: made by docs/make_concurrency.py -->\n", "<!-- /concurrency -->\n"
 
 VERDICTS = {

@@ -164,7 +164,7 @@ def test_operations_make_the_calls_on_record_on_s3(s3: S3Server, monkeypatch: py
 
 @pytest.mark.parametrize(("kind", "most"), [("9_cow_bucket", 6), ("9_cow_bloom", 6), ("9_mor_bucket", 6)])
 def test_an_upsert_by_two_tasks_lists_the_timeline_a_few_times(kind: str, most: int) -> None:
-    """What each listing is for stands in docs/architecture.md."""
+    """What each listing is for: docs/write-path.md."""
     lines = (TRACES / f"local_{kind}.txt").read_text(encoding="utf-8").splitlines()
     began = lines.index("# upsert by two tasks")
     ended = lines.index("# savepoint")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import types
 from support.public_api import public_names
+from support.rules.pages import anchors, prose_words
 from support.scripts import script
 
 ROOT = Path(__file__).parents[3]
@@ -17,6 +18,13 @@ PAGES = [
     "CHANGELOG.md",
     *(f"docs/{path.name}" for path in (ROOT / "docs").glob("*.md")),
 ]
+# Pages that a reader takes in as a whole; tables, code and what is made from the code do not count.
+SHORT_PAGES = [
+    "README.md",
+    "CONTRIBUTING.md",
+    *(f"docs/{name}.md" for name in ("architecture", "quickstart", "coming-from")),
+]
+MOST_WORDS = 1200
 # What differs each time that a table is made: file ids but for the bucket, write tokens, instants, their hours, and
 # column widths.
 PASSING = re.compile(r"(?<=\d{8})-[0-9a-f-]{27}-0_\d+-\d+-\d+(?=_)|\d{17}|\d{10}(?=\.v\d)| {2,}(?=\S)")
@@ -51,12 +59,9 @@ def test_the_reference_has_all_that_is_public() -> None:
 
 def test_links_within_the_reference_lead_to_its_entries() -> None:
     text = read("docs/api.md")
-    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    anchors = {re.sub(r"[^\w -]", "", one.lower()).replace(" ", "-") for one in headings}
-    anchors |= set(re.findall(r'<a id="(\w+)">', text))
 
-    assert len(anchors) >= len(headings)
-    assert set(re.findall(r"\]\(#([^)]+)\)", text)) - anchors == set()
+    assert len(anchors(text)) >= len(re.findall(r"^#+ ", text, re.MULTILINE))
+    assert set(re.findall(r"\]\(#([^)]+)\)", text)) - anchors(text) == set()
 
 
 def test_the_page_of_log_lines_names_every_phase_of_a_write() -> None:
@@ -98,7 +103,7 @@ def test_the_picture_of_a_table_is_current() -> None:
 
 def test_the_table_of_who_may_be_at_work_beside_whom_is_current() -> None:
     """Make it anew with `python docs/make_concurrency.py`."""
-    page = read("docs/architecture.md")
+    page = read("docs/concurrency.md")
     made = script("make_concurrency")
 
     assert made.BEGIN in page
@@ -120,6 +125,62 @@ def test_every_link_leads_somewhere(page: str) -> None:
     missing = [target for target in targets if not ((ROOT / page).parent / target).exists()]
 
     assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_to_a_heading_leads_to_a_heading(page: str) -> None:
+    text = re.sub(r"^```.*?^```$", "", read(page), flags=re.MULTILINE | re.DOTALL)
+    missing = []
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#([^)]+)\)", text):
+        other = (ROOT / page).parent / target if target else ROOT / page
+        if not other.exists() or anchor not in anchors(other.read_text(encoding="utf-8")):
+            missing.append(f"{target}#{anchor}")
+
+    assert missing == []
+
+
+def test_code_tables_and_generated_blocks_are_no_prose() -> None:
+    page = """# Five words: of a heading
+
+A [link](to/a/page.md#heading) counts `as text`:
+
+    code(does, not)
+
+```python
+nor = this
+```
+
+| nor | a table |
+|---|---|
+
+<!-- picture: made by a script -->
+nor what a script makes
+<!-- /picture -->
+
+- a list
+    - and a list inside
+"""
+
+    assert prose_words(page) == 16
+
+
+def test_anchors_are_those_that_github_makes() -> None:
+    page = """# What's `new`, and [where](page.md)
+## Twice
+## Twice
+<a id="named"></a>
+```sh
+# no heading
+```
+"""
+
+    assert anchors(page) == {"whats-new-and-where", "twice", "twice-1", "named"}
+
+
+@pytest.mark.parametrize("page", SHORT_PAGES)
+def test_a_page_for_newcomers_is_short(page: str) -> None:
+    """Depth belongs on a page of its own subject, behind a link."""
+    assert prose_words(read(page)) <= MOST_WORDS
 
 
 @pytest.mark.parametrize("page", PAGES)
