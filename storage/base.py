@@ -24,19 +24,37 @@ class FileInfo:
     modified: float
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
-    """What one look into a folder shows.
+class Folder(Protocol):
+    """What one look into a folder shows."""
 
-    Attributes:
-        files: Its files, sorted by path, without checksum sidecars.
-        folders: The names of its direct sub-folders, sorted.
-        links: The names of symbolic links in it, sorted; pyhudi follows none.
-    """
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of its files, sorted, without checksum sidecars; on a disk much cheaper than `files`."""
+
+    @property
+    def files(self) -> tuple[FileInfo, ...]:
+        """Its files, sorted by path; their sizes on a disk are those at the first access."""
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """The names of its direct sub-folders, sorted."""
+
+    @property
+    def links(self) -> tuple[str, ...]:
+        """The names of symbolic links in it, sorted; pyhudi follows none."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedFolder:
+    """A `Folder` whose files were listed with their sizes."""
 
     files: tuple[FileInfo, ...] = ()
     folders: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(split(info.path)[1] for info in self.files)
 
 
 class Staged(Protocol):

@@ -9,9 +9,10 @@ import os
 import stat
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -104,23 +105,21 @@ class LocalStorage:
         return sorted([*found.files, *below], key=lambda info: info.path)
 
     def look(self, folder: str) -> Folder:
-        files: list[FileInfo] = []
-        names: dict[bool, list[str]] = {True: [], False: []}
+        files: dict[str, os.DirEntry[str]] = {}
+        folders: list[str] = []
+        links: list[str] = []
         with storage_errors("list", self._shown(folder)):
             for entry in self._entries(folder):
-                try:
-                    status = entry.stat(follow_symlinks=False)
-                except FileNotFoundError:
-                    continue
-                is_link = stat.S_ISLNK(status.st_mode)
-                if is_link or stat.S_ISDIR(status.st_mode):
-                    names[is_link].append(entry.name)
+                if entry.is_symlink():
+                    links.append(entry.name)
+                elif entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.name)
                 elif not is_sidecar(entry.name):
-                    files.append(FileInfo(join(folder, entry.name), status.st_size, status.st_mtime))
-        links = tuple(sorted(name for name in names[True] if not is_sidecar(name)))
-        for name in links:
+                    files[entry.name] = entry
+        shown = tuple(sorted(name for name in links if not is_sidecar(name)))
+        for name in shown:
             self._warn_once(join(folder, name))
-        return Folder(tuple(sorted(files, key=lambda info: info.path)), tuple(sorted(names[False])), links)
+        return _LocalFolder(tuple(sorted(files)), tuple(sorted(folders)), shown, self, folder, files)
 
     def exists(self, path: str) -> bool:
         return self.modified(path) is not None
@@ -298,6 +297,30 @@ class LocalStorage:
         except FileNotFoundError:
             return False
         return True
+
+
+@dataclass(frozen=True)
+class _LocalFolder:
+    """A folder that reads the size of each file on the first access to `files`: many times as slow as the names."""
+
+    names: tuple[str, ...]
+    folders: tuple[str, ...]
+    links: tuple[str, ...]
+    _storage: LocalStorage
+    _folder: str
+    _entries: Mapping[str, os.DirEntry[str]]
+
+    @cached_property
+    def files(self) -> tuple[FileInfo, ...]:
+        found: list[FileInfo] = []
+        with storage_errors("list", join(self._storage.path, self._folder)):
+            for name in self.names:
+                try:
+                    status = self._entries[name].stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                found.append(FileInfo(join(self._folder, name), status.st_size, status.st_mtime))
+        return tuple(found)
 
 
 class LocalStaged:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from .base import FileInfo, Folder, check_inside, join
+from .base import FileInfo, Folder, ListedFolder, check_inside, join
 from .bounds import MOST_BYTES, check_size
 
 SCHEME = "memory://"
@@ -93,7 +93,7 @@ class MemoryStorage:
     def look(self, folder: str) -> Folder:
         """Return the files and the sub-folders of a folder; a folder exists as long as it holds files."""
         names = {name.partition("/")[0] for name, _ in self._below(folder) if "/" in name}
-        return Folder(tuple(self.list(folder)), tuple(sorted(names)))
+        return ListedFolder(tuple(self.list(folder)), tuple(sorted(names)))
 
     def exists(self, path: str) -> bool:
         return self.modified(path) is not None

@@ -16,7 +16,7 @@ from typing import ClassVar, Protocol
 import pyarrow as pa
 
 from ..errors import InvalidOptionError
-from .base import FileInfo, Folder, check_inside, is_sidecar, join, split, storage_errors
+from .base import FileInfo, Folder, ListedFolder, check_inside, is_sidecar, join, split, storage_errors
 from .bounds import MOST_BYTES
 from .object_files import ObjectInput, ObjectStaged, Ranges, Uploads
 
@@ -134,7 +134,7 @@ class ObjectStorage:
         with self._errors("list", folder):
             found = self._client().list(prefix, delimited=True)
         names = {one[len(prefix) :].rstrip("/") for one in found.prefixes} - {""}
-        return Folder(tuple(self._files(found.objects)), tuple(sorted(names)))
+        return ListedFolder(tuple(self._files(found.objects)), tuple(sorted(names)))
 
     def exists(self, path: str) -> bool:
         return self.modified(path) is not None

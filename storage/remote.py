@@ -13,7 +13,7 @@ import fsspec
 import pyarrow as pa
 
 from ..errors import InvalidOptionError, PyHudiError, StorageError
-from .base import FileInfo, Folder, Staged, check_inside, failed, is_sidecar, join, split, storage_errors
+from .base import FileInfo, Folder, ListedFolder, Staged, check_inside, failed, is_sidecar, join, split, storage_errors
 from .bounds import MOST_BYTES, check_size
 from .secrets import hide, secrets_of, tells
 
@@ -78,7 +78,7 @@ class RemoteStorage:
         with self._errors("list", folder):
             entries = self._entries(folder, recursive=False)
             names = (split(entry["name"].rstrip("/"))[1] for entry in entries if entry["type"] == "directory")
-            return Folder(tuple(self._files_among(entries)), tuple(sorted(names)))
+            return ListedFolder(tuple(self._files_among(entries)), tuple(sorted(names)))
 
     def exists(self, path: str) -> bool:
         found = self._info(path)

@@ -44,7 +44,7 @@ class InstantFiles:
         content = self.storage.look(self.folder)
         # Without this check an instant that is a link would silently be missing.
         refuse_links(self.storage.path, self.folder, (name for name in content.links if self.layout.parse(name)))
-        found = (self.layout.parse(split(info.path)[1]) for info in content.files)
+        found = map(self.layout.parse, content.names)
         return [one for one in found if one is not None]
 
     def path(self, instant: Instant) -> str:

@@ -63,8 +63,9 @@ class LayoutV2:
         return f"{instant.requested_time}{action}.inflight"
 
 
-# A process lists one timeline again and again, each time with a few more instants.
-@lru_cache(maxsize=1 << 14)
+# A process lists one timeline again and again, each time with a few more instants. It would parse a timeline that does
+# not fit anew each time.
+@lru_cache(maxsize=1 << 16)
 def _parsed_v2(name: str) -> Instant | None:
     match = _NAME_V2.fullmatch(name)
     if match is None:

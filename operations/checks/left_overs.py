@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
-from ...storage.base import Storage, join, sidecar, split
+from ...storage.base import Storage, join, sidecar
 from ...storage.parallel import for_each
 from ...table.config import PROPERTIES_PATH
 from ...table.files.partitions import metafile_of
@@ -33,7 +33,7 @@ def check_left_overs(subject: Subject) -> None:
         "a working folder": (owner.ROOT, subject.storage.look(owner.ROOT).folders),
         "a heartbeat": (
             heartbeat.ROOT,
-            tuple(split(one.path)[1] for one in subject.storage.look(heartbeat.ROOT).files),
+            subject.storage.look(heartbeat.ROOT).names,
         ),
     }
     for what, (root, names) in places.items():
@@ -117,5 +117,5 @@ def check_metadata(subject: Subject) -> None:
 
 def _metadata_instants(storage: Storage) -> Mapping[str, Instant]:
     layout = LayoutV2(_METADATA_TIMELINE)
-    found: Iterable[Instant | None] = (layout.parse(split(info.path)[1]) for info in storage.look(layout.folder).files)
+    found: Iterable[Instant | None] = map(layout.parse, storage.look(layout.folder).names)
     return {one.requested_time: one for one in found if one is not None and one.state == State.COMPLETED}
