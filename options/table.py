@@ -72,8 +72,7 @@ class TableOptions(BaseModel):
     )
     table_version: int | None = option(
         TABLE.version,
-        "Version of a new table, see [Table versions](concepts.md#table-versions); 9 without it. An existing table "
-        "keeps its own.",
+        "Version of a new table, see [Table versions](versions.md); 9 without it. An existing table keeps its own.",
         "hoodie.table.version",
         supported=list(VERSIONS),
         otherwise="9",
