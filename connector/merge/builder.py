@@ -12,6 +12,7 @@ from pyspark.sql import Column
 from ...errors import InvalidOptionError
 from ...operations.result import CommitResult, RowCounts
 from ..source.own_errors import own_errors
+from ..table.other_keywords import MERGE_KEYWORDS
 from ..table.other_names import MERGE_CALLS, NamesOtherCalls
 from .changing import MergeChanges, make_changes
 from .clauses import Clause, ClauseKind, Condition, Side, check_clauses
@@ -57,6 +58,7 @@ class MergeBuilder(NamesOtherCalls):
     """
 
     _other_calls = MERGE_CALLS
+    _other_keywords = MERGE_KEYWORDS
 
     def __init__(self, work: Work, source: DataFrame, on: On, clauses: Sequence[Clause] = ()) -> None:
         self._work = work
@@ -197,10 +199,9 @@ def update(
     work: Work, values: Mapping[str, Value], where: Condition | None, options: Mapping[str, Any]
 ) -> CommitResult:
     """Update the rows of a table for which a condition holds; see `HudiTable.update`."""
-    if "condition" in options or isinstance(values, (str, Column)):
+    if isinstance(values, (str, Column)):
         raise InvalidOptionError(
-            "update() got a condition as its first argument, or as an option named condition. The new values come "
-            "first, the condition second.",
+            "update() got a condition as its first argument. The new values come first, the condition second.",
             "Call update(set, where), such as update({'n': 'n + 1'}, 'id = 7').",
         )
     clause = Clause("update", Side.BY_SOURCE, ClauseKind.UPDATE, _given(values), where)

@@ -11,6 +11,7 @@ from ...options.parsing import texts_of
 from ...options.sources import READING, ResolvedOptions, find_config, resolve_options
 from ...storage import open_storage
 from ..source.paths import AnyPath, absolute_for
+from .other_keywords import TABLE_KEYWORDS
 from .other_names import TABLE_CALLS, NamesOtherCalls
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 class TableBase(NamesOtherCalls):
     _other_calls = TABLE_CALLS
+    _other_keywords = TABLE_KEYWORDS
     _takes_session = True
 
     def __init__(self, spark: SparkSession, path: AnyPath, options: Mapping[str, Any] | None = None) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...errors import InvalidOptionError
+from .other_keywords import Keywords, name_arguments
 
 _OPEN = "HudiTable(spark, path)"
 _CREATE = "HudiTable.create(spark, path, schema, record_key=...)"
@@ -93,11 +94,21 @@ class _NamesOfClass(type):
 class NamesOtherCalls(metaclass=_NamesOfClass):
     """Raises for an unknown attribute an AttributeError that names the method to use."""
 
-    # The method to use, by the name that the class lacks; and whether the constructor takes the session first.
+    # The method to use, by the name that the class lacks; by method, the call to make in place of other keywords; and
+    # whether the constructor takes the session first.
     _other_calls: ClassVar[Mapping[str, str]] = {}
+    _other_keywords: ClassVar[Keywords] = {}
     _takes_session: ClassVar[bool] = False
 
     if not TYPE_CHECKING:
+
+        def __init_subclass__(cls) -> None:
+            super().__init_subclass__()
+            for name in vars(cls).keys() & cls._other_keywords.keys():
+                method, calls = vars(cls)[name], cls._other_keywords[name]
+                by_class = isinstance(method, classmethod)
+                checked = name_arguments(method.__func__ if by_class else method, calls)
+                setattr(cls, name, classmethod(checked) if by_class else checked)
 
         def __getattr__(self, name: str) -> Any:
             raise _unknown(self, type(self), name)

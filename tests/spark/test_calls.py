@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -9,8 +11,11 @@ from typing import Any
 import pyhudi
 import pytest
 from pyhudi import HudiTable, PyHudiWarning
+from pyhudi.connector.merge.builder import MergeBuilder
+from pyhudi.connector.table.other_keywords import MERGE_KEYWORDS, TABLE_KEYWORDS
 from pyhudi.connector.table.other_names import MERGE_CALLS, TABLE_CALLS
-from pyhudi.errors import InvalidOptionError, MissingColumnError, OptionConflictError
+from pyhudi.errors import InvalidOptionError, MissingColumnError, OptionConflictError, UnknownOptionError
+from pyhudi.options.names import OPTIONS
 from pyspark.sql import SparkSession
 
 SCHEMA = "id long, city string, n int, price double, cost decimal(10,2), day date"
@@ -43,6 +48,53 @@ def test_a_call_of_delta_spark_names_the_call_of_a_merge(table: HudiTable, name:
     assert name not in dir(merge)
     named = MERGE_CALLS[name].partition("(")[0]
     assert hasattr(merge, named) or MERGE_CALLS[name].startswith("nothing")
+
+
+KEYWORDS = [
+    (kind, method, keyword, call)
+    for kind, methods in ((HudiTable, TABLE_KEYWORDS), (MergeBuilder, MERGE_KEYWORDS))
+    for method, calls in methods.items()
+    for call, keywords in calls.items()
+    for keyword in keywords.split()
+]
+
+
+@pytest.mark.parametrize("method", TABLE_KEYWORDS)
+def test_a_keyword_of_another_library_names_the_call(table: HudiTable, method: str) -> None:
+    for _, _, keyword, call in (entry for entry in KEYWORDS if entry[:2] == (HudiTable, method)):
+        with pytest.raises(InvalidOptionError) as raised:
+            getattr(table, method)(**{keyword: "1"})
+        assert f"{method}() has no argument {keyword!r}. Call {call}." in " ".join(str(raised.value).split())
+
+
+def test_no_keyword_of_another_library_hides_an_argument_or_an_option() -> None:
+    options = {name for option in OPTIONS.values() for name in (option.name, *option.keys)} - {"as_of"}
+    for kind, method, keyword, call in KEYWORDS:
+        named = re.match(r"(?:HudiTable\.)?(\w+)\(", call)
+        assert named is not None
+        assert callable(getattr(kind, named[1]))
+        parameters = inspect.signature(getattr(kind, method)).parameters
+        # No keyword reaches positional arguments.
+        assert keyword not in parameters or (method, keyword) == ("delete_partitions", "paths")
+        if any(one.kind is one.VAR_KEYWORD for one in parameters.values()):
+            assert keyword.replace("_", "") not in {name.replace("_", "") for name in options}
+
+
+def test_keywords_of_a_merge_and_in_camel_case_are_answered(table: HudiTable) -> None:
+    merge = table.merge(table.to_df(meta=False))
+    with pytest.raises(InvalidOptionError, match=r"when_matched_update\(set, condition\)"):
+        merge.when_matched_update(predicate="true", set={})  # type: ignore[call-arg]
+    with pytest.raises(InvalidOptionError, match="KEEP_LATEST_BY_HOURS"):
+        table.clean(retentionHours=168)
+    with pytest.raises(InvalidOptionError, match="as_of"):
+        table.to_df(versionAsOf=3)  # type: ignore[call-arg]
+
+
+def test_a_keyword_that_no_library_has_stays_an_error_of_python_or_of_options(table: HudiTable) -> None:
+    with pytest.raises(TypeError, match="nonsense"):
+        table.to_df(nonsense=1)  # type: ignore[call-arg]
+    with pytest.raises(UnknownOptionError, match="nonsense"):
+        table.clean(nonsense=1)
 
 
 def test_an_unknown_attribute_is_refused_as_python_refuses_it(table: HudiTable) -> None:
@@ -85,7 +137,7 @@ def test_a_number_of_any_type_is_compared_with_a_column_of_any(table: HudiTable,
 
 def test_a_delete_of_nothing_named_says_what_to_name(table: HudiTable) -> None:
     with pytest.raises(InvalidOptionError, match="condition as its first argument"):
-        table.delete(condition="id = 7")
+        table.delete()
 
 
 def test_a_text_that_is_set_without_quotes_is_refused_with_the_quotes(table: HudiTable) -> None:

@@ -1,0 +1,146 @@
+"""Errors that name pyhudi's argument for keywords that delta-spark, delta-rs and PyIceberg users give to its methods.
+
+Names are compared without case and underscores. A keyword that no method of these libraries has stays a TypeError, or
+an unknown option.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ...errors import InvalidOptionError
+
+# By method: the call to make, and the keywords in whose place.
+Keywords = Mapping[str, Mapping[str, str]]
+
+_PREDICATE = "cond predicate expr expression filter filters row_filter filter_expr where_clause"
+_CONDITION = f"condition {_PREDICATE}"
+_VERSIONS = "version snapshot_id instant_time commit commit_time"
+_TIMES = "timestamp time datetime as_of_timestamp as_of_instant timestamp_as_of version_as_of instant at"
+_SET = "set_expr updates update new_values assignments"
+_PARTS = "partition partitions partition_filter partition_filters partition_path partition_paths partition_spec"
+_JOIN = f"{_CONDITION} join_cols join_columns keys key using by match_on left_on"
+_SIDES = "source_alias target_alias alias"
+_KEYS = "record_keys recordkey key keys primary_key primary_keys key_columns join_cols identifier_fields"
+_CALLED_SIDES = "merge(source, on), whose conditions call the two sides source and target"
+_BY_HOURS = 'clean(**{"hoodie.clean.policy": "KEEP_LATEST_BY_HOURS", "hoodie.clean.hours.retained": hours})'
+_NARROW = "insert_overwrite(df) for the partitions of its rows, or delete(condition) and then insert(df)"
+_WRITE: Mapping[str, str] = {
+    "merge(source, on), with clauses, for rows that match by another condition than their keys": _JOIN + " on where",
+    "insert_overwrite(df) or overwrite(df), which replace rows; upsert(df) and insert(df) add them": "mode save_mode",
+}
+_OVERWRITE: Mapping[str, str] = {
+    _NARROW: f"{_CONDITION} where overwrite_filter replace_where {_PARTS}",
+    **{call: names for call, names in _WRITE.items() if not call.startswith("merge")},
+}
+
+TABLE_KEYWORDS: Keywords = {
+    "create": {
+        "create(spark, path, schema, record_key=...)": _KEYS,
+        "create(spark, path, schema, record_key=..., partition_by=...)": "partitioned_by partition_cols "
+        "partition_columns partition_fields partition_spec partition_path partition",
+        "create(spark, path, schema, record_key=..., order_by=...)": "precombine precombine_field precombine_key "
+        "ordering_field ordering_fields order_fields sort_order sort_by",
+        "create(spark, path, schema, record_key=..., buckets=...)": "num_buckets bucket_count bucket_num n_buckets",
+        "create(spark, path, schema, record_key=..., table_type=...)": "type storage_type kind",
+        "create(spark, path, schema, record_key=..., options=...)": "properties configuration config conf "
+        "table_properties tblproperties storage_options",
+        "create(spark, path, schema, record_key=..., if_not_exists=True)": "exist_ok exists_ok create_if_not_exists "
+        "if_exists ignore_if_exists",
+        "create(spark, path, schema, record_key=...), whose schema may be rows or DDL text": "columns cols df data",
+        "create(spark, path, schema, record_key=...): a table has a path and no name of a catalog": "name table_name "
+        "location table_path identifier",
+    },
+    "to_df": {
+        "to_df(where=condition)": f"{_CONDITION} partitions partition_filters",
+        "to_df(columns)": "select selected_fields selected_columns cols fields projection",
+        "to_df(as_of=...), with a time or an instant that history() shows": f"{_VERSIONS} {_TIMES}",
+        "to_df(since=...), with a time or an instant that history() shows": "begin begin_time start start_time "
+        "starting_version starting_timestamp from_version from_timestamp start_snapshot_id begin_instant after",
+        "to_df(since=..., until=...)": "end end_time ending_version ending_timestamp to_version to_timestamp "
+        "end_snapshot_id end_instant before",
+        "to_df().limit(n)": "limit n",
+        "to_df(read_optimized=True), or to_df(since=...) for changes": "query_type incremental mode",
+        "to_df(meta=False)": "meta_columns metadata include_meta with_meta hoodie_meta drop_meta",
+    },
+    "create_view": {
+        "create_view(name, as_of=...)": f"{_VERSIONS} {_TIMES}",
+        "create_view(name, columns=...)": "select selected_fields cols fields",
+        "create_view(name), which replaces a view of that name": "replace",
+        "create_view(name, newest=True)": "latest follow live refresh",
+    },
+    "upsert": _WRITE,
+    "insert": _WRITE,
+    "bulk_insert": _WRITE,
+    "overwrite": _OVERWRITE,
+    "insert_overwrite": _OVERWRITE,
+    "delete": {
+        "delete(condition)": f"{_CONDITION} where delete_filter",
+        "delete(keys), with rows of the keys": "keys df rows source data ids",
+        "delete_partitions(path)": _PARTS,
+    },
+    "delete_partitions": {"delete_partitions('2024/05', ...)": f"{_PARTS} paths {_CONDITION} where"},
+    "update": {
+        "update(set, where=condition)": _CONDITION,
+        "update(set, where)": f"{_SET} values",
+    },
+    "merge": {"merge(source, on)": _JOIN, _CALLED_SIDES: _SIDES, "merge(rows, on)": "df rows data updates other"},
+    "history": {"history(limit)": "n last count num max_results"},
+    "clean": {
+        _BY_HOURS: "retention_hours hours retain_hours older_than retention older_than_ms",
+        "clean(retain=commits)": "retain_last retain_commits commits keep versions",
+    },
+    "archive": {"archive(keep=commits)": "retain retain_last commits keep_commits min_commits"},
+    "rollback": {"rollback(instant)": f"{_VERSIONS} timestamp time datetime to target"},
+    "savepoint": {
+        "savepoint(instant)": f"{_VERSIONS} timestamp time datetime to target as_of at",
+        "savepoint(instant, comment=...)": "name tag label message reason",
+    },
+    "delete_savepoint": {"delete_savepoint(instant)": f"{_VERSIONS} timestamp time savepoint name to"},
+    "restore": {
+        "restore(to), with a time or an instant": f"{_VERSIONS} timestamp time datetime instant target savepoint as_of"
+    },
+    "repair": {"repair(accept_loss=[file])": "files file log_file"},
+    "validate": {"validate(deep=True)": "full thorough"},
+    "explain_options": {"explain_options(defaults=False)": "show_defaults all with_defaults"},
+}
+_MERGE_CONDITION = f"{_PREDICATE} where on"
+MERGE_KEYWORDS: Keywords = {
+    "when_matched_update": {
+        "when_matched_update(set, condition)": f"{_MERGE_CONDITION} {_SET}",
+    },
+    "when_matched_update_all": {"when_matched_update_all(condition)": _MERGE_CONDITION},
+    "when_matched_delete": {"when_matched_delete(condition)": _MERGE_CONDITION},
+    "when_not_matched_insert": {
+        "when_not_matched_insert(values, condition)": f"{_MERGE_CONDITION} {_SET} set",
+    },
+    "when_not_matched_insert_all": {"when_not_matched_insert_all(condition)": _MERGE_CONDITION},
+    "when_not_matched_by_source_update": {
+        "when_not_matched_by_source_update(set, condition)": f"{_MERGE_CONDITION} {_SET}",
+    },
+    "when_not_matched_by_source_delete": {"when_not_matched_by_source_delete(condition)": _MERGE_CONDITION},
+}
+
+
+def name_arguments(method: Callable[..., Any], calls: Mapping[str, str]) -> Callable[..., Any]:
+    """Return a method that raises for a keyword of another library an InvalidOptionError with the call to make."""
+    call_by_name = {_folded(name): call for call, names in calls.items() for name in names.split()}
+    parameters = inspect.signature(method).parameters.values()
+    own = {one.name for one in parameters if one.kind is not one.VAR_POSITIONAL}
+
+    @functools.wraps(method)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        for name in kwargs.keys() - own:
+            call = call_by_name.get(_folded(name))
+            if call is not None:
+                raise InvalidOptionError(f"{method.__name__}() has no argument {name!r}.", f"Call {call}.")
+        return method(*args, **kwargs)
+
+    return checked
+
+
+def _folded(name: str) -> str:
+    return name.replace("_", "").lower()
