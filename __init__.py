@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pyhudi.connector.placement.sizing import suggest_buckets
     from pyhudi.connector.source.datasource import PyHudiDataSource
     from pyhudi.errors import DataError, OptionError, PyHudiError, RetryError, TableError, from_spark
-    from pyhudi.operations.result import CommitResult, ServiceResult
+    from pyhudi.operations.result import CommitResult, ServiceResult, ServicesResult
     from pyhudi.options.parsing import PyHudiWarning
     from pyhudi.version import VERSION as __version__  # noqa: N811
 
@@ -31,6 +31,7 @@ __all__ = [
     "PyHudiWarning",
     "RetryError",
     "ServiceResult",
+    "ServicesResult",
     "TableError",
     "__version__",
     "colocate",
@@ -48,6 +49,7 @@ _HOMES = {
     "PyHudiWarning": "pyhudi.options.parsing",
     "RetryError": "pyhudi.errors",
     "ServiceResult": "pyhudi.operations.result",
+    "ServicesResult": "pyhudi.operations.result",
     "TableError": "pyhudi.errors",
     "colocate": "pyhudi.connector.placement.colocate",
     "from_spark": "pyhudi.errors",

@@ -2,9 +2,11 @@
 
     python -m pyhudi.connector.jobs upsert --path /data/trips --source parquet:/landing/trips
     python -m pyhudi.connector.jobs clean --path /data/trips
+    python -m pyhudi.connector.jobs services --path /data/trips --every 60
 
 The result is one line of JSON with the fields of `CommitResult` or `ServiceResult`. validate prints a line for each
-finding. The exit code says what the caller can do:
+finding, and services a line with the fields of `ServicesResult` for each round. The exit code says what the caller can
+do; that of services is of the first service that failed in the last round:
 
     0  success                                  4  run it again (RetryError)
     1  another failure                          5  inspect the table (TableError, or errors that validate found)
@@ -22,12 +24,14 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
-from ..errors import DataError, InvalidOptionError, OptionError, PyHudiError, RetryError, TableError
+from ..errors import DataError, InvalidOptionError, OptionError, PyHudiError, RetryError, TableError, from_spark
 from ..operations.write.services import REQUIRED, SERVICES, VALIDATE, Argument, Call, Service
 
 FAILED, WRONG = 1, 5
+ROUND = "services"
 EXIT_CODES: dict[type[PyHudiError], int] = {OptionError: 2, DataError: 3, RetryError: 4, TableError: WRONG}
 # Hudi's names of the write operations; all but the last take rows.
 DELETE_PARTITION = "delete_partition"
@@ -56,6 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     asked = _parser().parse_args(arguments)
     try:
+        if asked.operation == ROUND:
+            return _run_rounds(asked, _pairs(asked.option))
         lines = _run(asked, _pairs(asked.option))
     except PyHudiError as error:
         print(error, file=sys.stderr)  # noqa: T201 (a job's interface)
@@ -94,23 +100,48 @@ def _run(asked: argparse.Namespace, options: dict[str, str]) -> list[dict[str, A
 
 
 def _run_service(service: Service, asked: argparse.Namespace, given: dict[str, str]) -> list[dict[str, Any]]:
+    done: Any = service.run(
+        _call(asked.path, given), **{one.name: getattr(asked, one.name) for one in service.arguments}
+    )
+    return done.to_pylist() if service.name == VALIDATE else [asdict(done)]
+
+
+def _run_rounds(asked: argparse.Namespace, given: dict[str, str]) -> int:
+    from .rounds import repeat  # noqa: PLC0415
+
+    return repeat(partial(_run_round, asked, given), every_s=asked.every, grace_s=asked.grace)
+
+
+def _run_round(asked: argparse.Namespace, given: dict[str, str]) -> int:
+    """Run one round of services, print its result, and return its exit code."""
+    from ..operations.write.service_round import run_services  # noqa: PLC0415
+
+    done = run_services(_call(asked.path, given), asked.service)
+    print(json.dumps(asdict(done), default=str), flush=True)  # noqa: T201
+    for one in done.failed:
+        print(one.error, file=sys.stderr)  # noqa: T201
+    if not done.failed:
+        return 0
+    error = from_spark(Exception(done.failed[0].error))
+    return FAILED if error is None else exit_code(error)
+
+
+def _call(path: str, given: dict[str, str]) -> Call:
     from ..operations.write.inline import means_of  # noqa: PLC0415
     from ..options.sources import WRITING, resolve_options  # noqa: PLC0415
     from ..storage import open_storage  # noqa: PLC0415
     from .source.paths import absolute  # noqa: PLC0415
 
-    path = absolute(asked.path)
+    path = absolute(path)
     options = resolve_options(given, path, WRITING).options
     settings = options.write_settings()
-    call = Call(
+    return Call(
         open_storage(path, options.storage_options, durable=options.durable),
         settings.patience,
         options.upkeep,
         lambda: means_of(settings, application=options.application),
         options.metadata_enable,
     )
-    done: Any = service.run(call, **{one.name: getattr(asked, one.name) for one in service.arguments})
-    return done.to_pylist() if service.name == VALIDATE else [asdict(done)]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -122,6 +153,7 @@ def _parser() -> argparse.ArgumentParser:
         _write_arguments(_job(jobs, name, f"Hudi's operation {name}"), takes_rows=name != DELETE_PARTITION)
     for service in SERVICES.values():
         _service_arguments(_job(jobs, service.name, service.help), service.arguments)
+    _round_arguments(_job(jobs, ROUND, "run what is due of the table services, beside writers"))
     return parser
 
 
@@ -153,6 +185,23 @@ def _service_arguments(job: argparse.ArgumentParser, arguments: Iterable[Argumen
             job.add_argument(name, action="store_true", **given)
         else:
             job.add_argument(name, action="append" if one.kind is list else "store", metavar=one.metavar, **given)
+
+
+def _round_arguments(job: argparse.ArgumentParser) -> None:
+    names = [one.name for one in SERVICES.values() if one.due is not None]
+    job.add_argument(
+        "--service", action="append", default=[], choices=names, help="a service of the round; all without it"
+    )
+    job.add_argument(
+        "--every", type=float, metavar="SECONDS", help="begin a round so often, until SIGTERM or SIGINT; one without it"
+    )
+    job.add_argument(
+        "--grace",
+        type=float,
+        default=20.0,
+        metavar="SECONDS",
+        help="how long a round that has begun may run on after such a signal (20)",
+    )
 
 
 def _repeated(job: argparse.ArgumentParser, name: str, what: str) -> None:

@@ -51,7 +51,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
     "Look at a table": ("detail", "history", "activity", "last_commit", "explain_options", "validate", "savepoints"),
     "Upkeep": (
         *("clean", "archive", "compact", "schedule_compaction", "log_compact", "schedule_log_compaction"),
-        *("rollback", "savepoint", "delete_savepoint", "restore", "repair"),
+        *("rollback", "savepoint", "delete_savepoint", "restore", "repair", "run_services"),
     ),
 }
 _PARTS = re.compile(r"^(Args|Attributes|Returns|Raises|Examples):$\n", re.MULTILINE)
@@ -124,7 +124,14 @@ def parts() -> Iterator[Entry | Section]:
     )
     yield from _class(MergeBuilder)
     yield Section("Results", "`print` shows a result as one sentence: see [logging and progress](logging.md).")
-    for kind in (pyhudi.CommitResult, pyhudi.ServiceResult, RepairedLog, SchemaChange, base.LookupFigures):
+    for kind in (
+        pyhudi.CommitResult,
+        pyhudi.ServiceResult,
+        pyhudi.ServicesResult,
+        RepairedLog,
+        SchemaChange,
+        base.LookupFigures,
+    ):
         yield from _class(kind)
     yield Section("Placement and buckets")
     yield Entry("colocate", pyhudi.colocate)

@@ -74,7 +74,8 @@ class ServiceResult:
         log_files: Their log files.
         bytes_read: The size of the log files and of the base files of these file groups.
         seconds: Its duration.
-        error: Why it failed, where it ran after a write that is complete; empty where it succeeded.
+        error: Why it failed, where it ran after a write that is complete or in a round of services; empty where it
+            succeeded.
         dry: Whether this was a dry run, whose numbers say what the service would have done.
         skipped: What it did not do, and why; empty where it did all.
         repaired: The damaged log files that a repair gave up.
@@ -105,6 +106,11 @@ class ServiceResult:
         did = f": {', '.join(parts)}{size}" if parts else " had nothing to do"
         return f"{head}{did} in {self.seconds:.1f} s." + (f" {self.skipped}." if self.skipped else "")
 
+    @property
+    def changed(self) -> bool:
+        """Whether it changed anything, or would have in a dry run."""
+        return bool(self.instant or self._counted())
+
     def _counted(self) -> list[tuple[str, tuple[str, str]]]:
         counted = _DONE.get(self.service, _DELETED)
         return [(name, words) for name, words in counted.items() if getattr(self, name)]
@@ -114,6 +120,41 @@ class ServiceResult:
         """The old name of `skipped`."""
         warnings.warn("ServiceResult.left is now ServiceResult.skipped", DeprecationWarning, stacklevel=2)
         return self.skipped
+
+
+@dataclass(frozen=True, slots=True)
+class ServicesResult:
+    """What one round of table services did.
+
+    Attributes:
+        path: The table's path.
+        services: A result for each service of the round, in order: what it did, in ``skipped`` what it left to other
+            processes, with their names and why, and in ``error`` why it failed.
+        seconds: The duration of the round.
+        warnings: What the call asked for and did not get: options that pyhudi accepts without doing what they ask, and
+            the services that failed.
+    """
+
+    path: str
+    services: tuple[ServiceResult, ...] = ()
+    seconds: float = field(default=0.0, compare=False)
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def failed(self) -> tuple[ServiceResult, ...]:
+        """The results of the services that failed."""
+        return tuple(one for one in self.services if one.error)
+
+    @property
+    def skipped(self) -> tuple[ServiceResult, ...]:
+        """The results of the services that left something to other processes."""
+        return tuple(one for one in self.services if one.skipped)
+
+    def __str__(self) -> str:
+        idle = [one.service for one in self.services if not one.changed and not one.error and not one.skipped]
+        texts = [_in_round(one) for one in self.services if one.service not in idle]
+        texts += [f"Nothing was due of {', '.join(idle)}."] if idle else []
+        return " ".join([f"Services of {self.path} in {self.seconds:.1f} s:", *texts])
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +246,12 @@ class CommitResult:
 def with_services(result: CommitResult, services: tuple[ServiceResult, ...]) -> CommitResult:
     seconds = {**result.seconds, **{one.service: one.seconds for one in services}}
     return replace(result, seconds=seconds, services=services)
+
+
+def _in_round(service: ServiceResult) -> str:
+    if service.error or service.changed:
+        return str(service)
+    return f"{service.service} was skipped: {service.skipped}."
 
 
 def _described(service: ServiceResult) -> str:

@@ -7,15 +7,17 @@ Spark tasks merge the file groups of a compaction.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from ...operations.inspect.savepoints import savepoints
-from ...operations.result import ServiceResult
+from ...operations.result import ServiceResult, ServicesResult
 from ...operations.services.means import Means
+from ...operations.write.service_round import run_services
 from ...operations.write.services import SERVICES, Call
 from ...options.parsing import format_value
-from ...options.sources import WRITING
+from ...options.sources import WRITING, ResolvedOptions
 from ...storage import open_storage
 from .base import TableBase
 from .frames import from_arrow, make_active
@@ -241,6 +243,30 @@ class TableUpkeep(TableBase):
         """
         return self._run("restore", options, to=format_value(to))
 
+    def run_services(self, services: Sequence[str] = (), **options: Any) -> ServicesResult:
+        """Run one round of table services beside writers: each does what its ``hoodie.*`` triggers say is due.
+
+        In order: dead writes are rolled back, then ``clean``, ``archive``, ``compact`` and ``log_compact`` run. Pending
+        plans are executed that no living process executes. A service that meets another process is skipped, and a
+        failing service does not stop the others.
+
+        Args:
+            services: The services to run: ``rollback``, ``clean``, ``archive``, ``compact``, ``log_compact``; all of
+                them by default.
+            options: Options of this call, such as ``**{"hoodie.compact.inline.max.delta.commits": 20}``.
+
+        Returns:
+            A result for each service: what it did, what it skipped and why, or why it failed.
+
+        Raises:
+            InvalidOptionError: A name in ``services`` is none of these.
+            PyHudiError: The table cannot be opened.
+        """
+        resolved = self._resolve(options, WRITING, warn=True)
+        done = run_services(self._call(resolved), services)
+        self._changed()
+        return replace(done, warnings=(*resolved.notices, *done.warnings))
+
     def validate(self, *, deep: bool = False) -> DataFrame:
         """Check the table's timeline, its files and their footers, without changing anything.
 
@@ -261,16 +287,18 @@ class TableUpkeep(TableBase):
         return from_arrow(self._spark, validate(self._storage, deep=deep))
 
     def _run(self, name: str, given: Mapping[str, Any], **arguments: Any) -> ServiceResult:
-        service, options = SERVICES[name], self._resolve(given, WRITING, warn=True).options
+        service = SERVICES[name]
+        done: ServiceResult = service.run(self._call(self._resolve(given, WRITING, warn=True)), **arguments)
+        if service.changes:
+            self._changed()
+        return done
+
+    def _call(self, resolved: ResolvedOptions) -> Call:
+        options = resolved.options
         storage = open_storage(self._path, options.storage_options, durable=options.durable)
-        patience = options.write_settings().patience
 
         def means() -> Means:
             make_active(self._spark)
             return spark_means(self._spark, options)
 
-        call = Call(storage, patience, options.upkeep, means, options.metadata_enable)
-        done: ServiceResult = service.run(call, **arguments)
-        if service.changes:
-            self._changed()
-        return done
+        return Call(storage, options.write_settings().patience, options.upkeep, means, options.metadata_enable)

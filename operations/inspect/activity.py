@@ -44,6 +44,23 @@ def activity(storage: Storage) -> pa.Table:
     return pa.Table.from_pylist(rows, ACTIVITY_SCHEMA)
 
 
+def shown(table: Table, instant: Instant) -> str:
+    """Return a pending instant with its process and the moment since when that is at work, in words."""
+    known = Claim(table.storage, instant.requested_time).owner()
+    by = "a process that left no note of itself" if known is None else f"process {known.pid} on {known.host}"
+    application = f", application {known.application}" if known is not None and known.application else ""
+    since = since_of(table, instant)
+    return f"the {instant.action} {instant.requested_time} of {by}{application}" + (f", {since}" if since else "")
+
+
+def since_of(table: Table, instant: Instant) -> str:
+    """Return since when a pending instant's process is at work, in words; empty where that is unknown."""
+    storage, time = table.storage, instant.requested_time
+    began = storage.modified(Claim(storage, time).path) or storage.modified(table.instants.path(instant))
+    moment = _moment(time, table.config.timezone) if began is None else datetime.fromtimestamp(began, timezone.utc)
+    return "" if moment is None else f"at work since {moment:%Y-%m-%d %H:%M:%S} UTC"
+
+
 def _row(table: Table, instant: Instant, now: float) -> dict[str, object]:
     storage, time = table.storage, instant.requested_time
     known = Claim(storage, time).owner()

@@ -111,8 +111,8 @@ def _plan_unless_over(
     if found.action in COMPACTING:
         # One execution was rolled back already: another process may have begun to execute the plan again.
         return None
-    if not planned.certain:
-        refuse_living(table, found, patience, known_beat=planned.beat, may_wait=False)
+    if not planned.certain and not refuse_living(table, found, patience, known_beat=planned.beat, may_wait=False):
+        return None
     if table.storage.has_files(owner.folder(found.requested_time)):
         # Tasks of pyhudi may outlive their driver, or the driver may only have seemed dead. After the seal none of
         # them leaves a file that the next line does not find.

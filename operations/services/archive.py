@@ -24,8 +24,10 @@ from ...timeline.timeline import Timeline
 from ...timeline.writers import announcements
 from ...timeline.writers.markers import Markers, marked_instants
 from ...timeline.writers.owner import SCRATCH
+from ..inspect.activity import shown
 from ..result import ServiceResult
 from ..transaction.commit_path import exclusive
+from ..transaction.concurrency import ARCHIVING, WRITE, Meeting, Verdict, judge, kind_of
 from ..transaction.followers import check_retirable
 from ..write_ids import NotedIds, note_write_ids, read_noted
 from .archivable import before_replaced_files, candidates, cut
@@ -70,6 +72,18 @@ def archive(
         timeline = timeline.reload()
     announcements.forget_before(storage, _first_write(timeline.instants))
     return replace(result, seconds=time.monotonic() - began)
+
+
+def with_what_holds_it_up(done: ServiceResult, storage: Storage, settings: ArchiveSettings) -> ServiceResult:
+    """Return a result that names the pending instant before which archiving stopped, where too many writes stay."""
+    table = open_table(storage)
+    timeline = table.timeline()
+    stops = [
+        one for one in timeline.pending if judge(Meeting(ARCHIVING, kind_of(one.action) or WRITE)) is not Verdict.GO_ON
+    ]
+    if len(timeline.writes) <= settings.max_commits or not stops:
+        return done
+    return replace(done, skipped=f"instants after {stops[0].requested_time} stay for {shown(table, stops[0])}")
 
 
 def _retained(timeline: Timeline, zone: str, cleaning: CleanSettings | None) -> str:

@@ -23,6 +23,7 @@ from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from ...timeline.writers import failures
 from ...timeline.writers.failures import NEVER, Failed
+from ..inspect.activity import since_of
 from ..progress import LoggedProgress, Steps, polling
 from ..result import ServiceResult
 from ..rollback.pending import broken_off
@@ -322,7 +323,8 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
             )
         except ConcurrentWriteError as error:
             self._refused = error
-            self.skip(f"the {self.name} {instant.requested_time} belongs to another process: {error}")
+            where = f"the {self.name} {instant.requested_time} belongs to another process"
+            self.skip(f"{where}, {since_of(self.table, instant)}: {error}")
 
     def _shown(self, instant: Instant, plan: tuple[Unit, ...]) -> str:
         return f"the {self.name} {instant.requested_time} {self.does.format(sum(one.size for one in plan))}"

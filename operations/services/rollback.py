@@ -78,7 +78,7 @@ class _Rollback:
             # Another process has taken the write off the timeline, and may be gone.
             carry_on(table, now, one.requested_time)
             now = now.reload()
-        done = _done(now, instant_time)
+        done = rollback_of(now, instant_time)
         if done is None:
             completed_write(ROLLBACK, table.storage, now, instant_time)
             raise try_again(table.storage, f"The rollback of {instant_time}")
@@ -169,7 +169,7 @@ def _needed(body: CommitMetadata) -> Iterable[tuple[str, str, str]]:
             yield partition, file_id, ""
 
 
-def _done(timeline: Timeline, instant_time: str) -> ServiceResult | None:
+def rollback_of(timeline: Timeline, instant_time: str) -> ServiceResult | None:
     """Return what the newest completed rollback of a write did; None where there is none."""
     for one in reversed(timeline.completed):
         if one.action != "rollback":

@@ -1,6 +1,7 @@
-"""The table services: names, arguments, functions, and which of them a write runs once it is complete.
+"""The table services: names, arguments, functions, and which of them follow a write or are part of a round.
 
-Jobs and `run_inline` use these entries. A service is imported when it runs, so that a job can read its arguments first.
+Jobs, `run_inline` and `run_services` use these entries. A service is imported when it runs, so that a job can read its
+arguments first.
 """
 
 from __future__ import annotations
@@ -85,6 +86,7 @@ class Service:
         settings: The names of the settings that it takes: parts of `Upkeep`, ``patience`` or ``means``.
         changes: Whether it may change the rows of the table.
         after_write: None where no write runs it.
+        due: Does what is due of it, in a round of all services; None where no round runs it.
     """
 
     name: str
@@ -94,6 +96,7 @@ class Service:
     settings: tuple[str, ...] = ()
     changes: bool = False
     after_write: AfterWrite | None = None
+    due: Callable[[Call], ServiceResult] | None = None
 
 
 def _clean(call: Call, *, retain: int | None = None, dry_run: bool = False) -> ServiceResult:
@@ -103,7 +106,7 @@ def _clean(call: Call, *, retain: int | None = None, dry_run: bool = False) -> S
     return clean(call.storage, settings, metadata_enable=call.metadata_enable, dry_run=dry_run)
 
 
-def _clean_after_write(call: Call, _: Timeline) -> ServiceResult:
+def _clean_due(call: Call) -> ServiceResult:
     from ..services.clean import clean  # noqa: PLC0415
 
     return clean(call.storage, call.upkeep().clean, metadata_enable=call.metadata_enable, inline=True)
@@ -114,6 +117,14 @@ def _archive(call: Call, *, keep: int | None = None) -> ServiceResult:
 
     upkeep = call.upkeep()
     return archive(call.storage, upkeep.archive.keeping(keep), upkeep.clean, metadata_enable=call.metadata_enable)
+
+
+def _archive_due(call: Call) -> ServiceResult:
+    from ..services.archive import archive, with_what_holds_it_up  # noqa: PLC0415
+
+    upkeep = call.upkeep()
+    done = archive(call.storage, upkeep.archive, upkeep.clean, metadata_enable=call.metadata_enable)
+    return with_what_holds_it_up(done, call.storage, upkeep.archive)
 
 
 _Of: TypeAlias = "Callable[[Upkeep], CompactionSettings | LogCompactionSettings]"
@@ -142,6 +153,12 @@ def _rollback(call: Call, *, instant: str) -> ServiceResult:
     from ..services.rollback import rollback  # noqa: PLC0415
 
     return rollback(call.storage, instant, metadata_enable=call.metadata_enable, patience=call.patience)
+
+
+def _roll_back_dead(call: Call) -> ServiceResult:
+    from ..services.dead_writes import roll_back_dead_writes  # noqa: PLC0415
+
+    return roll_back_dead_writes(call.storage, call.patience, metadata_enable=call.metadata_enable)
 
 
 def _savepoint(call: Call, *, instant: str | None = None, comment: str = "", user: str = "") -> ServiceResult:
@@ -192,11 +209,29 @@ def _compact_after_write(of: _Of, call: Call, timeline: Timeline) -> ServiceResu
     return compact_after_write(call.storage, timeline.reload(), of(call.upkeep()), call.means(), call.metadata_enable)
 
 
+def _compact_due(of: _Of, name: str, call: Call) -> ServiceResult:
+    from ..result import ServiceResult  # noqa: PLC0415
+    from ..services.compaction.after_write import compact_where_due  # noqa: PLC0415
+
+    done = compact_where_due(call.storage, of(call.upkeep()), call.means(), call.metadata_enable)
+    return ServiceResult(call.storage.path, name) if done is None else done
+
+
 _COMPACTION, _LOG_COMPACTION = attrgetter("compaction"), attrgetter("log_compaction")
 
+# In the order of a round: dead writes hold up cleans and archiving, and compactions come last as they take longest.
 SERVICES: Mapping[str, Service] = {
     one.name: one
     for one in (
+        Service(
+            "rollback",
+            "take one write back: the newest, or a pending one whose writer is dead",
+            _rollback,
+            (Argument("instant", "its requested time, or a time that only this write has"),),
+            settings=("patience",),
+            changes=True,
+            due=_roll_back_dead,
+        ),
         Service(
             "clean",
             "delete file slices that the cleaning policy does not keep",
@@ -206,7 +241,10 @@ SERVICES: Mapping[str, Service] = {
                 Argument("dry_run", "only report what it would delete", bool, default=False),
             ),
             settings=("clean",),
-            after_write=AfterWrite("clean", attrgetter("clean.automatic"), _may_clean, _clean_after_write),
+            after_write=AfterWrite(
+                "clean", attrgetter("clean.automatic"), _may_clean, lambda call, _: _clean_due(call)
+            ),
+            due=_clean_due,
         ),
         Service(
             "archive",
@@ -217,6 +255,7 @@ SERVICES: Mapping[str, Service] = {
             after_write=AfterWrite(
                 "archive", attrgetter("archive.automatic"), _may_archive, lambda call, _: _archive(call)
             ),
+            due=_archive_due,
         ),
         Service(
             "compact",
@@ -229,6 +268,7 @@ SERVICES: Mapping[str, Service] = {
                 _has_logs,
                 partial(_compact_after_write, _COMPACTION),
             ),
+            due=partial(_compact_due, _COMPACTION, "compaction"),
         ),
         Service(
             "schedule_compaction",
@@ -247,6 +287,7 @@ SERVICES: Mapping[str, Service] = {
                 _has_logs,
                 partial(_compact_after_write, _LOG_COMPACTION),
             ),
+            due=partial(_compact_due, _LOG_COMPACTION, "logcompaction"),
         ),
         Service(
             "schedule_log_compaction",
@@ -263,14 +304,6 @@ SERVICES: Mapping[str, Service] = {
                 Argument("dry_run", "only report what it would give up", bool, default=False),
             ),
             settings=("means",),
-            changes=True,
-        ),
-        Service(
-            "rollback",
-            "take one write back: the newest, or a pending one whose writer is dead",
-            _rollback,
-            (Argument("instant", "its requested time, or a time that only this write has"),),
-            settings=("patience",),
             changes=True,
         ),
         Service(

@@ -34,6 +34,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "formats by version": "table.format:_FORMATS",
     "table services": (
         "operations.write.inline:SERVICES",
+        "operations.write.service_round:SERVICES",
         "connector.jobs:SERVICES",
         "connector.table.upkeep:SERVICES",
     ),

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from ....storage.base import Storage
 from ....table.config import load_config
 from ....table.config.property_keys import MERGE_ON_READ
+from ....table.table import open_table
 from ....timeline.held import COMPACTION, LOG_COMPACTION
 from ....timeline.timeline import Timeline
 from ...result import ServiceResult
@@ -46,6 +48,18 @@ def compact_after_write(
     else:
         done = compact(storage, settings, means, metadata_enable=metadata_enable, due=due)
     return done if done.instant or done.skipped else None
+
+
+def compact_where_due(
+    storage: Storage,
+    settings: CompactionSettings | LogCompactionSettings,
+    means: Means,
+    metadata_enable: bool | None,
+) -> ServiceResult | None:
+    """As `compact_after_write` for a call of its own, whatever the settings have writes do."""
+    if isinstance(settings, CompactionSettings):
+        settings = replace(settings, inline=True)
+    return compact_after_write(storage, open_table(storage).timeline(), settings, means, metadata_enable)
 
 
 def _is_due(settings: CompactionSettings, zone: str, timeline: Timeline) -> bool:

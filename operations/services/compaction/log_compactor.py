@@ -28,6 +28,7 @@ from ....timeline.instants import Instant
 from ....timeline.timeline import Timeline
 from ....timeline.writers.announcements import announced
 from ....writer.data_files import write_log_file
+from ...inspect.activity import shown
 from ...transaction import concurrency
 from ...transaction.concurrency import WRITE, Shared
 from ...transaction.file_work import FileWork
@@ -65,11 +66,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
             wanted = for_each(self.table.storage, self._is_wanted, slices)
             plan = tuple(one for one, wants in zip(slices, wanted, strict=True) if wants)
         waits = at_work and not plan
-        self.waiting = (
-            f"a log compaction waits for the {at_work[0].action} {at_work[0].requested_time}, which is at work"
-            if waits
-            else ""
-        )
+        self.waiting = f"a log compaction waits for {shown(self.table, at_work[0])}" if waits else ""
         return plan or None
 
     def requested(self, plan: Plan) -> CompactionPlan:

@@ -25,6 +25,7 @@ from ....timeline.timeline import Timeline
 from ....timeline.writers import heartbeat
 from ....version import VERSION
 from ....writer.data_files import DataFiles
+from ...inspect.activity import shown
 from ...result import ServiceResult
 from ...transaction.concurrency import (
     RESTORE,
@@ -210,7 +211,7 @@ class SliceService(PlannedService[Settings, FileSlice, SliceResult]):
         """Return the write at work that the plan waits for: its log files will come before the plan's new file."""
         waiting = older_writes(self.kind, timeline, instant.requested_time)
         one = waiting[0] if waiting else None
-        return "" if one is None else f"the {one.action} {one.requested_time}, which was at work before it"
+        return "" if one is None else f"{shown(self.table, one)}, which was there before it"
 
     def foretold(self, made: tuple[Instant, Plan] | None, seconds: float) -> ServiceResult:
         unplanned = ServiceResult(

@@ -1,0 +1,257 @@
+"""Rounds of services beside living writers, beside dead ones, and beside each other."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyhudi.errors import InvalidOptionError, StorageError
+from pyhudi.operations.inspect.validate import validate
+from pyhudi.operations.result import ServiceResult, ServicesResult
+from pyhudi.operations.services.execution import claim
+from pyhudi.operations.services.settings import (
+    ArchiveSettings,
+    CleanSettings,
+    CompactionSettings,
+    LogCompactionSettings,
+    Upkeep,
+)
+from pyhudi.operations.write.commit import commit_write
+from pyhudi.operations.write.inline import means_of
+from pyhudi.operations.write.service_round import run_services
+from pyhudi.operations.write.services import Call
+from pyhudi.storage import open_storage
+from pyhudi.table.table import open_table
+from pyhudi.timeline.instants import State
+from pyhudi.timeline.writers.patience import Patience
+from pyhudi.timeline.writers.reserve import Reserve
+from support.drive import carry_out, plan, rows_of, task, write
+from support.made.compacting import SCHEMA, append, begin, new_table, rows, schedule, timeline_of
+from support.seams import patch_seam
+from support.upkeep.meetings import COW, MOR, QUIET, Scene
+
+SOON = Upkeep(CleanSettings(commits=1), ArchiveSettings(min_commits=2, max_commits=3))
+PATIENT = Patience()
+
+
+def call_of(path: Path, upkeep: Upkeep = SOON, executor: Any = None) -> Call:
+    means = replace(means_of(QUIET, executor=executor), patience=PATIENT)
+    return Call(open_storage(str(path)), PATIENT, lambda: upkeep, lambda: means)
+
+
+def by_name(done: ServicesResult) -> dict[str, ServiceResult]:
+    return {one.service: one for one in done.services}
+
+
+def findings(path: Path) -> list[dict[str, object]]:
+    return validate(open_storage(str(path)), deep=True).to_pylist()  # O(findings)
+
+
+@pytest.mark.parametrize("made", [COW, MOR], ids=["copy-on-write", "merge-on-read"])
+def test_a_round_does_beside_a_held_write_what_the_write_does_not_need(made: Any, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    for n in range(4):
+        write(path, rows(("k1", "a", n, n), ("k2", "b", n, n)), table=made, settings=QUIET)
+    held, *others = (plan(path, SCHEMA, settings=QUIET) for _ in range(8))
+    done = task(held, rows(("k1", "a", 50, 50)), 0)
+    for n, other in enumerate(others):
+        carry_out(other, [rows((f"k{3 + n}", "cdefghi"[n], n, n))])
+
+    round_ = run_services(call_of(path))
+
+    assert round_.failed == ()
+    assert f"{held.instant_time} of process" in by_name(round_)["rollback"].skipped
+    assert "at work since" in by_name(round_)["rollback"].skipped
+    assert f"stay for the {held.transaction.action} {held.instant_time}" in by_name(round_)["archive"].skipped
+    if made is COW:
+        assert by_name(round_)["clean"].files > 0
+    else:
+        assert by_name(round_)["compaction"].file_groups == 2
+    commit_write(held, [done])
+    expected = [("k1", 50), ("k2", 3), *((f"k{3 + n}", n) for n in range(7))]
+    assert rows_of(path, "id", "value") == expected
+    assert [one for one in findings(path) if one["severity"] == "error"] == []
+
+    after = by_name(run_services(call_of(path)))
+
+    assert after["archive"].instants > 0
+    assert not after["rollback"].skipped
+    assert len(timeline_of(path).writes) <= 3
+    assert rows_of(path, "id", "value") == expected
+    assert findings(path) == []
+
+
+def test_a_dead_write_is_gone_after_a_round_and_archiving_passes_it(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    write(path, rows(("k1", "a", 0, 0)), table=COW, settings=QUIET)
+    dead, *others = (plan(path, SCHEMA, settings=QUIET) for _ in range(6))
+    task(dead, rows(("k1", "a", 50, 50)), 0)
+    for n, other in enumerate(others):
+        carry_out(other, [rows((f"k{2 + n}", "bcdef"[n], n, n))])
+    Reserve(open_storage(str(path)), dead.instant_time).release()
+
+    done = by_name(run_services(call_of(path)))
+
+    assert done["rollback"].instants == 1
+    assert not done["archive"].skipped
+    assert timeline_of(path).find(dead.instant_time) is None
+    assert len(timeline_of(path).writes) <= 3
+    assert rows_of(path, "id", "value") == [("k1", 0), *((f"k{2 + n}", n) for n in range(5))]
+    assert findings(path) == []
+
+
+def logged(path: Path, count: int = 6) -> None:
+    new_table(path, ("k1", "a", 0, 0), ("k2", "b", 0, 0), ("k3", "c", 0, 0))
+    for n in range(count):
+        append(path, ("k1", "a", n + 1, n), ("k2", "b", n + 1, n), ("k3", "c", n + 1, n))
+
+
+def test_two_rounds_at_once_execute_each_plan_once(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    logged(path)
+    schedule(path)
+    executed: list[object] = []
+    both = threading.Barrier(2)
+
+    def executor(call: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:
+        executed.extend(one.group for one in units)
+        return [call(one) for one in units]
+
+    done: list[ServicesResult] = []
+
+    def act() -> None:
+        both.wait()
+        done.append(run_services(call_of(path, executor=executor)))
+
+    threads = [threading.Thread(target=act) for _ in range(2)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+
+    assert [one.failed for one in done] == [(), ()]
+    assert len(executed) == len({*executed}) == 3
+    assert sum(by_name(one)["compaction"].file_groups for one in done) == 3
+    assert not [one for one in timeline_of(path).instants if one.action == "rollback"]
+    assert findings(path) == []
+
+
+def test_two_jobs_at_once_execute_each_plan_once(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    logged(path)
+    schedule(path)
+    command = [sys.executable, "-m", "pyhudi.connector.jobs", "services", f"--path={path}"]
+
+    jobs = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    told = [one.communicate(timeout=120) for one in jobs]
+
+    assert [(one.returncode, text[1]) for one, text in zip(jobs, told, strict=True) if one.returncode] == []
+    services = [one for text in told for one in json.loads(text[0])["services"] if one["service"] == "compaction"]
+    assert sum(one["file_groups"] for one in services) == 3
+    completed = [one for one in timeline_of(path).completed if one.action == "commit"]
+    assert len(completed) == 1
+    assert not [one for one in timeline_of(path).instants if one.action == "rollback"]
+
+
+def test_a_plan_that_a_living_process_executes_is_skipped_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    logged(path)
+    at = schedule(path).instant
+    found = next(one for one in timeline_of(path).pending if one.requested_time == at)
+    work = claim(open_table(open_storage(str(path))), found, PATIENT, application="the night's")
+    assert work is not None
+
+    done = run_services(call_of(path), ["compact"])
+
+    assert done.failed == ()
+    (skipped,) = done.skipped
+    assert skipped.file_groups == 0
+    for text in (at, str(work.owner.pid), work.owner.host, "the night's", "at work since"):
+        assert text in skipped.skipped
+    assert timeline_of(path).find(at).state == State.INFLIGHT  # type: ignore[union-attr]
+
+
+def test_a_restore_in_the_way_skips_what_it_forbids_and_fails_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    times = [write(path, rows(("k1", "a", n, n)), table=COW, settings=QUIET).instant for n in range(3)]
+    Scene(path, tuple(times)).restore()
+
+    done = run_services(call_of(path))
+
+    assert done.failed == ()
+    assert {one.service for one in done.skipped} >= {"rollback", "clean"}
+    assert all("restore" in one.skipped for one in done.skipped)
+
+
+def test_a_failure_is_reported_and_does_not_stop_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from pyhudi.connector.jobs import main
+
+    path = tmp_path / "t"
+    logged(path)
+
+    def fails(*_: object, **__: object) -> ServiceResult:
+        raise StorageError("The store is away.", "Try again.")
+
+    patch_seam(monkeypatch, "clean a table", fails)
+    done = run_services(call_of(path))
+
+    assert [one.service for one in done.failed] == ["clean"]
+    assert done.warnings == ("The clean failed: PyHudiError[STORAGE]: The store is away. Try again.",)
+    assert by_name(done)["compaction"].file_groups == 3
+    assert "clean of" in str(done)
+    assert "failed: PyHudiError[STORAGE]" in str(done)
+    assert main(["services", f"--path={path}"]) == 4
+    assert capsys.readouterr().err == "PyHudiError[STORAGE]: The store is away. Try again.\n"
+
+
+def test_log_files_are_joined_where_no_compaction_is_due(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    logged(path)
+    upkeep = replace(SOON, compaction=CompactionSettings(delta_commits=50), log_compaction=LogCompactionSettings())
+
+    done = by_name(run_services(call_of(path, upkeep)))
+
+    assert not done["compaction"].changed
+    assert done["logcompaction"].file_groups == 3
+
+
+def test_log_files_are_joined_under_a_steady_stream_of_overlapping_writes(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    new_table(path, ("k1", "a", 0, 0))
+    upkeep = replace(SOON, log_compaction=LogCompactionSettings(blocks=2))
+    joined = 0
+    at_work = begin(path)
+    for n in range(1, 10):
+        # The next write begins before this write is complete.
+        following = begin(path)
+        append(path, ("k1", "a", n, n), at=at_work)
+        at_work = following
+        joined += by_name(run_services(call_of(path, upkeep), ["log_compact"]))["logcompaction"].log_files
+
+    assert joined >= 6
+    assert rows_of(path, "id", "value") == [("k1", 9)]
+
+
+def test_a_round_tells_its_results_as_sentences(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    logged(path)
+
+    text = str(run_services(call_of(path), ["compact", "clean"]))
+
+    assert text.startswith(f"Services of {path} in ")
+    assert "3 file groups merged" in text
+    assert text.endswith("Nothing was due of clean.")
+
+
+def test_names_of_services_are_checked(tmp_path: Path) -> None:
+    with pytest.raises(InvalidOptionError, match=r"restore.*rollback, clean, archive, compact, log_compact"):
+        run_services(call_of(tmp_path), ["restore"])
