@@ -119,9 +119,7 @@ def parts() -> Iterator[Entry | Section]:
     for subject, names in SUBJECTS.items():
         yield Section(subject, level=3)
         yield from (_member(pyhudi.HudiTable, name, 4) for name in names)
-    yield Section(
-        "Merges", "`HudiTable.merge` returns a `MergeBuilder`; [merge and update](operations.md) has examples."
-    )
+    yield Section("Merges", "`HudiTable.merge` returns a `MergeBuilder`; [merge and update](merge.md) has examples.")
     yield from _class(MergeBuilder)
     yield Section("Results", "`print` shows a result as one sentence: see [logging and progress](logging.md).")
     for kind in (

@@ -143,7 +143,7 @@ class WriteOptions(BaseModel):
     partial_update: bool = option(
         WRITE.partial_update,
         "Whether columns that the rows of an upsert lack keep their values; the table must have every key then. See "
-        "[Operations](operations.md#partial-upserts).",
+        "[Partial upserts](partial-upserts.md).",
         PARTIAL_UPDATE,
         "partial",
     )
