@@ -34,6 +34,7 @@ from ...storage import open_storage
 from ...table.config.table_settings import TableSettings
 from ...table.infer_index import infer_index
 from ...table.infer_key_encoding import with_inferred_key_encoding
+from ...table.infer_zone import infer_zone
 from ...table.seen_table import SeenTable
 from ...table.table import Table, open_table
 from ..source.paths import AnyPath, absolute_for
@@ -94,7 +95,7 @@ def colocate(
     path = table.path if isinstance(table, HasPath) else absolute_for(spark, table)
     storage = open_storage(path, _storage_options(spark, path, table))
     found = with_inferred_key_encoding(open_table(storage))
-    said = AdoptedTable(TableSettings(bucket_count=buckets), path)
+    said = AdoptedTable(TableSettings(bucket_count=buckets, time_options=infer_zone(found, {})), path)
     config, _ = said.changes_to(found.config, lambda: infer_index(found))
     if config.generates_keys:
         return df

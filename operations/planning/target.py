@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...errors import TableNotFoundError
 from ...index.registry import index_for
@@ -13,6 +13,7 @@ from ...table.config import TableConfig, check_supported, load_config
 from ...table.config.property_keys import BUCKET, INDEX_TYPE
 from ...table.infer_index import infer_index, is_unnoted
 from ...table.infer_key_encoding import with_inferred_key_encoding
+from ...table.infer_zone import infer_zone
 from ...table.table import Table
 from .adopted_table import AdoptedTable
 from .new_table import NewTable
@@ -65,7 +66,9 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
     if is_unnoted(found):
         refuse_recorded_buckets(storage)
     spelt = with_inferred_key_encoding(Table(storage, found)).config
-    config, changes = AdoptedTable(request.table, storage.path).changes_to(
+    zone = infer_zone(Table(storage, found), request.table.time_options)
+    asked = replace(request.table, time_options={**request.table.time_options, **zone})
+    config, changes = AdoptedTable(asked, storage.path).changes_to(
         spelt,
         lambda: infer_index(Table(storage, found)),
         rewrites=operation.name == OVERWRITE_TABLE,

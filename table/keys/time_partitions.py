@@ -112,7 +112,8 @@ class TimePartitions:
         written = pa.array(self.output.write(times.tolist()), pa.string())  # O(distinct paths)
         return pa.DictionaryArray.from_arrays(pa.array(codes.astype(np.int32)), written)
 
-    def _read_numbers(self, column: pa.Array) -> tuple[Millis, Mask]:
+    def instants(self, column: pa.Array) -> tuple[Millis, Mask]:
+        """Return numbers, dates or timestamps as milliseconds since 1970, and which of them lie within bounds."""
         if pa.types.is_date(column.type):
             column = column.cast(pa.date32()).view(pa.int32())
         elif pa.types.is_timestamp(column.type):
@@ -126,9 +127,11 @@ class TimePartitions:
         integers = pc.if_else(pa.array(valid), column, pa.scalar(None, column.type)).cast(pa.int64())
         numbers = np.asarray(pc.fill_null(integers, 1))
         # Java's division rounds towards zero.
-        instants = numbers * factor if factor > 0 else np.sign(numbers) * (np.abs(numbers) // -factor)
-        zone = self.output_zone
-        return (instants if zone is None else zone.local(instants)), valid
+        return (numbers * factor if factor > 0 else np.sign(numbers) * (np.abs(numbers) // -factor)), valid
+
+    def _read_numbers(self, column: pa.Array) -> tuple[Millis, Mask]:
+        instants, valid = self.instants(column)
+        return (instants if self.output_zone is None else self.output_zone.local(instants)), valid
 
     def _read_texts(self, column: pa.Array) -> tuple[Millis, Mask]:
         encoded = column.cast(pa.string()).dictionary_encode(null_encoding="encode")
