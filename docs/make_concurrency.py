@@ -10,8 +10,10 @@ from pathlib import Path
 
 from pyhudi.operations.transaction.concurrency import (
     IMPOSSIBLE,
+    OPTIMISTIC,
     SINGLE_WRITER,
     Asked,
+    Cell,
     InstantKind,
     Known,
     Shared,
@@ -55,10 +57,10 @@ WORDS = {
 Line = tuple[tuple[InstantKind, ...], tuple[Known, ...], tuple[Asked, ...], str]
 
 
-def lines_of(mine: InstantKind) -> list[Line]:
+def lines_of(mine: InstantKind, verdicts: Mapping[Cell, Verdict]) -> list[Line]:
     """Return the lines of an instant that asks; what differs in one column alone is one line."""
     told: dict[tuple[InstantKind, Known, Asked], dict[Shared | None, Verdict]] = {}
-    for (asking, theirs, known, asked, shared), verdict in SINGLE_WRITER.verdicts.items():
+    for (asking, theirs, known, asked, shared), verdict in verdicts.items():
         if asking is mine:
             told.setdefault((theirs, known, asked), {})[shared] = verdict
     lines = [((theirs,), (known,), (asked,), _verdicts(some)) for (theirs, known, asked), some in told.items()]
@@ -81,11 +83,7 @@ def _with(line: Line, column: int, other: Line) -> Line:
 
 def table() -> str:
     """Return the table, and the reasons why there are no more meetings."""
-    texts = [
-        f"| {mine.value} | {_names(theirs)} | {_names(known)} | {_names(asked)} | {text} |"
-        for mine in InstantKind
-        for theirs, known, asked, text in sorted(lines_of(mine), key=lambda one: list(InstantKind).index(one[0][0]))
-    ]
+    others = {cell: one for cell, one in SINGLE_WRITER.verdicts.items() if OPTIMISTIC.verdicts.get(cell) is not one}
     reasons = [
         f"| {_names(mine)} | {_names(theirs)} | {_names(known)} | {_names(asked)} | {reason} |"
         for mine, theirs, known, asked, reason in IMPOSSIBLE
@@ -94,9 +92,20 @@ def table() -> str:
     both = "| both touch | that is |\n|---|---|"
     head = "| mine | theirs | known of theirs | requested | mine then |\n|---|---|---|---|---|"
     why = "| mine | theirs | known of theirs | requested | why it cannot come about |\n|---|---|---|---|---|"
-    return "\n".join(
-        [both, *words, "", head, *texts, "", "All other meetings cannot come about:", "", why, *reasons, ""]
-    )
+    single = "A single writer (`hoodie.write.concurrency.mode=SINGLE_WRITER`) has other verdicts here:"
+    rows, more = _rows(OPTIMISTIC.verdicts), _rows(others)
+    none = "All other meetings cannot come about:"
+    return "\n".join([both, *words, "", head, *rows, "", single, "", head, *more, "", none, "", why, *reasons, ""])
+
+
+def _rows(verdicts: Mapping[Cell, Verdict]) -> list[str]:
+    return [
+        f"| {mine.value} | {_names(theirs)} | {_names(known)} | {_names(asked)} | {text} |"
+        for mine in InstantKind
+        for theirs, known, asked, text in sorted(
+            lines_of(mine, verdicts), key=lambda one: list(InstantKind).index(one[0][0])
+        )
+    ]
 
 
 def _verdicts(told: Mapping[Shared | None, Verdict]) -> str:

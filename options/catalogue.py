@@ -138,9 +138,8 @@ _REFUSED: dict[tuple[Scope, str], str] = {
         hoodie.table.metadata.partitions.inflight=
         hoodie.table.secondary.indexes.metadata=
     """,
-    (Scope.WRITE, "one writer at a time commits whole batches"): """
+    (Scope.WRITE, "a write commits all of its rows at once, and compares itself with others then"): """
         hoodie.auto.commit=true
-        hoodie.write.concurrency.mode=single_writer
         hoodie.write.concurrency.early.conflict.detection.enable=false
         hoodie.errortable.enable=false
         hoodie.precommit.validators=
@@ -374,7 +373,7 @@ FAMILIES: dict[str, KnownKey] = {
     "hoodie.metaserver.": KnownKey(Effect.NO_MEANING, "pyhudi registers tables in no catalog"),
     "hoodie.metrics.": KnownKey(Effect.NO_MEANING, "no metrics are reported"),
     "hoodie.write.commit.callback.": KnownKey(Effect.NO_MEANING, "pyhudi reports commits to no other system"),
-    "hoodie.write.lock.": KnownKey(Effect.NO_MEANING, "a single writer needs no lock provider"),
+    "hoodie.write.lock.": KnownKey(Effect.NO_MEANING, "writers of pyhudi need no lock provider"),
     "hoodie.filesystem.": KnownKey(Effect.NO_MEANING, "there is no timeline server and no Hadoop file system"),
     "hoodie.errortable.": KnownKey(Effect.NO_MEANING, "a bad row fails the write"),
     "hoodie.table.service.manager.": KnownKey(Effect.NO_MEANING, "it tunes a table service that pyhudi does not run"),

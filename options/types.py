@@ -204,6 +204,10 @@ CompactionStrategy = Annotated[
 ]
 Threshold = Annotated[int, Field(ge=0)]
 Pattern = Annotated[str, AfterValidator(_check_pattern)]
+ConcurrencyMode = Annotated[
+    Literal["OPTIMISTIC_CONCURRENCY_CONTROL", "SINGLE_WRITER", "NON_BLOCKING_CONCURRENCY_CONTROL"],
+    BeforeValidator(_upper),
+]
 FailedWrites = Annotated[Literal["EAGER", "LAZY", "NEVER"], BeforeValidator(_upper)]
 QueryType = Annotated[Literal["snapshot", "read_optimized", "incremental"], BeforeValidator(_lower)]
 PathGlob = Annotated[str, AfterValidator(_check_glob)]

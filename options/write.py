@@ -15,6 +15,7 @@ from ..table.schema.casts import NUMBER_TO_TEXT
 from ..timeline.writers.patience import Patience
 from .types import (
     Codec,
+    ConcurrencyMode,
     Count,
     DupPolicy,
     FailedWrites,
@@ -162,6 +163,13 @@ class WriteOptions(BaseModel):
         "EAGER counts pending instants of other writers as dead at once.",
         "hoodie.clean.failed.writes.policy",
         "hoodie.cleaner.policy.failed.writes",
+    )
+    concurrency_mode: ConcurrencyMode = option(
+        PATIENCE.single_writer.of(lambda mode: mode == "SINGLE_WRITER", default="OPTIMISTIC_CONCURRENCY_CONTROL"),
+        "What a write does beside another write of pyhudi: OPTIMISTIC_CONCURRENCY_CONTROL compares at the commit what "
+        "both changed, SINGLE_WRITER is refused while the other may live.",
+        "hoodie.write.concurrency.mode",
+        supported=["OPTIMISTIC_CONCURRENCY_CONTROL", "SINGLE_WRITER"],
     )
     heartbeat_interval_ms: Count = option(
         PATIENCE.heartbeat_interval_s.of(lambda ms: ms / 1000, default=int(Patience().heartbeat_interval_s * 1000)),

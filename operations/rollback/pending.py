@@ -1,4 +1,4 @@
-"""Unfinished writes on the timeline: refused while their writer lives, rolled back when it is dead."""
+"""Unfinished instants on the timeline: passed over, refused while their maker may live, or undone where it is dead."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ from ..transaction.concurrency import (
     Verdict,
     judge,
     kind_of,
+    rules_of,
     those,
 )
 
@@ -41,13 +42,13 @@ class PlannedRollback:
     """A rollback of a dead write, or of the victim of a pending rollback.
 
     Attributes:
-        at: Requested time of the rollback.
+        at: Requested time of the rollback; "" for a time after the whole timeline.
         beat: The overdue heartbeat by which the writer counts as dead; None where no heartbeat was judged.
         certain: Whether its writer counts as dead whatever signs of life there are.
     """
 
     victim: Instant
-    at: str
+    at: str = ""
     beat: float | None = None
     certain: bool = False
 
@@ -75,9 +76,10 @@ def settle_pending(
     patience: Patience,
     going: Collection[str] = frozenset(),
 ) -> tuple[tuple[Instant, float | None], ...]:
-    """Return the pending writes whose writers are dead, oldest first, each with its last heartbeat.
+    """Return the pending writes to undo before a write, oldest first, each with its writer's last heartbeat.
 
-    Raises `ConcurrentWriteError` where a writer may live. It skips `going`, the victims of pending rollbacks.
+    Raises `ConcurrentWriteError` where a writer may live that keeps the write out. It skips `going`, the victims of
+    pending rollbacks.
     """
     restore = pending_restore(timeline)
     if restore is not None and judge(Meeting(WRITE, RESTORE)) is not Verdict.GO_ON:
@@ -90,6 +92,8 @@ def settle_pending(
             continue
         told = says_what_it_holds(timeline, instant)
         if kind is WRITE and not told:
+            if _passes_over(table, timeline, instant, patience):
+                continue
             verdict = refuse_living(table, instant, patience)
             dead += [] if verdict is None else [(instant, verdict.beat)]
             continue
@@ -105,6 +109,16 @@ def settle_pending(
             "Finish it with Apache Hudi, or take it back with HudiTable.rollback, then write again.",
         )
     return tuple(dead)
+
+
+def _passes_over(table: Table, timeline: Timeline, instant: Instant, patience: Patience) -> bool:
+    """Return whether a write continues beside another that is over, or pyhudi's, alive or dead."""
+    if judge(replace(BESIDE_A_WRITE, known=Known.LIVING), rules_of(patience)) is not Verdict.GO_ON:
+        return False
+    if owner.Claim(table.storage, instant.requested_time).owner() is not None:
+        return True
+    # A write that completed since the listing has left no owner.
+    return instant not in timeline.reload().pending
 
 
 def in_the_way(timeline: Timeline, instant: Instant) -> ConcurrentWriteError:
@@ -183,8 +197,8 @@ def refuse_unless_dead(
     """As `refuse_living`, by the signs of life alone; `state` says in the error what the process does and where."""
     suspect = Suspect(table.instants, instant, patience, table.storage.now(), table.config.timezone)
     found = suspect.judge(known_beat, may_wait=may_wait)
-    known = Known.DEAD if not found.alive else Known.UNKNOWN if found.beat is None else Known.LIVING
-    verdict = judge(replace(meeting, known=known))
+    known = Known.DEAD if not found.alive else Known.FOREIGN if found.foreign else Known.LIVING
+    verdict = judge(replace(meeting, known=known), rules_of(patience))
     if found.alive and verdict is Verdict.REFUSE:
         raise ConcurrentWriteError(
             f"The {instant.action} {instant.requested_time} {state}: {found.reason}.", found.todo

@@ -43,15 +43,11 @@ def roll_back(table: Table, planned: PlannedRollback, patience: Patience) -> Non
     """Undo a dead write or the victim of a pending rollback, unless it is completed or gone, or its writer lives."""
     # A commit looks for rollbacks that name it: after this decision the victim cannot complete, however long it
     # stalled. Before the decision none of its files is deleted.
-    timeline = begin(
-        table, "rollback", partial(_plan_unless_over, table, planned, patience), lambda: planned.at
-    ).timeline
-    found = timeline.write_at(planned.victim.requested_time)
-    going = pending_rollbacks(timeline).get(planned.victim.requested_time, ())
-    if going:
-        carry_on(table, timeline, going[0].requested_time)
-    elif found is not None and found.state != State.COMPLETED and found.action not in COMPACTING:
-        carry_on(table, timeline, planned.at)
+    begun = begin(table, "rollback", partial(_plan_unless_over, table, planned, patience), lambda: planned.at or None)
+    going = pending_rollbacks(begun.timeline).get(planned.victim.requested_time, ())
+    rollback = going[0] if going else begun.instant
+    if rollback is not None:
+        carry_on(table, begun.timeline, rollback.requested_time)
 
 
 def carry_on(table: Table, timeline: Timeline, at: str) -> None:

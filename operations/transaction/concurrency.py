@@ -1,7 +1,8 @@
 """Which instants may run beside which others: one table, which every step of a write or a service reads.
 
-The steps find out what two instants share, and `judge` returns what follows. `SINGLE_WRITER` has a verdict for each
-possible meeting; tests stage each on a real table (tests/contract/test_meetings.py).
+The steps find out what two instants share, and `judge` returns what follows. Both sets of rules, `OPTIMISTIC` and
+`SINGLE_WRITER`, have a verdict for each possible meeting; tests stage each on a real table
+(tests/contract/test_meetings.py).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 
 from ...timeline.instants import Instant, State
+from ...timeline.writers.patience import Patience
 
 
 class InstantKind(Enum):
@@ -27,8 +29,8 @@ class InstantKind(Enum):
 
 class Known(Enum):
     PENDING = "pending"  # which process executes it is unknown, or makes no difference
-    LIVING = "living"
-    UNKNOWN = "unknown"  # of an engine that leaves no sign of life
+    LIVING = "living"  # pyhudi's, and not known to be dead
+    FOREIGN = "foreign"  # another engine's, and not known to be dead
     DEAD = "dead"
     COMPLETED = "completed"
 
@@ -108,6 +110,10 @@ class ConcurrencyRules:
             }
         )
 
+    def changed(self, rows: Iterable[_Row]) -> ConcurrencyRules:
+        """Return these rules with other verdicts for some meetings."""
+        return ConcurrencyRules({**self.verdicts, **ConcurrencyRules.of(rows).verdicts})
+
     def why_impossible(self, cell: Cell) -> str:
         """Return why a meeting cannot happen; empty where it can."""
         if cell in self.verdicts:
@@ -124,10 +130,14 @@ class ConcurrencyRules:
 
 
 def judge(meeting: Meeting, rules: ConcurrencyRules | None = None) -> Verdict:
-    """Return what mine does in a meeting; the default rules are those of a single writer."""
-    rules = rules or SINGLE_WRITER
+    """Return what mine does in a meeting; the rules matter only between two writes at work."""
+    rules = rules or OPTIMISTIC
     cell = (meeting.mine, meeting.theirs, meeting.known, meeting.asked)
     return max(rules.verdict((*cell, shared)) for shared in (meeting.shared or {NOTHING}))
+
+
+def rules_of(patience: Patience) -> ConcurrencyRules:
+    return SINGLE_WRITER if patience.single_writer else OPTIMISTIC
 
 
 def those(found: Mapping[Shared, object]) -> frozenset[Shared]:
@@ -162,7 +172,7 @@ _ALL = tuple(InstantKind)
 
 _PENDING, _COMPLETED = (Known.PENDING,), (Known.COMPLETED,)
 _EITHER = (*_PENDING, *_COMPLETED)
-_LIVING = (Known.LIVING, Known.UNKNOWN)
+_LIVING = (Known.LIVING, Known.FOREIGN)
 _DEAD = (Known.DEAD,)
 _MAKER = (*_LIVING, *_DEAD)
 _ANY = tuple(Known)
@@ -295,6 +305,10 @@ SINGLE_WRITER = ConcurrencyRules.of(
         ((ARCHIVING,), (SAVEPOINT,), _EITHER, _BEFORE, {NOTHING: _GIVE_WAY}),
     )
 )
+
+# Writers of pyhudi decide one after another, and each compares what it changed with what was decided since its plan. So
+# none keeps another out, and a dead write is undone once the other is complete. Another engine knows no decisions.
+OPTIMISTIC = SINGLE_WRITER.changed([((WRITE,), (WRITE,), (Known.LIVING,), _BEFORE, {NOTHING: _GO_ON})])
 
 # Why the other meetings cannot happen; the first matching row counts.
 IMPOSSIBLE: tuple[

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from pyhudi.operations.transaction.concurrency import (
     IMPOSSIBLE,
+    OPTIMISTIC,
     SINGLE_WRITER,
     Asked,
     Cell,
@@ -23,10 +24,23 @@ from pyhudi.operations.transaction.concurrency import (
 )
 from support.seams import patch_seam, read_seam
 from support.upkeep import meetings_of_services, meetings_of_undoing, meetings_of_writes
-from support.upkeep.meetings import STAGES, scene
+from support.upkeep.meetings import STAGES, STAGES_OF_A_SINGLE_WRITER, Stage, scene
 
-FIXTURE = Path(__file__).parents[1] / "fixtures/meetings.txt"
-LINES = dict(line.rsplit(" | ", 1) for line in FIXTURE.read_text(encoding="utf-8").splitlines())
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+
+
+def lines_of(fixture: str) -> dict[str, str]:
+    text = (FIXTURES / fixture).read_text(encoding="utf-8")
+    return dict(line.rsplit(" | ", 1) for line in text.splitlines())
+
+
+LINES = lines_of("meetings.txt")
+# Rules, what becomes of each meeting, and its stage; of the second set what differs from the first.
+SETS: dict[str, tuple[ConcurrencyRules, dict[str, str], dict[str, tuple[str, Stage]]]] = {
+    "optimistic": (OPTIMISTIC, LINES, STAGES),
+    "single writer": (SINGLE_WRITER, lines_of("meetings_of_a_single_writer.txt"), STAGES_OF_A_SINGLE_WRITER),
+}
+MEETINGS = [(name, key) for name, (_, lines, _) in SETS.items() for key in lines]
 OUTCOMES = {
     Verdict.GO_ON: "goes on",
     Verdict.GIVE_WAY: "gives way",
@@ -43,7 +57,7 @@ BEHIND = {
         *(
             (f"{mine} | write | {known} | later | before", f"{mine} | write | {known} | later | since")
             for mine in ("rollback", "restore")
-            for known in ("living", "unknown")
+            for known in ("living", "foreign")
         ),
     )
 }
@@ -68,24 +82,29 @@ def another(verdict: Verdict, cell: Cell) -> Verdict:
     return Verdict.GO_ON
 
 
-def staged(key: str, folder: Path) -> str:
-    kind, stage = STAGES[key]
+def staged(rules: str, key: str, folder: Path) -> str:
+    kind, stage = SETS[rules][-1][key]
     return stage(scene(kind, folder))
 
 
-@pytest.mark.parametrize("key", LINES)
-def test_a_meeting_ends_as_it_is_written_down(key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("rules", "key"), MEETINGS)
+def test_a_meeting_ends_as_it_is_written_down(
+    rules: str, key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     asked: set[Cell] = set()
     verdict = read_seam("verdict of a meeting")
     patch_seam(monkeypatch, "verdict of a meeting", lambda rules, cell: asked.add(cell) or verdict(rules, cell))
+    used, lines, _ = SETS[rules]
 
-    assert staged(key, tmp_path) == LINES[key]
+    assert staged(rules, key, tmp_path) == lines[key]
     assert cell_of(key) in asked
-    assert [SINGLE_WRITER.why_impossible(one) for one in asked if one not in SINGLE_WRITER.verdicts] == []
+    assert [used.why_impossible(one) for one in asked if one not in used.verdicts] == []
 
 
-@pytest.mark.parametrize("key", LINES)
-def test_another_verdict_changes_how_a_meeting_ends(key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("rules", "key"), MEETINGS)
+def test_another_verdict_changes_how_a_meeting_ends(
+    rules: str, key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     verdict = read_seam("verdict of a meeting")
 
     def changed(rules: ConcurrencyRules, cell: Cell) -> Verdict:
@@ -94,19 +113,29 @@ def test_another_verdict_changes_how_a_meeting_ends(key: str, tmp_path: Path, mo
 
     patch_seam(monkeypatch, "verdict of a meeting", changed)
 
-    assert staged(key, tmp_path) != LINES[key]
+    assert staged(rules, key, tmp_path) != SETS[rules][1][key]
 
 
 def test_every_cell_is_staged_and_has_the_verdict_that_is_seen() -> None:
-    told = {cell: OUTCOMES.get(verdict, "refuses") for cell, verdict in SINGLE_WRITER.verdicts.items()}
+    told = {cell: OUTCOMES.get(verdict, "refuses") for cell, verdict in OPTIMISTIC.verdicts.items()}
 
     assert {cell_of(key): outcome.partition(":")[0] for key, outcome in LINES.items()} == told
     assert LINES.keys() == STAGES.keys()
 
 
+def test_a_single_writer_has_another_verdict_for_what_is_staged_so() -> None:
+    others = SINGLE_WRITER.verdicts.items() - OPTIMISTIC.verdicts.items()
+    _, lines, stages = SETS["single writer"]
+
+    told = {cell: OUTCOMES.get(verdict, "refuses") for cell, verdict in others}
+    assert {cell_of(key): outcome.partition(":")[0] for key, outcome in lines.items()} == told
+    assert lines.keys() == stages.keys()
+    assert SINGLE_WRITER.verdicts.keys() == OPTIMISTIC.verdicts.keys()
+
+
 def test_every_other_meeting_has_a_reason_why_it_cannot_come_about() -> None:
-    some = {cell[:4] for cell in SINGLE_WRITER.verdicts}
+    some = {cell[:4] for cell in OPTIMISTIC.verdicts}
     others = [one for one in product(InstantKind, InstantKind, Known, Asked) if one not in some]
-    reasons = [SINGLE_WRITER.why_impossible((*one, None)) for one in others]
+    reasons = [OPTIMISTIC.why_impossible((*one, None)) for one in others]
 
     assert {*reasons} == {row[-1] for row in IMPOSSIBLE}

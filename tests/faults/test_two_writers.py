@@ -15,6 +15,7 @@ from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table
 from pyhudi.timeline.watermark import spell_moment
+from pyhudi.timeline.writers.patience import Patience
 from support.drawn.lookups import (
     APART,
     LOGGED,
@@ -237,14 +238,40 @@ def test_two_that_create_one_table_differently(place: Place) -> None:
     assert_whole(table)
 
 
-def test_a_live_pending_write_makes_a_new_one_refuse_at_once(place: Place) -> None:
-    """While its heartbeat is young nobody rolls a write back; it goes on and commits."""
+def test_a_write_beside_a_living_write_commits_and_so_does_that(place: Place) -> None:
+    """While its heartbeat is young no write rolls a write back."""
+    table = below(place, "t")
+    write(table, [rows("a", "k1", value=1), rows("b", "k1", value=1)], table=TABLE)
+    living = plan(table, SCHEMA)
+    result = task(living, rows("a", "k1", value=2), 0)
+    write(table, rows("b", "k1", value=3))
+    commit_write(living, [result])
+
+    assert rows_of(table, "p", "value") == [("a", 2), ("b", 3)]
+    assert_whole(table)
+
+
+def test_of_two_living_writes_of_one_file_group_the_later_to_commit_conflicts(place: Place) -> None:
+    table = below(place, "t")
+    write(table, rows("a", "k1", value=1), table=TABLE)
+    living = plan(table, SCHEMA)
+    result = task(living, rows("a", "k1", value=2), 0)
+    write(table, rows("a", "k1", value=3))
+    with pytest.raises(CommitConflictError, match=living.instant_time):
+        commit_write(living, [result])
+    abort_write(living)
+
+    assert rows_of(table, "value") == [(3,)]
+    assert_whole(table)
+
+
+def test_a_single_writer_is_refused_at_once_beside_a_living_write(place: Place) -> None:
     table = below(place, "t")
     write(table, rows("a", "k1", value=1), table=TABLE)
     living = plan(table, SCHEMA)
     result = task(living, rows("a", "k1", value=2), 0)
     with pytest.raises(ConcurrentWriteError, match=living.instant_time):
-        plan(table, SCHEMA)
+        plan(table, SCHEMA, settings=WriteSettings(patience=Patience(single_writer=True)))
     commit_write(living, [result])
 
     assert rows_of(table, "value") == [(2,)]

@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 from pyhudi.errors import ConcurrentWriteError
 from pyhudi.operations.planning.request import WriteSettings
+from pyhudi.operations.rollback.pending import PlannedRollback
+from pyhudi.operations.rollback.rollback import roll_back
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
+from pyhudi.table.table import open_table
 from pyhudi.timeline.writers import heartbeat, stillness
 from pyhudi.timeline.writers.patience import Patience
 from support.drive import carry_out, plan, rows_of, task, write
@@ -19,7 +22,8 @@ from support.faults.races import SCHEMA, TABLE, rows
 from support.rules.checks import assert_whole
 from support.seams import patch_seam
 
-QUICK = WriteSettings(patience=Patience(heartbeat_interval_s=0.4, heartbeat_misses=2))
+ALONE = Patience(single_writer=True)
+QUICK = WriteSettings(patience=replace(ALONE, heartbeat_interval_s=0.4, heartbeat_misses=2))
 THEIRS = "20260101000000000"
 
 
@@ -39,10 +43,38 @@ def test_a_living_write_of_this_machine_outlives_a_step_of_its_clock(tmp_path: P
         heartbeat.HeartbeatThread(open_storage(str(tmp_path)), living.instant_time, interval_s=0.1),
         pytest.raises(ConcurrentWriteError, match=rf"{living.instant_time}.*kill {os.getpid()}"),
     ):
-        plan(tmp_path, SCHEMA, settings=WriteSettings(patience=Patience(heartbeat_interval_s=15.0)))
+        plan(tmp_path, SCHEMA, settings=WriteSettings(patience=replace(ALONE, heartbeat_interval_s=15.0)))
     commit_write(living, [result])
 
     assert rows_of(tmp_path, "value") == [(2,)]
+    assert_whole(tmp_path)
+
+
+@pytest.mark.usefixtures("_an_hour_ahead")
+def test_a_write_waits_for_no_other_and_leaves_it_while_its_process_lives(tmp_path: Path) -> None:
+    write(tmp_path, [rows("a", "k1", value=1), rows("b", "k1", value=1)], table=TABLE)
+    silent = plan(tmp_path, SCHEMA)
+    result = task(silent, rows("a", "k1", value=2), 0)
+    began = time.monotonic()
+    write(tmp_path, rows("b", "k1", value=3))
+    assert time.monotonic() - began < 30
+    commit_write(silent, [result])
+
+    assert rows_of(tmp_path, "p", "value") == [("a", 2), ("b", 3)]
+    assert_whole(tmp_path)
+
+
+def test_a_write_whose_process_is_gone_is_rolled_back_after_the_next_commit(tmp_path: Path) -> None:
+    write(tmp_path, rows("a", "k1", value=1), table=TABLE)
+    dead = plan(tmp_path, SCHEMA)
+    dead = replace(dead, transaction=replace(dead.transaction, owner=replace(dead.transaction.owner, pid=2**22 + 1)))
+    task(dead, rows("a", "k1", value=2), 0)
+    after = write(tmp_path, rows("a", "k1", value=3)).instant
+
+    timeline = open_table(open_storage(str(tmp_path))).timeline()
+    assert timeline.find(dead.instant_time) is None
+    assert [one.requested_time > after for one in timeline.completed if one.action == "rollback"] == [True]
+    assert rows_of(tmp_path, "value") == [(3,)]
     assert_whole(tmp_path)
 
 
@@ -64,12 +96,28 @@ def test_a_write_that_gives_a_sign_of_life_after_the_plan_is_not_rolled_back(tmp
     write(tmp_path, rows("a", "k1", value=1), table=TABLE)
     slow = plan(tmp_path, SCHEMA)
     result = task(slow, rows("a", "k1", value=2), 0)
-    impatient = Patience(heartbeat_interval_s=0.4, heartbeat_misses=-1)
+    impatient = replace(ALONE, heartbeat_interval_s=0.4, heartbeat_misses=-1)
     planned = plan(tmp_path, SCHEMA, settings=WriteSettings(patience=impatient))
     heartbeat.Heartbeat(open_storage(str(tmp_path)), slow.instant_time).touch()
-    patient = replace(planned, transaction=replace(planned.transaction, patience=Patience()))
+    patient = replace(planned, transaction=replace(planned.transaction, patience=ALONE))
     with pytest.raises(ConcurrentWriteError, match=slow.instant_time):
         carry_out(patient, [rows("a", "k2", value=3)])
+    commit_write(slow, [result])
+
+    assert rows_of(tmp_path, "id", "value") == [("k1", 2)]
+    assert_whole(tmp_path)
+
+
+def test_a_rollback_looks_again_before_it_decides(tmp_path: Path) -> None:
+    """Only the heartbeat that was overdue counts as overdue, and a later one as life."""
+    write(tmp_path, rows("a", "k1", value=1), table=TABLE)
+    slow = plan(tmp_path, SCHEMA)
+    result = task(slow, rows("a", "k1", value=2), 0)
+    storage = open_storage(str(tmp_path))
+    overdue = storage.modified(heartbeat.path_of(slow.instant_time))
+    time.sleep(0.05)
+    heartbeat.Heartbeat(storage, slow.instant_time).touch()
+    roll_back(open_table(storage), PlannedRollback(slow.transaction.inflight, beat=overdue), Patience())
     commit_write(slow, [result])
 
     assert rows_of(tmp_path, "id", "value") == [("k1", 2)]

@@ -62,13 +62,15 @@ class Owner:
 class Liveness:
     """Whether an instant's writer lives, with reason and advice for people.
 
-    ``beat`` is the time of the heartbeat that decided, by the store's clock; None where there is none.
+    ``beat`` is the time of the heartbeat that decided, by the store's clock; None where there is none. ``foreign`` says
+    that no process of pyhudi answers for the instant.
     """
 
     alive: bool
     reason: str
     todo: str = field(default="", compare=False)
     beat: float | None = field(default=None, compare=False)
+    foreign: bool = field(default=False, compare=False)
 
 
 def folder(instant_time: str) -> str:
@@ -228,7 +230,7 @@ class Suspect:
             todo = f"{_WAIT}; if its process hangs, end it (kill {owner.pid}), and the next write rolls its write back."
             return Liveness(still <= tolerance_s, reason, todo, beat)
         todo = f"{_WAIT}; if it is dead, a write rolls it back once its heartbeat is {_span(tolerance_s)} old."
-        return Liveness(silent <= tolerance_s, reason, todo, beat)
+        return Liveness(silent <= tolerance_s, reason, todo, beat, foreign=owner is None)
 
     def _judge_silent(self) -> Liveness:
         began, path, changed = self._change_times()
@@ -244,9 +246,10 @@ class Suspect:
         )
         age_s = self.patience.foreign_age_s
         if age_s is None:
-            return Liveness(True, reason, todo)
+            return Liveness(True, reason, todo, foreign=True)
         dead = silent > age_s
-        return Liveness(not dead, f"{reason}; {'over' if dead else 'taken for dead after'} {_span(age_s)}", todo)
+        reason += f"; {'over' if dead else 'taken for dead after'} {_span(age_s)}"
+        return Liveness(not dead, reason, todo, foreign=True)
 
     def _change_times(self) -> tuple[float, str, float]:
         """Return when the first file was made, the last changed path, and when; by default the requested time."""

@@ -113,7 +113,7 @@ OPTIONS = [
             "hoodie.index.type": "RECORD_INDEX",
             "hoodie.write.record.merge.mode": "CUSTOM",
             "hoodie.table.cdc.enabled": "true",
-            "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+            "hoodie.write.concurrency.mode": "non_blocking_concurrency_control",
             "hoodie.schema.on.read.enable": "true",
         }.items()
     ),

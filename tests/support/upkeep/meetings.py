@@ -287,16 +287,19 @@ def scene(kind: str, folder: Path) -> Scene:
 Stage = Callable[[Scene], str]
 # By what meets: mine, theirs, the state of theirs, what both touch, when theirs was asked for; with the kind of table.
 STAGES: dict[str, tuple[str, Stage]] = {}
+# The meetings of which the rules of a single writer have another verdict.
+STAGES_OF_A_SINGLE_WRITER: dict[str, tuple[str, Stage]] = {}
 
 
-def stage(*keys: str, table: str = "cow") -> Callable[[Stage], Stage]:
+def stage(*keys: str, table: str = "cow", single_writer: bool = False) -> Callable[[Stage], Stage]:
     """Have a function stage some meetings."""
+    stages = STAGES_OF_A_SINGLE_WRITER if single_writer else STAGES
 
     def kept(function: Stage) -> Stage:
         for key in keys:
             parts = " | ".join(one.strip() for one in key.split("|"))
-            assert parts not in STAGES, parts
-            STAGES[parts] = (table, function)
+            assert parts not in stages, parts
+            stages[parts] = (table, function)
         return function
 
     return kept

@@ -156,7 +156,7 @@ def _compactions(name: str, schedules: Callable[..., Any], runs: Callable[..., A
         _claimed(some, schedules)
         return some.outcome(lambda: runs(some.path, patience=PATIENT))
 
-    @stage(f"{name} | {name} | unknown | the plan | before plan", table="mor")
+    @stage(f"{name} | {name} | foreign | the plan | before plan", table="mor")
     def _(some: Scene) -> str:
         at = schedules(some.path).instant
         some.timeline().files.start(Instant(at, action, State.INFLIGHT))

@@ -81,7 +81,7 @@ def _undoing(name: str) -> None:
 
     for state, left in (
         ("living", lambda some: some.at_work()),
-        ("unknown", lambda some: some.pending("commit", inflight=True)),
+        ("foreign", lambda some: some.pending("commit", inflight=True)),
         ("dead", lambda some: some.dead()),
     ):
 

@@ -19,6 +19,7 @@ from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, Archi
 from pyhudi.table.table import open_table
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.writers import announcements
+from pyhudi.timeline.writers.patience import Patience
 from support.drive import carry_out, plan
 from support.made.compacting import SCHEMA, join, plan_join, rows, run, schedule
 from support.upkeep.meetings import APART, COLOCATED, COW, QUIET, Scene, stage
@@ -37,7 +38,12 @@ def _(some: Scene) -> str:
     return some.writes(IN_C, theirs=some.at_work())
 
 
-@stage("write | write | unknown | - | before plan")
+@stage("write | write | living | - | before plan", single_writer=True)
+def _(some: Scene) -> str:
+    return some.writes(IN_C, theirs=some.at_work(), settings=replace(QUIET, patience=Patience(single_writer=True)))
+
+
+@stage("write | write | foreign | - | before plan")
 def _(some: Scene) -> str:
     return some.writes(IN_C, theirs=some.pending("commit", inflight=True))
 

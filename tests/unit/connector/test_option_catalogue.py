@@ -20,6 +20,7 @@ CHOSEN = {
     "timezone",  # times in UTC mean the same on every machine
     "metadata_enable",  # kept by Apache Hudi, taken out of use by us, unless it is dear
     "failed_writes",  # theirs takes any pending write for dead, also one that is alive
+    "concurrency_mode",  # theirs lets two writers lose rows without a word
     "compression",  # smaller and faster than gzip
     "bloom_filter",  # as the index asks it
     "filter_false_positives",  # the same number, spelt otherwise

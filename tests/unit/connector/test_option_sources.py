@@ -214,7 +214,7 @@ def test_a_number_of_buckets_for_every_table_is_no_claim_on_one_without_buckets(
 
 
 def test_what_a_write_would_have_to_do_otherwise_stops_writes_only(table: str, defaults: Path) -> None:
-    defaults.write_text("hoodie.write.concurrency.mode=optimistic_concurrency_control")
+    defaults.write_text("hoodie.write.concurrency.mode=non_blocking_concurrency_control")
     resolve(table, scopes=READING)
 
     with pytest.raises(UnsupportedOptionError, match=rf"of {defaults}:1 "):

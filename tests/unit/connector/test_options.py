@@ -261,7 +261,7 @@ def test_the_options_of_a_query_say_what_it_shows(given: dict[str, str], query: 
         ("hoodie.datasource.read.incr.filters", "v = 2"),
         ("hoodie.static.overwrite.partition.paths", "a"),
         ("hoodie.populate.meta.fields", "false"),
-        ("hoodie.write.concurrency.mode", "optimistic_concurrency_control"),
+        ("hoodie.write.concurrency.mode", "non_blocking_concurrency_control"),
         ("hoodie.prewrite.cleaner.policy", "clean"),
     ],
 )
@@ -277,7 +277,6 @@ def test_what_apache_hudi_does_and_pyhudi_does_not_is_refused(key: str, text: st
         ("hoodie.datasource.write.drop.partition.columns", "False"),
         ("hoodie.populate.meta.fields", "true"),
         ("hoodie.static.overwrite.partition.paths", ""),
-        ("hoodie.write.concurrency.mode", "SINGLE_WRITER"),
         ("hoodie.log.compaction.inline", "false"),
     ],
 )
