@@ -121,8 +121,8 @@ _TYPE_WORDS = {
     "Generator": "SIMPLE, COMPLEX, NON_PARTITION, TIMESTAMP or CUSTOM, or a Java class",
     "PayloadName": "Java class",
     "PathGlob": "path pattern",
-    "QueryTime": "time, see [Queries](queries.md#times)",
-    "QueryBegin": "time, see [Queries](queries.md#times), or `earliest`",
+    "QueryTime": "time, see [Times](times.md)",
+    "QueryBegin": "time, see [Times](times.md), or `earliest`",
 }
 
 OPTIONS: dict[str, OptionInfo] = {

@@ -15,7 +15,8 @@ ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(python|text)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PAGES = [
     "README.md",
-    *(f"docs/{name}.md" for name in ("quickstart", "queries", "coming-from", "notebooks", "migrating", "sizing")),
+    *(f"docs/{name}.md" for name in ("quickstart", "queries", "sql", "coming-from", "notebooks", "migrating")),
+    "docs/sizing.md",
 ]
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
