@@ -21,6 +21,7 @@ from ...timeline.instants import Instant, State
 from ...timeline.pending_undo import pending_rollbacks
 from ...timeline.timeline import Timeline
 from ...timeline.writers import owner
+from ...timeline.writers.long_work import LongWork
 from ...timeline.writers.patience import Patience
 from ..transaction.commit_path import begin, complete
 from ..transaction.concurrency import ROLLBACK, WRITE, Known, Meeting, Verdict, judge
@@ -64,13 +65,14 @@ def carry_on(table: Table, timeline: Timeline, at: str) -> None:
         if not _stop_execution(timeline.reload(), at, victim, paths):
             return
     elif victim is not None:
-        # A dead write may have made files after the plan. The plan for a completed write names all files.
-        paths = sorted({*paths, *files_of(table.storage, victim.requested_time)})
-        known = files.paths()
-        hide(files, known, victim)
-        table.storage.delete(*paths)
-        forget_partitions(table, victim, by_partition(paths))
-        take_off(files, known, victim)
+        with LongWork(table.storage, at):
+            # A dead write may have made files after the plan. The plan for a completed write names all files.
+            paths = sorted({*paths, *files_of(table.storage, victim.requested_time)})
+            known = files.paths()
+            hide(files, known, victim)
+            table.storage.delete(*paths)
+            forget_partitions(table, victim, by_partition(paths))
+            take_off(files, known, victim)
         plan = plan_of(table.storage, Instant(info.commit_time, info.action, State.INFLIGHT), paths)
     else:
         forget_partitions(table, Instant(info.commit_time, info.action, State.INFLIGHT), by_partition(paths))

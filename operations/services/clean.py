@@ -19,6 +19,7 @@ from ...table.config import check_format, check_supported
 from ...table.table import Table, open_table
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
+from ...timeline.writers.long_work import LongWork
 from ..result import ServiceResult
 from ..transaction.concurrency import CLEAN, Asked, Known, Meeting, Shared, Verdict, judge, kind_of, known_of, those
 from ..transaction.followers import check_retirable
@@ -78,7 +79,8 @@ class Cleaner(TableService[CleanPlan]):
         # replaced file group would be rows of the table again once its replacecommit is archived.
         most = _MOST_FILES_OF_A_UNIT
         units = [paths[at : at + most] for paths in plan.files.values() for at in range(0, len(paths), most)]
-        for_each(self.table.storage, lambda paths: self.table.storage.delete(*paths), units)
+        with LongWork(self.table.storage, instant.requested_time):
+            for_each(self.table.storage, lambda paths: self.table.storage.delete(*paths), units)
         at = instant.requested_time
         self.complete(instant, lambda _: self._outcome(plan, at, time.monotonic() - began))
 

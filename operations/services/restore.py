@@ -21,6 +21,7 @@ from ...timeline.metadata.models import InstantInfo, RestoreMetadata, RestorePla
 from ...timeline.pending_undo import pending_restore
 from ...timeline.timeline import Timeline
 from ...timeline.writers.announcements import announced
+from ...timeline.writers.long_work import LongWork
 from ...timeline.writers.patience import Patience
 from ..result import ServiceResult
 from ..rollback.pending import broken_off, restoring
@@ -100,7 +101,8 @@ class _Restore:
         if plan is None or judge(Meeting(RESTORE, RESTORE, shared=same)) is not Verdict.FINISH:
             raise restoring(table.storage, timeline, pending)
         self._take_back_if_archived(pending)
-        undone = _undo(table, timeline, pending, plan)
+        with LongWork(table.storage, pending.requested_time):
+            undone = _undo(table, timeline, pending, plan)
         seconds = time.monotonic() - began
 
         def outcome(now: Timeline) -> Outcome | None:

@@ -6,6 +6,7 @@ import logging
 import time
 from dataclasses import replace
 
+from ...errors import CommitConflictError, ConcurrentWriteError
 from ...storage.base import Storage
 from ...timeline.timeline import Timeline
 from ...writer.buffer import MERGE_RESERVE
@@ -35,6 +36,10 @@ def run_inline(
         began = time.monotonic()
         try:
             result = service.run(call, timeline) if service.pays(timeline, upkeep) else None
+        except (ConcurrentWriteError, CommitConflictError) as met:
+            # Another process is at work on what it needs, or was quicker; a later write does what is due then.
+            logger.info("table %s: the %s after the write is skipped: %s", storage.path, service.name, met)
+            result = ServiceResult(storage.path, service.name, skipped=met.what.rstrip("."))
         except Exception as error:
             logger.warning(
                 "table %s: the write is complete, and the %s after it failed: %s",

@@ -91,3 +91,20 @@ def test_a_service_is_called_by_name(spark: SparkSession, table: HudiTable) -> N
     done = table.clean(**ONE)
     assert (done.dry, done.files, done.bytes, base_files(table)) == (False, 2, dry.bytes, 2)
     assert table.savepoints().collect() == []
+
+
+def test_a_round_of_services_merges_by_tasks_and_says_what_it_did(spark: SparkSession, tmp_path: Path) -> None:
+    table = HudiTable.create(
+        spark, str(tmp_path / "t"), rows(spark, 0), record_key="id", buckets=1, table_type="MERGE_ON_READ"
+    )
+    for n in range(1, 7):
+        table.upsert(rows(spark, n), **NOTHING)
+
+    done = table.run_services(**ONE)
+
+    assert [one.service for one in done.services] == ["rollback", "clean", "archive", "compaction", "logcompaction"]
+    assert (done.failed, done.skipped, done.warnings) == ((), (), ())
+    assert done.services[3].file_groups == 1
+    assert "1 file group merged" in str(done)
+    assert [row.n for row in table.to_df().collect()] == [6, 6]
+    assert table.run_services(["compact"]).services[0].instant == ""

@@ -21,6 +21,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "time of a local store": "storage.local:LocalStorage.now",
     "list a local folder": "storage.local:LocalStorage.list",
     "look into a local folder": "storage.local:LocalStorage.look",
+    "delete local files": "storage.local:LocalStorage.delete",
     "open a local file": "storage.local:LocalStorage.open_input",
     "most bytes of a file that is read whole": "storage.inputs:_READ_WHOLE",
     "part size of uploads": "storage.object_files:PART",
@@ -76,6 +77,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "seal a write for good": "timeline.writers.owner:Seal.set_for_good",
     "hold a reserve on the disk": "timeline.writers.reserve:Reserve.hold",
     "size of the reserve on the disk": "timeline.writers.reserve:_SIZE",
+    "seconds of work after which its owner is shown": "timeline.writers.long_work:SHOWN_AFTER_S",
     "clock of heartbeats": "timeline.writers.stillness:time",
     # --- properties of a table
     "patience with torn properties": "table.config.properties_file:_PATIENCE_S",

@@ -1,16 +1,24 @@
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import pytest
 from pyhudi.operations.inspect.activity import COMMITTING, GIVEN_UP, PLANNED, WRITING, activity
+from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.compaction.compact import schedule_compaction
-from pyhudi.operations.services.settings import CompactionSettings
+from pyhudi.operations.services.restore import restore
+from pyhudi.operations.services.rollback import rollback
+from pyhudi.operations.services.settings import CleanSettings, CompactionSettings
 from pyhudi.storage import open_storage
+from pyhudi.storage.base import Storage
 from pyhudi.timeline.writers.owner import Seal
 from support.attempts import IMPATIENT, PARTED, parted
 from support.drive import plan, task, write
 from support.made.compacting import IMPATIENT as PATIENCE
+from support.seams import patch_seam, read_seam
 
 
 def test_each_pending_instant_is_shown_with_its_owner_and_its_phase(tmp_path: Path) -> None:
@@ -37,3 +45,43 @@ def test_each_pending_instant_is_shown_with_its_owner_and_its_phase(tmp_path: Pa
     assert activity(storage).column("phase").to_pylist() == [PLANNED, COMMITTING]
     Seal(storage, at_work.instant_time).set_for_good()
     assert activity(storage).column("phase").to_pylist() == [PLANNED, GIVEN_UP]
+
+
+SERVICES = {
+    "clean": lambda storage, _: clean(storage, CleanSettings(commits=1)),
+    "rollback": lambda storage, times: rollback(storage, times[-1]),
+    "restore": lambda storage, times: restore(storage, times[-2]),
+}
+
+
+@pytest.mark.parametrize("name", SERVICES)
+def test_a_long_service_shows_its_process_until_it_ends(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its deletions wait here until others see it."""
+    path = tmp_path / "t"
+    times = [write(path, parted("a", 1, value=n), table=PARTED, settings=IMPATIENT).instant for n in range(4)]
+    storage = open_storage(str(path))
+    patch_seam(monkeypatch, "seconds of work after which its owner is shown", 0.0)
+    seen: list[dict[str, Any]] = []
+    delete = read_seam("delete local files")
+
+    def slow(self: Storage, *paths: str, **options: Any) -> None:
+        if not seen and any(one.endswith(".parquet") for one in paths):
+            waiting = threading.Event()
+            for _ in range(500):
+                seen[:] = [one for one in activity(storage).to_pylist() if one["heartbeat_age_s"] is not None]
+                if seen or waiting.wait(0.02):
+                    break
+        delete(self, *paths, **options)
+
+    patch_seam(monkeypatch, "delete local files", slow)
+    done = SERVICES[name](storage, times)
+
+    (row,) = seen
+    assert (row["instant"], row["action"], row["phase"]) == (done.instant, name, WRITING)
+    assert row["pid"]
+    assert row["host"]
+    assert activity(storage).num_rows == 0
+    assert not [*(path / ".hoodie/.heartbeat").iterdir()]
+    assert not (path / ".hoodie/.pyhudi" / done.instant).exists()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyhudi.errors import StorageError
+from pyhudi.errors import CommitConflictError, ConcurrentWriteError, PyHudiError, StorageError
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.result import CommitResult, ServiceResult
 from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, Upkeep
@@ -135,6 +135,24 @@ def test_a_service_that_fails_leaves_the_write_complete(
     assert len(caplog.records) == 1
     assert f"table {tmp_path}: the write is complete, and the clean after it failed" in caplog.text
     assert "the clean after it failed" in repr(result)
+
+
+@pytest.mark.parametrize("met", [ConcurrentWriteError, CommitConflictError])
+def test_a_service_that_meets_another_process_is_skipped(
+    tmp_path: Path, services: Services, caplog: pytest.LogCaptureFixture, met: type[PyHudiError]
+) -> None:
+    for _ in range(3):
+        write(tmp_path)
+    services.fail["clean"] = met("A rollback is pending.", "Clean again.")
+
+    with caplog.at_level(logging.WARNING, "pyhudi"):
+        result = write(tmp_path)
+
+    assert [(one.service, one.error, one.skipped) for one in result.services] == [
+        ("clean", "", "A rollback is pending"),
+        ("archive", "", ""),
+    ]
+    assert caplog.records == []
 
 
 def test_a_replay_and_a_write_that_left_nothing_do_nothing_else(tmp_path: Path, services: Services) -> None:
