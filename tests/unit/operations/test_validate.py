@@ -25,7 +25,7 @@ from support.sick.sick_tables import SICK, Sick
 from support.sick.spoiling import Symptom, make_healthy, newest_files, rows
 from support.sick.symptoms import SYMPTOMS
 
-DOCS = Path(__file__).parents[3] / "docs" / "upkeep.md"
+DOCS = Path(__file__).parents[3] / "docs" / "validating.md"
 # Of a kind that pyhudi does not write, and whole all the same.
 HEALTHY = {"hoodie.record.merge.mode CUSTOM", "hoodie.table.cdc.enabled true", "half a delete marker"}
 
