@@ -88,6 +88,7 @@ class Run:
         *,
         whole: bool = True,
         named: Callable[[list[str]], DataFrame] | None = None,
+        where: Callable[[str], DataFrame] | None = None,
     ) -> list[Any]:
         """Time the reads, with or without that of the whole table; return what must agree between all systems.
 
@@ -96,6 +97,7 @@ class Run:
             read: Opens the table.
             whole: Whether all columns are read as well.
             named: Opens it for some columns alone, where the way to do so is to name them.
+            where: Opens it for the rows of a condition, where the way to do so is to give the condition.
         """
         at_point = f"l_orderkey = {point_key(self.scale)} and l_linenumber = 1"
         three = {"l_orderkey": "count", "l_extendedprice": "sum", "l_shipdate": "max"}
@@ -104,9 +106,10 @@ class Run:
         total = self.read(row, "scan3", lambda: of_three().selectExpr(*totals).collect()[0])
         if whole:
             self.read(row, "scan_all", lambda: read().write.format("noop").mode("overwrite").save())
-        found = self.read(row, "point", lambda: read().where(at_point).count())
+        of_rows = where or (lambda condition: read().where(condition))
+        found = self.read(row, "point", lambda: of_rows(at_point).count())
         one_year = "sum(l_extendedprice)"
-        self.read(row, "partition", lambda: read().where(f"{PARTITION} = '1995'").selectExpr(one_year).collect())
+        self.read(row, "partition", lambda: of_rows(f"{PARTITION} = '1995'").selectExpr(one_year).collect())
         return [total[0], str(total[1]), str(total[2]), found]
 
     def writes(self, row: str, upsert: Callable[[str], Any], load: Callable[[str], Any] | None = None) -> None:

@@ -27,7 +27,7 @@ def by_format(run: Run, options: dict[str, str]) -> list[Any]:
 
     run.writes(PLAIN, write)
     table = HudiTable(spark, run.table)
-    by_table = run.reads(TO_DF, table.to_df, named=lambda columns: table.to_df(columns=columns))
+    by_table = run.reads(TO_DF, table.to_df, named=table.to_df, where=lambda condition: table.to_df(where=condition))
     by_format = run.reads(PLAIN, lambda: spark.read.format("pyhudi").load(run.table))
     if by_table != by_format:
         raise SystemExit(f"to_df() found {by_table}, the data source {by_format}")
