@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 
 from ...errors import ConcurrentWriteError, CorruptInstantError
@@ -11,7 +12,7 @@ from ...timeline.held import says_what_it_holds
 from ...timeline.instants import Instant
 from ...timeline.pending_undo import pending_restore
 from ...timeline.timeline import Timeline
-from ...timeline.writers.owner import Suspect
+from ...timeline.writers.owner import Liveness, Suspect
 from ...timeline.writers.patience import Patience
 from ..transaction.concurrency import WRITE, Known, Verdict, judge, kind_of, rules_of
 from .pending import BESIDE_A_WRITE, PlannedRollback, is_given_up
@@ -20,30 +21,37 @@ from .rollback import roll_back
 logger = logging.getLogger("pyhudi")
 
 
-def undo_dead(table: Table, timeline: Timeline, patience: Patience, *, own: str = "") -> None:
+def undo_dead(
+    table: Table, timeline: Timeline, patience: Patience, *, own: str = ""
+) -> Mapping[Instant, Liveness | None]:
     """Roll back the writes of a timeline whose writers are dead, one after another, and wait for no writer.
 
-    The timeline may be of an earlier moment: each rollback looks at its victim again before it decides.
+    The timeline may be of an earlier moment: each rollback looks at its victim again before it decides. Return the
+    pending writes, each that stays with the reason.
     """
+    found: dict[Instant, Liveness | None] = {}
     if pending_restore(timeline) is not None:
-        return
+        return found
     for instant in timeline.pending:
         is_write = kind_of(instant.action) is WRITE and instant.requested_time != own
         if not is_write or says_what_it_holds(timeline, instant):
             continue
         try:
-            _undo_if_dead(table, instant, patience)
+            found[instant] = _undo_if_dead(table, instant, patience)
         except (ConcurrentWriteError, CorruptInstantError) as error:
             logger.info("table %s: the %s %s stays pending: %s", table.path, instant.action, instant, error)
+            found[instant] = Liveness(True, error.what, error.todo)
+    return found
 
 
-def _undo_if_dead(table: Table, instant: Instant, patience: Patience) -> None:
+def _undo_if_dead(table: Table, instant: Instant, patience: Patience) -> Liveness | None:
     beat = None
     if not is_given_up(table.storage, instant.requested_time):
         suspect = Suspect(table.instants, instant, patience, table.storage.now(), table.config.timezone)
         found = suspect.judge(may_wait=False)
         if found.alive:
-            return
+            return found
         beat = found.beat
     if judge(replace(BESIDE_A_WRITE, known=Known.DEAD), rules_of(patience)) is Verdict.UNDO:
         roll_back(table, PlannedRollback(instant, beat=beat), patience)
+    return None

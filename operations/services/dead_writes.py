@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import time
 
-from ...errors import ConcurrentWriteError
 from ...storage.base import Storage
-from ...timeline.held import says_what_it_holds
-from ...timeline.writers.owner import Claim
+from ...table.table import Table
+from ...timeline.instants import Instant
+from ...timeline.writers.owner import Liveness
 from ...timeline.writers.patience import Patience
 from ..inspect.activity import shown
 from ..result import ServiceResult
-from ..rollback.pending import PlannedRollback, broken_off, refuse_living
+from ..rollback.dead import undo_dead
+from ..rollback.pending import broken_off
 from ..rollback.rollback import roll_back
 from ..rollback.sweep import sweep
-from ..transaction.commit_path import time_after
-from ..transaction.concurrency import ROLLBACK, WRITE, Meeting, Shared
+from ..transaction.concurrency import ROLLBACK
 from ..transaction.decide import settle
 from .preconditions import open_for_service, refuse_restoring
 from .rollback import rollback_of
-
-_BESIDE = Meeting(ROLLBACK, WRITE, shared=frozenset({Shared.LATER}))
 
 
 def roll_back_dead_writes(
@@ -35,27 +33,16 @@ def roll_back_dead_writes(
     settle(table)
     timeline = table.timeline()
     refuse_restoring(ROLLBACK, storage, timeline)
-    undone = [*broken_off(timeline, ROLLBACK)]
-    for one in undone:
+    finished = broken_off(timeline, ROLLBACK)
+    for one in finished:
         roll_back(table, one, patience)
-    living: list[str] = []
-    for write in (timeline.reload() if undone else timeline).pending:
-        if not write.is_write or write.action != write.group or says_what_it_holds(timeline, write):
-            continue
-        try:
-            verdict = refuse_living(table, write, patience, _BESIDE)
-            if verdict is not None:
-                undone.append(PlannedRollback(write, time_after(table, table.timeline()), verdict.beat))
-                roll_back(table, undone[-1], patience)
-        except ConcurrentWriteError as error:
-            owned = Claim(storage, write.requested_time).owner() is not None
-            living.append(
-                shown(table, write) if owned else f"{shown(table, write)}: {error.what} {error.todo}".rstrip(".")
-            )
+    pending = undo_dead(table, timeline.reload() if finished else timeline, patience)
     sweep(table, patience, own="")
     now = table.timeline()
-    found = [rollback_of(now, one.victim.requested_time) for one in undone]
+    victims = [*(one.victim for one in finished), *(write for write, why in pending.items() if why is None)]
+    found = [rollback_of(now, one.requested_time) for one in victims]
     done = [one for one in found if one is not None]
+    living = [_described(table, write, why) for write, why in pending.items() if why is not None]
     return ServiceResult(
         storage.path,
         "rollback",
@@ -65,3 +52,8 @@ def roll_back_dead_writes(
         seconds=time.monotonic() - began,
         skipped="; ".join(living),
     )
+
+
+def _described(table: Table, write: Instant, why: Liveness) -> str:
+    # Of another engine's writer, only the user can know whether it lives.
+    return f"{shown(table, write)}: {why.reason}. {why.todo}".rstrip(".") if why.foreign else shown(table, write)

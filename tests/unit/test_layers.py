@@ -119,7 +119,6 @@ LOOKS_AT_OTHERS = {
     "operations/locating/routing.py": "group_jobs.py judges who holds a file group",
     "operations/write/replacement.py": "so it does of the file groups that are replaced",
     "operations/services/clean_scope.py": "clean_plan.py judges what a clean leaves alone",
-    "operations/services/dead_writes.py": "rollback/pending.py judges who is dead",
     "operations/services/savepoint.py": "it looks for the newest write; standing.py judges",
     "operations/services/target_times.py": "it finds the write that a time names; preconditions.py judges",
     "operations/services/service.py": "it looks whether its own instant is pending still",
