@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyhudi.errors import InvalidOptionError, StorageError
+from pyhudi.errors import InvalidOptionError, RetryError, StorageError
 from pyhudi.operations.inspect.validate import validate
 from pyhudi.operations.result import ServiceResult, ServicesResult
 from pyhudi.operations.services.execution import claim
@@ -33,7 +33,7 @@ from pyhudi.timeline.instants import State
 from pyhudi.timeline.writers.patience import Patience
 from pyhudi.timeline.writers.reserve import Reserve
 from support.drive import carry_out, plan, rows_of, task, write
-from support.made.compacting import SCHEMA, append, begin, new_table, rows, schedule, timeline_of
+from support.made.compacting import SCHEMA, Row, append, begin, new_table, rows, schedule, timeline_of
 from support.seams import patch_seam
 from support.upkeep.meetings import COW, MOR, QUIET, Scene
 
@@ -239,6 +239,59 @@ def test_log_files_are_joined_under_a_steady_stream_of_overlapping_writes(tmp_pa
 
     assert joined >= 6
     assert rows_of(path, "id", "value") == [("k1", 9)]
+
+
+@pytest.mark.parametrize("made", [COW, MOR], ids=["copy-on-write", "merge-on-read"])
+def test_rounds_beside_steady_writers_lose_nothing_and_fail_nothing(made: Any, tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    write(path, rows(*((f"k{one}", one, 0, 0) for one in "abc")), table=made, settings=QUIET)
+    upkeep = replace(
+        SOON, log_compaction=LogCompactionSettings(blocks=3), compaction=CompactionSettings(delta_commits=6)
+    )
+    over, rounds = threading.Event(), list[ServicesResult]()
+    lost: list[BaseException] = []
+
+    def writer(partition: str) -> None:
+        try:
+            for n in range(1, 11):
+                write_until_complete(path, (f"k{partition}", partition, n, n))
+        except BaseException as error:
+            lost.append(error)
+            raise
+
+    def services() -> None:
+        while not over.is_set():
+            rounds.append(run_services(call_of(path, upkeep)))
+
+    writers = [threading.Thread(target=writer, args=(one,)) for one in "abc"]
+    servers = [threading.Thread(target=services) for _ in range(2)]
+    for one in (*writers, *servers):
+        one.start()
+    for one in writers:
+        one.join()
+    over.set()
+    for one in servers:
+        one.join()
+
+    assert lost == []
+    assert [text for one in rounds for text in one.warnings] == []
+    assert rows_of(path, "id", "value") == [(f"k{one}", 10) for one in "abc"]
+    assert [one for one in findings(path) if one["severity"] == "error"] == []
+    assert sum(by_name(one)["clean"].files for one in rounds) > 0
+    assert sum(by_name(one)["archive"].instants for one in rounds) > 0
+    if made is MOR:
+        assert sum(by_name(one)["compaction"].file_groups for one in rounds) > 0
+
+
+def write_until_complete(path: Path, row: Row) -> None:
+    """Write, and again where another process was in between."""
+    for _ in range(20):
+        try:
+            write(path, rows(row), settings=QUIET)
+        except RetryError:
+            continue
+        return
+    raise AssertionError(f"{row} was refused 20 times")
 
 
 def test_a_round_tells_its_results_as_sentences(tmp_path: Path) -> None:
