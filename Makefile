@@ -11,6 +11,8 @@ HUDI_VENV := .venv-hudi
 HUDI_PYSPARK := 3.5
 SF ?= 1
 ROWS ?= 20000000
+FROM_SEED ?= 0
+SEEDS ?= 100000
 PYTEST_ARGS ?=
 # A process for each core, each of which takes whole modules; what comes after it in PYTEST_ARGS counts, as -n 0.
 PARALLEL := -n auto --dist loadfile
@@ -27,7 +29,7 @@ EDITABLE := --config-settings editable_mode=strict --editable
 # The package's folders are those at the root that hold Python packages.
 FOLDERS := $(patsubst %/__init__.py,%,$(wildcard */__init__.py))
 
-.PHONY: help install hudi-environment environments demo test test-core test-spark check test-spark40 test-slow test-interop dist bench bench-memory clean FORCE
+.PHONY: help install hudi-environment environments demo test test-core test-spark check test-spark40 test-slow test-long test-interop dist bench bench-memory clean FORCE
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,10 +42,10 @@ demo: $(VENV)/.demo $(VENV)/.linked ## Write and read back the flights of 2013, 
 test: test-core test-spark ## Run the tests, less the slow ones and those that need Apache Hudi
 
 test-core: install ## Of these, run those that need no Spark, in a process that cannot import it
-	$(BIN)/python -m pytest $(PARALLEL) --spark=no -m "not slow and not interop" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) --spark=no -m "not slow and not long and not interop" $(PYTEST_ARGS)
 
 test-spark: install ## Of these, run the others
-	$(BIN)/python -m pytest $(PARALLEL) --spark=only -m "not slow and not interop" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) --spark=only -m "not slow and not long and not interop" $(PYTEST_ARGS)
 
 check: install ## Lint, formatting, types, the rules of layers and language, the wheel's content
 	$(BIN)/ruff check .
@@ -52,10 +54,13 @@ check: install ## Lint, formatting, types, the rules of layers and language, the
 	$(BIN)/python -m pytest -q tests/unit/test_layers.py tests/unit/test_packaging.py tests/unit/test_language.py
 
 test-spark40: $(SPARK40_VENV)/.linked ## Run the tests of what differs on the oldest Spark, 4.0
-	$(SPARK40_VENV)/bin/python -m pytest -m "oldest and not slow" tests/unit/connector tests/spark $(PYTEST_ARGS)
+	$(SPARK40_VENV)/bin/python -m pytest -m "oldest and not slow and not long" tests/unit/connector tests/spark $(PYTEST_ARGS)
 
 test-slow: install ## Run the slow tests: long histories, kills, heartbeats
 	$(BIN)/python -m pytest -m "slow and not interop" $(PYTEST_ARGS)
+
+test-long: install ## Interleave writers and services by 100,000 seeds (FROM_SEED=0 SEEDS=100000)
+	PYHUDI_FROM_SEED=$(FROM_SEED) PYHUDI_SEEDS=$(SEEDS) $(BIN)/python -m pytest -m long tests/contract/test_interleavings.py $(PYTEST_ARGS)
 
 test-interop: install hudi-environment ## Run the tests against Apache Hudi's own Spark bundle and hudi-rs
 	$(BIN)/python -m pytest -m interop $(PYTEST_ARGS)

@@ -39,7 +39,13 @@ def load_config(storage: Storage) -> TableConfig:
     found = _settled(storage)
     if found.config is not None:
         return found.config
-    raise found.error or _absence(storage)
+    error = found.error or _absence(storage)
+    if isinstance(error, TableConfigError) and found.error is None:
+        # Another writer may have created the table since: its properties come before its first completed instant.
+        found = _settled(storage)
+        if found.config is not None:
+            return found.config
+    raise error
 
 
 def has_config(storage: Storage) -> bool:

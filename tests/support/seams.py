@@ -29,6 +29,8 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "folder of processes": "storage.process:_PROC",
     "describe a process": "storage.process:_describe",
     "id of the machine": "storage.process:machine_id",
+    "process that answers for a write": "storage.process:responsible_process",
+    "find a process": "storage.process:find_process",
     "stores by scheme": "storage:STORES",
     # --- what can be added
     "versions that pyhudi writes": ("table.config.support:VERSIONS", "operations.planning.new_table:VERSIONS"),
@@ -73,12 +75,15 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "row group size of archive files": "timeline.archive.lsm_writer:_ROW_GROUP_BYTES",
     "age at which a torn manifest is dead": "timeline.archive.manifest:_HALF_MADE_S",
     # --- writers at work
+    "judge a writer": "timeline.writers.owner:Suspect.judge",
     "seal a write": "timeline.writers.owner:Seal.set",
     "seal a write for good": "timeline.writers.owner:Seal.set_for_good",
     "hold a reserve on the disk": "timeline.writers.reserve:Reserve.hold",
     "size of the reserve on the disk": "timeline.writers.reserve:_SIZE",
     "seconds of work after which its owner is shown": "timeline.writers.long_work:SHOWN_AFTER_S",
     "clock of heartbeats": "timeline.writers.stillness:time",
+    "files that the process watches": "timeline.writers.stillness:_seen",
+    "heartbeat in a thread": "timeline.writers.heartbeat:HeartbeatThread",
     # --- properties of a table
     "patience with torn properties": "table.config.properties_file:_PATIENCE_S",
     "patience with torn properties without a backup": "table.config.properties_file:_PATIENCE_WITHOUT_BACKUP_S",

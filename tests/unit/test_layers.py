@@ -101,6 +101,7 @@ SUPPORT_RANKS = {
     "tests/support/sick": 3,
     "tests/support/drawn": 4,
     "tests/support/upkeep": 4,
+    "tests/support/interleaving": 5,
 }
 
 MOST_MODULES = 25

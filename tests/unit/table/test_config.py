@@ -337,6 +337,23 @@ def test_a_table_that_lost_its_properties_is_not_taken_for_a_new_one(storage: Me
         load_config(storage)
 
 
+def test_a_table_that_is_created_while_it_is_looked_for_is_found(
+    storage: MemoryStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its properties come into being after they were read, and its first commit before the timeline is listed."""
+    config = TableConfig.new(TableSettings(name="t", record_key_fields=("id",), bucket_count=4))
+    look = MemoryStorage.look
+
+    def created(self: MemoryStorage, folder: str) -> Any:
+        create_config(storage, config)
+        storage.write(".hoodie/timeline/20261121030413676_20261121030414676.commit", b"")
+        return look(self, folder)
+
+    monkeypatch.setattr(MemoryStorage, "look", created)
+
+    assert load_config(storage) == config
+
+
 def test_the_backup_serves_while_the_file_is_away(storage: MemoryStorage) -> None:
     storage.write(BACKUP_PATH, BY_JAVA)
 

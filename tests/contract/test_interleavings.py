@@ -1,0 +1,57 @@
+"""Writers and services of one table, interleaved at every storage step, leave what a dict says.
+
+A seed repeats an interleaving step by step: `make test-long FROM_SEED=4711 SEEDS=1`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from support.interleaving.machine import machine
+from support.interleaving.many import Stretch, run_stretches
+from support.interleaving.trial import run
+
+# What fits into four minutes of one core; make test-long runs more.
+MANY = 2_000
+# Of make test-long.
+FROM, SEEDS = int(os.environ.get("PYHUDI_FROM_SEED", "0")), int(os.environ.get("PYHUDI_SEEDS", "100000"))
+
+
+@settings(
+    max_examples=MANY,
+    deadline=None,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+@given(st.integers(0, 1 << 48))
+def test_writers_and_services_that_are_interleaved_leave_what_the_dict_says(seed: int) -> None:
+    """Acknowledged writes, one by one in the order of their completion; refused ones left nothing, dead ones all or
+    nothing.
+    """
+    with machine() as there:
+        run(there, seed)
+
+
+def test_a_seed_repeats_an_interleaving() -> None:
+    with machine() as there:
+        for seed in range(20):
+            assert run(there, seed).scheduler.taken == run(there, seed).scheduler.taken
+
+
+@pytest.mark.long
+def test_very_many_interleavings_leave_what_the_dict_says(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each stretch of seeds is printed once it is done, so that a run can be taken up where it ended."""
+    failed = []
+    for done in run_stretches(Stretch(FROM, FROM + SEEDS)):
+        failed += done.failed
+        with capsys.disabled():
+            told = f"seeds {done.first} to {done.end - 1}: {len(done.failed)} failed"
+            sys.stdout.write("\n".join(["", told, *done.failed]))
+            sys.stdout.flush()
+        if len(failed) >= 10:
+            break
+    assert not failed

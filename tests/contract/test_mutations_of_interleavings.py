@@ -1,0 +1,74 @@
+"""Mistakes in what keeps writers apart, and that interleavings see each of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pyhudi.errors import PyHudiError
+from pyhudi.timeline.writers.owner import Liveness
+from support.interleaving.machine import machine
+from support.interleaving.trial import run
+from support.mutations import Check, Mutate, Patch, assert_red, each
+from support.seams import patch_seam, read_seam
+
+# As many as it takes for the mistake that shows least, a few times over.
+_ENOUGH = 900
+
+
+def check_interleavings(_: Path) -> None:
+    """Run interleavings until one is red; an error where none belongs is red too."""
+    with machine() as there:
+        for seed in range(_ENOUGH):
+            try:
+                run(there, seed)
+            except PyHudiError as error:
+                raise AssertionError(str(error)) from error
+
+
+def conflicts_are_not_looked_for(patch: Patch) -> None:
+    patch_seam(patch, "check conflicts", lambda *_: None)
+
+
+def only_the_first_round_looks_for_conflicts(patch: Patch) -> None:
+    """What completed while a write raced for its decision is taken for looked at."""
+    original, seen = read_seam("check conflicts"), list[Any]()
+
+    def check(work: Any, timeline: Any, changes: Any, checked: Any) -> None:
+        if not any(one is checked for one in seen):
+            seen.append(checked)
+            original(work, timeline, changes, checked)
+
+    patch_seam(patch, "check conflicts", check)
+
+
+def buckets_do_not_conflict(patch: Patch) -> None:
+    patch_seam(patch, "what two writers of one bucket share", lambda self, group: group.file_id)
+
+
+def ownership_is_not_looked_at(patch: Patch) -> None:
+    patch_seam(patch, "check ownership of an instant", lambda *_: None)
+
+
+def living_writers_are_taken_for_dead(patch: Patch) -> None:
+    patch_seam(patch, "judge a writer", lambda *_, **__: Liveness(False, "it looked dead"))
+
+
+def new_keys_of_others_are_not_looked_for(patch: Patch) -> None:
+    patch_seam(patch, "find a key that another commit added", lambda *_: None)
+
+
+MUTATIONS: list[tuple[Mutate, Check]] = [
+    (conflicts_are_not_looked_for, check_interleavings),
+    (only_the_first_round_looks_for_conflicts, check_interleavings),
+    (buckets_do_not_conflict, check_interleavings),
+    (ownership_is_not_looked_at, check_interleavings),
+    (living_writers_are_taken_for_dead, check_interleavings),
+    (new_keys_of_others_are_not_looked_for, check_interleavings),
+]
+
+
+@each(MUTATIONS)
+def test_a_mistake_turns_red(tmp_path: Path, monkeypatch: Patch, mutate: Mutate, check: Check) -> None:
+    """The check sees it."""
+    assert_red(tmp_path, monkeypatch, mutate, check)

@@ -1,0 +1,215 @@
+"""What actors do: writes, of which a dict says what they leave, and services, which leave the rows as they are."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+from pyhudi.operations.planning.request import TableSettings, WriteRequest, WriteSettings
+from pyhudi.operations.services.archive import archive
+from pyhudi.operations.services.clean import clean
+from pyhudi.operations.services.compaction.compact import Means, compact, schedule_compaction
+from pyhudi.operations.services.rollback import rollback
+from pyhudi.operations.services.savepoint import savepoint
+from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, CompactionSettings
+from pyhudi.storage.base import Storage
+from pyhudi.table.files.output import Output
+from pyhudi.table.table import open_table
+from pyhudi.timeline.writers.patience import Patience
+from support.drawn.upkept import OFF
+from support.interleaving.scheduler import TOLERANCE_S
+
+SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("value", pa.int64())])
+PATIENCE = Patience(heartbeat_interval_s=TOLERANCE_S / 2, heartbeat_misses=2, foreign_age_s=60.0)
+SETTINGS = WriteSettings(upkeep=OFF, patience=PATIENCE)
+
+COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
+# Where rows have no ordering value the order of two writes shows.
+_BUCKETS = TableSettings(record_key_fields=("id",), partition_fields=("p",), bucket_count=2)
+KINDS: dict[str, TableSettings] = {
+    "cow bucket": _BUCKETS,
+    "mor bucket": replace(_BUCKETS, table_type=MOR),
+    "cow ordered": replace(_BUCKETS, ordering_fields=("ts",)),
+    "cow simple": replace(_BUCKETS, bucket_count=None, index_type="SIMPLE"),
+    "mor simple": replace(_BUCKETS, bucket_count=None, index_type="SIMPLE", table_type=MOR),
+    "cow global": replace(_BUCKETS, bucket_count=None, index_type="GLOBAL_BLOOM"),
+}
+# How often each is drawn.
+WEIGHTS = {"cow bucket": 6, "mor bucket": 6, "cow ordered": 3, "cow simple": 3, "mor simple": 2, "cow global": 1}
+KEYS, PARTITIONS = 6, ("a", "b")
+
+Row = tuple[str, str, int, int]
+Rows = dict[tuple[str, str], tuple[int, int]]
+
+
+@dataclass(frozen=True)
+class Write:
+    """One write.
+
+    Attributes:
+        tasks: Among how many tasks its rows are dealt out.
+    """
+
+    operation: str
+    rows: tuple[Row, ...]
+    tasks: int = 1
+
+    def request(self, path: str, made: TableSettings, write_id: str) -> WriteRequest:
+        """Return the write as pyhudi takes it."""
+        drops = self.operation == "insert"
+        settings = replace(SETTINGS, insert_dup_policy="drop") if drops else SETTINGS
+        return WriteRequest(
+            path=path,
+            operation=self.operation,
+            overwrite=False,
+            schema=SCHEMA,
+            table=made,
+            write=settings,
+            write_id=write_id,
+        )
+
+    def parts(self) -> list[list[pa.RecordBatch]]:
+        """Return the rows of each task."""
+        hands = [self.rows[number :: self.tasks] for number in range(self.tasks)]
+        return [
+            pa.table(list(map(list, zip(*hand, strict=True))), schema=SCHEMA).to_batches() for hand in hands if hand
+        ]
+
+    def apply(self, rows: Rows, made: TableSettings, looked_at: Rows | None = None) -> Rows:
+        """Return what the dict holds after this write, which may have looked for its keys in an earlier one."""
+        left = dict(rows)
+        if self.operation == "insert_overwrite":
+            touched = {p for _, p, _, _ in self.rows}
+            left = {key: kept for key, kept in left.items() if key[0] not in touched}
+        for key, p, ts, value in self.rows:
+            places = [one for one in left if one[1] == key] if made.index_type == "GLOBAL_BLOOM" else [(p, key)]
+            there = [one for one in places if one in left]
+            if looked_at is not None and self.operation in {"delete", "insert"}:
+                was_there = any(one[1] == key and (one[0] == p or one in places) for one in looked_at)
+                there = there if was_there or self.operation == "insert" else []
+                if was_there and self.operation == "insert":
+                    continue
+            if self.operation == "insert" and there:
+                continue
+            if self.operation != "delete" and made.ordering_fields and any(left[one][0] > ts for one in there):
+                continue
+            for one in there:
+                del left[one]
+            if self.operation != "delete":
+                left[p, key] = ts, value
+        return left
+
+
+@dataclass(frozen=True)
+class Service:
+    """A table service."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Read:
+    """A read of the whole table."""
+
+
+Act = Write | Service | Read
+
+
+def _roll_back(storage: Storage) -> None:
+    """Roll back a pending write whose process is said to be dead, the oldest."""
+    table = open_table(storage)
+    for one in table.timeline().pending:
+        if one.action in {"commit", "deltacommit", "replacecommit"} and not _lives(one.requested_time):
+            rollback(storage, one.requested_time, patience=PATIENCE)
+            return
+
+
+# Tells whether the writer of an instant lives; a user knows it.
+_LIVES: list[Callable[[str], bool]] = [lambda _: True]
+
+
+def _lives(instant_time: str) -> bool:
+    return _LIVES[0](instant_time)
+
+
+def users_know(lives: Callable[[str], bool]) -> None:
+    """Have users who roll a write back know whether its writer lives."""
+    _LIVES[0] = lives
+
+
+def _means(storage: Storage) -> Means:
+    return Means(PATIENCE, Output(row_group_bytes=1 << 20, memory=1 << 24))
+
+
+SERVICES: Mapping[str, Callable[[Storage], object]] = {
+    "clean": lambda storage: clean(storage, CleanSettings(commits=1)),
+    "archive": lambda storage: archive(storage, ArchiveSettings(min_commits=1, max_commits=2, batch=2)),
+    "compact": lambda storage: compact(storage, CompactionSettings(), _means(storage)),
+    "plan a compaction": lambda storage: schedule_compaction(storage, CompactionSettings(), PATIENCE),
+    "savepoint": savepoint,
+    "roll back": _roll_back,
+}
+
+
+@dataclass
+class Drawn:
+    """What a seed draws: a kind of table, and what each actor does to it.
+
+    Attributes:
+        empty: Whether the writers find no table.
+    """
+
+    kind: str
+    programs: list[list[Act]]
+    empty: bool
+    values: int = field(default=0)
+
+
+def draw(chance: random.Random) -> Drawn:
+    """Draw what happens to a table."""
+    kind = chance.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
+    drawn = Drawn(kind, [], empty=chance.random() < 0.08)
+    for _ in range(chance.choice([2, 2, 3, 3, 3, 4])):
+        drawn.programs.append([_act(drawn, chance) for _ in range(chance.choice([1, 1, 2]))])
+    if not any(isinstance(one, Write) for some in drawn.programs for one in some):
+        drawn.programs[0].append(_write(drawn, chance))
+    return drawn
+
+
+def _act(drawn: Drawn, chance: random.Random) -> Act:
+    number = chance.random()
+    if number < 0.76:
+        return _write(drawn, chance)
+    if number < 0.84:
+        return Read()
+    names = ["clean", "archive", "savepoint", "roll back"]
+    if KINDS[drawn.kind].table_type == MOR:
+        names += ["compact", "compact", "plan a compaction"]
+    return Service(chance.choice(names))
+
+
+def _write(drawn: Drawn, chance: random.Random) -> Write:
+    names = {"upsert": 10, "delete": 3, "insert": 2, "bulk_insert": 1, "insert_overwrite": 1}
+    if drawn.kind == "cow global":
+        names = {"upsert": 10, "delete": 3, "insert": 2}
+    operation = chance.choices(list(names), list(names.values()))[0]
+    keys = chance.sample(range(KEYS), chance.choice([1, 1, 2, 3]))
+    rows: list[Row] = []
+    alone = chance.choice(PARTITIONS) if chance.random() < 0.5 else ""
+    for key in keys:
+        drawn.values += 1
+        name = f"b{drawn.values}" if operation == "bulk_insert" else f"k{key}"
+        rows.append((name, alone or chance.choice(PARTITIONS), chance.randrange(9), drawn.values))
+    return Write(operation, tuple(rows), chance.choice([1, 1, 2]))
+
+
+def before(kind: str) -> Sequence[Write]:
+    """Return the writes that made the table that the actors find."""
+    del kind
+    return (
+        Write("upsert", tuple((f"k{key}", p, 4, -1) for key in (0, 1, 2) for p in PARTITIONS[: 1 + key % 2])),
+        Write("upsert", (("k1", "a", 4, -2), ("k1", "b", 4, -2), ("k3", "a", 4, -2))),
+        Write("upsert", (("k0", "a", 5, -3),)),
+    )

@@ -1,0 +1,371 @@
+"""One interleaving: what a seed draws is carried out step by step, and held against a dict.
+
+The acknowledged writes, one by one in the order in which they completed, give what every reader sees. A write that was
+refused left nothing, and a write whose process was killed is there as a whole or not at all.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+
+from pyhudi.errors import (
+    CommitConflictError,
+    ConcurrentWriteError,
+    OptionConflictError,
+    PyHudiError,
+    TableNotFoundError,
+    UnreadableTimeError,
+    WriteSealedError,
+)
+from pyhudi.operations.rollback.pending import is_given_up
+from pyhudi.operations.write.run import write
+from pyhudi.reader.scan import scan
+from pyhudi.reader.snapshot import open_snapshot
+from pyhudi.storage import memory
+from pyhudi.table.table import open_table
+from pyhudi.timeline.instants import State
+from pyhudi.timeline.layout import LayoutV2
+from support.interleaving.acts import (
+    KEYS,
+    KINDS,
+    PARTITIONS,
+    SERVICES,
+    Act,
+    Drawn,
+    Rows,
+    Service,
+    Write,
+    before,
+    draw,
+    users_know,
+)
+from support.interleaving.machine import Machine
+from support.interleaving.schedule import Schedule
+from support.interleaving.scheduler import TOLERANCE_S, Actor, Fate, Scheduler
+from support.interleaving.store import SteppedStorage
+
+_ID = re.compile(rb"actor(\d+)act(\d+)try(\d+)end")
+_LAYOUT = LayoutV2()
+_TIMELINE = f"{_LAYOUT.folder}/"
+_TRIES = 3
+# After so long every broken-off instant counts as dead.
+_LONG_S = 100.0
+_DATA = re.compile(rf"(?:{'|'.join(PARTITIONS)})/.*_(\d{{17}})\b|(?:{'|'.join(PARTITIONS)})/\..*_(\d{{17}})\.log")
+REFUSALS = (ConcurrentWriteError, CommitConflictError)
+WITHOUT_TABLE = (TableNotFoundError, OptionConflictError)
+
+
+@dataclass
+class Try:
+    """One call of pyhudi by an actor that writes.
+
+    Attributes:
+        began: The number of writes that were complete then.
+        instants: Requested times that it took.
+        acknowledged: Whether it was said to be done.
+        refused: Why it was not.
+    """
+
+    actor: Actor
+    act: Write
+    began: int
+    is_over: bool = False
+    instants: set[str] = field(default_factory=set)
+    acknowledged: bool = False
+    refused: str = ""
+
+
+@dataclass
+class Trial:
+    """One interleaving.
+
+    Attributes:
+        tries: The calls that write, by write id.
+        completed: The completed writes in their order: requested time and write id.
+        states: What the table held before the first write and after each.
+    """
+
+    machine: Machine
+    seed: int
+    drawn: Drawn
+    path: str
+    tries: dict[str, Try] = field(default_factory=dict)
+    completed: list[tuple[str, str]] = field(default_factory=list)
+    states: list[Rows] = field(default_factory=list)
+    cleans: int = 0
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """What runs the actors."""
+        return self.machine.scheduler
+
+    # --- what actors do
+
+    def act(self, actor: Actor, program: list[Act]) -> None:
+        """Do what an actor has to do, one thing after another."""
+        for number, one in enumerate(program):
+            actor.begins(self.scheduler.now)
+            if isinstance(one, Write):
+                self._write(actor, number, one)
+            elif isinstance(one, Service):
+                self._serve(one)
+            else:
+                self._read()
+
+    def _write(self, actor: Actor, number: int, act: Write) -> None:
+        for attempt in range(_TRIES):
+            write_id = f"actor{actor.number}act{number}try{attempt}end"
+            mine = self.tries[write_id] = Try(actor, act, len(self.completed))
+            request = act.request(self.path, KINDS[self.drawn.kind], write_id)
+            try:
+                result = write(request, act.parts())
+            except PyHudiError as error:
+                if not self._may_refuse(mine, error):
+                    self.scheduler.fail(f"{write_id} failed: {type(error).__name__}: {error}")
+                mine.refused = f"{type(error).__name__}: {error}"
+                mine.is_over = True
+                self._check_refusal(mine)
+                continue
+            mine.acknowledged = mine.is_over = True
+            done = [self.tries[name] is mine for _, name in self.completed[mine.began :]]
+            if not any(done) and act.apply(self.states[-1], KINDS[self.drawn.kind]) != self.states[-1]:
+                self.scheduler.fail(f"{write_id} was acknowledged as {result.instant!r}, and did not complete")
+            return
+
+    def _may_refuse(self, mine: Try, error: PyHudiError) -> bool:
+        if isinstance(error, WriteSealedError):
+            # Two writes had one time, and the other one is done with it.
+            return not self._lives(mine) or any(time in str(error) for time, _ in self.completed)
+        # A writer that was taken for dead finds its files gone.
+        if isinstance(error, REFUSALS) or not self._lives(mine):
+            return True
+        if isinstance(error, WITHOUT_TABLE):
+            return self.drawn.empty
+        # A file of the moment that it saw is gone: a clean or archiving took it since.
+        serves = any(isinstance(one, Service) for program in self.drawn.programs for one in program)
+        return serves and ("while it was being read" in str(error) or isinstance(error, UnreadableTimeError))
+
+    def _check_refusal(self, mine: Try) -> None:
+        undone = "rolled" in mine.refused and "dead" in mine.refused
+        if undone and self._lives(mine):
+            self.scheduler.fail(f"a living writer was rolled back: {mine.refused}")
+
+    def _lives(self, mine: Try) -> bool:
+        """Return whether a writer gave signs of life all the time, and is at work."""
+        quiet_s = mine.actor.quiet_until(self.scheduler.now)
+        return not mine.is_over and not mine.actor.killed and quiet_s < TOLERANCE_S
+
+    def _serve(self, act: Service) -> None:
+        try:
+            SERVICES[act.name](self.machine.open(self.path))
+        except PyHudiError:
+            # What it waits for, and what it gives way to, tests/contract/test_meetings.py says.
+            return
+
+    def _read(self) -> None:
+        began, cleans = len(self.states) - 1, self.cleans
+        try:
+            found = self._rows()
+        except PyHudiError as error:
+            if self.cleans == cleans:
+                self.scheduler.fail(f"a reader failed: {type(error).__name__}: {error}")
+            return
+        if found not in self.states[began:]:
+            self.scheduler.fail(f"a reader saw {found}, which the table never held; it held {self.states[began:]}")
+
+    def _rows(self) -> Rows:
+        try:
+            snapshot = open_snapshot(self.path)
+        except TableNotFoundError:
+            return {}
+        found: Rows = {}
+        for batch in scan(snapshot, ["p", "id", "ts", "value"]):
+            for p, key, ts, value in zip(*(one.to_pylist() for one in batch.columns), strict=True):
+                if (p, key) in found:
+                    self.scheduler.fail(f"the key {key} is twice in the partition {p}")
+                found[p, key] = ts, value
+        return found
+
+    # --- what happens to the table
+
+    def made(self, storage: SteppedStorage, path: str, data: bytes) -> None:
+        """Take note of a file of the timeline, and of writes that complete."""
+        if path.endswith("/owner.json"):
+            self._claimed(path, data)
+        if not path.startswith(_TIMELINE):
+            return
+        instant = _LAYOUT.parse(path.removeprefix(_TIMELINE))
+        if instant is None:
+            return
+        self.cleans += instant.action == "clean"
+        if instant.action == "rollback" and instant.state is State.REQUESTED:
+            self.scheduler.quietly(partial(self._check_victim, storage, instant.requested_time))
+        found = _ID.search(data) if instant.state is State.COMPLETED else None
+        if found is not None and instant.is_write and instant.requested_time not in dict(self.completed):
+            write_id = found[0].decode()
+            self.completed.append((instant.requested_time, write_id))
+            when = f"after {write_id} completed as {instant.requested_time}"
+            self.scheduler.quietly(partial(self._check_completed, self.tries[write_id], when))
+
+    def deleted(self, path: str) -> None:
+        """Take note of a write that vanishes."""
+
+    def _claimed(self, path: str, data: bytes) -> None:
+        found = _ID.search(data)
+        if found is not None:
+            self.tries[found[0].decode()].instants.add(path.split("/")[-2])
+
+    def _check_victim(self, storage: SteppedStorage, at: str) -> None:
+        timeline = open_table(storage).timeline()
+        rollback = next(one for one in timeline.instants if (one.requested_time, one.action) == (at, "rollback"))
+        plan = timeline.files.read_rollback_plan(rollback)
+        victim = "" if plan is None or plan.instant_to_rollback is None else plan.instant_to_rollback.commit_time
+        makers = [(name, one) for name, one in self.tries.items() if victim in one.instants]
+        for name, one in makers:
+            if self._lives(one) and self.scheduler.here() is not one.actor and not is_given_up(storage, victim):
+                self.scheduler.fail(f"{victim} of {name} is rolled back, though its writer lives")
+
+    def _check_completed(self, mine: Try, when: str) -> None:
+        """Check what the table holds now; where keys were looked up, a write may have looked before others completed.
+
+        Two writes of one file group exclude each other. A delete of a key that was not there, and an insert that leaves
+        out a key that was there, touch no file group, and hold for the moment at which they looked (write skew).
+        """
+        made, states = KINDS[self.drawn.kind], self.states
+        states.append(mine.act.apply(states[-1], made))
+        if made.index_type is not None:
+            looked = [mine.act.apply(states[-2], made, looked_at=one) for one in states[mine.began : -1]]
+            found = self._rows()
+            states[-1] = next((one for one in looked if one == found), states[-1])
+        self._check_rows(when)
+
+    def _check_rows(self, when: str) -> None:
+        try:
+            found = self._rows()
+        except PyHudiError as error:
+            self.scheduler.fail(f"{when}, reading fails: {type(error).__name__}: {error}")
+            return
+        if found != self.states[-1]:
+            self.scheduler.fail(f"{when}, the table holds {_told(found)}, and should hold {_told(self.states[-1])}")
+
+    # --- the end
+
+    def recover(self) -> None:
+        """Have a new writer find what the gone ones left, once they are silent for long."""
+        self.scheduler.let_pass(_LONG_S)
+        keys = tuple((f"k{number}", "a", 9, -9 - number) for number in range(KEYS))
+        program: list[Act] = [Write("upsert", keys)]
+        last = Actor(len(self.scheduler.actors), partial(_live, self, program))
+        self.scheduler.run([last])
+        mine = [one for one in self.tries.values() if one.actor is last]
+        if not any(one.acknowledged for one in mine):
+            self.scheduler.fail(f"the table takes no more writes: {mine[-1].refused}")
+            return
+        dead = {time for one in self.tries.values() if one.actor.killed for time in one.instants}
+        for one in open_table(self.machine.open(self.path)).timeline().pending:
+            if one.is_write and one.requested_time in dead:
+                self.scheduler.fail(f"{one.requested_time} of a dead writer is still pending")
+        for name, tried in self.tries.items():
+            if tried.actor.killed:
+                self._check_left_nothing(name, tried)
+
+    def check_end(self) -> None:
+        """Check what is left once each actor is over or gone."""
+        self._check_rows("at the end")
+        done = {name for _, name in self.completed}
+        for name, one in self.tries.items():
+            if one.refused and name in done:
+                self.scheduler.fail(f"{name} was refused, and is complete: {one.refused}")
+            elif one.refused:
+                self._check_left_nothing(name, one)
+
+    def _check_left_nothing(self, name: str, mine: Try) -> None:
+        done = {time for time, _ in self.completed}
+        for path in self._files():
+            found = _DATA.search(path)
+            time = (found[1] or found[2]) if found else None
+            if time in mine.instants and time not in done:
+                self.scheduler.fail(f"{name} is not complete, and left {path}")
+
+    def _files(self) -> list[str]:
+        return [one.path for one in self.machine.open(self.path).inner.list("", recursive=True)]
+
+
+def _told(rows: Rows) -> str:
+    return ", ".join(f"{p}/{key}={value}" for (p, key), (_, value) in sorted(rows.items())) or "nothing"
+
+
+# The files of the table that the actors find, by its kind, and what it holds.
+_TEMPLATES: dict[str, tuple[dict[str, memory._File], Rows, float]] = {}
+
+
+def _template(machine: Machine, kind: str) -> tuple[Mapping[str, memory._File], Rows, float]:
+    if kind not in _TEMPLATES:
+        machine.scheduler = Scheduler(Schedule(0))
+        machine.made, machine.deleted = lambda *_: None, lambda _: None
+        path = f"memory://template/{kind.replace(' ', '-')}"
+        rows: Rows = {}
+        for number, one in enumerate(before(kind)):
+            machine.scheduler.now += 1
+            write(one.request(path, KINDS[kind], f"made{number}"), one.parts())
+            rows = one.apply(rows, KINDS[kind])
+        prefix = f"{path.removeprefix(memory.SCHEME)}/"
+        files = {key.removeprefix(prefix): file for key, file in memory._FILES.by_key.items() if key.startswith(prefix)}
+        _TEMPLATES[kind] = files, rows, machine.scheduler.now + 3600
+    return _TEMPLATES[kind]
+
+
+def run(machine: Machine, seed: int) -> Trial:
+    """Carry out what a seed draws; raises AssertionError with the steps where the dict does not hold."""
+    chance = random.Random(seed)
+    drawn = draw(chance)
+    files, rows, now = _template(machine, drawn.kind)
+    path = f"memory://interleaving/{seed}"
+    trial = Trial(machine, seed, drawn, path, states=[{} if drawn.empty else dict(rows)])
+    machine.scheduler = Scheduler(Schedule(seed), now=now)
+    machine.torn, machine.apart = chance.random() < 0.2, chance.random() < 0.5
+    machine.made, machine.deleted = trial.made, trial.deleted
+    machine.forget()
+    users_know(lambda time: not any(time in one.instants and one.actor.killed for one in trial.tries.values()))
+    if not drawn.empty:
+        for name, file in files.items():
+            memory._FILES.put(f"{path.removeprefix(memory.SCHEME)}/{name}", file)
+    actors = [Actor(number, partial(_live, trial, program)) for number, program in enumerate(drawn.programs)]
+    _draw_fates(chance, actors)
+    try:
+        trial.scheduler.run(actors)
+        if not trial.scheduler.failure:
+            trial.check_end()
+        if not trial.scheduler.failure and any(one.killed for one in actors):
+            trial.recover()
+    finally:
+        machine.open(path).inner.delete_folder("")
+    assert not trial.scheduler.failure, _failed(trial)
+    return trial
+
+
+def _live(trial: Trial, program: list[Act], actor: Actor) -> None:
+    trial.act(actor, program)
+
+
+def _draw_fates(chance: random.Random, actors: list[Actor]) -> None:
+    number = chance.random()
+    if number < 0.35:
+        actors[0].fates[chance.randrange(1, 130)] = Fate.KILLED
+    if 0.2 < number < 0.55:
+        actors[-1].fates[chance.randrange(1, 130)] = Fate.STALLED
+
+
+def _failed(trial: Trial) -> str:
+    drawn = "\n".join(f"  {number}: {program}" for number, program in enumerate(trial.drawn.programs))
+    refused = "\n".join(f"  {name}: {one.refused}" for name, one in trial.tries.items() if one.refused)
+    fates = {one.number: one.fates for one in trial.scheduler.actors if one.fates}
+    return (
+        f"{trial.scheduler.failure}\nseed {trial.seed}, a table {trial.drawn.kind}, empty={trial.drawn.empty}, "
+        f"torn={trial.machine.torn}, apart={trial.machine.apart}, fates={fates}\nactors:\n{drawn}\n"
+        f"completed: {trial.completed}\nrefused:\n{refused}\nsteps:\n{trial.scheduler.text()}"
+    )
