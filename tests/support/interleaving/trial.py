@@ -52,6 +52,8 @@ _ID = re.compile(rb"actor(\d+)act(\d+)try(\d+)end")
 _LAYOUT = LayoutV2()
 _TIMELINE = f"{_LAYOUT.folder}/"
 _TRIES = 3
+# What a write says from which a clean or archiving took a file; nothing of it is left.
+_TAKEN = ("while it was being read", "while it was needed")
 # After so long every broken-off instant counts as dead.
 _LONG_S = 100.0
 _DATA = re.compile(rf"(?:{'|'.join(PARTITIONS)})/.*_(\d{{17}})\b|(?:{'|'.join(PARTITIONS)})/\..*_(\d{{17}})\.log")
@@ -147,7 +149,7 @@ class Trial:
             return self.drawn.empty
         # A file of the moment that it saw is gone: a clean or archiving took it since.
         serves = any(isinstance(one, Service) for program in self.drawn.programs for one in program)
-        return serves and ("while it was being read" in str(error) or isinstance(error, UnreadableTimeError))
+        return serves and (isinstance(error, UnreadableTimeError) or any(one in str(error) for one in _TAKEN))
 
     def _check_refusal(self, mine: Try) -> None:
         undone = "rolled" in mine.refused and "dead" in mine.refused
