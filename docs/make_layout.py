@@ -33,7 +33,7 @@ REMARKS = {
     r".*_.*\.commit": "… and completed: requested time _ completion time",
     r".*sealed/\d+\.v2": "of writes that were requested within one hour",
     r".*sealed/.*/\d+": "tells stragglers of that write that it is over",
-    r".*decisions/\d+": "a commit was decided, in a race that one wins: the point of no return",
+    r".*decisions/\d+": "decides a commit: its creation is the point of no return",
     r".*partition_metadata": "makes the folder a partition",
     r".*\.heartbeat": "signs of life of running writes",
     r".*\.temp": "markers of running writes: the files that they may leave",
