@@ -12,17 +12,21 @@ from ..errors import InvalidOptionError, NotATableError
 from ..index.registry import index_for
 from ..operations.planning.plan import seen_moment
 from ..operations.planning.target import find_target
-from ..operations.result import CommitResult, RowCounts
+from ..operations.read_rows import ReadRows
+from ..operations.result import CommitResult
 from ..options.lookup import INDEX_PREFIX
 from ..options.names import OPTIONS
 from ..options.secrets import STORAGE_PREFIX
 from ..options.sources import READING, WRITING, find_config, resolve_options
 from ..storage import open_storage
+from ..table.config import TableConfig
+from ..table.config.property_keys import SERIALIZABLE
+from ..table.schema.columns import with_meta
 from ..table.schema.fields import root_of
 from ..table.table import open_table
 from ..timeline.watermark import spell_moment
 from ..writer.routes import LOCATION
-from .conditions.condition import Where
+from .conditions.condition import Where, condition_predicates
 from .merge.builder import MergeBuilder, Work, update
 from .merge.matching import On
 from .merge.target import MergeTarget
@@ -31,7 +35,7 @@ from .table.creation import Columns, create_table
 from .table.frames import Rows, to_frame
 from .table.sql import TableSql
 from .table.upkeep import TableUpkeep
-from .table.writing import delete_partitions, write_placed
+from .table.writing import NOTHING_READ, MadeFrom, delete_partitions, write_placed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -219,9 +223,10 @@ class HudiTable(TableSql, TableUpkeep):
     ) -> CommitResult:
         """Delete rows by their keys or by a condition, as one instant.
 
-        pyhudi evaluates a condition on the newest snapshot, and deletes the rows that it finds by key. A row that
-        another writer adds after that snapshot stays. If another writer has changed an affected file group in the
-        meantime, the write fails with `CommitConflictError` and can be run again.
+        pyhudi evaluates a condition on the newest snapshot, and deletes the rows that it finds by key. If another
+        writer has changed an affected file group in the meantime, or has written a row for which the condition holds,
+        the write fails with `CommitConflictError` and can be run again. With ``hoodie.pyhudi.isolation=snapshot`` such
+        a row stays.
 
         Args:
             which: Rows with the record key and partition columns; other columns are ignored. A table that generates its
@@ -253,14 +258,19 @@ class HudiTable(TableSql, TableUpkeep):
         # Read the timeline before the rows, so that the conflict check covers every commit in between.
         moment = spell_moment(table.timeline().completed)
         rows = self.to_df(list(needed), where=which)
-        return self._write(rows, {**given, BASED_ON: moment})
+        if not self._is_serializable(given, config):
+            return self._write(rows, given, MadeFrom(moment))
+        schema = with_meta(self._columns())
+        read = ReadRows(condition_predicates(self._spark, which, schema, self._path))
+        return self._write(rows, given, MadeFrom(moment, (read,)))
 
     def merge(self, source: Rows, on: On = None) -> MergeBuilder:
         """Return a merge of rows into the table; add clauses to it, then execute it as one instant.
 
-        `MergeBuilder.execute` compares the rows with the table as it is at that time. Rows that other writers add later
-        stay. If another writer has changed an affected file group in the meantime, it fails with `CommitConflictError`
-        and can be run again. It evaluates the source once.
+        `MergeBuilder.execute` compares the rows with the table as it is at that time. If another writer has changed an
+        affected file group in the meantime, or rows that the clauses are about, it fails with `CommitConflictError` and
+        can be run again. With ``hoodie.pyhudi.isolation=snapshot`` rows that other writers add later stay. It evaluates
+        the source once.
 
         Args:
             source: Rows with any columns: a DataFrame of Spark or of pandas, or an Arrow table.
@@ -284,8 +294,9 @@ class HudiTable(TableSql, TableUpkeep):
         """Change columns of the rows for which a condition holds, as one instant.
 
         pyhudi evaluates the condition on the newest snapshot. A row whose key or partition changes moves. If another
-        writer has changed an affected file group in the meantime, the write fails with `CommitConflictError` and can be
-        run again.
+        writer has changed an affected file group in the meantime, or has written a row for which the condition holds,
+        the write fails with `CommitConflictError` and can be run again. With ``hoodie.pyhudi.isolation=snapshot`` such
+        a row stays.
 
         Args:
             set: The new values by column, or by field of a struct (``address.city``): SQL text, Columns over the
@@ -364,18 +375,22 @@ class HudiTable(TableSql, TableUpkeep):
         # Read the timeline before the rows, so that the conflict check covers every commit in between.
         _, moment = seen_moment(table)
         is_global = index_for(table.config).is_global
-        return MergeTarget(table, self._columns(), self.to_df(), moment, is_global)
+        serializable = self._is_serializable({**given, **_CHANGES}, table.config)
+        return MergeTarget(table, self._columns(), self.to_df(), moment, is_global, serializable)
 
-    def _write_changes(self, df: DataFrame, given: Mapping[str, Any], moment: str, counted: RowCounts) -> CommitResult:
-        """Upsert rows that a merge or an update made from the snapshot ``moment``."""
-        resolved = self._resolve({**given, **_CHANGES, BASED_ON: moment}, WRITING, warn=True)
-        done = write_placed(df, self._path, self._storage, resolved, counted=counted)
-        self._changed()
-        return done
+    def _is_serializable(self, given: Mapping[str, Any], config: TableConfig) -> bool:
+        level = self._resolve(given, WRITING).options.isolation or config.isolation
+        return level == SERIALIZABLE
 
-    def _write(self, df: Rows, given: Mapping[str, Any]) -> CommitResult:
+    def _write_changes(self, df: DataFrame, given: Mapping[str, Any], made: MadeFrom) -> CommitResult:
+        """Upsert rows that a merge or an update made from a snapshot."""
+        return self._write(df, {**given, **_CHANGES}, made)
+
+    def _write(self, df: Rows, given: Mapping[str, Any], made_from: MadeFrom = NOTHING_READ) -> CommitResult:
         df = to_frame(self._spark, df, self._columns)
-        done = write_placed(df, self._path, self._storage, self._resolve(given, WRITING, warn=True))
+        based_on = {BASED_ON: made_from.moment} if made_from.moment else {}
+        resolved = self._resolve({**given, **based_on}, WRITING, warn=True)
+        done = write_placed(df, self._path, self._storage, resolved, made_from=made_from)
         self._changed()
         return done
 

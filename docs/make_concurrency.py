@@ -39,6 +39,7 @@ WORDS = {
     Shared.PARTITION: "mine replaces all of a partition that theirs changed or holds",
     Shared.NEW_KEY: "both added a record key, each to another file group",
     Shared.LOOKED_UP: "theirs may have taken or brought back keys that mine looked for",
+    Shared.READ: "theirs changed which rows satisfy a condition that mine was made by, see [isolation](isolation.md)",
     Shared.COLUMNS: "either would take columns of the other away",
     Shared.PROPERTIES: "both settle a property of the table, each in its way",
     Shared.ROOM: "new keys of mine would join a small file that theirs holds",

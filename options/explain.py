@@ -16,6 +16,8 @@ from .secrets import STORAGE_PREFIX, masked
 from .sources import GivenOption, ResolvedOptions
 
 DEFAULT = "default"
+# Options of the table from which a write may differ.
+_OF_EACH_WRITE = {"isolation"}
 TABLE = "the table's hoodie.properties"
 GIVEN = "given"
 
@@ -92,7 +94,8 @@ def _explain(info: OptionInfo, resolved: ResolvedOptions, config: TableConfig | 
         return ExplainedOption(info.key, value or "", TABLE if in_table else DEFAULT)
     notes = [f"as {said.key}"] if said.key != info.key else []
     if in_table and not _agree(info, said, str(kept)):
-        notes.append(f"the table has {kept}, so that a write would be refused")
+        refused = "" if info.name in _OF_EACH_WRITE else ", so that a write would be refused"
+        notes.append(f"the table has {kept}{refused}")
     return ExplainedOption(info.key, masked(said.key, said.text), said.place or GIVEN, "; ".join(notes))
 
 

@@ -32,6 +32,7 @@ from .types import (
     FieldsOf,
     Generator,
     IndexType,
+    Isolation,
     MergeMode,
     PartialUpdateMode,
     PartitionFields,
@@ -233,6 +234,13 @@ class TableOptions(BaseModel):
         "The text, or bytes, that marks an unavailable value under FILL_UNAVAILABLE; Debezium's without it.",
         UNAVAILABLE_VALUE,
         otherwise=UNAVAILABLE_OF_DEBEZIUM,
+    )
+    isolation: Isolation | None = option(
+        TABLE.isolation,
+        "Whether a merge, an update or a delete by a condition conflicts with commits that changed which rows satisfy "
+        "its conditions, or only with those that changed the same file groups; see [Isolation](isolation.md). A write "
+        "may differ from its table.",
+        otherwise="serializable",
     )
     timezone: Timezone | None = option(
         TABLE.timezone,

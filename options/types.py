@@ -179,6 +179,7 @@ PartialUpdateMode = Annotated[
     Literal["NONE", "IGNORE_DEFAULTS", "FILL_UNAVAILABLE", "KEEP_VALUES"], BeforeValidator(_upper)
 ]
 PayloadName = Annotated[str, BeforeValidator(_parse_payload)]
+Isolation = Annotated[Literal["serializable", "snapshot"], BeforeValidator(_lower)]
 Timezone = Annotated[Literal["UTC", "LOCAL"], BeforeValidator(_upper)]
 CleanPolicy = Annotated[
     Literal["KEEP_LATEST_COMMITS", "KEEP_LATEST_FILE_VERSIONS", "KEEP_LATEST_BY_HOURS"], BeforeValidator(_upper)

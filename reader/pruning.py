@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from itertools import product
@@ -12,9 +12,13 @@ from typing import Any
 
 import pyarrow as pa
 
+from ..errors import TableConfigError, UnsupportedTableError
+from ..storage.base import split
 from ..table.config import TableConfig
 from ..table.config import property_keys as key
 from ..table.config.key_types import KeyGeneratorType
+from ..table.files.file_group import DataFile
+from ..table.files.names import FileGroupId
 from ..table.keys.generator import KeyGenerator, parse_partition_path
 from ..table.keys.partition_paths import HIVE_DEFAULT_PARTITION
 from ..table.schema.columns import RECORD_KEY
@@ -43,6 +47,21 @@ class Pruning:
             if field in self.schema.names
         ]
         return any(may_match_all(self.predicates, dict(spans), self.schema) for spans in product(*known))
+
+    def file_may_match(self) -> Callable[[DataFile], bool]:
+        """Return a test of the files that the index assigns to the keys that the predicates allow."""
+        from ..index.registry import placing_index_for  # noqa: PLC0415 (the task of a read needs no index)
+
+        try:
+            index = placing_index_for(self.config)
+            keys = None if index is None else self.hashed_keys()
+            if index is None or keys is None:
+                return lambda file: True
+            numbers = frozenset(index.buckets(keys).tolist())
+        except (UnsupportedTableError, TableConfigError):
+            # A table can be read without the index and the key generator that write it.
+            return lambda file: True
+        return lambda file: index.number_of(FileGroupId(split(file.path)[0], file.file_id)) in numbers
 
     def hashed_keys(self) -> pa.StringArray | None:
         """Return record keys whose buckets hold all rows that the predicates allow; None for any bucket.

@@ -10,17 +10,15 @@ from functools import cache
 
 import pyarrow as pa
 
-from ..errors import TableConfigError, UnreadableTimeError, UnsupportedTableError
-from ..index.registry import placing_index_for
+from ..errors import UnreadableTimeError
 from ..storage import open_storage
-from ..storage.base import Storage, join, split
+from ..storage.base import Storage, join
 from ..storage.parallel import for_each
 from ..table.config import TableConfig, check_mergeable, check_supported
 from ..table.files.base_file import BaseFileReader
-from ..table.files.file_group import BaseFile, DataFile, FileSlice
+from ..table.files.file_group import BaseFile, FileSlice
 from ..table.files.footers import leaves_of
 from ..table.files.key_footers import FOOTERS
-from ..table.files.names import FileGroupId
 from ..table.latest_schema import latest_schema
 from ..table.schema.columns import with_meta
 from ..table.seen_table import SeenTable
@@ -99,7 +97,7 @@ class Snapshot:
             found = ShownSlices(self.seen, self.now, self.moment, self.query, every).find()
         else:
             pruning = Pruning(self.config, self.schema, predicates)
-            wanted = every.narrowed(cache(pruning.partition_may_match), self._may_hold(pruning))
+            wanted = every.narrowed(cache(pruning.partition_may_match), pruning.file_may_match())
             found = ShownSlices(self.seen, self.now, self.moment, self.query, wanted, every).find()
         if self.bases_alone:
             return [replace(one, logs=()) for one in found]
@@ -157,19 +155,6 @@ class Snapshot:
             footers = pool.map(lambda one: self._row_groups(one.base_file.path, search, schema.names), large)
             known = {one.base_file.path: groups for one, groups in zip(large, footers, strict=True)}
         return plan_splits(slices, known, split_size)
-
-    def _may_hold(self, pruning: Pruning) -> Callable[[DataFile], bool]:
-        """Return a test of the files that the index assigns to the keys that the predicates allow."""
-        try:
-            index = placing_index_for(self.config)
-            keys = None if index is None else pruning.hashed_keys()
-            if index is None or keys is None:
-                return lambda file: True
-            numbers = frozenset(index.buckets(keys).tolist())
-        except (UnsupportedTableError, TableConfigError):
-            # A table can be read without the index and the key generator that write it.
-            return lambda file: True
-        return lambda file: index.number_of(FileGroupId(split(file.path)[0], file.file_id)) in numbers
 
     def _row_groups(self, path: str, search: Search, columns: Sequence[str] = ()) -> list[RowGroup]:
         with BaseFileReader(self.storage, path) as reader:

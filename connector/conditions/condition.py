@@ -78,43 +78,63 @@ def parse_condition(spark: SparkSession, where: Where, snapshot: Snapshot) -> Pa
         wanted = WantedValues.of(where, schema, path)
         return ParsedCondition(wanted.condition(), wanted.predicates(), frozenset(wanted.values))
     judge = Judge(spark, schema)
-    parts = conjuncts(where) if isinstance(where, str) else []
     try:
         whole = sf.expr(where) if isinstance(where, str) else where
-        given = [sf.expr(part) for part in parts] if len(parts) > 1 else [whole]
+        parts = judge.cut(where, whole)
     except ParseException as error:
         raise _refusal(where, path, error) from error
-    texts = judge.texts(given)
-    if texts is None or (len(given) > 1 and not judge.agrees(whole, reduce(Column.__and__, given))):
-        given, texts = [whole], judge.texts([whole])
     refused = judge.refused(whole)
     if refused is not None:
         raise _refusal(where, path, refused) from refused
-    nodes = [] if texts is None else judge.proven(given, texts)
-    moments = list(dict.fromkeys(one for node in nodes for one in node.moments()))
-    known = judge.values(moments)
+    texts = judge.texts(parts)
+    return ParsedCondition(whole, judge.predicates(parts, texts), _mentioned(texts, schema))
 
-    def valued(value: Any) -> Any:
-        if not isinstance(value, TimeLiteral):
-            return value
-        return Between(known[value] - _ZONES, known[value] + _ZONES) if judge.is_late else known[value]
 
-    predicates = tuple(one for node in nodes for one in node.kept(True, valued))
-    return ParsedCondition(whole, predicates, _mentioned(texts, schema))
+def condition_predicates(
+    spark: SparkSession, where: Where, schema: pa.Schema, path: str, alias: str = ""
+) -> tuple[Predicate, ...]:
+    """Return predicates of a condition, none where it is not understood; its columns may have an alias before them."""
+    if isinstance(where, Mapping):
+        return WantedValues.of(where, schema, path).predicates() if where else ()
+    judge = Judge(spark, schema, alias)
+    try:
+        parts = judge.cut(where, sf.expr(where) if isinstance(where, str) else where)
+    except ParseException:
+        return ()
+    return judge.predicates(parts, judge.texts(parts))
 
 
 class Judge:
     """Spark's analysis of conditions on a table's columns."""
 
-    def __init__(self, spark: SparkSession, schema: pa.Schema) -> None:
+    def __init__(self, spark: SparkSession, schema: pa.Schema, alias: str = "") -> None:
         self._spark = spark
         self._schema = schema
-        self._frame = spark.createDataFrame([], to_spark(schema))
+        rows = spark.createDataFrame([], to_spark(schema))
+        self._frame = rows.alias(alias) if alias else rows
 
     @property
     def is_late(self) -> bool:
         """Whether the session's time zone may change between this analysis and the query, as on Spark Connect."""
         return "connect" in type(self._spark).__module__
+
+    def cut(self, where: str | Column, whole: Column) -> list[Column]:
+        """Return the conjuncts of a condition, or the whole condition where they do not mean the same to Spark."""
+        parts = conjuncts(where) if isinstance(where, str) else []
+        given = [sf.expr(part) for part in parts] if len(parts) > 1 else [whole]
+        return given if len(given) < 2 or self.agrees(whole, reduce(Column.__and__, given)) else [whole]
+
+    def predicates(self, given: Sequence[Column], texts: Sequence[str] | None) -> tuple[Predicate, ...]:
+        """Return what all rows satisfy that satisfy the conditions, as far as Spark's texts of them are understood."""
+        nodes = [] if texts is None else self.proven(given, texts)
+        known = self.values(list(dict.fromkeys(one for node in nodes for one in node.moments())))
+
+        def valued(value: Any) -> Any:
+            if not isinstance(value, TimeLiteral):
+                return value
+            return Between(known[value] - _ZONES, known[value] + _ZONES) if self.is_late else known[value]
+
+        return tuple(one for node in nodes for one in node.kept(True, valued))
 
     def texts(self, conditions: Sequence[Column]) -> list[str] | None:
         """Return Spark's texts of conditions; None if Spark cannot resolve a condition."""

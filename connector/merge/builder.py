@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Column
 
 from ...errors import InvalidOptionError
-from ...operations.result import CommitResult, RowCounts
+from ...operations.result import CommitResult
 from ..source.own_errors import own_errors
 from ..table.other_keywords import MERGE_KEYWORDS
 from ..table.other_names import MERGE_CALLS, NamesOtherCalls
+from ..table.writing import MadeFrom
 from .changing import MergeChanges, make_changes
 from .clauses import Clause, ClauseKind, Condition, Side, check_clauses
 from .counting import count
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Open = Callable[[Mapping[str, Any]], MergeTarget]
-Write = Callable[["DataFrame", Mapping[str, Any], str, RowCounts], CommitResult]
+Write = Callable[["DataFrame", Mapping[str, Any], MadeFrom], CommitResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ class Work:
 
     Attributes:
         open: Returns the newest snapshot for a write with the given options.
-        write: Upserts rows, with the options, the snapshot's moment and the row counts.
+        write: Upserts rows, with the options and what the rows were made from.
     """
 
     path: str
@@ -174,7 +175,8 @@ class MergeBuilder(NamesOtherCalls):
             MissingColumnError: A condition or a value names a column that neither side has.
             InvalidOptionError: The merge has no clause, an unreachable clause, or an invalid condition or value.
             OptionConflictError: The table generates its keys.
-            CommitConflictError: Another writer has changed an affected file group in the meantime; run the merge again.
+            CommitConflictError: Another writer has changed an affected file group in the meantime, or rows that the
+                clauses are about; run the merge again.
             PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
         check_clauses(self._clauses)
@@ -224,6 +226,7 @@ def _carry_out(
         found = count(changes)
         rows = rows_to_write(changes, found)
     made = time.monotonic() - began
-    done = work.write(rows, options, target.moment, found.counts)
+    read = () if changes.reads is None else changes.reads.rows()
+    done = work.write(rows, options, MadeFrom(target.moment, read, found.counts))
     total = done.seconds.get("total", 0.0) + made
     return replace(done, seconds={**done.seconds, "changes": round(made, 3), "total": round(total, 3)})

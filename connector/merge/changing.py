@@ -6,7 +6,7 @@ A row of changes has the key and partition path that it will have and, unless it
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from ..source.spark_types import to_spark
 from .clauses import Clause, ClauseKind, Side, of
 from .expressions import Value, as_column, cast_values, check_condition, explained, one_of
 from .matching import Match, On, has_name, match, named_plainly, spelled
+from .read_rows import MergeReads
 from .target import SOURCE, TARGET, MergeTarget
 
 if TYPE_CHECKING:
@@ -56,12 +57,14 @@ class MergeChanges:
 
     Attributes:
         rows: The table's columns with their new values, and the columns named by the constants of this module.
+        reads: What was read, where that counts.
         moves: Whether a row may change its key or partition; the rows then hold what a delete at the old place needs.
     """
 
     target: MergeTarget
     rows: DataFrame
     moves: bool
+    reads: MergeReads | None = None
 
     @property
     def orders(self) -> bool:
@@ -97,9 +100,11 @@ def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFra
     table = target.rows.select("*", sf.lit(True).alias(_OF_TARGET)).alias(TARGET)
     columns: list[str] = []
     given, how = None, Match(sf.lit(True), frozenset())
+    reads = MergeReads.of(target, clauses, source, on) if target.serializable else None
     if source is not None:
         columns = source.columns
         matched, how = match(source, on, target)
+        matched = matched if reads is None else reads.with_bounds(matched)
         given = matched.select("*", sf.lit(True).alias(_OF_SOURCE)).alias(SOURCE)
     joined = _join(table, given, how, clauses)
     frames = {Side.MATCHED: joined, Side.NOT_MATCHED: joined if given is None else given, Side.BY_SOURCE: table}
@@ -114,7 +119,7 @@ def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFra
     for number, condition in enumerate(conditions[1:], 1):
         chain = chain.when(condition, number)
     chosen = joined.select("*", chain.alias(_CLAUSE)).where(sf.col(_CLAUSE).isNotNull())
-    return _Choice(target, clauses, values, how, frames, chosen).changes()
+    return replace(_Choice(target, clauses, values, how, frames, chosen).changes(), reads=reads)
 
 
 def _condition(clause: Clause, target: MergeTarget, what: str) -> Column:

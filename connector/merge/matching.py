@@ -18,6 +18,7 @@ from ...table.keys.partition_paths import HIVE_DEFAULT_PARTITION
 from ...table.schema.columns import PARTITION_PATH, RECORD_KEY
 from ...table.schema.fields import find_field, root_of
 from ...table.seen_table import SeenTable
+from ..conditions.condition import conjuncts
 from ..placement.colocate import placement_of
 from ..placement.key_columns import KEY, PATH, can_spell, with_keys
 from ..source.spark_types import to_spark
@@ -84,13 +85,30 @@ def match(source: DataFrame, on: On, target: MergeTarget) -> tuple[DataFrame, Ma
         return source, Match(
             as_column(on, "The condition by which rows match"), same, exact=exact and equal is not None
         )
-    names = list(on) if isinstance(on, Iterable) else []
+    names = _names(on)
     if not names or not all(isinstance(one, str) for one in names):
         raise InvalidOptionError(
             f"Rows are to match by {on!r}, which names no columns.",
             "Give a condition such as 'source.id = target.id', names of columns, or nothing for the key.",
         )
     return source, _by_columns(source, names, target)
+
+
+def equal_columns(source: DataFrame, on: On, target: MergeTarget) -> tuple[list[str], list[str]]:
+    """Return columns of one type and value in rows that match, and the conditions that may be about the table alone."""
+    if on is None:
+        names: Sequence[str] = target.config.record_key_fields if target.is_global else target.place_fields
+        others: list[str] = []
+    elif isinstance(on, Column):
+        return [], []
+    elif isinstance(on, str) and on not in target.schema.names:
+        equal = {part: _equalities(part, target) for part in conjuncts(on)}
+        names = [name for some in equal.values() for name in some or ()]
+        others = [part for part, some in equal.items() if some is None]
+    else:
+        names, others = [target.column(name, "What rows are to match by") for name in _names(on)], []
+    same, _ = _known(source, names, target)
+    return [name for name in dict.fromkeys(names) if name in same and name in target.schema.names], others
 
 
 def is_column(value: Value, side: str, name: str) -> bool:
@@ -154,6 +172,12 @@ def _by_columns(source: DataFrame, names: Sequence[str], target: MergeTarget) ->
     condition = reduce(Column.__and__, (sf.col(of(SOURCE, name)) == sf.col(of(TARGET, name)) for name in names))
     same, exact = _known(source, names, target)
     return Match(condition, same, exact=exact)
+
+
+def _names(on: On) -> list[str]:
+    if isinstance(on, str):
+        return [on]
+    return list(on) if isinstance(on, Iterable) else []
 
 
 def _equalities(text: str, target: MergeTarget) -> list[str] | None:

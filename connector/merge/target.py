@@ -31,6 +31,7 @@ class MergeTarget:
         rows: The rows, with the meta columns first.
         moment: The snapshot's watermark, which the write is checked against.
         is_global: Whether keys are unique in the whole table, not only within their partition.
+        serializable: Whether the rows that are read count when the changes are committed.
     """
 
     table: Table
@@ -38,6 +39,7 @@ class MergeTarget:
     rows: DataFrame
     moment: str
     is_global: bool
+    serializable: bool = True
 
     @property
     def path(self) -> str:

@@ -1,7 +1,7 @@
 """The values that `HudiTable` passes to the data source with a read or a write, as texts of options.
 
-They are the moment of a read, so that both parts of a DataFrame see one snapshot; predicates; and counts of the rows of
-a write.
+They are the moment of a read, so that both parts of a DataFrame see one snapshot; predicates; counts of the rows of a
+write, and which rows it was made from.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from ...errors import InvalidOptionError
+from ...operations.read_rows import ReadRows
 from ...reader.predicates import AnyOf, Compare, IsNotNull, IsNull, NoneOf, OneOf, Predicate, StartsWith, columns_of
 from ...timeline.plain_text import parse, spell
-from .paths import PINNED, WHERE
+from .paths import PINNED, READ, WHERE
 
 T = TypeVar("T")
 
@@ -61,6 +62,18 @@ def parse_predicates(text: str, schema: pa.Schema) -> tuple[Predicate, ...]:
     except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation) as error:
         raise _not_ours(WHERE, text) from error
     return found
+
+
+def spell_read(read: Sequence[ReadRows]) -> str:
+    return json.dumps([[_spelt(one.predicates), one.absence] for one in read])
+
+
+def parse_read(text: str) -> tuple[ReadRows, ...]:
+    """Return the value of a text by `spell_read`; an `InvalidOptionError` refuses a user's own text."""
+    try:
+        return tuple(ReadRows(_read(predicates), bool(absence)) for predicates, absence in json.loads(text))
+    except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation) as error:
+        raise _not_ours(READ, text) from error
 
 
 def _spelt(value: Any) -> Any:

@@ -36,6 +36,8 @@ WHERE = "hoodie.pyhudi.read.where"
 LOOKED_UP = "hoodie.pyhudi.write.looked.up"
 # From a merge or an update: the counts of the changed rows.
 COUNTED = "hoodie.pyhudi.write.counted"
+# From `HudiTable`: the rows of the table that decided what the write does.
+READ = "hoodie.pyhudi.write.read"
 
 # Spark (``PythonWorkerFactory``) sets it in its Python processes to the name of the session's folder, or to _NONE.
 _SESSION_FOLDER, _NONE = "SPARK_JOB_ARTIFACT_UUID", "default"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
@@ -12,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from ...errors import PyHudiError
 from .logs import shown_logs
-from .paths import COUNTED, LOOKED_UP
+from .paths import COUNTED, LOOKED_UP, READ
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -45,27 +46,28 @@ class HudiWriter(DataSourceArrowWriter):
         schema: StructType,
         *,
         overwrite: bool,
-        known: tuple[str | None, str | None] = (None, None),
+        known: Mapping[str, str | None] = MappingProxyType({}),
     ) -> HudiWriter:
         """Plan a write of rows of ``schema``; ``overwrite`` says that the save mode is ``overwrite``.
 
-        ``known`` has the lookup figures and the row counts as `HudiTable` spelled them, or None.
+        ``known`` has what `HudiTable` spelled of the rows, by option, or None.
         """
         from ...operations.planning.plan import plan_write  # noqa: PLC0415
         from .spark_types import to_arrow  # noqa: PLC0415
 
         with shown_logs(options.log_level):
             request = options.to_write_request(path, to_arrow(schema), overwrite=overwrite)
-            if any(known):
+            if any(known.values()):
                 from ...index.base import LookupFigures  # noqa: PLC0415
                 from ...operations.result import RowCounts  # noqa: PLC0415
-                from .carried_options import parse_carried  # noqa: PLC0415
+                from .carried_options import parse_carried, parse_read  # noqa: PLC0415
 
-                looked_up, counted = known
+                looked_up, counted, read = known.get(LOOKED_UP), known.get(COUNTED), known.get(READ)
                 settings = replace(
                     request.write,
                     looked_up=None if looked_up is None else parse_carried(LookupFigures, LOOKED_UP, looked_up),
                     counted=None if counted is None else parse_carried(RowCounts, COUNTED, counted),
+                    read=() if read is None else parse_read(read),
                 )
                 request = replace(request, write=settings)
             plan = plan_write(request)

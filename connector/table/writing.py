@@ -8,7 +8,7 @@ import time
 import uuid
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from ...index.registry import index_for
 from ...operations.planning.operation import opens_alone
 from ...operations.planning.request import WriteRequest, WriteSettings
 from ...operations.planning.target import Target, find_target
+from ...operations.read_rows import ReadRows
 from ...operations.result import CommitResult, RowCounts, find_write, with_services
 from ...operations.services.means import Means
 from ...operations.write.inline import means_of, run_inline
@@ -38,10 +39,11 @@ from ..placement.colocate import can_place, place, placement_of
 from ..placement.key_places import Tagging
 from ..placement.slots import Placement
 from ..placement.tagging import tag
+from ..source.carried_options import spell_read
 from ..source.datasource import PyHudiDataSource
 from ..source.logs import level_here
 from ..source.own_errors import own_errors
-from ..source.paths import COUNTED, LOOKED_UP
+from ..source.paths import COUNTED, LOOKED_UP, READ
 from ..source.spark_types import to_arrow
 from .frames import make_active
 from .service_tasks import SparkTasks
@@ -69,6 +71,24 @@ _MERGED_BY_THE_COMMIT = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class MadeFrom:
+    """What rows were made from.
+
+    Attributes:
+        moment: The snapshot of the table, as the option ``based_on`` takes it; empty where they were not made from it.
+        read: The rows of the snapshot that decided which rows these are, where that counts.
+        counted: How many rows they insert, update and delete; None where the caller did not count.
+    """
+
+    moment: str = ""
+    read: tuple[ReadRows, ...] = ()
+    counted: RowCounts | None = None
+
+
+NOTHING_READ = MadeFrom()
+
+
 def write_placed(
     df: DataFrame,
     path: str,
@@ -76,12 +96,11 @@ def write_placed(
     resolved: ResolvedOptions,
     *,
     creates: bool = False,
-    counted: RowCounts | None = None,
+    made_from: MadeFrom = NOTHING_READ,
 ) -> CommitResult:
     """Write rows, placed by file group first where that is faster.
 
-    ``creates`` lets the first commit create the table. ``counted`` is the caller's count of inserts, updates and
-    deletes.
+    ``creates`` lets the first commit create the table.
     """
     began = time.monotonic()
     options, spark = resolved.options, df.sparkSession
@@ -95,7 +114,8 @@ def write_placed(
         DEFAULTS_ENABLED: "false",  # the resolved texts contain the defaults
         OPTIONS["write_id"].key: write_id,
         OPTIONS["application"].key: options.application or _application(spark),
-        **({} if counted is None else {COUNTED: spell(counted)}),
+        **({} if made_from.counted is None else {COUNTED: spell(made_from.counted)}),
+        **({READ: spell_read(made_from.read)} if made_from.read else {}),
     }
     # Only a write with the user's own id can have completed in an earlier call.
     named = bool(options.write_id) and target.exists

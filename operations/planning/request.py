@@ -13,6 +13,7 @@ from ...table.config.table_settings import TableSettings
 from ...table.files.logs.block_format import LogSettings
 from ...table.files.output import GIB, MIB, Output
 from ...timeline.writers.patience import Patience
+from ..read_rows import ReadRows
 from ..result import RowCounts
 from ..services.settings import Upkeep
 
@@ -45,6 +46,7 @@ class WriteSettings:
         durable: Whether a completed write survives a power cut.
         looked_up: Figures of the lookup that placed the rows; None where no lookup did.
         counted: Counts by a merge or an update that read the table; None for other writes.
+        read: The rows of the table that decided what the write does, where its isolation level makes them count.
         upkeep: The table services that run after the write.
     """
 
@@ -75,6 +77,7 @@ class WriteSettings:
     lookup: LookupSettings = field(default_factory=LookupSettings)
     looked_up: LookupFigures | None = None
     counted: RowCounts | None = None
+    read: tuple[ReadRows, ...] = ()
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     upkeep: Upkeep = field(default_factory=Upkeep)
 

@@ -49,6 +49,7 @@ class Shared(Enum):
     PARTITION = "partition"  # mine replaces all of it
     NEW_KEY = "new key"
     LOOKED_UP = "looked-up keys"  # theirs may have taken or brought keys that mine looked for
+    READ = "read rows"  # theirs changed which rows satisfy a condition of mine
     COLUMNS = "columns"
     PROPERTIES = "properties"
     ROOM = "room"  # a small file of theirs would take new keys of mine in
@@ -203,7 +204,7 @@ SINGLE_WRITER = ConcurrencyRules.of(
             {
                 NOTHING: _GO_ON,
                 **_all(_REFUSE, Shared.FILE_GROUP, Shared.BUCKET, Shared.PARTITION, Shared.NEW_KEY),
-                **_all(_REFUSE, Shared.COLUMNS, Shared.PROPERTIES),
+                **_all(_REFUSE, Shared.READ, Shared.COLUMNS, Shared.PROPERTIES),
             },
         ),
         # Readers put log files that complete later on top of the base file that a compaction makes. A base file takes
@@ -240,7 +241,7 @@ SINGLE_WRITER = ConcurrencyRules.of(
             {
                 NOTHING: _GO_ON,
                 **_all(_REFUSE, Shared.ITSELF, Shared.BASIS, Shared.FILE_GROUP, Shared.BUCKET, Shared.PARTITION),
-                **_all(_REFUSE, Shared.LOOKED_UP, Shared.REPLACED),
+                **_all(_REFUSE, Shared.LOOKED_UP, Shared.READ, Shared.REPLACED),
             },
         ),
         ((WRITE,), (RESTORE,), _PENDING, _WHENEVER, {NOTHING: _REFUSE}),

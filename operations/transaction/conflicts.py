@@ -21,6 +21,7 @@ from ...timeline.held import clustered_groups, held_groups, pending_compactions,
 from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import CommitMetadata
 from ...timeline.timeline import Timeline
+from ..read_rows import ReadRows
 from .concurrency import (
     CLEAN,
     CLUSTERING,
@@ -42,6 +43,7 @@ from .concurrency import (
     those,
 )
 from .new_keys import NewKeys, find_twin
+from .read_set import find_read
 from .since import Since, conflict
 from .transaction import Transaction
 
@@ -63,6 +65,7 @@ class WriteChanges:
         rival_key: Of a file group, what only one of two writers may have opened in its partition.
         covers: Returns whether the write replaces all of a partition, by its path.
         new_keys: Where keys went that the index did not find; None where the write looked up no keys.
+        read: The rows of the table that decided what the write does, where that counts.
     """
 
     file_groups: frozenset[FileGroupId]
@@ -73,11 +76,12 @@ class WriteChanges:
     covers: Callable[[str], bool]
     columns: pa.Schema
     new_keys: NewKeys | None = None
+    read: tuple[ReadRows, ...] = ()
 
     @property
     def reads_files(self) -> bool:
         """Whether data files tell whether the write meets another."""
-        return self.new_keys is not None and bool(self.new_keys.files)
+        return bool(self.read) or (self.new_keys is not None and bool(self.new_keys.files))
 
 
 @dataclass(slots=True)
@@ -115,6 +119,7 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges
             compacted.update(theirs)
         else:
             _check_write(work, instant, theirs, changes)
+            _check_read(work, instant, done, changes)
             others.update(theirs)
     _check_schema(work, changes.columns, since)
     _check_pending(work, since, changes)
@@ -153,6 +158,16 @@ def _check_write(work: Transaction, instant: Instant, theirs: Sequence[FileGroup
         for one in (groups or covered)[:1]:
             what += f" and changed the file group {one.file_id} of partition {one.partition_path!r} too"
         raise conflict(work, what)
+
+
+def _check_read(work: Transaction, instant: Instant, done: CommitMetadata, changes: WriteChanges) -> None:
+    where = find_read(work, changes.read, changes.columns, instant, done)
+    if where is not None and _forbids(WRITE, {Shared.READ: True}):
+        raise conflict(
+            work,
+            f"The {instant.action} {instant.requested_time} completed meanwhile and changed rows that decided what "
+            f"this write does ({where})",
+        )
 
 
 def _shared(
@@ -256,6 +271,7 @@ def _check_undone(work: Transaction, since: Since, changes: WriteChanges) -> Non
             shared[Shared.REPLACED] = one.group not in {"commit", "deltacommit"}
             # A missing key may be back or a found key gone, which no file group of this write shows.
             shared[Shared.LOOKED_UP] = changes.new_keys is not None
+            shared[Shared.READ] = changes.read
         if _forbids(ROLLBACK, shared, known=one.known):
             raise conflict(work, f"The write {one.instant_time}, which this one had seen, was rolled back meanwhile")
 

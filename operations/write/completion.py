@@ -120,6 +120,7 @@ def _changes(
         covers=replacement.covers,
         columns=plan.schema,
         new_keys=new_keys,
+        read=plan.settings.read,
     )
 
 

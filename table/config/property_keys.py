@@ -74,6 +74,10 @@ TIME_OPTIONS = (
     TIME_PARSER,
 )
 
+# pyhudi's own: what counts as a conflict.
+ISOLATION = "hoodie.pyhudi.isolation"
+SERIALIZABLE, SNAPSHOT = "serializable", "snapshot"
+
 # For Apache Hudi these are write options, which it does not store; pyhudi keeps them with the table.
 INDEX_TYPE = "hoodie.index.type"
 BUCKET_COUNT = "hoodie.bucket.index.num.buckets"

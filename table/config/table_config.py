@@ -65,7 +65,7 @@ class TableConfig:
             **said.spelt("timezone", "version"),
             **_version_properties(version, partition_fields, bool(said.hive_style)),
             **key.CONSTANT_OF_NEW_TABLES,
-            **said.spelt("index_type"),
+            **said.spelt("index_type", "isolation"),
             **({} if said.bucket_count is None else bucket_properties(said.bucket_count, record_key, said.hash_fields)),
         }
         made = _with_spelling(cls(properties))
@@ -174,6 +174,11 @@ class TableConfig:
     def delete_marker(self) -> DeleteMarker | None:
         field, value = self.properties.get(key.DELETE_FIELD), self.properties.get(key.DELETE_MARKER)
         return DeleteMarker(field, value) if field and value else None
+
+    @property
+    def isolation(self) -> str:
+        """The isolation level of writes that are made from the table's rows and name none."""
+        return key.SNAPSHOT if self.properties.get(key.ISOLATION, "").lower() == key.SNAPSHOT else key.SERIALIZABLE
 
     @property
     def partial_update_mode(self) -> str | None:

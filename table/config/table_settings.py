@@ -85,6 +85,7 @@ class TableSettings:
     hash_fields: Annotated[
         tuple[str, ...] | None, Term(key.BUCKET_HASH_FIELDS, key.BUCKET_HASH_FIELDS, spelt=",".join, noted=False)
     ] = None
+    isolation: Annotated[str | None, Term(key.ISOLATION, key.ISOLATION, compared=False, noted=False)] = None
     time_options: Mapping[str, str] = field(default_factory=dict)
 
     def spelt(self, *names: str) -> dict[str, str]:

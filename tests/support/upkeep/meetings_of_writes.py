@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+from pyhudi.operations.read_rows import ReadRows
 from pyhudi.operations.rollback.rollback import carry_on
 from pyhudi.operations.rollback.undo import hide
 from pyhudi.operations.services.archive import archive
@@ -16,6 +17,7 @@ from pyhudi.operations.services.clean import clean as run_clean
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
+from pyhudi.reader.predicates import Compare
 from pyhudi.table.table import open_table
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.writers import announcements
@@ -28,6 +30,7 @@ from support.upkeep.undoing import condemn
 K1, K2, K9 = ("k1", "a", 9, 9), ("k2", "b", 9, 9), ("k9", "a", 9, 9)
 ONE_VERSION = CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, file_versions=1)
 IN_C = ("k8", "c", 9, 9)
+READS_B = replace(QUIET, read=(ReadRows((Compare("p", "=", "b"),)),))
 
 
 # --- beside writes
@@ -93,6 +96,13 @@ def _(some: Scene) -> str:
     mine = some.plan(APART)
     some.write(K9, settings=APART)
     return some.carries_out(mine, K9)
+
+
+@stage("write | write | completed | read rows | since plan")
+def _(some: Scene) -> str:
+    mine = some.plan(READS_B)
+    some.write(K2)
+    return some.carries_out(mine, K1)
 
 
 @stage("write | write | completed | columns | since plan")
@@ -391,6 +401,13 @@ def _rolled_back(state: str) -> None:
         mine = some.plan(APART)
         undo(some, some.instants[-1])
         return some.carries_out(mine, ("k9", "b", 1, 1))
+
+    @stage(f"write | rollback | {state} | read rows | since plan")
+    def _(some: Scene) -> str:
+        last = some.write(IN_C)
+        mine = some.plan(READS_B)
+        undo(some, last)
+        return some.carries_out(mine, K1)
 
     @stage(f"write | rollback | {state} | replaced | since plan")
     def _(some: Scene) -> str:

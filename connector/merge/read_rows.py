@@ -1,0 +1,114 @@
+"""Which rows of the table a merge, an update or a delete by a condition reads, as predicates that need no Spark."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from threading import Thread
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import Observation
+from pyspark.sql import functions as sf
+
+from ...operations.read_rows import ReadRows
+from ...reader.predicates import Compare, Predicate
+from ...reader.pruning import has_one_spelling
+from ...table.schema.columns import with_meta
+from ..conditions.condition import condition_predicates
+from ..placement.key_text import quoted
+from .clauses import Clause, Side
+from .matching import On, equal_columns
+from .target import TARGET, MergeTarget
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+logger = logging.getLogger("pyhudi")
+
+# Without the source in the plan of the query, which is over by then, some releases of Spark never answer.
+_WAIT_S = 10.0
+_LEAST, _GREATEST = "least_", "greatest_"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeReads:
+    """What is read, as far as it is known before the query has run.
+
+    Attributes:
+        by_source: The rows that clauses about rows without a match read.
+        matched: The predicates of rows that may match a row of the source; None where no clause is about matches.
+        absence: Whether rows of the source without a match change the table.
+        columns: Columns of the table that have the value of a source column in each match.
+        bounds: The least and the greatest value of these in the source.
+    """
+
+    by_source: tuple[ReadRows, ...]
+    matched: tuple[Predicate, ...] | None
+    absence: bool
+    columns: tuple[str, ...]
+    bounds: Observation
+
+    @classmethod
+    def of(cls, target: MergeTarget, clauses: Sequence[Clause], source: DataFrame | None, on: On) -> MergeReads:
+        """Return what the clauses read; ``source`` is None for an update."""
+        spark, schema = target.rows.sparkSession, with_meta(target.schema)
+
+        def predicates(condition: Any) -> tuple[Predicate, ...]:
+            return () if condition is None else condition_predicates(spark, condition, schema, target.path, TARGET)
+
+        alone = tuple(ReadRows(predicates(one.condition)) for one in clauses if one.side is Side.BY_SOURCE)
+        sides = {one.side for one in clauses} - {Side.BY_SOURCE}
+        if source is None or not sides:
+            return cls(alone, None, False, (), Observation())
+        names, others = equal_columns(source, on, target)
+        known = tuple(one for text in others for one in predicates(text))
+        bounded = tuple(one for one in names if _is_bounded(schema.field(one).type))
+        return cls(alone, known, Side.NOT_MATCHED in sides, bounded, Observation())
+
+    def with_bounds(self, source: DataFrame) -> DataFrame:
+        """Return the source, of which Spark notes the bounds when the query runs."""
+        if not self.columns:
+            return source
+        least = [sf.min(quoted(name)).alias(f"{_LEAST}{name}") for name in self.columns]
+        greatest = [sf.max(quoted(name)).alias(f"{_GREATEST}{name}") for name in self.columns]
+        return source.observe(self.bounds, *least, *greatest)
+
+    def rows(self) -> tuple[ReadRows, ...]:
+        """Return what was read, once the query has run."""
+        if self.matched is None:
+            return self.by_source
+        found = _answer(self.bounds) if self.columns else {}
+        if found and any(found[f"{_LEAST}{name}"] is None for name in self.columns):
+            # No row of the source can have a match.
+            return self.by_source
+        bounds = [one for name in self.columns if found for one in _between(name, found)]
+        return (*self.by_source, ReadRows((*self.matched, *bounds), self.absence))
+
+
+def _is_bounded(kind: pa.DataType) -> bool:
+    return has_one_spelling(kind) or bool(pa.types.is_floating(kind))
+
+
+def _between(name: str, found: Mapping[str, Any]) -> list[Predicate]:
+    least, greatest = found[f"{_LEAST}{name}"], found[f"{_GREATEST}{name}"]
+    if least == greatest:
+        return [Compare(name, "=", least)]
+    return [Compare(name, ">=", least), Compare(name, "<=", greatest)]
+
+
+def _answer(bounds: Observation) -> Mapping[str, Any]:
+    """Return the values that Spark noted; none where its plan left the source out, as beside an empty table."""
+    found: list[Mapping[str, Any]] = []
+
+    def ask() -> None:
+        try:
+            found.append(bounds.get)
+        except Exception:
+            logger.debug("Spark noted no bounds of the source of a merge", exc_info=True)
+
+    thread = Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(_WAIT_S)
+    return found[0] if found else {}

@@ -1,0 +1,125 @@
+"""The rows of a table that decided what a write does, and whether another write has changed which rows these are.
+
+A merge, an update or a delete by a condition reads the table at one moment, and commits later. In between another write
+may add a row that a clause would have taken, to a file group that the write has not met. So under serializable
+isolation the new files of others are held against what was read: first partitions, buckets and footers, then the rows
+of the instant itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...errors import InvalidOptionError, MissingFileError
+from ...reader.predicates import satisfied
+from ...reader.pruning import Pruning
+from ...reader.search import Search
+from ...table.arrow.arrays import plain
+from ...table.files.base_file import BaseFileReader
+from ...table.files.file_group import BaseFile, DataFile, LogFile, data_file
+from ...table.files.logs.log_contents import BlockContent
+from ...table.files.logs.whole_log import read_log
+from ...table.schema.columns import META_COLUMNS, with_meta
+from ...timeline.instants import Instant
+from ...timeline.metadata.models import CommitMetadata, WriteStat
+from ..read_rows import ReadRows
+from .transaction import Transaction
+
+_COMMIT_TIME = META_COLUMNS[0]
+
+
+def find_read(
+    work: Transaction, read: tuple[ReadRows, ...], columns: pa.Schema, instant: Instant, done: CommitMetadata
+) -> str | None:
+    """Return a file or partition in which a completed write changed the rows that were read; None for none."""
+    found = (one for some in read for one in _Meeting.of(work, some, columns, instant).changed(done))
+    return next(found, None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Meeting:
+    """The rows that a write read, beside one other write.
+
+    Attributes:
+        columns: The meta columns and the table's, canonical.
+        may_hold: Whether the index may put rows that were read into a file's file group.
+    """
+
+    work: Transaction
+    read: ReadRows
+    columns: pa.Schema
+    instant: Instant
+    pruning: Pruning
+    search: Search
+    may_hold: Callable[[DataFile], bool]
+
+    @classmethod
+    def of(cls, work: Transaction, read: ReadRows, columns: pa.Schema, instant: Instant) -> _Meeting:
+        whole = with_meta(columns)
+        pruning = Pruning(work.config, whole, read.predicates)
+        search = Search.of(read.predicates, whole, work.config)
+        return cls(work, read, whole, instant, pruning, search, pruning.file_may_match())
+
+    def changed(self, done: CommitMetadata) -> Iterator[str]:
+        """Yield files of the other write that have a row that was read, and partitions that it took rows from."""
+        for partition, stats in done.partition_to_write_stats.items():
+            if self.pruning.partition_may_match(partition):
+                for stat in stats:
+                    file = data_file(stat.path or "")
+                    if file is not None and self.may_hold(file) and (self._may_take(stat, file) or self._has(file)):
+                        yield file.path
+        if self.read.absence:
+            yield from (one for one, ids in done.replaced.items() if ids and self.pruning.partition_may_match(one))
+
+    def _may_take(self, stat: WriteStat, file: DataFile) -> bool:
+        """Return whether a file may say that a row which was read is gone, or satisfies the predicates no more."""
+        if not self.read.absence:
+            return False
+        if stat.num_deletes or (isinstance(file, LogFile) and stat.num_inserts < stat.num_writes):
+            return True
+        return bool(stat.num_update_writes) and not self._are_fixed
+
+    @property
+    def _are_fixed(self) -> bool:
+        """Whether an update of a row changes nothing about the predicates."""
+        names, config = self.search.columns, self.work.config
+        return bool(names) and names <= {*config.record_key_fields, *config.partition_fields}
+
+    def _has(self, file: DataFile) -> bool:
+        if not self.search.columns <= {*self.columns.names}:
+            return True
+        try:
+            if isinstance(file, BaseFile):
+                return self._base_has(file)
+            return self.work.config.partial_update_mode is not None or self._log_has(file)
+        except (MissingFileError, InvalidOptionError):
+            # A clean took the file since, or a value compares with no value of its column.
+            return True
+
+    def _base_has(self, file: BaseFile) -> bool:
+        with BaseFileReader(self.work.storage, file.path) as reader:
+            groups = self.search.row_groups(reader.parquet, file.path)
+            return any(map(self._holds_row, reader.batches(self._wanted, row_groups=groups))) if groups else False
+
+    def _log_has(self, file: LogFile) -> bool:
+        for block in read_log(self.work.storage, file):
+            if block.is_data and (
+                block.is_partial or any(map(self._holds_row, BlockContent(self.work.storage, block).rows(self._wanted)))
+            ):
+                return True
+        return False
+
+    @property
+    def _wanted(self) -> pa.Schema:
+        names = {_COMMIT_TIME, *self.search.columns}
+        return pa.schema([field.with_nullable(True) for field in self.columns if field.name in names])
+
+    def _holds_row(self, rows: pa.RecordBatch) -> bool:
+        """Return whether a row of the other write, which a rewritten file has among older rows, was read."""
+        theirs = pc.equal(plain(rows.column(_COMMIT_TIME)), self.instant.requested_time)
+        found = pc.and_(pc.fill_null(theirs, False), satisfied(rows, self.read.predicates))
+        return bool(found.true_count)
