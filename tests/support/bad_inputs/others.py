@@ -9,6 +9,7 @@ from pyhudi import errors
 from pyhudi.operations.planning.changed_rows import ChangedRows, RowPlace, check_changed_rows
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.write.abort import abort_write
+from pyhudi.timeline.writers.patience import Patience
 from support.bad_inputs.case import GOOD, SCHEMA, TIMELINE, Act, Case, changed
 from support.drive import carry_out, plan, task, write
 
@@ -59,9 +60,11 @@ def straggling(operation: str) -> Callable[[Path], Act]:
 
 
 def under_way(operation: str) -> Callable[[Path], Act]:
+    """Write as a single writer beside a living write."""
+
     def prepare(path: Path) -> Act:
         task(plan(path, SCHEMA, operation=operation), GOOD, 0)
-        return lambda: write(path, GOOD)
+        return lambda: write(path, GOOD, settings=WriteSettings(patience=Patience(single_writer=True)))
 
     return prepare
 
