@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
@@ -13,23 +13,20 @@ import pyarrow as pa
 from ..errors import UnreadableTimeError
 from ..storage import open_storage
 from ..storage.base import Storage, join
-from ..storage.parallel import for_each
 from ..table.config import TableConfig, check_mergeable, check_supported
-from ..table.files.base_file import BaseFileReader
 from ..table.files.file_group import BaseFile, FileSlice
-from ..table.files.footers import leaves_of
-from ..table.files.key_footers import FOOTERS
 from ..table.latest_schema import latest_schema
 from ..table.schema.columns import with_meta
 from ..table.seen_table import SeenTable
 from ..table.table import Table, open_table
 from ..timeline.timeline import Timeline
 from ..timeline.watermark import Watermark
+from .footer_search import matching_slices, row_groups
 from .listed_files import Moment, SliceFilter
 from .moment import find_moment
 from .past import ShownSlices
 from .path_glob import compile_glob
-from .plan import RowGroup, Split, plan_splits
+from .plan import Split, plan_splits
 from .predicates import Predicate
 from .pruning import Pruning
 from .query import Changes, Query
@@ -39,10 +36,6 @@ from .window import CommitTimes
 logger = logging.getLogger("pyhudi")
 
 _FOOTER_THREADS = 16
-# With more files, the tasks read the footers instead.
-_MOST_KEY_FOOTERS = 1024
-# These footers are not cached, and Spark's own reader skips row groups by them, too.
-_MOST_FOOTERS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +107,8 @@ class Snapshot:
         search = Search.of(predicates, self.schema, self.config)
         if search.keys is not None and not len(search.keys):
             return []
-        left = {one.base_file.path for one in self._matching([one for one in found if not one.logs], search)}
+        matching = matching_slices(self.storage, self.config, search, [one for one in found if not one.logs])
+        left = {one.base_file.path for one in matching}
         shown = [one for one in found if one.logs or one.base_file.path in left]
         if len(shown) < len(found):
             logger.info(
@@ -124,18 +118,6 @@ class Snapshot:
                 len(found) - len(shown),
             )
         return shown
-
-    def _matching(self, slices: Sequence[FileSlice], search: Search) -> list[FileSlice]:
-        found = list(slices)
-        if search.keys is not None and len(found) <= _MOST_KEY_FOOTERS:
-            found = self._filtered(found, lambda one: search.may_be_in(FOOTERS.read(self.storage, one.base_file)))
-        if search.columns <= {*self.config.partition_fields} or len(found) > _MOST_FOOTERS:
-            return found
-        return self._filtered(found, lambda one: bool(self._row_groups(one.base_file.path, search)))
-
-    def _filtered(self, slices: Sequence[FileSlice], may_match: Callable[[FileSlice], bool]) -> list[FileSlice]:
-        answers = for_each(self.storage, may_match, slices, computes=True)
-        return [one for one, may in zip(slices, answers, strict=True) if may]
 
     def plan(
         self, schema: pa.Schema, predicates: Sequence[Predicate], split_size: int, *, merged_alone: bool = False
@@ -152,18 +134,9 @@ class Snapshot:
         slices = [one for one in found if one.logs or not merged_alone]
         large = [one for one in slices if not one.logs and one.base_file.size > split_size]
         with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
-            footers = pool.map(lambda one: self._row_groups(one.base_file.path, search, schema.names), large)
+            footers = pool.map(lambda one: row_groups(self.storage, one.base_file.path, search, schema.names), large)
             known = {one.base_file.path: groups for one, groups in zip(large, footers, strict=True)}
         return plan_splits(slices, known, split_size)
-
-    def _row_groups(self, path: str, search: Search, columns: Sequence[str] = ()) -> list[RowGroup]:
-        with BaseFileReader(self.storage, path) as reader:
-            metadata = reader.parquet.metadata
-            leaves = leaves_of(reader.parquet, columns)
-            return [
-                RowGroup(number, sum(metadata.row_group(number).column(leaf).total_compressed_size for leaf in leaves))
-                for number in search.row_groups(reader.parquet, path)
-            ]
 
 
 def open_snapshot(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from datetime import date
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -18,30 +16,19 @@ from ...operations.inspect.history import history, last_commit
 from ...operations.result import CommitResult
 from ...options.explain import ExplainedOptions, explain
 from ...options.read import QUERY_TYPE
-from ...options.sources import DEFAULTS_ENABLED, READING, WRITING, ResolvedOptions, find_config
-from ...reader.plan import plan_splits
-from ...reader.predicates import Predicate
+from ...options.sources import READING, WRITING, find_config
 from ...reader.query import AS_OF, BEGIN, END
-from ...reader.snapshot import Snapshot, open_snapshot
-from ...table.files.file_group import FileSlice
+from ...reader.snapshot import open_snapshot
 from ...table.schema.columns import without_meta
-from ...timeline.plain_text import spell
 from ..conditions.condition import Where, parse_condition
 from ..conditions.tree import named
-from ..source.carried_options import spell_predicates
-from ..source.datasource import PyHudiDataSource
-from ..source.direct_tasks import by_tasks, takes_tasks
-from ..source.parquet_scan import lacks_file_system, scan_files
-from ..source.paths import PINNED, WHERE, WHOLE
-from ..source.reader import HudiReader
 from ..source.spark_types import select, to_spark
 from .base import TableBase
 from .frames import from_arrow
+from .snapshot_frames import SnapshotFrames
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-logger = logging.getLogger("pyhudi")
 
 
 class TableQueries(TableBase):
@@ -103,54 +90,14 @@ class TableQueries(TableBase):
         snapshot = open_snapshot(
             self._path, options.storage_options, query=options.to_query(), bases_alone=options.bases_alone
         )
+        frames = SnapshotFrames(self._spark, self._path, resolved, snapshot)
         whole = snapshot.schema if meta else without_meta(snapshot.schema)
         wanted = whole if columns is None else select(snapshot.schema, _listed(columns, snapshot.schema), self._path)
         if where is None or (isinstance(where, Mapping) and not where):
-            return self._frame_of(resolved, snapshot, wanted)
+            return frames.of(wanted)
         asked = parse_condition(self._spark, where, snapshot)
         read = asked.read_with(self._spark, wanted, snapshot.schema)
-        frame = self._frame_of(resolved, snapshot, read, asked.predicates, {WHERE: spell_predicates(asked.predicates)})
-        return frame.where(asked.condition).select(*map(named, wanted.names))
-
-    def _frame_of(
-        self,
-        resolved: ResolvedOptions,
-        snapshot: Snapshot,
-        columns: pa.Schema,
-        predicates: Sequence[Predicate] = (),
-        told: Mapping[str, str] = MappingProxyType({}),
-    ) -> DataFrame:
-        """Return columns of a snapshot, read by Spark where possible.
-
-        ``told`` holds the options by which the data source learns the predicates.
-        """
-
-        def by_source(merged: Sequence[FileSlice] | None) -> DataFrame:
-            options = resolved.options
-            if merged is not None and takes_tasks(self._spark) and not options.pushes_filters:
-                reader = HudiReader(snapshot, columns, options, predicates)
-                frame = by_tasks(self._spark, reader, plan_splits(merged, {}, options.split_size))
-                if frame is not None:
-                    return frame
-            moment = {
-                PINNED: spell(snapshot.timeline.watermark()),
-                **({WHOLE: "true"} if merged is None else {}),
-                **told,
-            }
-            return self._read(resolved, columns.names, moment, to_spark(columns))
-
-        if not self._storage.remote:
-            return scan_files(self._spark, snapshot, columns, by_source, predicates)
-        try:
-            frame = scan_files(self._spark, snapshot, columns, by_source, predicates)
-            # Spark Connect looks for the files only when the schema is needed.
-            _ = frame.schema
-        except Exception as error:
-            if not lacks_file_system(error):
-                raise
-            logger.info("table %s: Spark has no access to its store, so the data source reads it", self._path)
-            return self._read(resolved, columns.names, told)
-        return frame
+        return frames.of(read, asked.predicates).where(asked.condition).select(*map(named, wanted.names))
 
     @property
     def schema(self) -> StructType:
@@ -240,19 +187,6 @@ class TableQueries(TableBase):
 
     def _columns(self) -> pa.Schema:
         return without_meta(open_snapshot(self._path, self.storage_options).schema)
-
-    def _read(
-        self,
-        resolved: ResolvedOptions,
-        columns: Sequence[str],
-        more: Mapping[str, str] | None = None,
-        schema: StructType | None = None,
-    ) -> DataFrame:
-        """Return a DataFrame of the data source; a given schema saves Spark a look-up of the types."""
-        # The resolved options contain the defaults file already.
-        options = {**resolved.texts, DEFAULTS_ENABLED: "false", "columns": ",".join(columns), **(more or {})}
-        reader = self._spark.read.format(PyHudiDataSource.name()).options(**options)
-        return (reader if schema is None else reader.schema(schema)).load(self._path)
 
 
 def _listed(columns: str | Sequence[str], schema: pa.Schema) -> Sequence[str]:

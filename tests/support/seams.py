@@ -329,7 +329,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "timeline with archived writes": "reader.moment:reach_back",
     "plan a window of commits": "reader.moment:plan_window",
     "rows of a window of commits": "reader.window:CommitTimes.mask",
-    "most footers that a snapshot reads": "reader.snapshot:_MOST_FOOTERS",
+    "most footers that a snapshot reads": "reader.footer_search:_MOST_FOOTERS",
     "files of commits in the past": "reader.listed_files:read_written",
     "files that later commits superseded": "reader.listed_files:superseded",
     "next instant that shows whole slices": "reader.past:next_whole",

@@ -27,7 +27,8 @@ from ...write_ids import WRITE_ID
 from ..settings import CompactionSettings
 from .choice import choose_partitions, choose_slices
 from .plan import BARE_NAMES, Plan, check_complete, named_slices, operations_of
-from .slices import SliceResult, SliceService, SliceWorker
+from .slice_worker import SliceResult, SliceWorker
+from .slices import SliceService
 
 if TYPE_CHECKING:
     from ....timeline.metadata.models import CompactionPlan, WriteStat

@@ -35,7 +35,8 @@ from ...transaction.file_work import FileWork
 from ...transaction.transaction import Transaction
 from ..settings import LogCompactionSettings
 from .plan import BARE_NAMES, Plan, held_by_plans, named_slices, operations_of
-from .slices import SliceResult, SliceService, SliceWorker, older_writes
+from .slice_worker import SliceResult, SliceWorker
+from .slices import SliceService, older_writes
 
 if TYPE_CHECKING:
     from ....timeline.metadata.models import CompactionPlan, WriteStat

@@ -9,28 +9,17 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 
-import pyarrow as pa
-
-from ....errors import ConcurrentWriteError, CorruptFileError, InvalidOptionError, TableError, UnsupportedTableError
-from ....storage.base import Storage, split
-from ....table.config.property_keys import EVENT_TIME_ORDERING
-from ....table.files.file_group import FileSlice, LogFile
-from ....table.files.logs.log_blocks import BlockType, LogBlock
-from ....table.files.logs.log_contents import BlockContent, columns_of
-from ....table.files.logs.log_file import read_blocks
-from ....table.files.logs.whole_log import read_log
-from ....table.files.lost import open_view
+from ....errors import ConcurrentWriteError, TableError, UnsupportedTableError
+from ....storage.base import Storage
 from ....table.files.names import FileGroupId
-from ....table.latest_schema import latest_schema
-from ....table.schema.columns import with_meta
 from ....table.table import Table
 from ....timeline.held import pending_compactions
 from ....timeline.instants import Instant
 from ....timeline.metadata.codec import REPAIR
 from ....timeline.timeline import Timeline
-from ...result import RepairedLog, ServiceResult
+from ...result import ServiceResult
 from ...transaction.concurrency import COMPACTION
 from ...transaction.file_work import FileWork
 from ..execution import take_back
@@ -39,6 +28,7 @@ from ..preconditions import finish_rollbacks_first, refuse_restoring
 from ..settings import CompactionSettings
 from .compact import open_merge_on_read
 from .compactor import Compaction, Compactor
+from .damaged_logs import ExaminedLog, examine
 from .plan import Plan
 
 
@@ -61,7 +51,7 @@ def repair(
     if not dry_run:
         timeline = finish_rollbacks_first(COMPACTION, table, timeline, means.patience)
     refuse_restoring(COMPACTION, storage, timeline)
-    examined = _Examiner.of(table, timeline).examine(accept_loss)
+    examined = examine(table, timeline, accept_loss)
     reports = tuple(file.report for file in examined.values())
     if dry_run:
         return ServiceResult(storage.path, "repair", repaired=reports, dry=True, seconds=time.monotonic() - began)
@@ -73,7 +63,7 @@ def repair(
 class Repair(Compaction):
     """A compaction of the damaged log files' file groups alone, which skips unreadable blocks of these log files."""
 
-    def __init__(self, table: Table, examined: Mapping[str, _Examined], means: Means) -> None:
+    def __init__(self, table: Table, examined: Mapping[str, ExaminedLog], means: Means) -> None:
         super().__init__(table, CompactionSettings(), means)
         self._examined = examined
         self._groups = frozenset(file.group for file in examined.values())
@@ -133,87 +123,3 @@ class Repair(Compaction):
         """Return the compaction's worker, with a note of the given-up rows for the completed instant."""
         notes = {REPAIR: json.dumps([asdict(file.report) for file in self._examined.values()])}
         return replace(super().worker(files, timeline, plan), notes=notes)
-
-
-@dataclass(frozen=True, slots=True)
-class _Examined:
-    """A damaged log file with its readable blocks, and the report of what is given up."""
-
-    group: FileGroupId
-    log: LogFile
-    report: RepairedLog
-
-
-@dataclass(frozen=True, slots=True)
-class _Examiner:
-    storage: Storage
-    timeline: Timeline
-    schema: pa.Schema
-    ordering: tuple[str, ...]
-
-    @classmethod
-    def of(cls, table: Table, timeline: Timeline) -> _Examiner:
-        schema = latest_schema(table.config, timeline, writing=True) or pa.schema([])
-        ordering = table.config.ordering_fields if table.config.merge_mode == EVENT_TIME_ORDERING else ()
-        return cls(table.storage, timeline, with_meta(schema), ordering)
-
-    def examine(self, paths: Sequence[str]) -> dict[str, _Examined]:
-        view = open_view(self.timeline)
-        file_slices = [
-            file_slice
-            for folder in sorted({split(path)[0] for path in paths})
-            for file_slice in view.slices(folder).values()
-        ]
-        known = {log.path: (file_slice, log) for file_slice in file_slices for log in file_slice.logs}
-        for path in paths:
-            if path not in known:
-                raise InvalidOptionError(
-                    f"accept_loss names {path!r}, which is no log file of a newest file slice of the table "
-                    f"{self.storage.path}.",
-                    "Name the files as validate or the error shows them, relative to the table's path.",
-                )
-        return {path: self._examine(*known[path]) for path in dict.fromkeys(paths)}
-
-    def _examine(self, file_slice: FileSlice, log: LogFile) -> _Examined:
-        found = list(read_blocks(self.storage, log.path, passes_over_damage=True))
-        counts = {block.offset: self._count(block, log) for block in found}
-        readable = {offset: count for offset, count in counts.items() if count is not None}
-        if len(readable) == len(counts) and self._is_whole(log):
-            raise InvalidOptionError(
-                f"The log file {log.path} of the table {self.storage.path}, which accept_loss names, is not damaged.",
-                "Leave it out of accept_loss.",
-            )
-        stated = log.stated
-        report = RepairedLog(
-            file=log.path,
-            instant=log.instant_time,
-            expected_size=None if stated is None else stated.size,
-            actual_size=log.size,
-            stated_records=None if stated is None else stated.records,
-            readable_records=sum(readable.values()),
-        )
-        return _Examined(file_slice.group, replace(log, readable=frozenset(readable)), report)
-
-    def _is_whole(self, log: LogFile) -> bool:
-        try:
-            for _ in read_log(self.storage, log):
-                pass
-        except CorruptFileError:
-            return False
-        return True
-
-    def _count(self, block: LogBlock, log: LogFile) -> int | None:
-        """Return how many rows or deletes of a block can be read; None where the block cannot be read as a whole."""
-        if block.type == BlockType.CORRUPT or block.instant_time != log.instant_time:
-            return None
-        try:
-            if block.is_data:
-                present = set(columns_of(block).names)
-                wanted = pa.schema([one.with_nullable(True) for one in self.schema if one.name in present])
-                return sum(int(batch.num_rows) for batch in BlockContent(self.storage, block).rows(wanted))
-            if block.type == BlockType.DELETE:
-                ordering = [self.schema.field(name) for name in self.ordering]
-                return len(BlockContent(self.storage, block).deletes(ordering))
-        except (CorruptFileError, UnsupportedTableError):
-            return None
-        return 0

@@ -1,0 +1,87 @@
+"""A snapshot as DataFrames: base files by Spark's own Parquet reader where possible, all else by the data source."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.types import StructType
+
+from ...options.sources import DEFAULTS_ENABLED, ResolvedOptions
+from ...reader.plan import plan_splits
+from ...reader.predicates import Predicate
+from ...reader.snapshot import Snapshot
+from ...table.files.file_group import FileSlice
+from ...timeline.plain_text import spell
+from ..source.carried_options import spell_predicates
+from ..source.datasource import PyHudiDataSource
+from ..source.direct_tasks import by_tasks, takes_tasks
+from ..source.parquet_scan import lacks_file_system, scan_files
+from ..source.paths import PINNED, WHERE, WHOLE
+from ..source.reader import HudiReader
+from ..source.spark_types import to_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+logger = logging.getLogger("pyhudi")
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotFrames:
+    """The DataFrames of one snapshot, which later writes do not change."""
+
+    spark: SparkSession
+    path: str
+    resolved: ResolvedOptions
+    snapshot: Snapshot
+
+    def of(self, columns: pa.Schema, predicates: Sequence[Predicate] = ()) -> DataFrame:
+        """Return some columns; ``predicates`` only leave files out."""
+        if not self.snapshot.storage.remote:
+            return self._scanned(columns, predicates)
+        try:
+            frame = self._scanned(columns, predicates)
+            # Spark Connect looks for the files only when the schema is needed.
+            _ = frame.schema
+        except Exception as error:
+            if not lacks_file_system(error):
+                raise
+            logger.info("table %s: Spark has no access to its store, so the data source reads it", self.path)
+            return self._by_source(columns.names, _spelled(predicates))
+        return frame
+
+    def _scanned(self, columns: pa.Schema, predicates: Sequence[Predicate]) -> DataFrame:
+        return scan_files(
+            self.spark, self.snapshot, columns, lambda merged: self._merged(columns, predicates, merged), predicates
+        )
+
+    def _merged(
+        self, columns: pa.Schema, predicates: Sequence[Predicate], merged: Sequence[FileSlice] | None
+    ) -> DataFrame:
+        """Return the rows of file slices that Python has to merge; of the whole snapshot where ``merged`` is None."""
+        options = self.resolved.options
+        if merged is not None and takes_tasks(self.spark) and not options.pushes_filters:
+            reader = HudiReader(self.snapshot, columns, options, predicates)
+            frame = by_tasks(self.spark, reader, plan_splits(merged, {}, options.split_size))
+            if frame is not None:
+                return frame
+        moment = {PINNED: spell(self.snapshot.timeline.watermark())}
+        whole = {WHOLE: "true"} if merged is None else {}
+        return self._by_source(columns.names, {**moment, **whole, **_spelled(predicates)}, to_spark(columns))
+
+    def _by_source(
+        self, columns: Sequence[str], more: Mapping[str, str], schema: StructType | None = None
+    ) -> DataFrame:
+        """Return a DataFrame of the data source; a given schema saves Spark a look-up of the types."""
+        # The resolved options contain the defaults file already.
+        options = {**self.resolved.texts, DEFAULTS_ENABLED: "false", "columns": ",".join(columns), **more}
+        reader = self.spark.read.format(PyHudiDataSource.name()).options(**options)
+        return (reader if schema is None else reader.schema(schema)).load(self.path)
+
+
+def _spelled(predicates: Sequence[Predicate]) -> dict[str, str]:
+    return {WHERE: spell_predicates(predicates)} if predicates else {}

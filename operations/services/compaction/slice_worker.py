@@ -1,0 +1,143 @@
+"""What a task of a compaction or a log compaction does: the log files of one file slice go into one new file."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+
+from ....storage import open_storage
+from ....table.arrow.spill import local_spills
+from ....table.files.file_group import FileSlice
+from ....table.schema.columns import avro_schema
+from ....table.slices.merged_slice import LogCounts, MergedSlice
+from ....timeline import formats
+from ....timeline.writers import heartbeat
+from ....version import VERSION
+from ....writer.data_files import DataFiles
+from ...transaction.fence import Fence
+from ...transaction.file_work import FileWork
+from ...transaction.outcome import Outcome
+from ...transaction.transaction import Transaction
+from ..execution import new_token
+
+if TYPE_CHECKING:
+    from ....timeline.metadata.models import WriteStat
+
+# Key of extraMetadata for the release of pyhudi that carried a plan out.
+MADE_BY = "pyhudi.version"
+
+Self = TypeVar("Self", bound="SliceWorker")
+
+
+@dataclass(frozen=True, slots=True)
+class SliceResult:
+    """What became of one file slice, of whose log files `logs` counts the content.
+
+    Attributes:
+        log_data_bytes: Bytes of the log files' blocks of rows.
+        path: The new file, which `size`, `rows` and `deletes` describe; "" where `skipped` says why there is none.
+    """
+
+    file_slice: FileSlice
+    logs: LogCounts
+    log_data_bytes: int
+    seconds: float
+    path: str = ""
+    size: int = 0
+    rows: int = 0
+    deletes: int = 0
+    skipped: str = ""
+
+    @property
+    def paths(self) -> Sequence[str]:
+        return (self.path,) if self.path else ()
+
+    @property
+    def bytes_read(self) -> int:
+        return self.file_slice.size
+
+
+@dataclass(frozen=True, slots=True)
+class SliceWorker:
+    """Merges the log files of slices; an engine sends it with every task. `notes` go into extraMetadata."""
+
+    files: FileWork
+    notes: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    operation: ClassVar[str]
+
+    @property
+    def work(self) -> Transaction:
+        return self.files.transaction
+
+    def within(self: Self, memory: int) -> Self:
+        return replace(self, files=replace(self.files, output=replace(self.files.output, memory=memory)))
+
+    def outcome(self, done: Sequence[SliceResult]) -> Outcome:
+        from ....timeline.metadata.models import CommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
+
+        made = sorted((one for one in done if one.path), key=lambda one: one.file_slice.group)
+        stats: dict[str, list[WriteStat]] = {}
+        for one in made:
+            stats.setdefault(one.file_slice.partition_path, []).append(self.stat(one))
+        body = CommitMetadata(
+            partition_to_write_stats=stats,
+            compacted=True,
+            extra_metadata={
+                "schema": avro_schema(self.files.schema, self.work.config.name),
+                formats.KEY: str(formats.COMMIT_KEYS),
+                MADE_BY: VERSION,
+                **self.notes,
+            },
+            operation_type=self.operation,
+        )
+        return Outcome(body, added=[one.path for one in done if one.path])
+
+    @contextmanager
+    def opened(self, file_slice: FileSlice) -> Iterator[tuple[MergedSlice, DataFiles]]:
+        """Yield a slice and the place of its new file, with the plan's heartbeat running."""
+        work, fence = self.work, Fence(self.work, 0)
+        with (
+            heartbeat.HeartbeatThread(work.storage, work.instant_time, interval_s=work.patience.heartbeat_interval_s),
+            tempfile.TemporaryDirectory(prefix="pyhudi-") as folder,
+        ):
+            spills = local_spills(open_storage(folder, durable=False))
+            # A plan names only complete log files, so all their blocks count.
+            reader = self.files.slices(_every, spills)
+            yield reader.merged(file_slice), self.files.files(new_token(work), fence)
+            fence.finish()
+
+    def result(self, file_slice: FileSlice, merged: MergedSlice, began: float, **made: Any) -> SliceResult:
+        data_bytes = sum(one.content_size for one in merged.blocks if one.is_data)
+        return SliceResult(file_slice, merged.counts, data_bytes, time.monotonic() - began, **made)
+
+    def stat(self, one: SliceResult) -> WriteStat:
+        raise NotImplementedError
+
+    def _stat(self, one: SliceResult, **own: Any) -> WriteStat:
+        from ....timeline.metadata.models import RuntimeStats, WriteStat  # noqa: PLC0415
+
+        millis = int(one.seconds * 1000)
+        return WriteStat(
+            file_id=one.file_slice.file_id,
+            path=one.path,
+            prev_commit=one.file_slice.base_time,
+            num_writes=one.rows,
+            total_write_bytes=one.size,
+            partition_path=one.file_slice.partition_path,
+            total_log_records=one.logs.records,
+            total_log_blocks=one.logs.blocks,
+            total_corrupt_log_block=one.logs.corrupt,
+            file_size_in_bytes=one.size,
+            runtime_stats=RuntimeStats(total_scan_time=0, total_create_time=0, total_upsert_time=millis),
+            total_log_files_compacted=len(one.file_slice.logs),
+            total_log_size_compacted=one.log_data_bytes,
+            **own,
+        )
+
+
+def _every(_: str) -> bool:
+    return True

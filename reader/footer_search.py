@@ -1,0 +1,48 @@
+"""Which file slices and row groups a search leaves, by the footers of their base files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..storage.base import Storage
+from ..storage.parallel import for_each
+from ..table.config import TableConfig
+from ..table.files.base_file import BaseFileReader
+from ..table.files.file_group import FileSlice
+from ..table.files.footers import leaves_of
+from ..table.files.key_footers import FOOTERS
+from .plan import RowGroup
+from .search import Search
+
+# With more files, the tasks read the footers instead.
+_MOST_KEY_FOOTERS = 1024
+# These footers are not cached, and Spark's own reader skips row groups by them, too.
+_MOST_FOOTERS = 256
+
+
+def matching_slices(
+    storage: Storage, config: TableConfig, search: Search, slices: Sequence[FileSlice]
+) -> list[FileSlice]:
+    """Return the slices that a search leaves, or all where there are many; reads the base files' footers."""
+    found = list(slices)
+    if search.keys is not None and len(found) <= _MOST_KEY_FOOTERS:
+        found = _filtered(storage, found, lambda one: search.may_be_in(FOOTERS.read(storage, one.base_file)))
+    if search.columns <= {*config.partition_fields} or len(found) > _MOST_FOOTERS:
+        return found
+    return _filtered(storage, found, lambda one: bool(row_groups(storage, one.base_file.path, search)))
+
+
+def row_groups(storage: Storage, path: str, search: Search, columns: Sequence[str] = ()) -> list[RowGroup]:
+    """Return the row groups of a base file that a search leaves, each with the size of some columns."""
+    with BaseFileReader(storage, path) as reader:
+        metadata = reader.parquet.metadata
+        leaves = leaves_of(reader.parquet, columns)
+        return [
+            RowGroup(number, sum(metadata.row_group(number).column(leaf).total_compressed_size for leaf in leaves))
+            for number in search.row_groups(reader.parquet, path)
+        ]
+
+
+def _filtered(storage: Storage, slices: Sequence[FileSlice], may_match: Callable[[FileSlice], bool]) -> list[FileSlice]:
+    answers = for_each(storage, may_match, slices, computes=True)
+    return [one for one, may in zip(slices, answers, strict=True) if may]
