@@ -97,7 +97,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
         action=_action(config, rows.operation),
         instant_time=times[-1],
         write_id=write_id,
-        owner=Owner.of_this_process(write_id, request.application),
+        owner=Owner.of_this_process(write_id, request.application, request.write.patience),
         watermark=watermark,
         patience=request.write.patience,
     )

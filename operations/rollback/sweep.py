@@ -41,9 +41,7 @@ def sweep(table: Table, patience: Patience, *, own: str) -> Swept:
     finish_rollbacks(table, timeline, GIVEN_UP_S if age_s is None else age_s)
     known = working | marked | beating
     deserted = [
-        instant_time
-        for instant_time in sorted(known - {own})
-        if _deserted(table.storage, instant_time, patience.heartbeat_tolerance_s)
+        instant_time for instant_time in sorted(known - {own}) if _deserted(table.storage, instant_time, patience)
     ]
     if any(_is_pending(timeline, instant_time) for instant_time in deserted):
         # Its writer may have died between the decision to complete it and its completed file.
@@ -74,8 +72,13 @@ def _is_pending(timeline: Timeline, instant_time: str) -> bool:
     return found is not None and found.state != State.COMPLETED
 
 
-def _deserted(storage: Storage, instant_time: str, tolerance_s: float) -> bool:
+def _deserted(storage: Storage, instant_time: str, patience: Patience) -> bool:
     times = [info.modified for info in storage.list(owner.folder(instant_time), recursive=True, strict=False)]
     beat = heartbeat.Heartbeat(storage, instant_time).age()
     ages = [storage.now() - time for time in times] + ([] if beat is None else [beat])
-    return not ages or min(ages) > tolerance_s
+    if not ages:
+        return True
+    if min(ages) <= patience.heartbeat_tolerance_s:
+        return False
+    known = owner.Claim(storage, instant_time).owner() if times else None
+    return known is None or min(ages) > known.tolerance_s(patience)

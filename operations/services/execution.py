@@ -224,7 +224,7 @@ def _pending(storage: Storage, timeline: Timeline, instant: Instant) -> Instant 
 
 def _begin(table: Table, instant: Instant, patience: Patience, application: str) -> Transaction | None:
     """Claim a plan for this process; None where another process was quicker, or is undoing what was done."""
-    mine = Owner.of_this_process(uuid.uuid4().hex, application)
+    mine = Owner.of_this_process(uuid.uuid4().hex, application, patience)
     if not owner.Claim(table.storage, instant.requested_time).make(mine):
         return None
     heartbeat.Heartbeat(table.storage, instant.requested_time).touch()

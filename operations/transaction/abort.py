@@ -15,15 +15,17 @@ from .transaction import Transaction
 logger = logging.getLogger("pyhudi")
 
 
-def abort(work: Transaction) -> None:
-    """Undo an instant unless it turns out to be completed; safe to call twice, and after a failed commit.
+def abort(work: Transaction) -> Timeline | None:
+    """Undo an instant unless it is completed, and return a timeline of before; safe to call twice, and after a commit.
+
+    None where another write has the same time.
 
     The note "sealed" stays for tasks that are still at work. The start of a later write removes it.
     """
     storage = work.storage
     begins = work.claim.make(work.owner)
     if not begins and not _is_ours(work):
-        return
+        return None
     given_up = begins and work.seal.is_given_up()
     # The disk may be full, so delete what only this write needs first. Data files stay until its end is decided.
     _make_room(work)
@@ -34,12 +36,13 @@ def abort(work: Transaction) -> None:
     if gone or (found is not None and found.state == State.COMPLETED):
         logger.warning("table %s: %s is completed and stays; its answer was lost", work.path, work.instant_time)
         forget(storage, work.instant_time)
-        return
+        return timeline
     # If another writer rolled this write back, its markers are gone and files may have appeared since. The same holds
     # where a sweep removed the working folder before the instant was on the timeline. List instead of trusting markers.
     unmarked = given_up or (begins and found is not None)
     _erase(work, found, files_of(storage, work.instant_time, rolled_back=unmarked))
     logger.warning("table %s: gave up the write %s", work.path, work.instant_time)
+    return timeline
 
 
 def _is_ours(work: Transaction) -> bool:

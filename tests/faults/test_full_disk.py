@@ -40,7 +40,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     yield found
 
 
-@pytest.mark.parametrize("settings", [WriteSettings(), WriteSettings(colocated=True)], ids=["plain", "colocated"])
+@pytest.mark.parametrize("settings", [IMPATIENT, replace(IMPATIENT, colocated=True)], ids=["plain", "colocated"])
 def test_a_write_that_a_full_disk_ends_anywhere_is_taken_again_at_once(
     tmp_path: Path, disk: Disk, settings: WriteSettings
 ) -> None:
@@ -68,7 +68,7 @@ def test_a_write_that_a_full_disk_ends_anywhere_is_taken_again_at_once(
         state = (failed, state_of(disk.folder, tmp_path / "first"))
         if state not in states:
             states.add(state)
-            write(disk.folder, SECOND, settings=settings if not settings.colocated else WriteSettings())
+            write(disk.folder, SECOND, settings=settings if not settings.colocated else IMPATIENT)
 
             assert rows_of(disk.folder, "id", "value") == AFTER
             write(disk.folder, SECOND, settings=IMPATIENT)
@@ -109,7 +109,7 @@ def test_a_rollback_on_a_full_disk_names_its_victim_before_it_deletes(
     hold = read_seam("hold a reserve on the disk")
     patch_seam(monkeypatch, "hold a reserve on the disk", lambda *a: (hold(*a), held.append(a[0].instant_time)))
     write(tmp_path / "first", FIRST, table=KEYED)
-    dead = plan(tmp_path / "first", SCHEMA, settings=WriteSettings(colocated=True))
+    dead = plan(tmp_path / "first", SCHEMA, settings=replace(IMPATIENT, colocated=True))
     task(dead, rows(2, value=2, ts=2), 0)
     for step in range(1000):
         copied(tmp_path / "first", disk.folder)

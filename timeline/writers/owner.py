@@ -33,6 +33,10 @@ _GIVEN_UP = b"given up"
 _NAMESPACE = uuid.UUID("0f6e2f0c-2b53-5a8e-9d0a-6a4c3f1f7b52")
 _GREATEST_PID = (1 << 31) - 1
 
+_PATIENT = Patience()
+_TEXTS = ("host", "boot_id", "process_started", "application", "write_id")
+_SECONDS = ("heartbeat_interval_s", "heartbeat_tolerance_s")
+
 _WAIT = "Wait until that writer is done and write again"
 
 
@@ -41,7 +45,8 @@ class Owner:
     """The process that answers for a write.
 
     ``boot_id`` and ``process_started`` separate processes of the same ``pid`` on other boots, in other containers, and
-    later; "" where unknown.
+    later; "" where unknown. The write's own heartbeat interval and tolerance are 0 where a release before these fields
+    made the write.
     """
 
     host: str
@@ -50,12 +55,28 @@ class Owner:
     process_started: str
     application: str
     write_id: str
+    heartbeat_interval_s: float = 0.0
+    heartbeat_tolerance_s: float = 0.0
 
     @classmethod
-    def of_this_process(cls, write_id: str, application: str = "") -> Owner:
+    def of_this_process(cls, write_id: str, application: str = "", patience: Patience = _PATIENT) -> Owner:
         """Return the owner of a write that begins here: the nearest Java ancestor, else this process."""
         found = process.responsible_process()
-        return cls(process.host_name(), process.machine_id(), found.pid, found.started, application, write_id)
+        return cls(
+            process.host_name(),
+            process.machine_id(),
+            found.pid,
+            found.started,
+            application,
+            write_id,
+            patience.heartbeat_interval_s,
+            patience.heartbeat_tolerance_s,
+        )
+
+    def tolerance_s(self, judging: Patience) -> float:
+        """Return the greater of both tolerances: the seconds without a heartbeat after which the writer is dead."""
+        own = self.heartbeat_tolerance_s if self.heartbeat_interval_s else judging.heartbeat_tolerance_s
+        return max(own, judging.heartbeat_tolerance_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +135,14 @@ def parse_owner(data: bytes) -> Owner:
     found = parse_json(data)
     if not isinstance(found, dict):
         raise ValueError("it is no JSON object")
-    names = [one.name for one in fields(Owner)]
-    for name in names:
-        if type(found.get(name)) is not (int if name == "pid" else str):
+    known = {**dict.fromkeys(_SECONDS, 0.0), **found}
+    kinds: dict[str, tuple[type, ...]] = {**dict.fromkeys(_TEXTS, (str,)), "pid": (int,)}
+    for name, of in {**kinds, **dict.fromkeys(_SECONDS, (int, float))}.items():
+        if type(known.get(name)) not in of:
             raise ValueError(f"its {name} is missing or has a wrong type")
-    if not 0 < found["pid"] <= _GREATEST_PID:
+    if not 0 < known["pid"] <= _GREATEST_PID:
         raise ValueError("its pid is no process number")
-    return Owner(**{name: found[name] for name in names})
+    return Owner(**{one.name: known[one.name] for one in fields(Owner)})
 
 
 def is_gone(owner: Owner) -> bool | None:
@@ -222,7 +244,7 @@ class Suspect:
         reason = f"{said} {_span(silent)} ago{by}"
         if beat is not None and beat == known_beat:
             return Liveness(False, reason, beat=beat)
-        tolerance_s = self.patience.heartbeat_tolerance_s
+        tolerance_s = self.patience.heartbeat_tolerance_s if owner is None else owner.tolerance_s(self.patience)
         if beat is not None and owner is not None and gone is False:
             still = stillness.stood_still_s(storage, sign, beat)
             if may_wait and still <= tolerance_s < silent:

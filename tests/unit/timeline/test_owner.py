@@ -363,3 +363,16 @@ def test_times_ahead_of_the_clock_count_as_now(storage: LocalStorage) -> None:
     pend(storage, -500, None)
 
     assert judged(storage).reason.startswith("no heartbeat; 0 s old; it last wrote ")
+
+
+@pytest.mark.parametrize(("own", "judging", "alive"), [(600.0, 60.0, True), (60.0, 600.0, True), (60.0, 60.0, False)])
+def test_of_the_tolerances_of_writer_and_judge_the_greater_counts(
+    storage: LocalStorage, own: float, judging: float, alive: bool
+) -> None:
+    writer = replace(ELSEWHERE, heartbeat_interval_s=own / 2, heartbeat_tolerance_s=own)
+    owner.Claim(storage, T).make(writer)
+    beat(storage, 300)
+    suspect = owner.Suspect(instants_in(storage), PENDING, Patience(judging / 2), NOW, "UTC")
+
+    assert owner.Claim(storage, T).owner() == writer
+    assert suspect.judge().alive is alive
