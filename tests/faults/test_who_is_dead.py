@@ -94,10 +94,10 @@ def test_a_write_that_stood_still_is_rolled_back_by_tasks_that_do_not_watch_it_a
 def test_a_write_that_gives_a_sign_of_life_after_the_plan_is_not_rolled_back(tmp_path: Path) -> None:
     """Only the heartbeat that the plan found overdue is overdue."""
     write(tmp_path, rows("a", "k1", value=1), table=TABLE)
-    slow = plan(tmp_path, SCHEMA)
+    impatient = WriteSettings(patience=replace(ALONE, heartbeat_interval_s=0.4, heartbeat_misses=-1))
+    slow = plan(tmp_path, SCHEMA, settings=impatient)
     result = task(slow, rows("a", "k1", value=2), 0)
-    impatient = replace(ALONE, heartbeat_interval_s=0.4, heartbeat_misses=-1)
-    planned = plan(tmp_path, SCHEMA, settings=WriteSettings(patience=impatient))
+    planned = plan(tmp_path, SCHEMA, settings=impatient)
     heartbeat.Heartbeat(open_storage(str(tmp_path)), slow.instant_time).touch()
     patient = replace(planned, transaction=replace(planned.transaction, patience=ALONE))
     with pytest.raises(ConcurrentWriteError, match=slow.instant_time):
