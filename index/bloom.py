@@ -15,7 +15,7 @@ from ..table.files.bloom_filter import BloomSettings
 from ..table.files.file_group import BaseFile
 from ..table.files.key_footers import FEW, FOOTERS, KeyFooter
 from ..table.files.output import Output
-from .lookup import TableLookup
+from .lookup import EverywhereLookup, TableLookup
 from .slice_keys import Hits, SliceKeys, WantedKeys, hits_of_base
 
 # Once a local file may hold one wanted key among this many rows, its keys are read as fast as its filter is decoded.
@@ -59,3 +59,7 @@ def filters_for(config: TableConfig, output: Output) -> BloomSettings | None:
     if config.generates_keys:
         return None
     return output.bloom if output.bloom_filter or "BLOOM" in (config.index_type or "").upper() else None
+
+
+class GlobalBloomIndex(EverywhereLookup, BloomIndex):
+    """Finds a record key by the footers of all base files, then by the key columns of the files that may hold it."""

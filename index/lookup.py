@@ -98,6 +98,17 @@ class TableLookup(LookupIndex):
         return found.tags(_figures(looks, time.monotonic() - began))
 
 
+class EverywhereLookup(TableLookup):
+    """Looks for a key in all partitions, as the global indexes of Apache Hudi do."""
+
+    @property
+    def is_global(self) -> bool:
+        return True
+
+    def searches(self, rows: KeyedRows, view: FileView) -> Iterator[KeySearch]:
+        yield KeySearch(None, view.all_slices())
+
+
 def by_partition(rows: KeyedRows) -> Iterator[tuple[str, Positions]]:
     """Yield each partition with the ascending positions of its rows."""
     numbers = rows.paths.indices.to_numpy(zero_copy_only=False)

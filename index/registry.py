@@ -22,11 +22,10 @@ from ..table.config import property_keys as key
 from ..table.config.table_config import TableConfig
 from ..table.files.names import FileGroupId
 from .base import ComputedIndex, Index, LookupIndex, Positions
-from .bloom import BloomIndex
+from .bloom import BloomIndex, GlobalBloomIndex
 from .bucket import BucketIndex
-from .global_index import GlobalBloomIndex, GlobalSimpleIndex
 from .settings import LookupSettings
-from .simple import SimpleIndex
+from .simple import GlobalSimpleIndex, SimpleIndex
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -1,11 +1,11 @@
 """The simple index: reads the keys of all files that may hold a wanted key.
 
-Source: ``org.apache.hudi.index.simple.HoodieSimpleIndex``.
+Source: ``org.apache.hudi.index.simple.HoodieSimpleIndex`` and ``HoodieGlobalSimpleIndex``.
 """
 
 from __future__ import annotations
 
-from .lookup import TableLookup
+from .lookup import EverywhereLookup, TableLookup
 from .slice_keys import Hits, SliceKeys, WantedKeys
 
 
@@ -14,3 +14,7 @@ class SimpleIndex(TableLookup):
 
     def look(self, keys: SliceKeys, wanted: WantedKeys) -> Hits:
         return keys.hits(wanted)
+
+
+class GlobalSimpleIndex(EverywhereLookup, SimpleIndex):
+    """Finds a record key by reading the keys of all file slices of the table."""
