@@ -122,6 +122,15 @@ def test_the_rules_of_columns_are_current() -> None:
     assert page == script("make_schema").page(page)
 
 
+def test_the_architecture_has_a_sentence_for_each_package() -> None:
+    drawn = read("docs/architecture.md").split("```")[1]
+    sentences = dict(re.findall(r"^ *([\w/]+)/ +(\w.*)$", drawn, re.MULTILINE))
+    tops = [path.parent for path in ROOT.glob("*/__init__.py")]
+    packages = [path.parent for top in tops for path in top.rglob("__init__.py")]
+
+    assert [one for one in packages if not any(f"/{one}".endswith(f"/{name}") for name in sentences)] == []
+
+
 @pytest.mark.parametrize("page", LINKING)
 def test_every_link_leads_somewhere(page: str) -> None:
     text = re.sub(r"^```.*?^```$", "", read(page), flags=re.MULTILINE | re.DOTALL)
