@@ -40,7 +40,7 @@ class MergeReads:
         by_source: The rows that clauses about rows without a match read.
         matched: The predicates of rows that may match a row of the source; None where no clause is about matches.
         absence: Whether rows of the source without a match change the table.
-        columns: Columns of the table that have the value of a source column in each match.
+        columns: Columns of the table that have the value of a source column in each match, where Spark notes bounds.
         bounds: The least and the greatest value of these in the source.
     """
 
@@ -64,7 +64,9 @@ class MergeReads:
             return cls(alone, None, False, (), Observation())
         names, others = equal_columns(source, on, target)
         known = tuple(one for text in others for one in predicates(text))
-        bounded = tuple(one for one in names if _is_bounded(schema.field(one).type))
+        # Spark Connect notes nothing of the query of a checkpoint.
+        connect = "connect" in type(spark).__module__
+        bounded = tuple(one for one in names if _is_bounded(schema.field(one).type) and not connect)
         return cls(alone, known, Side.NOT_MATCHED in sides, bounded, Observation())
 
     def with_bounds(self, source: DataFrame) -> DataFrame:
