@@ -33,6 +33,7 @@ from .merge.target import MergeTarget
 from .source.paths import AnyPath, absolute_for
 from .table.creation import Columns, create_table
 from .table.frames import Rows, to_frame
+from .table.retries import Retries
 from .table.sql import TableSql
 from .table.upkeep import TableUpkeep
 from .table.writing import NOTHING_READ, MadeFrom, delete_partitions, write_placed
@@ -40,8 +41,8 @@ from .table.writing import NOTHING_READ, MadeFrom, delete_partitions, write_plac
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-OPERATION, BASED_ON, MISSING_OK, PARTIAL = (
-    OPTIONS[name].key for name in ("operation", "based_on", "delete_missing_ok", "partial_update")
+OPERATION, BASED_ON, MISSING_OK, PARTIAL, WRITE_ID = (
+    OPTIONS[name].key for name in ("operation", "based_on", "delete_missing_ok", "partial_update", "write_id")
 )
 # A merge or an update upserts its rows, whatever the options say, and may move them to another partition.
 _CHANGES = {
@@ -255,22 +256,28 @@ class HudiTable(TableSql, TableUpkeep):
         if not isinstance(which, (Column, str)):
             keys = to_frame(self._spark, which)
             return self._write(keys.select(*(name for name in keys.columns if name in needed)), given)
-        # Read the timeline before the rows, so that the conflict check covers every commit in between.
-        moment = spell_moment(table.timeline().completed)
-        rows = self.to_df(list(needed), where=which)
-        if not self._is_serializable(given, config):
-            return self._write(rows, given, MadeFrom(moment))
-        schema = with_meta(self._columns())
-        read = ReadRows(condition_predicates(self._spark, which, schema, self._path))
-        return self._write(rows, given, MadeFrom(moment, (read,)))
+        retries = self._retries(given)
+        serializable = self._is_serializable(given, config)
+
+        def attempt() -> CommitResult:
+            # Read the timeline before the rows, so that the conflict check covers every commit in between.
+            moment = spell_moment(table.timeline().completed)
+            rows = self.to_df(list(needed), where=which)
+            again = {**given, WRITE_ID: retries.write_id}
+            if not serializable:
+                return self._write(rows, again, MadeFrom(moment))
+            read = ReadRows(condition_predicates(self._spark, which, with_meta(self._columns()), self._path))
+            return self._write(rows, again, MadeFrom(moment, (read,)))
+
+        return retries.run(attempt)
 
     def merge(self, source: Rows, on: On = None) -> MergeBuilder:
         """Return a merge of rows into the table; add clauses to it, then execute it as one instant.
 
         `MergeBuilder.execute` compares the rows with the table as it is at that time. If another writer has changed an
-        affected file group in the meantime, or rows that the clauses are about, it fails with `CommitConflictError` and
-        can be run again. With ``hoodie.pyhudi.isolation=snapshot`` rows that other writers add later stay. It evaluates
-        the source once.
+        affected file group in the meantime, or rows that the clauses are about, it reads the table and the source
+        again, for at most ``hoodie.pyhudi.write.retry.max.seconds``. With ``hoodie.pyhudi.isolation=snapshot``, rows
+        that other writers add later stay.
 
         Args:
             source: Rows with any columns: a DataFrame of Spark or of pandas, or an Arrow table.
@@ -288,15 +295,16 @@ class HudiTable(TableSql, TableUpkeep):
             >>> merge = merge.when_matched_delete("source.gone").when_matched_update_all()  # doctest: +SKIP
             >>> merge.when_not_matched_insert_all().execute()  # doctest: +SKIP
         """
-        return MergeBuilder(Work(self._path, self._opened, self._write_changes), to_frame(self._spark, source), on)
+        return MergeBuilder(
+            Work(self._path, self._opened, self._write_changes, self._retries), to_frame(self._spark, source), on
+        )
 
     def update(self, set: Mapping[str, Any], where: Where | None = None, **options: Any) -> CommitResult:
         """Change columns of the rows for which a condition holds, as one instant.
 
-        pyhudi evaluates the condition on the newest snapshot. A row whose key or partition changes moves. If another
-        writer has changed an affected file group in the meantime, or has written a row for which the condition holds,
-        the write fails with `CommitConflictError` and can be run again. With ``hoodie.pyhudi.isolation=snapshot`` such
-        a row stays.
+        pyhudi evaluates the condition on the newest snapshot, and again where another writer has changed an affected
+        file group in the meantime, or has written a row for which the condition holds. With
+        ``hoodie.pyhudi.isolation=snapshot`` such a row stays. A row whose key or partition changes moves.
 
         Args:
             set: The new values by column, or by field of a struct (``address.city``): SQL text, Columns over the
@@ -314,7 +322,7 @@ class HudiTable(TableSql, TableUpkeep):
             OptionConflictError: The table generates its keys.
             PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
-        return update(Work(self._path, self._opened, self._write_changes), set, where, options)
+        return update(self._work, set, where, options)
 
     def insert_overwrite(self, df: Rows, **options: Any) -> CommitResult:
         """Replace all rows of the partitions that the given rows belong to, as one instant.
@@ -367,6 +375,10 @@ class HudiTable(TableSql, TableUpkeep):
         self._changed()
         return done
 
+    @property
+    def _work(self) -> Work:
+        return Work(self._path, self._opened, self._write_changes, self._retries)
+
     def _opened(self, given: Mapping[str, Any]) -> MergeTarget:
         """Return the newest snapshot for a merge or an update with the options of a write."""
         options = self._resolve({**given, **_CHANGES}, WRITING).options
@@ -381,6 +393,9 @@ class HudiTable(TableSql, TableUpkeep):
     def _is_serializable(self, given: Mapping[str, Any], config: TableConfig) -> bool:
         level = self._resolve(given, WRITING).options.isolation or config.isolation
         return level == SERIALIZABLE
+
+    def _retries(self, given: Mapping[str, Any]) -> Retries:
+        return Retries.of(self._storage, self._resolve(given, WRITING).options)
 
     def _write_changes(self, df: DataFrame, given: Mapping[str, Any], made: MadeFrom) -> CommitResult:
         """Upsert rows that a merge or an update made from a snapshot."""

@@ -29,6 +29,8 @@ SECONDS = "pyhudi.seconds"
 LOOKUP = "pyhudi.lookup"
 COUNTED = "pyhudi.rows"
 SCHEMA_CHANGES = "pyhudi.schema.changes"
+ATTEMPTS = "pyhudi.attempts"
+MET = "pyhudi.met"
 
 # Names of the services that come after writes.
 CLEAN, ARCHIVE, COMPACTION, LOG_COMPACTION = "clean", "archive", "compaction", "logcompaction"
@@ -196,6 +198,8 @@ class CommitResult:
         schema_changes: Every column that the commit added to the table or made wider, with its type before and after.
         warnings: What the call asked for and did not get: options that pyhudi accepts without doing what they ask, and
             partitions to be deleted that the table does not have. Of the call's result alone.
+        attempts: How often the commit merged the rows, as other writers changed the same data meanwhile.
+        met: The ids of writes of the same data for which the commit waited; ``seconds["wait"]`` says how long.
     """
 
     path: str
@@ -219,6 +223,8 @@ class CommitResult:
     repair: str = ""
     schema_changes: tuple[SchemaChange, ...] = ()
     warnings: tuple[str, ...] = field(default=(), compare=False)
+    attempts: int = 1
+    met: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         counts = [
@@ -379,6 +385,8 @@ def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> Commi
         lookup=_lookup(extra.get(LOOKUP, "{}")),
         repair=extra.get(REPAIR, ""),
         schema_changes=_schema_changes(extra.get(SCHEMA_CHANGES, "[]")),
+        attempts=_count(extra.get(ATTEMPTS, "1")) or 1,
+        met=_texts(extra.get(MET, "[]")),
     )
 
 
@@ -389,6 +397,14 @@ def _total(numbers: Iterable[int]) -> int:
 def _count(text: str) -> int:
     """Return a number that pyhudi wrote into extraMetadata; 0 where another writer did."""
     return int(text) if _COUNT.fullmatch(text) else 0
+
+
+def _texts(text: str) -> tuple[str, ...]:
+    try:
+        found = parse_json(text)
+    except ValueError:
+        return ()
+    return tuple(found) if isinstance(found, list) and all(isinstance(one, str) for one in found) else ()
 
 
 def _schema_changes(text: str) -> tuple[SchemaChange, ...]:

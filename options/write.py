@@ -204,6 +204,17 @@ class WriteOptions(BaseModel):
         "decides by itself what the commit merges.",
         "hoodie.pyhudi.commit.merge.max.bytes",
     )
+    retry_max_seconds: Annotated[float, Field(ge=0)] = option(
+        WRITE.retry_s.of(lambda seconds: seconds, default=600.0),
+        "Seconds for which a write that met another is carried out again: the commit merges rows that it got from the "
+        "tasks, and `HudiTable` runs the whole write; 0 for a failure at once.",
+        "hoodie.pyhudi.write.retry.max.seconds",
+    )
+    lock_wait_ms: Count = option(
+        WRITE.wait_s.of(lambda ms: ms / 1000, default=60_000),
+        "Milliseconds for which a write waits, before it merges, for older writes of the same data.",
+        "hoodie.write.lock.wait_time_ms",
+    )
     write_id: str = option(
         "", "Name of the write: pyhudi does a write of one name only once.", "hoodie.pyhudi.write.id"
     )

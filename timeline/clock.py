@@ -10,6 +10,7 @@ import logging
 import re
 from collections.abc import Collection
 from datetime import datetime, timedelta, timezone, tzinfo
+from enum import IntEnum
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from ..errors import CorruptInstantError, InvalidOptionError
@@ -29,9 +30,23 @@ _SPELLED = re.compile(
 _EPOCH_UNITS = {10: 1000, 13: 1}
 
 
+class Parity(IntEnum):
+    """Which milliseconds instants take as their times, so that a write and a table service never take the same.
+
+    Table services are decided one after another, and writes enter the timeline while a service is being decided.
+    """
+
+    EVEN = 0
+    ODD = 1
+
+
 def format_time(epoch_ms: int, zone: str) -> str:
     """Return an instant time of 17 digits. ``zone`` is "UTC", "LOCAL" (this process's zone) or an IANA name."""
     return _text((_EPOCH + epoch_ms * _MILLISECOND).astimezone(_zone(zone)))
+
+
+def hour_of(epoch_ms: int, zone: str) -> str:
+    return format_time(epoch_ms, zone)[: len("yyyyMMddHH")]
 
 
 def parse_time(text: str, zone: str) -> int:
@@ -83,14 +98,16 @@ def spelled_digits(text: str) -> int:
     return 17 if spelled[7] else 14
 
 
-def next_time(now_ms: int, greatest: str | None, zone: str) -> str:
-    """Return the time of a new instant: now, or a millisecond after the timeline's greatest time, if that is later."""
-    now = format_time(now_ms, zone)
+def next_time(now_ms: int, greatest: str | None, zone: str, *, parity: Parity = Parity.ODD) -> str:
+    """Return the time of a new instant: now, or the first millisecond after the greatest time, if that is later."""
+    now = format_time(now_ms + (now_ms + parity) % 2, zone)
     if greatest is None or now > greatest:
         return now
     try:
         # Count on the zone's own clock face: across a repeated summer-time hour, UTC arithmetic could run backwards.
         following = _text(_naive(greatest) + _MILLISECOND)
+        if (int(following[-1]) + parity) % 2:
+            following = _text(_naive(following) + _MILLISECOND)
         ahead_ms = parse_time(following, zone) - now_ms
     except (ValueError, OverflowError) as error:
         raise CorruptInstantError(

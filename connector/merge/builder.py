@@ -11,9 +11,11 @@ from pyspark.sql import Column
 
 from ...errors import InvalidOptionError
 from ...operations.result import CommitResult
+from ...options.names import OPTIONS
 from ..source.own_errors import own_errors
 from ..table.other_keywords import MERGE_KEYWORDS
 from ..table.other_names import MERGE_CALLS, NamesOtherCalls
+from ..table.retries import Retries
 from ..table.writing import MadeFrom
 from .changing import MergeChanges, make_changes
 from .clauses import Clause, ClauseKind, Condition, Side, check_clauses
@@ -30,6 +32,9 @@ Open = Callable[[Mapping[str, Any]], MergeTarget]
 Write = Callable[["DataFrame", Mapping[str, Any], MadeFrom], CommitResult]
 
 
+WRITE_ID = OPTIONS["write_id"].key
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """The table that a merge changes.
@@ -37,11 +42,13 @@ class Work:
     Attributes:
         open: Returns the newest snapshot for a write with the given options.
         write: Upserts rows, with the options and what the rows were made from.
+        retries: Returns what runs the write again where another one came first, for the options.
     """
 
     path: str
     open: Open
     write: Write
+    retries: Callable[[Mapping[str, Any]], Retries]
 
 
 class MergeBuilder(NamesOtherCalls):
@@ -175,8 +182,8 @@ class MergeBuilder(NamesOtherCalls):
             MissingColumnError: A condition or a value names a column that neither side has.
             InvalidOptionError: The merge has no clause, an unreachable clause, or an invalid condition or value.
             OptionConflictError: The table generates its keys.
-            CommitConflictError: Another writer has changed an affected file group in the meantime, or rows that the
-                clauses are about; run the merge again.
+            CommitConflictError: Other writers changed affected file groups, or rows that the clauses are about, again
+                and again.
             PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
         check_clauses(self._clauses)
@@ -215,18 +222,24 @@ def _carry_out(
 ) -> CommitResult:
     """Write the changed rows of a merge or an update as one instant.
 
-    Spark computes the changed rows once and keeps them for counting, checking and writing, so that a source whose query
-    gives different rows each time is read once. If an executor that keeps some of them is lost, the merge fails.
+    Where another write of the same data came first, the table and the source are read anew. In each attempt Spark
+    computes the changed rows once and keeps them for counting, checking and writing, so that a source whose query gives
+    different rows each time is read once. If an executor that keeps some of them is lost, the merge fails.
     """
-    began = time.monotonic()
-    target = work.open(options)
-    with own_errors():
-        changes = changes_of(target)
-        changes = replace(changes, rows=changes.rows.localCheckpoint())
-        found = count(changes)
-        rows = rows_to_write(changes, found)
-    made = time.monotonic() - began
-    read = () if changes.reads is None else changes.reads.rows()
-    done = work.write(rows, options, MadeFrom(target.moment, read, found.counts))
-    total = done.seconds.get("total", 0.0) + made
-    return replace(done, seconds={**done.seconds, "changes": round(made, 3), "total": round(total, 3)})
+    retries = work.retries(options)
+
+    def attempt() -> CommitResult:
+        began = time.monotonic()
+        target = work.open(options)
+        with own_errors():
+            changes = changes_of(target)
+            changes = replace(changes, rows=changes.rows.localCheckpoint())
+            found = count(changes)
+            rows = rows_to_write(changes, found)
+        made = time.monotonic() - began
+        read = () if changes.reads is None else changes.reads.rows()
+        done = work.write(rows, {**options, WRITE_ID: retries.write_id}, MadeFrom(target.moment, read, found.counts))
+        total = done.seconds.get("total", 0.0) + made
+        return replace(done, seconds={**done.seconds, "changes": round(made, 3), "total": round(total, 3)})
+
+    return retries.run(attempt)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import time
-import uuid
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -46,6 +46,7 @@ from ..source.own_errors import own_errors
 from ..source.paths import COUNTED, LOOKED_UP, READ
 from ..source.spark_types import to_arrow
 from .frames import make_active
+from .retries import Retries
 from .service_tasks import SparkTasks
 
 if TYPE_CHECKING:
@@ -98,13 +99,29 @@ def write_placed(
     creates: bool = False,
     made_from: MadeFrom = NOTHING_READ,
 ) -> CommitResult:
-    """Write rows, placed by file group first where that is faster.
+    """Write rows, placed by file group first where that is faster; again where another write came first.
 
-    ``creates`` lets the first commit create the table.
+    ``creates`` lets the first commit create the table. Rows that were made from the table are written once, as their
+    maker has to make them again.
     """
-    began = time.monotonic()
+    options, began = resolved.options, time.monotonic()
+    retries = Retries.of(storage, options)
+    attempt = partial(_write_once, df, path, storage, resolved, retries.write_id, creates=creates, made_from=made_from)
+    done = attempt() if options.based_on else retries.run(attempt)
+    return _timed(done, began, resolved.notices)
+
+
+def _write_once(
+    df: DataFrame,
+    path: str,
+    storage: Storage,
+    resolved: ResolvedOptions,
+    write_id: str,
+    *,
+    creates: bool,
+    made_from: MadeFrom,
+) -> CommitResult:
     options, spark = resolved.options, df.sparkSession
-    write_id = options.write_id or f"{GENERATED_ID}{uuid.uuid4()}"
     request = options.to_write_request(path, to_arrow(df.schema), overwrite=False)
     target = find_target(request, storage, creates=creates)
     settings = {
@@ -118,7 +135,7 @@ def write_placed(
         **({READ: spell_read(made_from.read)} if made_from.read else {}),
     }
     # Only a write with the user's own id can have completed in an earlier call.
-    named = bool(options.write_id) and target.exists
+    named = not write_id.startswith(GENERATED_ID) and target.exists
     until = target.table.timeline().greatest_time() if named else None
     make_active(spark)
     with own_errors(), ExitStack() as kept:
@@ -130,12 +147,8 @@ def write_placed(
     timeline = None if table is None else table.timeline()
     done = None if table is None or timeline is None else find_write(table, timeline, write_id)
     if timeline is None or done is None:
-        return _timed(
-            CommitResult(path, "", (options.operation or "upsert").upper(), write_id=write_id), began, resolved.notices
-        )
-    if done.instant > (until or ""):
-        done = _with_inline_services(spark, done, timeline, resolved)
-    return _timed(done, began, resolved.notices)
+        return CommitResult(path, "", (options.operation or "upsert").upper(), write_id=write_id)
+    return _with_inline_services(spark, done, timeline, resolved) if done.instant > (until or "") else done
 
 
 def _with_inline_services(

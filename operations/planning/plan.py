@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
@@ -16,6 +17,7 @@ from ...table.latest_schema import latest_schema
 from ...table.schema.columns import RECORD_KEY, avro_schema
 from ...table.seen_table import SeenTable
 from ...table.table import Table
+from ...timeline.clock import hour_of
 from ...timeline.metadata.codec import Codec
 from ...timeline.timeline import Timeline
 from ...timeline.watermark import Watermark, spell_moment
@@ -24,6 +26,7 @@ from ..result import find_write
 from ..rollback.pending import PlannedRollback, broken_off, settle_pending
 from ..transaction.commit_path import times_after
 from ..transaction.concurrency import WRITE
+from ..transaction.conflicts import check_moment
 from ..transaction.followers import check_retirable
 from ..transaction.transaction import Transaction
 from ..write_ids import GENERATED_ID
@@ -42,7 +45,7 @@ class WritePlan(RowPlan):
     """One write, as every task and the commit see it.
 
     Attributes:
-        transaction: The instant that the write becomes.
+        transaction: The instant that the write becomes, whose time its first task chooses.
         rollbacks: Dead writes that are rolled back before the write begins.
         config_changes: Properties that the commit adds to an existing table.
         replays: Requested time of a completed instant with the same write id, which makes the write a no-op.
@@ -58,6 +61,9 @@ class WritePlan(RowPlan):
     @property
     def instant_time(self) -> str:
         return self.transaction.instant_time
+
+    def at(self, instant_time: str) -> WritePlan:
+        return replace(self, transaction=self.transaction.at(instant_time))
 
     @property
     def new_config(self) -> TableConfig:
@@ -90,16 +96,18 @@ def plan_write(request: WriteRequest) -> WritePlan:
     dead = () if replays else settle_pending(table, timeline, request.write.patience, victims)
     if target.exists:
         check_retirable(config, request.write.metadata_enable, storage.path)
-    times = times_after(table, now, len(dead) + 1)
+    times = times_after(table, now, len(dead))
     write_id = request.write_id or f"{GENERATED_ID}{uuid.uuid4()}"
+    key = f"{hour_of(int(time.time() * 1000), config.timezone)}/{uuid.uuid4().hex}"
     transaction = Transaction(
         table=table,
         action=_action(config, rows.operation),
-        instant_time=times[-1],
+        instant_time="",
         write_id=write_id,
-        owner=Owner.of_this_process(write_id, request.application, request.write.patience),
+        owner=Owner.of_this_process(write_id, request.application, request.write.patience, key),
         watermark=watermark,
         patience=request.write.patience,
+        key=key,
     )
     plan = WritePlan(
         **{one.name: getattr(rows, one.name) for one in fields(rows)},
@@ -113,6 +121,16 @@ def plan_write(request: WriteRequest) -> WritePlan:
     check_judges(plan.spec, plan.schema, config.payload, storage.path)
     check_log_orders(config, plan.schema, plan.settings.logs.block_format, storage.path)
     return plan
+
+
+def at_new_moment(plan: WritePlan) -> tuple[WritePlan, Timeline]:
+    """Return a write as if it had been planned now, and the timeline; none of its work may have read the table before.
+
+    Raises `CommitConflictError` where the table's columns no longer fit the plan, or were restored.
+    """
+    now, _, watermark, _ = _pin(plan.table, "")
+    check_moment(plan.transaction, now, plan.schema)
+    return replace(plan, transaction=replace(plan.transaction, watermark=watermark)), now
 
 
 def _action(config: TableConfig, operation: str) -> str:

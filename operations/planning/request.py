@@ -27,6 +27,8 @@ class WriteSettings:
     Attributes:
         batch_size: Bytes of buffered rows of one file group after which they are spilled.
         commit_merge_max_bytes: Bytes of spills and touched base files that ``commit`` may merge by itself.
+        retry_s: Seconds for which a commit that met another write merges its rows again; with 0 it fails at once.
+        wait_s: Seconds for which a commit waits for older writes of the same data before it merges.
         colocated: True where the caller promises that one task has all rows of a file group.
         combine_before_upsert: Whether an upsert that replaces the table folds rows of one key. Merges always do.
         combine_before_insert: The same for inserts and for operations that replace partitions or the table.
@@ -52,6 +54,8 @@ class WriteSettings:
 
     batch_size: int = 256 * MIB
     commit_merge_max_bytes: int = 8 * GIB
+    retry_s: float = 0.0
+    wait_s: float = 60.0
     colocated: bool = False
     combine_before_upsert: bool = True
     combine_before_insert: bool = False

@@ -11,7 +11,7 @@ from .rollback import roll_back
 from .sweep import sweep
 
 
-def make_ready(work: Transaction, rollbacks: Iterable[PlannedRollback]) -> Swept:
+def make_ready(work: Transaction, *, rollbacks: Iterable[PlannedRollback]) -> Swept:
     for planned in rollbacks:
         # A dead write may have filled the disk, and its rollback takes space.
         work.reserve.release()

@@ -4,23 +4,42 @@ from __future__ import annotations
 
 import logging
 from functools import partial
+from itertools import count
 
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
+from ...timeline.writers.write_notes import GIVEN_UP
 from .commit_path import abandon
-from .left_overs import by_partition, erase, files_of, forget
+from .left_overs import by_partition, erase, files_of, forget, forget_attempt
 from .opened_partitions import forget_partitions
 from .transaction import Transaction
 
 logger = logging.getLogger("pyhudi")
 
 
-def abort(work: Transaction) -> Timeline | None:
+def abort_begun(work: Transaction) -> Timeline | None:
+    """Undo a write whose instant only its notes name, and keep it from beginning; otherwise as `abort`."""
+    timeline = None
+    for number in count(1):
+        noted = work.notes.find(number)
+        if noted is None and work.notes.make(number, GIVEN_UP):
+            break
+        noted = noted or work.notes.find(number)
+        if not noted:
+            break
+        known = work.at(noted).claim.owner()
+        if known is None or work.is_of(known):
+            timeline = abort(work.at(noted)) or timeline
+    return timeline
+
+
+def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
     """Undo an instant unless it is completed, and return a timeline of before; safe to call twice, and after a commit.
 
     None where another write has the same time.
 
-    The note "sealed" stays for tasks that are still at work. The start of a later write removes it.
+    The note "sealed" stays for tasks that are still at work. The start of a later write removes it. A commit that
+    ``tries_again`` needs the spills of the instant.
     """
     storage = work.storage
     begins = work.claim.make(work.owner)
@@ -28,7 +47,8 @@ def abort(work: Transaction) -> Timeline | None:
         return None
     given_up = begins and work.seal.is_given_up()
     # The disk may be full, so delete what only this write needs first. Data files stay until its end is decided.
-    _make_room(work)
+    if not tries_again:
+        _make_room(work)
     work.seal.set_for_good()
     timeline = abandon(work.table, partial(_unfinished, work.instant_time))
     found = timeline.find(work.instant_time)
@@ -41,13 +61,17 @@ def abort(work: Transaction) -> Timeline | None:
     # where a sweep removed the working folder before the instant was on the timeline. List instead of trusting markers.
     unmarked = given_up or (begins and found is not None)
     _erase(work, found, files_of(storage, work.instant_time, rolled_back=unmarked))
+    if tries_again:
+        forget_attempt(storage, work.instant_time)
+        return timeline
+    forget(storage, work.instant_time)
     logger.warning("table %s: gave up the write %s", work.path, work.instant_time)
     return timeline
 
 
 def _is_ours(work: Transaction) -> bool:
     known = work.claim.owner()
-    return known is None or known.write_id == work.write_id
+    return known is None or work.is_of(known)
 
 
 def _make_room(work: Transaction) -> None:
@@ -69,4 +93,3 @@ def _erase(work: Transaction, own: Instant | None, paths: list[str]) -> None:
     else:
         erase(work.table.instants, own, paths)
     forget_partitions(work.table, work.inflight, by_partition(paths))
-    forget(work.storage, work.instant_time)

@@ -1,17 +1,20 @@
-"""The start of an instant: exactly one of its tasks puts it on the timeline."""
+"""The start of an instant: exactly one of a write's tasks puts it on the timeline, at a time that it chooses then."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ...errors import ConcurrentWriteError, WriteSealedError
+from ...timeline.clock import Parity, next_time
 from ...timeline.instants import State
 from ...timeline.metadata.codec import Codec
 from ...timeline.timeline import Timeline
-from ...timeline.writers import owner
+from ...timeline.writers import heartbeat, owner
 from ...timeline.writers.announcements import announced
+from ...timeline.writers.write_notes import GIVEN_UP
 from .concurrency import ARCHIVING, WRITE, Asked, Meeting, Shared, Verdict, judge, those
 from .left_overs import forget
 from .locks import lock_of
@@ -19,6 +22,12 @@ from .transaction import Transaction
 
 _WAIT_FOR_FIRST_S = 30.0
 _POLL_S = 0.05
+# Each further note is for a time that another write took, or that an archiving passed, within a few requests.
+_MOST_NOTES = 100
+
+
+class _PassedError(Exception):
+    """An archiving has passed the time of a write that is about to begin, or all other writes are younger."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +38,77 @@ class Swept:
     archiving: bool
 
 
-def begin_write(work: Transaction, requested: Callable[[Codec], bytes], prepare: Callable[[], Swept]) -> Timeline:
-    """Make a write's requested and inflight files, and return a timeline that shows it; every task calls this.
+@dataclass(frozen=True, slots=True)
+class BegunWork:
+    """A write whose instant is on the timeline, and a timeline that shows it."""
 
-    Only the first task calls `prepare`, which makes the table ready. Raises `WriteSealedError` where the write is over,
-    `ConcurrentWriteError` where another write has the same time or all writes on the timeline are younger.
+    work: Transaction
+    timeline: Timeline
+
+
+@contextmanager
+def begun(
+    work: Transaction, requested: Callable[[Codec], bytes], prepare: Callable[[Transaction], Swept], after: str = ""
+) -> Iterator[BegunWork]:
+    """Put a write on the timeline, and touch its heartbeat until the block ends; every task calls this.
+
+    Only the first task calls `prepare`, which makes the table ready. ``after`` is the time of the commit's last
+    attempt. Raises `WriteSealedError` where the write is over.
     """
+    noted = work.at("")
+    for number in range(1, _MOST_NOTES + 1):
+        noted = work.at(_noted_time(work, number, noted.instant_time))
+        if noted.instant_time <= after:
+            continue
+        first = _claims(noted)
+        if first is None:
+            continue
+        try:
+            with heartbeat.HeartbeatThread(noted.storage, noted.instant_time, work.patience.heartbeat_interval_s):
+                timeline = None if first else _shown(noted)
+                yield BegunWork(noted, timeline or _put_on_timeline(noted, requested, prepare))
+                return
+        except _PassedError:
+            forget(noted.storage, noted.instant_time)
+        except WriteSealedError:
+            # The process that sealed the write has removed its files, except for this heartbeat.
+            heartbeat.Heartbeat(noted.storage, noted.instant_time).delete()
+            raise
+    raise ConcurrentWriteError(
+        f"The write to the table {work.path} found no free time on its timeline, {_MOST_NOTES} times in a row.",
+        "Write again.",
+    )
+
+
+def _noted_time(work: Transaction, number: int, last: str) -> str:
+    """Return the time that a note names; without that note, make it for a time after all instants and the last note."""
+    found = work.notes.find(number)
+    if found is None:
+        greatest = max(work.table.timeline().greatest_time() or "", last)
+        chosen = next_time(int(time.time() * 1000), greatest or None, work.config.timezone, parity=Parity.EVEN)
+        found = chosen if work.notes.make(number, chosen) else work.notes.find(number)
+    if not found or found == GIVEN_UP:
+        raise over(work)
+    return found
+
+
+def _claims(work: Transaction) -> bool | None:
+    """Return whether this task claims the noted time, as the first of its write; None where another write has it."""
     known = work.claim.owner()
     if known is None:
         # A write that is over may leave only its seal. Where the owner's note exists, publishing checks the seal.
         refuse_sealed(work)
         if work.claim.make(work.owner):
-            return _put_on_timeline(work, requested, prepare)
+            return True
         known = work.claim.owner()
-    if known is not None and known.write_id != work.write_id:
-        raise same_millisecond(work)
+    return False if known is None or work.is_of(known) else None
+
+
+def _shown(work: Transaction) -> Timeline | None:
+    """Wait for the first task to put the write on the timeline; None where it died on the way.
+
+    Every step of the first task is create-if-absent, so it can be taken again.
+    """
     deadline = time.monotonic() + _WAIT_FOR_FIRST_S
     while time.monotonic() < deadline:
         timeline = work.table.timeline()
@@ -53,18 +118,10 @@ def begin_write(work: Transaction, requested: Callable[[Codec], bytes], prepare:
             work.storage.flush([timeline.files.folder])
             return timeline
         refuse_sealed(work)
+        if work.claim.owner() is None:
+            raise _PassedError
         time.sleep(_POLL_S)
-    # The task that came first died on the way: every step is create-if-absent, so it can be taken again.
-    work.claim.make(work.owner)
-    return _put_on_timeline(work, requested, prepare)
-
-
-def same_millisecond(work: Transaction) -> ConcurrentWriteError:
-    return ConcurrentWriteError(
-        f"Another write of the table {work.path} began at the same millisecond and holds the instant "
-        f"{work.instant_time}.",
-        "Write again.",
-    )
+    return None
 
 
 def refuse_sealed(work: Transaction) -> None:
@@ -90,35 +147,22 @@ def _take_back_if_given_up(work: Transaction) -> None:
         raise over(work)
 
 
-def _refuse_if_old(work: Transaction, timeline: Timeline, announced_until: str) -> None:
-    """Raise where all other writes are younger, or where a process announced that it archives beyond this time.
+def _is_old(work: Transaction, timeline: Timeline, announced_until: str) -> bool:
+    """Return whether all other writes are younger, or a process announced that it archives beyond this time.
 
     A reader that listed the timeline before takes such an instant for archived, and its files for committed.
     """
     writes = [one.requested_time for one in timeline.instants if one.is_write]
     first = min((time for time in writes if time != work.instant_time), default="")
     if first > work.instant_time:
-        what = f"{first}, the oldest write that is still on its timeline"
-    elif _is_passed(work, announced_until):
-        what = f"{announced_until}, up to which its timeline is being archived"
-    else:
-        return
-    raise ConcurrentWriteError(
-        f"The write {work.instant_time} of the table {work.path} was planned before {what}; readers would take "
-        "its files for archived and committed.",
-        "Write again; compute the rows beforehand if they take hours (df.cache(), or a table of their own).",
-    )
-
-
-def _is_passed(work: Transaction, announced_until: str) -> bool:
-    if not announced_until:
-        return False
+        return True
     shared = those({Shared.ITSELF: announced_until >= work.instant_time})
-    return judge(Meeting(WRITE, ARCHIVING, shared=shared, asked=Asked.SINCE_PLAN)) is not Verdict.GO_ON
+    archiving = Meeting(WRITE, ARCHIVING, shared=shared, asked=Asked.SINCE_PLAN)
+    return bool(announced_until) and judge(archiving) is not Verdict.GO_ON
 
 
-def _take_back_if_old(work: Transaction) -> Timeline:
-    """Undo the start of a write that turns out to be too old once it is on the timeline.
+def _leave_if_old(work: Transaction) -> Timeline:
+    """Take back the start of a write that turns out to be too old once it is on the timeline.
 
     A process that archives first announces a time, then lists the timeline. This makes its file, then looks for the
     announcement. So at least one of the two sees the other.
@@ -131,35 +175,29 @@ def _take_back_if_old(work: Transaction) -> Timeline:
     if found is not None and found.state == State.INFLIGHT:
         # The task that made the inflight file had looked for announcements before.
         until = ""
-    try:
-        _refuse_if_old(work, timeline, until)
-    except ConcurrentWriteError:
+    if _is_old(work, timeline, until):
         timeline.files.remove_pending(work.inflight)
-        forget(work.storage, work.instant_time)
-        raise
+        raise _PassedError
     return timeline
 
 
-def _refuse_unseen(work: Transaction, swept: Swept) -> None:
-    try:
-        _refuse_if_old(work, swept.timeline, max(announced(work.storage), default="") if swept.archiving else "")
-    except ConcurrentWriteError:
-        forget(work.storage, work.instant_time)
-        raise
-
-
-def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes], prepare: Callable[[], Swept]) -> Timeline:
+def _put_on_timeline(
+    work: Transaction, requested: Callable[[Codec], bytes], prepare: Callable[[Transaction], Swept]
+) -> Timeline:
+    work.claim.make(work.owner)
     # An instant on the timeline without a reserve counts as given up, so the reserve comes first.
     work.reserve.hold()
-    swept = prepare()
+    swept = prepare(work)
     work.markers.begin()
     instants = work.table.instants
     with lock_of(work.table).hold(work.table):
         if swept.timeline.find(work.instant_time) is None:
             # An instant older than archived instants makes readers take those for uncommitted.
-            _refuse_unseen(work, swept)
+            until = max(announced(work.storage), default="") if swept.archiving else ""
+            if _is_old(work, swept.timeline, until):
+                raise _PassedError
         instants.request(work.inflight, requested(instants.codec))
-        timeline = _take_back_if_old(work)
+        timeline = _leave_if_old(work)
     instants.start(work.inflight)
     _take_back_if_given_up(work)
     return timeline

@@ -40,7 +40,7 @@ class Begun:
 
 
 def times_after(table: Table, timeline: Timeline, count: int) -> list[str]:
-    """Return the times of instants about to be requested: now, or after every time on the timeline."""
+    """Return the times of table services about to be requested: now, or after every time on the timeline."""
     times: list[str] = []
     greatest = timeline.greatest_time()
     for _ in range(count):

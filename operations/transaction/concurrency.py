@@ -247,7 +247,7 @@ SINGLE_WRITER = ConcurrencyRules.of(
         ((WRITE,), (RESTORE,), _PENDING, _WHENEVER, {NOTHING: _REFUSE}),
         ((WRITE,), (RESTORE,), _COMPLETED, _SINCE, {NOTHING: _REFUSE}),
         ((WRITE,), (SAVEPOINT,), _PENDING, _WHENEVER, {NOTHING: _GO_ON}),
-        ((WRITE,), (ARCHIVING,), _PENDING, _SINCE, {NOTHING: _GO_ON, Shared.ITSELF: _REFUSE}),
+        ((WRITE,), (ARCHIVING,), _PENDING, _SINCE, {NOTHING: _GO_ON, Shared.ITSELF: _GIVE_WAY}),
         # --- a compaction, a log compaction
         (_COMPACTIONS, _PLANNED, _PENDING, _BEFORE, {Shared.FILE_GROUP: _GIVE_WAY}),
         ((COMPACTION,), (COMPACTION,), _LIVING, _BEFORE, {Shared.PLAN: _REFUSE}),

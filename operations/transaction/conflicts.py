@@ -22,6 +22,7 @@ from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import CommitMetadata
 from ...timeline.timeline import Timeline
 from ..read_rows import ReadRows
+from ..write_ids import WRITE_ID
 from .concurrency import (
     CLEAN,
     CLUSTERING,
@@ -112,6 +113,8 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges
     compacted: set[FileGroupId] = set()
     for instant in since.writes:
         done = since.read(instant)
+        if done.extra_metadata.get(WRITE_ID) == work.write_id:
+            raise conflict(work, f"A replay of it completed meanwhile, as {instant.requested_time}")
         theirs = sorted(_file_groups(done))
         if done.operation_type == LOG_COMPACT or done.compacted:
             kind = LOG_COMPACTION if done.operation_type == LOG_COMPACT else COMPACTION
@@ -136,6 +139,14 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges
     checked.others |= others
     checked.compacted |= compacted
     checked.instants.update(since.instants)
+
+
+def check_moment(work: Transaction, timeline: Timeline, columns: pa.Schema) -> None:
+    """Raise `CommitConflictError` where a write that has read nothing must not be merged on top of this moment."""
+    since = Since.find(work, timeline)
+    if since.restore is not None and _forbids(RESTORE, known=known_of(since.restore)):
+        raise _restored(work, since.restore)
+    _check_schema(work, columns, since)
 
 
 def _forbids(
@@ -254,9 +265,13 @@ def _base_gone(work: Transaction, base: str) -> CommitConflictError:
     return conflict(work, f"The commit {base}, whose rows this write kept, was rolled back meanwhile")
 
 
+def _restored(work: Transaction, restore: Instant) -> CommitConflictError:
+    return conflict(work, f"The restore {restore.requested_time} took the table back to an earlier moment")
+
+
 def _check_undone(work: Transaction, since: Since, changes: WriteChanges) -> None:
     if since.restore is not None and _forbids(RESTORE, known=known_of(since.restore)):
-        raise conflict(work, f"The restore {since.restore.requested_time} took the table back to an earlier moment")
+        raise _restored(work, since.restore)
     ours = {(one.partition_path, changes.rival_key(one)) for one in changes.file_groups}
     for one in since.undone():
         if one.instant_time in changes.bases and _forbids(ROLLBACK, {Shared.BASIS: True}, known=one.known):

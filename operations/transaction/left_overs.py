@@ -43,6 +43,14 @@ def forget(storage: Storage, instant_time: str) -> None:
     storage.delete_folder(owner.folder(instant_time))
 
 
+def forget_attempt(storage: Storage, instant_time: str) -> None:
+    """Forget a write's instant but for its spills and its heartbeat, which the next attempt of the commit needs."""
+    Markers(storage, instant_time).delete()
+    found = storage.look(owner.folder(instant_time))
+    storage.delete(*(info.path for info in found.files))
+    storage.delete_folder(f"{owner.folder(instant_time)}/aside")
+
+
 def by_partition(paths: list[str]) -> dict[str, list[str]]:
     partitions: dict[str, list[str]] = {}
     for path in paths:

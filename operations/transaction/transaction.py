@@ -8,7 +8,7 @@ Every write and every table service that changes the table takes these steps, in
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...storage.base import Storage
 from ...table.config import TableConfig
@@ -20,6 +20,7 @@ from ...timeline.writers.markers import Markers
 from ...timeline.writers.owner import Claim, Owner, Seal
 from ...timeline.writers.patience import Patience
 from ...timeline.writers.reserve import Reserve
+from ...timeline.writers.write_notes import WriteNotes
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,9 +28,11 @@ class Transaction:
     """One instant in the making; every task gets a copy, which is small whatever the table's size.
 
     Attributes:
+        instant_time: The requested time; empty until the first task of a write puts it on the timeline.
         write_id: Identifies the work across replays.
         patience: When it takes another writer for dead.
         shared: Whether other processes may continue it once this process is gone; each then has a seal of its own, too.
+        key: Names the notes by which the processes of a write find its instant; empty where the plan names it.
     """
 
     table: Table
@@ -40,6 +43,18 @@ class Transaction:
     watermark: Watermark
     patience: Patience
     shared: bool = False
+    key: str = ""
+
+    def at(self, instant_time: str) -> Transaction:
+        return replace(self, instant_time=instant_time)
+
+    def is_of(self, found: Owner) -> bool:
+        """Return whether the owner of an instant is this work, and no replay of it."""
+        return (found.write_id, found.key) == (self.write_id, self.key)
+
+    @property
+    def notes(self) -> WriteNotes:
+        return WriteNotes(self.storage, self.key)
 
     @property
     def path(self) -> str:

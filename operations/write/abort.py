@@ -6,14 +6,14 @@ import logging
 
 from ..planning.plan import WritePlan
 from ..rollback.dead import undo_dead
-from ..transaction.abort import abort
+from ..transaction.abort import abort_begun
 
 logger = logging.getLogger("pyhudi")
 
 
 def abort_write(plan: WritePlan) -> None:
     """Undo a write, unless it turns out to be completed; safe to call twice, and after a failed commit."""
-    timeline = abort(plan.transaction) if plan.replays is None else None
+    timeline = abort_begun(plan.transaction) if plan.replays is None else None
     if timeline is None:
         return
     try:

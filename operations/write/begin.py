@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 
 from ...timeline.timeline import Timeline
 from ..planning.plan import WritePlan
 from ..rollback.ready import make_ready
-from ..transaction.begin import begin_write
+from ..transaction import begin as transaction_begin
 
 
-def begin(plan: WritePlan) -> Timeline:
-    """Put a write on the timeline and return a timeline that shows it; safe to call from every task.
+@dataclass(frozen=True, slots=True)
+class BegunWrite:
+    """A write whose instant is on the timeline, and a timeline that shows it."""
+
+    plan: WritePlan
+    timeline: Timeline
+
+
+@contextmanager
+def begun(plan: WritePlan, after: str = "") -> Iterator[BegunWrite]:
+    """Put a write on the timeline, and keep its heartbeat until the block ends; safe to call from every task.
+
+    ``after`` is the time of the commit's last attempt.
 
     Raises:
         WriteSealedError: The write was committed or given up already.
-        ConcurrentWriteError: Another write took the same time, or all instants on the timeline are younger.
     """
-    return begin_write(plan.transaction, plan.requested, partial(make_ready, plan.transaction, plan.rollbacks))
+    prepare = partial(make_ready, rollbacks=plan.rollbacks)
+    with transaction_begin.begun(plan.transaction, plan.requested, prepare, after) as found:
+        yield BegunWrite(plan.at(found.work.instant_time), found.timeline)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
+from functools import partial
 
 from ...errors import DuplicateKeyError, PlacementError
 from ...index.registry import index_for
@@ -18,12 +20,13 @@ from ..locating.adoption import check_new_properties, check_spelling_of_others
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
 from ..result import CommitResult, find_write, result_from, result_of
-from ..transaction.begin import same_millisecond
 from ..transaction.conflicts import check_ownership
-from ..transaction.since import seen_by
+from ..transaction.left_overs import forget
+from ..transaction.since import Since, seen_by
 from .abort import abort_write
 from .after_commit import follow_up
-from .begin import begin
+from .attempts import Attempts, Committed
+from .begin import begun
 from .commit_metadata import build_metadata, sum_seconds
 from .completion import Completion
 from .merge_spills import merge_spills
@@ -39,74 +42,84 @@ def commit_write(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult
     """Complete a write, and return its result; for a replay of a completed write, the result of that write.
 
     Raises:
-        CommitConflictError: Another writer changed the same file groups.
+        CommitConflictError: Another writer changed the same file groups, and the commit cannot merge the rows again.
         PlacementError: Two tasks wrote one file group, or the spills exceed the bound of the commit.
         PyHudiError: Any other failure before the point of no return; the caller must then abort the write.
     """
-    work = plan.transaction
-    if plan.replays is not None or not any(result.rows for result in results):
-        known = _without_rows(plan)
-        if known is not None:
-            return known
-    with heartbeat.HeartbeatThread(work.storage, plan.instant_time, interval_s=work.patience.heartbeat_interval_s):
-        result, timeline = _carry_out(plan, results)
-    if not result.instant:
-        abort_write(plan)
-        return result
-    result = follow_up(plan, result, timeline)
+    with _begun(plan, results) as first:
+        if first is None:
+            return _without_rows(plan)
+        _check_placement(plan, results)
+        spills = [result.spill for result in sorted(results, key=lambda one: one.token) if result.spill is not None]
+        with ExitStack() as opened:
+            attempts = Attempts(first, spills, opened, wrote=any(result.outcomes for result in results))
+            done = attempts.run(partial(_carry_out, results, attempts))
+    if done.plan is not first:
+        forget(plan.storage, first.instant_time)
+    if not done.result.instant:
+        abort_write(first)
+        return done.result
+    result = follow_up(done.plan, done.result, done.timeline)
     logger.info("%s", json.dumps({"event": "commit", **asdict(result)}))
     return result
 
 
-def _without_rows(plan: WritePlan) -> CommitResult | None:
-    """Return the result of a write whose tasks got no rows; None where the write begins now, to be completed."""
-    timeline = plan.table.timeline()
-    done = completed_write(plan, timeline)
-    if done is not None:
-        return done
-    write_id = plan.transaction.write_id
-    nothing = CommitResult(plan.path, plan.replays or "", plan.operation, write_id=write_id)
-    if plan.replays is not None:
-        # The instant of the replayed write has left the timeline.
-        return find_write(plan.table, timeline, write_id) or nothing
-    if not plan.settings.allow_empty_commit and plan.operation not in REPLACING:
-        return nothing
-    heartbeat.Heartbeat(plan.storage, plan.instant_time).touch()
-    begin(plan)
-    return None
+@contextmanager
+def _begun(plan: WritePlan, results: Sequence[TaskResult]) -> Iterator[WritePlan | None]:
+    """Return the write under its instant, with its heartbeat; None for a replay, or where nothing is to be written.
 
-
-def completed_write(plan: WritePlan, timeline: Timeline) -> CommitResult | None:
-    """Return the result of the write if it is completed, as by a replay or before a lost answer; None otherwise.
-
-    Raises:
-        ConcurrentWriteError: The instant belongs to another write that began in the same millisecond.
+    A write whose tasks got no rows begins now.
     """
-    found = timeline.find(plan.replays or plan.instant_time)
-    if found is None or found.state != State.COMPLETED:
-        return None
-    result = result_of(timeline, found)
-    if result.write_id != plan.transaction.write_id:
-        raise same_millisecond(plan.transaction)
-    return result
+    instant_time = next((one.instant_time for one in results if one.rows), "")
+    if plan.replays is None and not instant_time:
+        # An earlier call of this commit may have begun the write.
+        instant_time = plan.transaction.notes.newest() or ""
+    if plan.replays is None and instant_time:
+        interval = plan.transaction.patience.heartbeat_interval_s
+        with heartbeat.HeartbeatThread(plan.storage, instant_time, interval_s=interval):
+            yield plan.at(instant_time)
+    elif plan.replays is None and (plan.settings.allow_empty_commit or plan.operation in REPLACING):
+        with begun(plan) as work:
+            yield work.plan
+    else:
+        yield None
 
 
-def _carry_out(plan: WritePlan, results: Sequence[TaskResult]) -> tuple[CommitResult, Timeline]:
-    """Complete the write; return its result, without an instant if it is empty, and the timeline after the seal."""
+def _without_rows(plan: WritePlan) -> CommitResult:
+    """Return the result of the write that is replayed, or of a write without rows."""
+    nothing = CommitResult(plan.path, plan.replays or "", plan.operation, write_id=plan.transaction.write_id)
+    if plan.replays is None:
+        return nothing
+    timeline = plan.table.timeline()
+    found = timeline.find(plan.replays)
+    if found is not None and found.state == State.COMPLETED:
+        return result_of(timeline, found)
+    # The instant of the replayed write has left the timeline.
+    return find_write(plan.table, timeline, plan.transaction.write_id) or nothing
+
+
+def _carry_out(results: Sequence[TaskResult], attempts: Attempts, plan: WritePlan) -> Committed:
+    """Complete the write; the result has no instant where the write is empty."""
     phases = Phases(plan.path, plan.instant_time)
     with phases.phase("seal"):
         owner.Seal(plan.storage, plan.instant_time).set()
         timeline = plan.table.timeline()
-        done = completed_write(plan, timeline)
-        if done is not None:
-            return done, timeline
-        check_ownership(plan.transaction, timeline)
-        seen = seen_by(plan.transaction, timeline)
+        found = timeline.find(plan.instant_time)
+        if found is not None and found.state == State.COMPLETED:
+            return Committed(plan, result_of(timeline, found), timeline)
+        since = Since.find(plan.transaction, timeline)
+        check_ownership(plan.transaction, timeline, since)
+    with attempts.turn(plan, since) as (fresh, now):
+        return _merge_and_complete(fresh, now, results, attempts, phases)
+
+
+def _merge_and_complete(
+    plan: WritePlan, timeline: Timeline, results: Sequence[TaskResult], attempts: Attempts, phases: Phases
+) -> Committed:
+    seen = seen_by(plan.transaction, timeline)
     outcomes = [outcome for result in results for outcome in result.outcomes]
-    _check_placement(plan, results)
-    spills = [result.spill for result in sorted(results, key=lambda one: one.token) if result.spill is not None]
     with phases.phase("merge"):
-        merged = merge_spills(plan, seen, spills, phases)
+        merged = merge_spills(plan, seen, attempts.spilled, phases)
         outcomes += merged.outcomes
         _check_counted(plan, outcomes)
     with phases.phase("reconcile"):
@@ -123,14 +136,15 @@ def _carry_out(plan: WritePlan, results: Sequence[TaskResult]) -> tuple[CommitRe
     with phases.phase("flush"):
         # Flush data files before the commit names them.
         plan.storage.flush([*completion.written, *([plan.config.timeline_folder] if plan.creates_table else [])])
-    seconds = {**sum_seconds(result.seconds for result in results), **phases.seconds}
-    metadata = build_metadata(plan, outcomes, replaced, seconds, merged)
+    seconds = {**sum_seconds(result.seconds for result in results), **phases.seconds, **attempts.seconds}
+    metadata = build_metadata(plan, outcomes, replaced, seconds, merged, attempts.extra_metadata)
     if completion.is_empty and not plan.settings.allow_empty_commit:
-        return replace(result_from(plan.path, "", metadata), warnings=replacement.warnings), timeline
+        empty = replace(result_from(plan.path, "", metadata), warnings=replacement.warnings)
+        return Committed(plan, empty, timeline)
     with phases.phase("complete"):
         completion.complete(plan.table.instants.codec.encode(metadata))
     done = result_from(plan.path, plan.instant_time, metadata)
-    return replace(done, warnings=replacement.warnings), timeline
+    return Committed(plan, replace(done, warnings=replacement.warnings), timeline)
 
 
 def _replaced(plan: WritePlan, replacement: Replacement) -> dict[str, list[str]]:

@@ -29,6 +29,7 @@ def build_metadata(
     replaced: Mapping[str, list[str]],
     seconds: Mapping[str, float],
     merged: Merged,
+    attempts: Mapping[str, str],
 ) -> CommitMetadata:
     """Return the metadata of the write's completed instant.
 
@@ -36,6 +37,7 @@ def build_metadata(
         outcomes: Every file group that the write met.
         replaced: File ids by partition path.
         seconds: By phase, kept in extraMetadata.
+        attempts: What the attempts of the commit add to extraMetadata.
     """
     stats: dict[str, list[WriteStat]] = {}
     for outcome in sorted(outcomes, key=_place):
@@ -49,6 +51,7 @@ def build_metadata(
         NOT_FOUND: str(sum(outcome.counts.not_found for outcome in outcomes) + merged.nowhere.not_found),
         DROPPED: str(sum(outcome.counts.dropped for outcome in outcomes)),
         SECONDS: json.dumps(dict(seconds)),
+        **attempts,
         **_of_lookup(merged.figures or plan.settings.looked_up),
         **({SCHEMA_CHANGES: format_changes(plan.schema_changes)} if plan.schema_changes else {}),
         **({} if plan.settings.counted is None else {COUNTED: json.dumps(asdict(plan.settings.counted))}),

@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from itertools import accumulate
 
@@ -56,19 +57,39 @@ class Merged:
     figures: LookupFigures | None = None
 
 
-def merge_spills(plan: WritePlan, seen: SeenTable, spills: Sequence[SpillFile], phases: Phases) -> Merged:
-    """Fold and merge the spills of the tasks, given in the order of the tasks, with one thread per file group.
+@dataclass(frozen=True, slots=True)
+class SpilledRows:
+    """The rows of each route that tasks handed over, in the order of the tasks, and the bytes of their spills."""
+
+    rows: Mapping[Route, GroupRows] = field(default_factory=dict)
+    size: int = 0
+
+
+@contextmanager
+def opened_spills(plan: WritePlan, spills: Sequence[SpillFile]) -> Iterator[SpilledRows]:
+    """Open the spills of the tasks, given in the order of the tasks; the copies of remote ones stay until the end."""
+    with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
+        local = open_storage(folder, durable=False)
+        pieces: dict[Route, list[tuple[SpillReader, SpillPiece]]] = {}
+        for reader in for_each(plan.storage, lambda spill: bring_near(plan.storage, spill, local), spills):
+            for piece in reader.pieces:
+                pieces.setdefault(Route(*piece.key), []).append((reader, piece))
+        rows = {route: GroupRows(tuple(found)) for route, found in pieces.items()}
+        yield SpilledRows(rows, sum(spill.size for spill in spills))
+
+
+def merge_spills(plan: WritePlan, seen: SeenTable, spilled: SpilledRows, phases: Phases) -> Merged:
+    """Fold and merge the rows that the tasks handed over, with one thread per file group; may run several times.
 
     Raises:
         PlacementError: The spills and the base files that they touch exceed the bound.
     """
-    if not spills:
+    if not spilled.rows:
         return Merged()
     with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
-        local = open_storage(folder, durable=False)
-        work = _Merge(plan, local, seen, phases)
+        work = _Merge(plan, open_storage(folder, durable=False), seen, phases)
         routing = routing_of(plan, lambda: seen)
-        return work.by_routes(routing, spills) if isinstance(routing, FileGroups) else work.look_up(spills)
+        return work.by_routes(routing, spilled) if isinstance(routing, FileGroups) else work.look_up(spilled)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,21 +99,19 @@ class _Merge:
     seen: SeenTable
     phases: Phases
 
-    def by_routes(self, groups: FileGroups, spills: Sequence[SpillFile]) -> Merged:
+    def by_routes(self, groups: FileGroups, spilled: SpilledRows) -> Merged:
         """Merge rows whose routes name their file groups."""
-        rows = _spilled(self.plan.storage, spills, self.local)
-        jobs, size = _within_bound(self.plan, spills, {route: groups.job(route) for route in sorted(rows)}, rows)
+        rows = spilled.rows
+        jobs, size = _within_bound(self.plan, spilled, {route: groups.job(route) for route in sorted(rows)})
         waiting = list(zip(jobs, map(rows.__getitem__, sorted(rows)), strict=True))
         return Merged(self._write(waiting, groups.known_partitions, size))
 
-    def look_up(self, spills: Sequence[SpillFile]) -> Merged:
+    def look_up(self, spilled: SpilledRows) -> Merged:
         """Look up the keys of rows, and merge the rows."""
-        plan = self.plan
-        size = sum(spill.size for spill in spills)
+        plan, size = self.plan, spilled.size
         _refuse_beyond(plan, size)
         with self.phases.phase("lookup") as facts:
-            rows = _spilled(self.plan.storage, spills, self.local)
-            tagged = tag_rows(plan, self.local, rows, self.seen)
+            tagged = tag_rows(plan, self.local, spilled.rows, self.seen)
             if tagged.figures is not None:
                 facts.update({name: count for name, count in asdict(tagged.figures).items() if name != "seconds"})
         # Readers merge the rows of log files.
@@ -125,15 +144,6 @@ class _Merge:
                     future.cancel()
 
 
-def _spilled(storage: Storage, spills: Sequence[SpillFile], local: Storage) -> dict[Route, GroupRows]:
-    """Return the spilled rows of each route, in the order of the tasks."""
-    pieces: dict[Route, list[tuple[SpillReader, SpillPiece]]] = {}
-    for reader in for_each(storage, lambda spill: bring_near(storage, spill, local), spills):
-        for file_slice in reader.pieces:
-            pieces.setdefault(Route(*file_slice.key), []).append((reader, file_slice))
-    return {route: GroupRows(tuple(some)) for route, some in pieces.items()}
-
-
 def _await(futures: Sequence[Future[tuple[Outcome, ...]]], observer: PhaseProgress) -> None:
     """Wait until all are done or a thread has failed, and log the progress every few seconds."""
     left = set(futures)
@@ -150,10 +160,7 @@ def _is_much(plan: WritePlan, size: int) -> bool:
 
 
 def _within_bound(
-    plan: WritePlan,
-    spills: Sequence[SpillFile],
-    jobs: Mapping[Route, FileGroupWrite],
-    rows: Mapping[Route, GroupRows],
+    plan: WritePlan, spilled: SpilledRows, jobs: Mapping[Route, FileGroupWrite]
 ) -> tuple[list[FileGroupWrite], int]:
     """Return the jobs, and the number of bytes to merge.
 
@@ -161,7 +168,7 @@ def _within_bound(
     with log files.
     """
     bound = plan.settings.commit_merge_max_bytes
-    size = sum(spill.size for spill in spills)
+    size = spilled.size
     if plan.appends:
         if _is_much(plan, size):
             logger.warning(
@@ -170,7 +177,7 @@ def _within_bound(
                 plan.path,
                 size,
             )
-        waiting = {route: sum(file_slice.length for _, file_slice in rows[route].pieces) for route in jobs}
+        waiting = {route: sum(file_slice.length for _, file_slice in spilled.rows[route].pieces) for route in jobs}
         new = sorted((route for route, job in jobs.items() if job.file_slice is None), key=waiting.__getitem__)
         merged = dict(zip(new, accumulate(map(waiting.__getitem__, new)), strict=True))
         return [replace(job, logs_only=merged.get(route, 0) > bound) for route, job in jobs.items()], size

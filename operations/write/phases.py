@@ -35,9 +35,13 @@ class Phases:
         try:
             yield facts
         finally:
-            took = round(time.monotonic() - began, 3)
-            self.seconds[name] = round(self.seconds.get(name, 0.0) + took, 3)
-            self.log("phase", phase=name, seconds=took, **facts)
+            self.add(name, time.monotonic() - began, **facts)
+
+    def add(self, name: str, seconds: float, **facts: Any) -> None:
+        """Add a phase that has ended."""
+        took = round(seconds, 3)
+        self.seconds[name] = round(self.seconds.get(name, 0.0) + took, 3)
+        self.log("phase", phase=name, seconds=took, **facts)
 
     def log(self, event: str, level: int = logging.INFO, **facts: Any) -> None:
         if logger.isEnabledFor(level):

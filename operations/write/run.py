@@ -62,26 +62,28 @@ class LocalRun:
             logger.warning(
                 "table %s: left-overs of the failed write %s stay until the next write",
                 self.plan.path,
-                self.plan.instant_time,
+                self.plan.transaction.write_id,
                 exc_info=True,
             )
 
     def _run_all(self, parts: Iterable[Iterable[pa.RecordBatch]], threads: int) -> list[TaskResult]:
         """Return the results of all tasks, in the order of the parts."""
-        storage, instant_time = self.plan.storage, self.plan.instant_time
-        interval = self.plan.transaction.patience.heartbeat_interval_s
+        storage, interval = self.plan.storage, self.plan.transaction.patience.heartbeat_interval_s
         results: list[TaskResult] = []
+        instant_time = ""
         try:
             with ExitStack() as stack:
                 running = self._one_by_one(parts) if threads < 2 else self._at_once(parts, threads)
                 for result in stack.enter_context(closing(running)):
-                    if result.rows and not any(one.rows for one in results):
+                    if result.rows and not instant_time:
+                        instant_time = result.instant_time
                         # Tasks touch the heartbeat while they have rows, and the next part may be long in coming.
                         stack.enter_context(heartbeat.HeartbeatThread(storage, instant_time, interval_s=interval))
                     results.append(result)
         except WriteSealedError:
-            # The process that sealed the write has removed its files, except for this heartbeat.
-            heartbeat.Heartbeat(storage, instant_time).delete()
+            if instant_time:
+                # The process that sealed the write has removed its files, except for this heartbeat.
+                heartbeat.Heartbeat(storage, instant_time).delete()
             raise
         return sorted(results, key=lambda one: one.token)
 
@@ -93,7 +95,7 @@ class LocalRun:
         """Yield the results of tasks as they end; after a failure the other tasks end with their next batch."""
         over = Event()
         running: set[Future[TaskResult]] = set()
-        with ThreadPoolExecutor(threads, thread_name_prefix=f"pyhudi-write-{self.plan.instant_time}") as pool:
+        with ThreadPoolExecutor(threads, thread_name_prefix="pyhudi-write") as pool:
             try:
                 for number, batches in enumerate(parts):
                     running.add(pool.submit(self.task, _until(over, batches), number))

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain
 
 import pyarrow as pa
 
-from ...errors import WriteSealedError
 from ...storage import open_storage
 from ...storage.base import Storage
 from ...storage.parallel import THREADS, for_each
 from ...table.arrow.spill import SpillFile, SpillWriter
 from ...table.files.names import WriteToken
 from ...table.keys.generator import KeyGenerator
-from ...timeline.writers import heartbeat
+from ...timeline.timeline import Timeline
 from ...writer.buffer import MERGE_RESERVE, Flush, Gathered, GroupRows, RowBuffers
 from ...writer.routes import Route
 from ...writer.rows import IncomingRowReader
@@ -26,7 +26,7 @@ from ..planning.operation import DELETE_PARTITION
 from ..planning.plan import WritePlan
 from ..progress import Progress
 from ..transaction.since import seen_by
-from .begin import begin
+from .begin import begun
 from .own_groups import OwnGroups
 from .phases import PhaseProgress, Phases
 from .writers import Outcome, appending_tasks
@@ -37,6 +37,7 @@ class TaskResult:
     """The result of one task for the commit: O(files), no rows.
 
     Attributes:
+        instant_time: Requested time of the write; empty where the task got no rows.
         outcomes: File groups, or log files of file groups, that the task wrote itself.
         spill: The other rows, which the commit merges; None without any.
         partitions: The partitions of the rows, where the write deletes partitions by rows.
@@ -44,6 +45,7 @@ class TaskResult:
     """
 
     token: WriteToken
+    instant_time: str = ""
     outcomes: tuple[Outcome, ...] = ()
     spill: SpillFile | None = None
     partitions: tuple[str, ...] = ()
@@ -57,15 +59,12 @@ def run_task(plan: WritePlan, batches: Iterator[pa.RecordBatch], token: WriteTok
     first = next(batches, None) if plan.takes_rows else None
     if first is None or plan.replays is not None:
         return TaskResult(token)
-    storage = plan.storage
-    interval = plan.transaction.patience.heartbeat_interval_s
-    try:
-        with heartbeat.HeartbeatThread(storage, plan.instant_time, interval_s=interval):
-            return _Task(plan, token).run(chain([first], batches))
-    except WriteSealedError:
-        # The process that sealed the write has removed its files, except for this heartbeat.
-        heartbeat.Heartbeat(storage, plan.instant_time).delete()
-        raise
+    began = time.monotonic()
+    with begun(plan) as work:
+        task = _Task(work.plan, token)
+        # The first task of a write rolls dead writes back, and may wait for the decisions of other writers.
+        task.phases.add("begin", time.monotonic() - began)
+        return replace(task.run(chain([first], batches), work.timeline), instant_time=work.plan.instant_time)
 
 
 class _Task:
@@ -73,13 +72,10 @@ class _Task:
         self._plan = plan
         self._storage = plan.storage
         self._token = token
-        self._phases = Phases(plan.path, plan.instant_time, str(token))
+        self.phases = Phases(plan.path, plan.instant_time, str(token))
 
-    def run(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
+    def run(self, batches: Iterator[pa.RecordBatch], timeline: Timeline) -> TaskResult:
         plan = self._plan
-        # The first task of a write rolls dead writes back, and may wait for the decisions of other writers.
-        with self._phases.phase("begin"):
-            timeline = begin(plan)
         if plan.operation == DELETE_PARTITION:
             return self._name_partitions(batches)
         routing = routing_of(plan, partial(seen_by, plan.transaction, timeline))
@@ -105,14 +101,14 @@ class _Task:
 
     def _hand_over(self, batches: Iterator[pa.RecordBatch], routing: Routing) -> TaskResult:
         buffers = self._gather(batches, routing, self._open_hand_over)
-        with self._phases.phase("spill") as facts:
+        with self.phases.phase("spill") as facts:
             try:
                 spill = buffers.spill_all()
             except BaseException:
                 buffers.discard()
                 raise
             facts["bytes"] = 0 if spill is None else spill.size
-        return TaskResult(self._token, spill=spill, rows=buffers.rows, seconds=self._phases.seconds)
+        return TaskResult(self._token, spill=spill, rows=buffers.rows, seconds=self.phases.seconds)
 
     def _finish(self, batches: Iterator[pa.RecordBatch], groups: FileGroups, local: Storage) -> TaskResult:
         """Write the file groups of this task, and hand over the rows of the others.
@@ -127,7 +123,7 @@ class _Task:
             buffers = self._gather(batches, groups, lambda: SpillWriter(local, "rows.spill", ""), flush)
             gathered = Gathered(buffers, local)
             routes = sorted({*gathered.routes(), *own.routes()})
-            with self._phases.phase("merge") as facts:
+            with self.phases.phase("merge") as facts:
                 outcomes = self._write(own, [one for one in routes if alone or own.appends(one)], gathered.take)
                 own.finish()
                 files = sum(one.path is not None for one in outcomes)
@@ -137,14 +133,14 @@ class _Task:
             raise
         rest = {} if alone else {route: gathered.take(route) for route in routes if not own.appends(route)}
         spill = self._hand_over_rest(rest)
-        return TaskResult(self._token, outcomes, spill, rows=buffers.rows, seconds=self._phases.seconds)
+        return TaskResult(self._token, outcomes=outcomes, spill=spill, rows=buffers.rows, seconds=self.phases.seconds)
 
     def _write(
         self, own: OwnGroups, routes: Sequence[Route], rows: Callable[[Route], GroupRows]
     ) -> tuple[Outcome, ...]:
         """Write file groups; small appends run in parallel, because each takes several requests."""
         own.announce(routes)
-        observer, written = PhaseProgress(self._phases), 0
+        observer, written = PhaseProgress(self.phases), 0
         outcomes: list[Outcome] = []
         few = int(self._plan.settings.output.memory * MERGE_RESERVE) // THREADS
         waiting: list[tuple[Route, GroupRows]] = []
@@ -162,7 +158,7 @@ class _Task:
     def _hand_over_rest(self, rest: Mapping[Route, GroupRows]) -> SpillFile | None:
         if not rest:
             return None
-        with self._phases.phase("spill") as facts:
+        with self.phases.phase("spill") as facts:
             spill = self._open_hand_over()
             try:
                 for route, rows in rest.items():
@@ -191,7 +187,7 @@ class _Task:
         # As `pyhudi.colocate` counts: the partition in the upper bits, the row's place in it in the lower 33.
         partition = self._token.partition
         reader = IncomingRowReader(self._plan.spec, routing.router(partition), partition << 33)
-        with self._phases.phase("gather") as facts:
+        with self.phases.phase("gather") as facts:
             try:
                 for route, rows in reader.routed(batches):
                     buffers.add(route, rows)

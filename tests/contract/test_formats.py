@@ -31,7 +31,7 @@ from pyhudi.timeline.writers.failures import NEVER
 from pyhudi.timeline.writers.patience import Patience
 from support.attempts import IMPATIENT, PARTED, parted
 from support.drawn.upkept import OFF
-from support.drive import plan, rows_of, task, write
+from support.drive import noted, plan, rows_of, task, write
 from support.made.compacting import means, schedule
 from support.places import files_below
 from support.rules.checks import assert_whole
@@ -89,7 +89,7 @@ def die(path: Path) -> str:
     with newer("format of owner's notes"):
         planned = plan(path, parted("b", 5, value=5).schema, settings=ALONE)
         task(planned, parted("b", 5, value=5), 0)
-    return f"{ROOT}/{planned.instant_time}/owner.json"
+    return f"{ROOT}/{noted(planned)}/owner.json"
 
 
 def decide_newer(path: Path) -> str:

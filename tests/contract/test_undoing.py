@@ -33,7 +33,7 @@ from pyhudi.storage import open_storage
 from pyhudi.timeline.instants import State
 from pyhudi.timeline.writers import announcements, heartbeat
 from support.attempts import IMPATIENT, PARTED, parted, rows
-from support.drive import KEYED, carry_out, plan, read, rows_of, task, write
+from support.drive import KEYED, carry_out, noted, plan, read, rows_of, task, write
 from support.rules.checks import assert_whole
 from support.seams import patch_seam
 from support.upkeep.cleans import QUIET
@@ -389,9 +389,9 @@ def test_a_restore_that_met_an_archiving_is_taken_back(life: Life, monkeypatch: 
 def test_a_write_that_lives_is_rolled_back_by_name_and_fails_loudly(life: Life) -> None:
     """Its heart beats and its process is there; the user says that it is dead, and it can do no harm."""
     slow = plan(life.path, SCHEMA)
-    with heartbeat.HeartbeatThread(open_storage(str(life.path)), slow.instant_time, interval_s=1):
+    with heartbeat.HeartbeatThread(open_storage(str(life.path)), noted(slow), interval_s=1):
         first = task(slow, parted("a", 1, value=9), 0)
-        told = rollback(open_storage(str(life.path)), slow.instant_time)
+        told = rollback(open_storage(str(life.path)), noted(slow))
         with pytest.raises(WriteSealedError, match="given up"):
             task(slow, parted("c", 1, value=9), 1)
         with pytest.raises(CommitConflictError, match="no longer pending"):
@@ -400,7 +400,7 @@ def test_a_write_that_lives_is_rolled_back_by_name_and_fails_loudly(life: Life) 
 
     assert told.instants == 1
     assert content(life.path) == life.contents[-1]
-    assert_gone(life.path, slow.instant_time)
+    assert_gone(life.path, noted(slow))
     write(life.path, parted("a", 1, value=10))
     assert_whole(life.path)
 

@@ -16,7 +16,7 @@ from pyhudi.storage import open_storage
 from pyhudi.table.config import PROPERTIES_PATH
 from pyhudi.table.table import open_table
 from pyhudi.timeline.writers import decisions, owner
-from support.drive import plan, rows_of, task, write
+from support.drive import noted, plan, rows_of, task, write
 from support.faults.faulty import Killed
 from support.faults.races import IMPATIENT, SCHEMA, TABLE, rows
 from support.made import compacting
@@ -43,7 +43,7 @@ def die_decided(path: Path, table: TableSettings = TABLE) -> str:
     result = task(planned, rows("a", "k1", value=1), 0)
     with nothing_is_carried_out(Killed()), pytest.raises(Killed):
         commit_write(planned, [result])
-    return planned.instant_time
+    return noted(planned)
 
 
 def test_a_commit_whose_process_died_after_its_decision_is_completed_by_the_next_writer(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_a_commit_that_could_not_be_carried_out_is_completed_by_its_own_abort(tm
     planned = plan(tmp_path, SCHEMA)
     result = task(planned, rows("a", "k1", value=1), 0)
     with nothing_is_carried_out(StorageError("No.", "Wait.")):
-        stands = rf"No\. The commit {planned.instant_time} was decided.*completes it"
+        stands = rf"No\. The commit {noted(planned)} was decided.*completes it"
         with pytest.raises(StorageError, match=stands):
             commit_write(planned, [result])
         with pytest.raises(StorageError, match=stands):
@@ -163,7 +163,7 @@ def test_a_write_that_its_own_process_sealed_for_good_is_dead_at_once(
     task(planned, rows("a", "k1", value=1), 0)
     with pytest.raises(PyHudiError):
         plan(tmp_path, SCHEMA)
-    owner.Seal(open_storage(str(tmp_path)), planned.instant_time).set_for_good()
+    owner.Seal(open_storage(str(tmp_path)), noted(planned)).set_for_good()
 
     write(tmp_path, rows("a", "k2", value=2))
 

@@ -17,7 +17,7 @@ from pyhudi.errors import StorageError
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from support.attempts import IMPATIENT, PARTED, attempt, parted
-from support.drive import plan, rows_of, task, write
+from support.drive import noted, plan, rows_of, task, write
 from support.faults.power import Cut, Disk, Image, restore, watched
 from support.rules.checks import DATA_FILE, assert_whole
 from support.seams import patch_seam
@@ -218,7 +218,7 @@ def test_a_task_that_finds_the_write_begun_does_not_come_before_its_instant(tmp_
     table = place / TABLE
     first(table)
     planned = plan(table, SECOND[0].schema, table=PARTED, settings=COLOCATED)
-    inflight = table / f".hoodie/timeline/{planned.instant_time}.inflight"
+    inflight = table / f".hoodie/timeline/{noted(planned)}.inflight"
     results = []
     with watched(place) as disk:
 
@@ -233,7 +233,7 @@ def test_a_task_that_finds_the_write_begun_does_not_come_before_its_instant(tmp_
     cut = next(one for one in disk.strict if one.done)
 
     assert results[0].outcomes
-    assert states_of(below(cut.image))[planned.instant_time] == {"requested", "inflight"}
+    assert states_of(below(cut.image))[noted(planned)] == {"requested", "inflight"}
 
 
 def test_a_commit_whose_last_file_the_disk_refuses_is_not_called_done(
@@ -247,7 +247,7 @@ def test_a_commit_whose_last_file_the_disk_refuses_is_not_called_done(
 
     def fsync(descriptor: int) -> None:
         path = Path(f"/proc/self/fd/{descriptor}").readlink()
-        if path.name == "timeline" and list(path.glob(f"{planned.instant_time}_*.commit")):
+        if path.name == "timeline" and list(path.glob(f"{noted(planned)}_*.commit")):
             raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as patch:

@@ -24,9 +24,10 @@ from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.table.table import Table
+from pyhudi.timeline.clock import format_time
 from pyhudi.timeline.writers import heartbeat, owner
 from pyhudi.timeline.writers.markers import Markers
-from support.drive import plan, rows_of, task, write
+from support.drive import at_time, noted, plan, rows_of, task, write
 from support.faults.faulty import FaultyStorage
 from support.faults.races import IMPATIENT, SCHEMA, TABLE, data_files, rows
 from support.faults.stops import Stop, counted
@@ -276,7 +277,7 @@ def test_a_sweep_that_stops_twice_takes_nothing_of_a_write_that_goes_on(
         at += 1
         table = copied(tmp_path / "first", tmp_path / f"t{at}")
         planned, storage = plan(table, SCHEMA, settings=COLOCATED), open_storage(str(table))
-        work = planned.transaction
+        work = at_time(planned, format_time(int(storage.now() * 1000), "UTC")).transaction
         heartbeat.Heartbeat(storage, work.instant_time).touch()
         owner.Claim(storage, work.instant_time).make(work.owner)
         Markers(storage, work.instant_time).begin()
@@ -310,7 +311,7 @@ def test_an_abort_takes_files_along_whose_markers_a_late_sweep_took(tmp_path: Pa
     write(tmp_path / "t", rows("a", "k0", value=1), table=TABLE)
     planned, before = plan(tmp_path / "t", SCHEMA, settings=COLOCATED), data_files(tmp_path / "t")
     task(planned, rows("a", "k0", value=2), 0)
-    forget(open_storage(str(tmp_path / "t")), planned.instant_time)
+    forget(open_storage(str(tmp_path / "t")), noted(planned))
     abort_write(planned)
 
     assert data_files(tmp_path / "t") == before

@@ -31,7 +31,7 @@ from support.drawn.lookups import (
 from support.drawn.lookups import TABLE as LOOKED_UP
 from support.drawn.lookups import rows as looked_up
 from support.drawn.upkept import OFF
-from support.drive import carry_out, plan, rows_of, task, write
+from support.drive import at_time, carry_out, noted, plan, rows_of, task, write
 from support.faults.races import (
     SCHEMA,
     TABLE,
@@ -60,19 +60,20 @@ def test_two_that_start_in_one_moment_and_open_the_same_new_bucket(place: Place)
 
 
 def test_two_of_one_millisecond_do_not_undo_each_other(place: Place) -> None:
-    """The second finds the instant time taken; its abort leaves the first one's instant alone."""
+    """The second finds its time taken and takes the next; its abort leaves the first one's instant alone."""
     table = below(place, "t")
     write(table, rows("a", "k1", value=1), table=TABLE)
-    first = plan(table, SCHEMA)
-    second = plan(table, SCHEMA)
-    second = replace(second, transaction=replace(second.transaction, instant_time=first.instant_time))
+    first, second, third = (plan(table, SCHEMA) for _ in range(3))
     result = task(first, rows("a", "k1", value=2), 0)
-    with pytest.raises(ConcurrentWriteError, match="same millisecond"):
-        task(second, rows("a", "k1", value=3), 0)
-    abort_write(second)
+    at_time(second, noted(first))
+    at_time(third, noted(first))
+    theirs = [task(second, rows("b", "k1", value=3), number) for number in (0, 1)]
+    assert theirs[0].instant_time == theirs[1].instant_time > noted(first)
+    abort_write(third)
+    commit_write(second, theirs[:1])
     commit_write(first, [result])
 
-    assert rows_of(table, "id", "value") == [("k1", 2)]
+    assert rows_of(table, "p", "id", "value") == [("a", "k1", 2), ("b", "k1", 3)]
     assert_whole(table)
 
 
@@ -138,7 +139,7 @@ def test_who_wins_where_one_replaces_and_another_writes(
     if both:
         commit_write(first, [result])
     else:
-        with pytest.raises(CommitConflictError, match=second.instant_time):
+        with pytest.raises(CommitConflictError, match=noted(second)):
             commit_write(first, [result])
         abort_write(first)
 

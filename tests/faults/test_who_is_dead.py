@@ -17,7 +17,7 @@ from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table
 from pyhudi.timeline.writers import heartbeat, stillness
 from pyhudi.timeline.writers.patience import Patience
-from support.drive import carry_out, plan, rows_of, task, write
+from support.drive import carry_out, noted, plan, rows_of, task, write
 from support.faults.races import SCHEMA, TABLE, rows
 from support.rules.checks import assert_whole
 from support.seams import patch_seam
@@ -98,9 +98,9 @@ def test_a_write_that_gives_a_sign_of_life_after_the_plan_is_not_rolled_back(tmp
     slow = plan(tmp_path, SCHEMA, settings=impatient)
     result = task(slow, rows("a", "k1", value=2), 0)
     planned = plan(tmp_path, SCHEMA, settings=impatient)
-    heartbeat.Heartbeat(open_storage(str(tmp_path)), slow.instant_time).touch()
+    heartbeat.Heartbeat(open_storage(str(tmp_path)), noted(slow)).touch()
     patient = replace(planned, transaction=replace(planned.transaction, patience=ALONE))
-    with pytest.raises(ConcurrentWriteError, match=slow.instant_time):
+    with pytest.raises(ConcurrentWriteError, match=noted(slow)):
         carry_out(patient, [rows("a", "k2", value=3)])
     commit_write(slow, [result])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import time
 from collections.abc import Iterable, Sequence
+from itertools import count, takewhile
 from pathlib import Path
 
 import pyarrow as pa
@@ -45,6 +46,18 @@ def plan(
         write_id=write_id,
     )
     return pickle.loads(pickle.dumps(plan_write(request)))  # noqa: S301
+
+
+def noted(planned: WritePlan) -> str:
+    """Return the requested time of a write that has begun, even where it is given up."""
+    notes = (planned.transaction.notes.find(number) for number in count(1))
+    return max(time for time in takewhile(lambda time: time is not None, notes) if time)
+
+
+def at_time(planned: WritePlan, instant_time: str) -> WritePlan:
+    """Return a write whose first task has chosen its time, and died before its next step."""
+    assert planned.transaction.notes.make(1, instant_time)
+    return planned.at(instant_time)
 
 
 class SparkLikeRun(LocalRun):

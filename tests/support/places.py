@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyhudi.storage import open_storage
 from support.s3 import copy_objects, objects_below, put_object
 
 # A folder, or the URL of one.
@@ -46,6 +47,9 @@ def below(place: Place, name: str) -> str:
 
 def files_below(path: Place) -> dict[str, bytes]:
     """Return every file below a table's path with its content, to compare before and after."""
+    if str(path).startswith("memory://"):
+        storage = open_storage(str(path))
+        return {info.path: storage.read(info.path) for info in storage.list("", recursive=True)}
     if "://" in str(path):
         return objects_below(str(path))
     while True:

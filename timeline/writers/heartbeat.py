@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 
@@ -49,11 +50,19 @@ class Heartbeat:
 class HeartbeatThread:
     """Touches an instant's heartbeat at once and then at every interval, until the block ends.
 
-    It logs a store's failure and tries again: the write itself will meet the failure where it can report it.
+    It logs a store's failure and tries again: the write itself will meet the failure where it can report it. ``sign``
+    gives another sign of life than the heartbeat.
     """
 
-    def __init__(self, storage: Storage, instant_time: str, interval_s: float = INTERVAL_S) -> None:
+    def __init__(
+        self,
+        storage: Storage,
+        instant_time: str,
+        interval_s: float = INTERVAL_S,
+        sign: Callable[[], None] | None = None,
+    ) -> None:
         self._heartbeat = Heartbeat(storage, instant_time)
+        self._sign = sign or self._heartbeat.touch
         self._interval_s = interval_s
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"pyhudi-heartbeat-{instant_time}", daemon=True)
@@ -76,7 +85,7 @@ class HeartbeatThread:
 
     def _touch(self) -> None:
         try:
-            self._heartbeat.touch()
+            self._sign()
         except Exception:
             # Any error that ended this thread would get a living write rolled back.
             logger.warning(

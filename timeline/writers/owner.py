@@ -34,7 +34,7 @@ _NAMESPACE = uuid.UUID("0f6e2f0c-2b53-5a8e-9d0a-6a4c3f1f7b52")
 _GREATEST_PID = (1 << 31) - 1
 
 _PATIENT = Patience()
-_TEXTS = ("host", "boot_id", "process_started", "application", "write_id")
+_TEXTS = ("host", "boot_id", "process_started", "application", "write_id", "key")
 _SECONDS = ("heartbeat_interval_s", "heartbeat_tolerance_s")
 
 _WAIT = "Wait until that writer is done and write again"
@@ -46,7 +46,7 @@ class Owner:
 
     ``boot_id`` and ``process_started`` separate processes of the same ``pid`` on other boots, in other containers, and
     later; "" where unknown. The write's own heartbeat interval and tolerance are 0 where a release before these fields
-    made the write.
+    made the write. ``key`` names the notes of the write, whose ``write_id`` a replay has, too.
     """
 
     host: str
@@ -57,9 +57,12 @@ class Owner:
     write_id: str
     heartbeat_interval_s: float = 0.0
     heartbeat_tolerance_s: float = 0.0
+    key: str = ""
 
     @classmethod
-    def of_this_process(cls, write_id: str, application: str = "", patience: Patience = _PATIENT) -> Owner:
+    def of_this_process(
+        cls, write_id: str, application: str = "", patience: Patience = _PATIENT, key: str = ""
+    ) -> Owner:
         """Return the owner of a write that begins here: the nearest Java ancestor, else this process."""
         found = process.responsible_process()
         return cls(
@@ -71,6 +74,7 @@ class Owner:
             write_id,
             patience.heartbeat_interval_s,
             patience.heartbeat_tolerance_s,
+            key,
         )
 
     def tolerance_s(self, judging: Patience) -> float:
@@ -135,7 +139,7 @@ def parse_owner(data: bytes) -> Owner:
     found = parse_json(data)
     if not isinstance(found, dict):
         raise ValueError("it is no JSON object")
-    known = {**dict.fromkeys(_SECONDS, 0.0), **found}
+    known = {**dict.fromkeys(_SECONDS, 0.0), "key": "", **found}
     kinds: dict[str, tuple[type, ...]] = {**dict.fromkeys(_TEXTS, (str,)), "pid": (int,)}
     for name, of in {**kinds, **dict.fromkeys(_SECONDS, (int, float))}.items():
         if type(known.get(name)) not in of:

@@ -17,7 +17,7 @@ from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import CommitMetadata
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.watermark import RECENT
-from support.drive import plan, rows_of, task, write
+from support.drive import noted, plan, rows_of, task, write
 from support.faults.races import SCHEMA, TABLE, data_files, rows
 from support.made.cleaning import TIMELINE, archive
 from support.places import Place, below
@@ -72,10 +72,10 @@ def check_older_than_all_recent(folder: Path, *, archived: bool = False) -> None
     commit_write(older, results[:1])
     if archived:
         archive(table, MANY - 20)
-        assert instants(table).find(older.instant_time) is None
+        assert instants(table).find(noted(older)) is None
     commit_write(apart, results[2:])
     before = data_files(table)
-    with pytest.raises(CommitConflictError, match=older.instant_time):
+    with pytest.raises(CommitConflictError, match=noted(older)):
         commit_write(younger, results[1:2])
     abort_write(younger)
 
@@ -113,7 +113,7 @@ def check_archived_before_it_is_given_up(folder: Path) -> None:
         commit_write(planned, results)
     commit_many(table, 9)
     archive(table, 5)
-    assert instants(table).find(planned.instant_time) is None
+    assert instants(table).find(noted(planned)) is None
     abort_write(planned)
 
     assert rows_of(table, "id", "value") == [("k1", 2)]
@@ -145,7 +145,7 @@ def check_first_write_is_younger(folder: Path) -> None:
     commit_many(table, 3)
     archive(table, 2)
     before = data_files(table)
-    with pytest.raises(ConcurrentWriteError, match=planned.instant_time):
+    with pytest.raises(ConcurrentWriteError, match=noted(planned)):
         task(planned, rows("a", "k1", value=2), 0)
     assert instants(table).pending == ()
     assert data_files(table) == before
@@ -153,4 +153,4 @@ def check_first_write_is_younger(folder: Path) -> None:
 
     write(table, rows("a", "k1", value=3))
     assert rows_of(table, "id", "value") == [("k1", 3)]
-    assert not [name for name in data_files(table) if planned.instant_time in name]
+    assert not [name for name in data_files(table) if noted(planned) in name]

@@ -22,7 +22,7 @@ from pyhudi.table.files.names import WriteToken
 from pyhudi.timeline.writers import heartbeat
 from pyhudi.timeline.writers.owner import SEALS
 from pyhudi.timeline.writers.patience import Patience
-from support.drive import plan, rows_of, task, write
+from support.drive import noted, plan, rows_of, task, write
 from support.faults.faulty import Faults, FaultyStorage
 from support.places import Place, below, files_below
 from support.rules.checks import assert_whole
@@ -160,7 +160,7 @@ def check_start_after_abort(folder: Place) -> None:
 
     assert_whole(table)
     # A task that is still at work touches its heartbeat until it looks again: the next write takes that away.
-    heartbeat.Heartbeat(open_storage(table), planned.instant_time).touch()
+    heartbeat.Heartbeat(open_storage(table), noted(planned)).touch()
     write(table, rows("a", "k1", value=2), settings=IMPATIENT)
     assert_whole(table)
 
@@ -286,7 +286,7 @@ def check_given_up_by_another_release(folder: Place) -> None:
     before = data_files(table)
 
     def give_up(publish: Callable[[], Any]) -> Any:
-        open_storage(table).write(f"{SEALS}/{planned.instant_time}", b"given up")
+        open_storage(table).write(f"{SEALS}/{noted(planned)}", b"given up")
         return publish()
 
     with interleaved() as moments, pytest.raises(WriteSealedError):

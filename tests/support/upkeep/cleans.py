@@ -30,7 +30,7 @@ from pyhudi.timeline.clock import next_time
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import SavepointMetadata, SavepointPartition
-from support.drive import carry_out, plan, rows_of, task, write
+from support.drive import carry_out, noted, plan, rows_of, task, write
 from support.faults.long_ago import instants
 from support.models.past import rows_of as shown
 from support.places import Place, below, files_below
@@ -223,7 +223,7 @@ def check_clean_history(folder: Path, seed: int, *, steps: int = 14) -> None:
         ledger.note(carry_out(other, [rows(partition, *keys, value=value)]).instant)
         _apply(content, operation, partition, keys, value)
         settings = CleanSettings(policy=policy, commits=chance.randint(1, 4), file_versions=chance.randint(1, 3))
-        _check_clean(ledger, settings, slow.instant_time if slow is not None and begun else "")
+        _check_clean(ledger, settings, noted(slow) if slow is not None and begun else "")
         if slow is not None:
             with conflicting() as conflicts:
                 ledger.note(commit_write(slow, begun or [task(slow, late, 0)]).instant)

@@ -115,8 +115,8 @@ class Scene:
     def at_work(self, *some: Row, planned: WritePlan | None = None) -> Instant:
         """Leave a write of ours with its tasks done, by a process that lives: this one."""
         planned = planned or self.plan()
-        task(planned, rows(*(some or (("k7", "c", 1, 1),))), 0)
-        return planned.transaction.inflight
+        done = task(planned, rows(*(some or (("k7", "c", 1, 1),))), 0)
+        return planned.at(done.instant_time).transaction.inflight
 
     def dead(self, *some: Row) -> Instant:
         """Leave a write that its process gave up."""

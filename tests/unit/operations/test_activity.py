@@ -16,7 +16,7 @@ from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.writers.owner import Seal
 from support.attempts import IMPATIENT, PARTED, parted
-from support.drive import plan, task, write
+from support.drive import noted, plan, task, write
 from support.made.compacting import IMPATIENT as PATIENCE
 from support.seams import patch_seam, read_seam
 
@@ -35,15 +35,15 @@ def test_each_pending_instant_is_shown_with_its_owner_and_its_phase(tmp_path: Pa
     first, second = activity(storage).to_pylist()
     assert (first["instant"], first["action"], first["phase"]) == (planned, "compaction", PLANNED)
     assert (first["host"], first["pid"], first["heartbeat_age_s"]) == (None, None, None)
-    assert (second["instant"], second["action"], second["phase"]) == (at_work.instant_time, "deltacommit", WRITING)
+    assert (second["instant"], second["action"], second["phase"]) == (noted(at_work), "deltacommit", WRITING)
     mine = at_work.transaction.owner
     assert (second["host"], second["pid"]) == (mine.host, mine.pid)
     assert 0 <= second["heartbeat_age_s"] < 600
     assert abs(second["started"].timestamp() - storage.now()) < 600
 
-    Seal(storage, at_work.instant_time).set()
+    Seal(storage, noted(at_work)).set()
     assert activity(storage).column("phase").to_pylist() == [PLANNED, COMMITTING]
-    Seal(storage, at_work.instant_time).set_for_good()
+    Seal(storage, noted(at_work)).set_for_good()
     assert activity(storage).column("phase").to_pylist() == [PLANNED, GIVEN_UP]
 
 

@@ -14,7 +14,7 @@ from pyhudi.storage import open_storage
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.writers.patience import Patience
 from support.drawn.histories import TABLE, part, row
-from support.drive import plan, task, write
+from support.drive import noted, plan, task, write
 from support.made.timelines import instants_in
 from support.models.model import SCHEMA
 from support.places import files_below
@@ -79,17 +79,17 @@ def rolled_back(table: Path) -> str:
 def aborted(table: Path) -> str:
     planned = plan(table, SCHEMA)
     task(planned, ROWS, 0)
-    mark(table, planned.instant_time)
+    mark(table, noted(planned))
     abort_write(planned)
-    return planned.instant_time
+    return noted(planned)
 
 
 def reconciled(table: Path) -> str:
     planned = plan(table, SCHEMA)
     done = task(planned, ROWS, 0)
-    mark(table, planned.instant_time)
+    mark(table, noted(planned))
     commit_write(planned, [done])
-    return planned.instant_time
+    return noted(planned)
 
 
 @pytest.mark.parametrize("act", [swept, rolled_back, aborted, reconciled])

@@ -19,7 +19,7 @@ from pyhudi.timeline.metadata.models import CommitMetadata, InstantInfo, Rollbac
 from pyhudi.timeline.timeline import Timeline
 from support.attempts import IMPATIENT
 from support.drawn.histories import TABLE, part, row
-from support.drive import plan, task, write
+from support.drive import noted, plan, task, write
 
 ROWS = part(row("a", ts=1, value=1))
 
@@ -39,7 +39,7 @@ def planned(storage: Storage) -> WritePlan:
 
 def archive(storage: Storage, planned: WritePlan, action: str, body: bytes | None) -> str:
     """Put an instant into the archive that completed after the write was planned."""
-    time = f"{int(planned.instant_time) + 5}"
+    time = f"{int(noted(planned)) + 5}"
     columns = {"instantTime": [time], "completionTime": [f"{int(time) + 1}"], "action": [action]}
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table({**columns, "metadata": pa.array([body], pa.binary())}), sink)
@@ -70,7 +70,7 @@ def test_a_rollback_that_was_archived_names_its_victim_still(storage: Storage, p
     archive(storage, planned, "rollback", undone("20260101000000000"))
     check_ownership(planned.transaction, now(storage, planned))
 
-    archive(storage, planned, "rollback", undone(planned.instant_time))
+    archive(storage, planned, "rollback", undone(noted(planned)))
 
     with pytest.raises(CommitConflictError, match="rolled it back"):
         check_ownership(planned.transaction, now(storage, planned))

@@ -1,0 +1,76 @@
+"""Writes of `HudiTable` that are run again because another write of the same data came first."""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import replace
+
+from ...errors import CommitConflictError
+from ...operations.planning.request import WriteSettings
+from ...operations.result import CommitResult
+from ...operations.write_ids import GENERATED_ID
+from ...options.model import HudiOptions
+from ...options.sources import find_config
+from ...storage import Storage
+from ...timeline.clock import format_time
+from ...timeline.writers.owner import Owner
+from ...timeline.writers.tickets import Ticket, Waited, held, wait_for_older
+
+logger = logging.getLogger("pyhudi")
+
+
+class Retries:
+    """Runs one write until it completes, or its time is over; from the second attempt on, younger writes wait for it.
+
+    Which data the write changes is known only when its rows are, so it keeps back the writers of the whole table then.
+    """
+
+    def __init__(self, storage: Storage, settings: WriteSettings, owner: Owner, zone: str) -> None:
+        self._storage = storage
+        self._settings = settings
+        name = f"{format_time(int(time.time() * 1000), zone)}.{uuid.uuid4().hex[:8]}"
+        self._ticket = Ticket(storage, name, owner, {})
+
+    @classmethod
+    def of(cls, storage: Storage, options: HudiOptions) -> Retries:
+        write_id = options.write_id or f"{GENERATED_ID}{uuid.uuid4()}"
+        settings, config = options.write_settings(), find_config(storage)
+        owner = Owner.of_this_process(write_id, options.application, settings.patience)
+        return cls(storage, settings, owner, "UTC" if config is None else config.timezone)
+
+    @property
+    def write_id(self) -> str:
+        return self._ticket.owner.write_id
+
+    def run(self, attempt: Callable[[], CommitResult]) -> CommitResult:
+        """Return the result of the first attempt that completes.
+
+        Raises:
+            CommitConflictError: The write met another in each attempt until its time was over.
+        """
+        patience, waited, number = self._settings.patience, Waited(), 0
+        until = time.monotonic() + self._settings.retry_s
+        while True:
+            number += 1
+            whole = replace(self._ticket, places=None)
+            with held(whole, patience) if number > 1 else nullcontext():
+                found = wait_for_older(whole if number > 1 else self._ticket, patience, self._settings.wait_s)
+                waited.seconds += found.seconds if found.met else 0.0
+                waited.met += [one for one in found.met if one not in waited.met]
+                try:
+                    return _with_attempts(attempt(), number, waited)
+                except CommitConflictError as error:
+                    if time.monotonic() > until:
+                        raise
+                    logger.info("table %s: the write is run again: %s", self._storage.path, error.what)
+
+
+def _with_attempts(done: CommitResult, number: int, waited: Waited) -> CommitResult:
+    wait = done.seconds.get("wait", 0.0) + waited.seconds
+    seconds = {**done.seconds, **({"wait": round(wait, 3)} if wait else {})}
+    met = (*waited.met, *(one for one in done.met if one not in waited.met))
+    return replace(done, attempts=done.attempts + number - 1, met=met, seconds=seconds)

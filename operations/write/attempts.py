@@ -1,0 +1,157 @@
+"""The attempts of one commit: rows that the tasks handed over are merged again where another write came first.
+
+Only the commit has read the table for such a write, so that it may see the table anew: under a new instant and the same
+write id. Before it merges beside other writes it leaves a ticket and waits for older ones of the same data, so that
+merges of one file group come one after another, and a large write does not lose to small ones for ever.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ...errors import CommitConflictError
+from ...index.registry import index_for
+from ...table.arrow.spill import SpillFile
+from ...table.merging.merger import RowMeeting
+from ...timeline.instants import WRITE_ACTIONS
+from ...timeline.timeline import Timeline
+from ...timeline.writers.tickets import Places, Ticket, Waited, age_of, held, wait_for_older
+from ..planning.operation import OVERWRITE_TABLE, REPLACING
+from ..planning.plan import WritePlan, at_new_moment
+from ..result import ATTEMPTS, MET, CommitResult, find_write
+from ..transaction.abort import abort
+from ..transaction.since import Since
+from ..write_ids import GENERATED_ID
+from .begin import begun
+from .merge_spills import SpilledRows, opened_spills
+
+logger = logging.getLogger("pyhudi")
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """A write as it was completed: its plan with its last instant, its result, and a timeline after its seal."""
+
+    plan: WritePlan
+    result: CommitResult
+    timeline: Timeline
+
+
+@dataclass
+class Attempts:
+    """The attempts of the commit of one write.
+
+    Attributes:
+        first: The write under the instant of its tasks.
+        spills: The rows that the tasks handed over, in the order of the tasks.
+        opened: Closes the spills after the last attempt.
+        wrote: Whether tasks wrote files themselves, which no attempt of the commit can make again.
+    """
+
+    first: WritePlan
+    spills: Sequence[SpillFile]
+    opened: ExitStack
+    wrote: bool
+    number: int = 0
+    waited: Waited = field(default_factory=Waited)
+
+    @cached_property
+    def spilled(self) -> SpilledRows:
+        return self.opened.enter_context(opened_spills(self.first, self.spills))
+
+    @property
+    def merges_again(self) -> bool:
+        settings = self.first.settings
+        made_elsewhere = self.wrote or self.first.located or settings.based_on or settings.counted is not None
+        return settings.retry_s > 0 and not made_elsewhere
+
+    @property
+    def seconds(self) -> Mapping[str, float]:
+        return {"wait": round(self.waited.seconds, 3)} if self.waited.met else {}
+
+    @property
+    def extra_metadata(self) -> Mapping[str, str]:
+        """What the completed instant says of the attempts; nothing where the write met no other."""
+        again = {ATTEMPTS: str(self.number)} if self.number > 1 else {}
+        return {**again, **({MET: json.dumps(self.waited.met)} if self.waited.met else {})}
+
+    def run(self, attempt: Callable[[WritePlan], Committed]) -> Committed:
+        """Attempt the commit until it completes, or `WriteSettings.retry_s` are over; else raise its last error."""
+        until, last = time.monotonic() + self.first.settings.retry_s, ""
+        while True:
+            self.number += 1
+            with begun(self.first, last) if last else nullcontext() as work:
+                plan = self.first if work is None else work.plan
+                try:
+                    return attempt(plan)
+                except CommitConflictError as error:
+                    done = self._replayed()
+                    if done is None and not (self._can_merge_again and time.monotonic() < until):
+                        raise
+                    logger.info("table %s: %s gives way: %s", plan.path, plan.instant_time, error.what)
+            last = plan.instant_time
+            # The spills are in the folder of the first instant.
+            abort(plan.transaction, tries_again=plan is self.first and done is None)
+            if done is not None:
+                return done
+
+    def _replayed(self) -> Committed | None:
+        """Return the write where a replay of it completed meanwhile."""
+        write_id = self.first.transaction.write_id
+        if write_id.startswith(GENERATED_ID):
+            return None
+        timeline = self.first.table.timeline()
+        found = find_write(self.first.table, timeline, write_id)
+        return None if found is None else Committed(self.first, found, timeline)
+
+    @property
+    def _can_merge_again(self) -> bool:
+        # The rollback of a write that was taken for dead takes the spills along.
+        there = self.number > 1 or self.first.transaction.claim.owner() is not None
+        return self.merges_again and there
+
+    @contextmanager
+    def turn(self, plan: WritePlan, since: Since) -> Iterator[tuple[WritePlan, Timeline]]:
+        """Wait for older writes of the same data, and return the write as if it had been planned after them.
+
+        ``since`` is what completed since the plan, as of the seal.
+        """
+        work, timeline = plan.transaction, since.timeline
+        if not self.merges_again:
+            yield plan, timeline
+            return
+        changed = bool(since.active or since.archived)
+        beside = [one for one in timeline.pending if one.action in WRITE_ACTIONS and one != work.inflight]
+        places = self._places(plan) if beside or self.number > 1 else {}
+        if places == {}:
+            yield at_new_moment(plan) if changed else (plan, timeline)
+            return
+        name = age_of(work.storage, work.write_id, f"{self.first.instant_time}.{work.key[-8:]}")
+        ticket = Ticket(work.storage, name, work.owner, places)
+        with held(ticket, work.patience):
+            found = wait_for_older(ticket, work.patience, plan.settings.wait_s)
+            self.waited.seconds += found.seconds
+            self.waited.met += [one for one in found.met if one not in self.waited.met]
+            yield at_new_moment(plan) if found.met or changed else (plan, timeline)
+
+    def _places(self, plan: WritePlan) -> Places | None:
+        """Return what the write rewrites; None for the whole table, and nothing where it only adds file groups."""
+        if plan.operation in REPLACING:
+            whole = plan.operation == OVERWRITE_TABLE or not plan.takes_rows
+            return None if whole else {route.partition_path: None for route in self.spilled.rows}
+        index = index_for(plan.config)
+        adds = plan.rules.meeting is RowMeeting.ADD and plan.looks_up
+        if adds or plan.config.generates_keys or not self.spilled.rows:
+            return {}
+        if plan.looks_up:
+            return None if index.is_global else {route.partition_path: None for route in self.spilled.rows}
+        places: dict[str, set[str]] = {}
+        for path, bucket in self.spilled.rows:
+            places.setdefault(path, set()).add(str(bucket))
+        return {path: frozenset(buckets) for path, buckets in places.items()}

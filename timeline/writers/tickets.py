@@ -1,0 +1,135 @@
+"""Tickets: what a write is about to rewrite, so that younger writes of the same data wait until it is done.
+
+Without them, of several writers of one file group each would merge at once, and all but one in vain; and a large write
+would lose to small ones again and again. The oldest ticket never waits, so no two writes wait for each other.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+
+from ...storage.base import Storage, join, split
+from ...storage.bounds import MOST_OF_A_NOTE, parse_json
+from .. import formats
+from .heartbeat import HeartbeatThread
+from .owner import ROOT, Owner, is_gone, parse_owner
+from .patience import Patience
+
+FOLDER = join(ROOT, "tickets")
+_FIRST_POLL_S = 0.01
+_LAST_POLL_S = 0.25
+
+# Places by partition path: buckets, or other names by which an index tells places apart; None for a whole partition.
+Places = Mapping[str, frozenset[str] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """One write's claim to rewrite data before younger writes do.
+
+    Attributes:
+        name: The time at which the write first began, and what no other write has; names sort by age.
+        places: What it rewrites; None for the whole table.
+    """
+
+    storage: Storage
+    name: str
+    owner: Owner
+    places: Places | None
+
+    @property
+    def path(self) -> str:
+        return join(FOLDER, self.name)
+
+    def touch(self) -> None:
+        places = self.places
+        told = None if places is None else {path: None if one is None else sorted(one) for path, one in places.items()}
+        content = formats.numbered({"owner": asdict(self.owner), "places": told}, formats.TICKET)
+        self.storage.write(self.path, json.dumps(content).encode(), durable=False)
+
+    def meets(self, other: Ticket) -> bool:
+        """Return whether two writes rewrite the same data; never of two tickets of one write."""
+        if self.owner.write_id == other.owner.write_id:
+            return False
+        if self.places is None or other.places is None:
+            return True
+        for path in self.places.keys() & other.places.keys():
+            mine, theirs = self.places[path], other.places[path]
+            if mine is None or theirs is None or mine & theirs:
+                return True
+        return False
+
+
+@dataclass(slots=True)
+class Waited:
+    """For how long a write waited, and the ids of the writes that it waited for."""
+
+    seconds: float = 0.0
+    met: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def held(ticket: Ticket, patience: Patience) -> Iterator[None]:
+    """Hold a ticket until the block ends, with a sign of life."""
+    with HeartbeatThread(ticket.storage, ticket.name, patience.heartbeat_interval_s, ticket.touch):
+        yield
+    ticket.storage.delete(ticket.path, durable=False)
+
+
+def wait_for_older(ticket: Ticket, patience: Patience, longest_s: float) -> Waited:
+    """Wait until the older tickets that meet this one are given back, or their writers are dead, or time is over."""
+    began, poll_s, waited = time.monotonic(), _FIRST_POLL_S, Waited()
+    known: dict[str, Ticket | None] = {}
+    while True:
+        older = _older(ticket, patience, known)
+        waited.seconds = time.monotonic() - began
+        if not older or waited.seconds > longest_s:
+            return waited
+        waited.met += [one.owner.write_id for one in older if one.owner.write_id not in waited.met]
+        time.sleep(poll_s)
+        poll_s = min(2 * poll_s, _LAST_POLL_S)
+
+
+def age_of(storage: Storage, write_id: str, begun: str) -> str:
+    """Return the name of a ticket for a write that has begun: right after a ticket that the write holds already."""
+    names = (split(info.path)[1] for info in storage.list(FOLDER, strict=False))
+    tickets = (_read(storage, name) for name in sorted(names))
+    own = next((one.name for one in tickets if one is not None and one.owner.write_id == write_id), None)
+    return begun if own is None else f"{own}.commit"
+
+
+def _older(ticket: Ticket, patience: Patience, known: dict[str, Ticket | None]) -> list[Ticket]:
+    found = []
+    now = ticket.storage.now()
+    for info in ticket.storage.list(FOLDER, strict=False):
+        name = split(info.path)[1]
+        if name >= ticket.name:
+            continue
+        if name not in known:
+            known[name] = _read(ticket.storage, name)
+        other = known[name]
+        if other is None or not ticket.meets(other):
+            continue
+        if now - info.modified > patience.heartbeat_tolerance_s or is_gone(other.owner):
+            ticket.storage.delete(other.path, durable=False)
+        else:
+            found.append(other)
+    return found
+
+
+def _read(storage: Storage, name: str) -> Ticket | None:
+    """Return a ticket; None where it was given back, or is of a later release."""
+    try:
+        data = storage.read(join(FOLDER, name), MOST_OF_A_NOTE)
+        found = parse_json(data)
+        if formats.number_of(found) > formats.TICKET:
+            return None
+        told = found["places"]
+        places = None if told is None else {path: None if one is None else frozenset(one) for path, one in told.items()}
+        return Ticket(storage, name, parse_owner(json.dumps(found["owner"]).encode()), places)
+    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
+        return None

@@ -1,0 +1,72 @@
+"""Under which instant a write is on the timeline: a note that its tasks, its commit and its abort find by the write.
+
+The first task chooses the instant's time when it puts the instant on the timeline, and its other tasks run in other
+processes, in which nothing is known but the plan. The notes of one write are numbered, and the last counts: where
+another write holds the millisecond of a note, or an archiving has passed it, the next number names another time.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from itertools import count
+
+from ...errors import CorruptInstantError
+from ...storage.base import Storage, join
+from ...storage.bounds import MOST_OF_A_NOTE, parse_json
+from .. import formats
+from .owner import seal_folder
+
+# The time that the note of a write names which was given up before it was on the timeline.
+GIVEN_UP = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteNotes:
+    """The notes of one write, in the folder of seals of the hour in which the write was planned.
+
+    They outlive the write as its seal does, so that a task which is late finds that the write has begun.
+
+    Attributes:
+        key: The hour, and a name of the write's plan that no other plan has.
+    """
+
+    storage: Storage
+    key: str
+
+    def find(self, number: int) -> str | None:
+        """Return the requested time that a note names, from number 1 on; None where there is no such note."""
+        path = self._path(number)
+        try:
+            found = parse_json(self.storage.read(path, MOST_OF_A_NOTE))
+        except FileNotFoundError:
+            return None
+        except ValueError:
+            found = None
+        formats.refuse_newer(self.storage.path, path, formats.number_of(found), formats.WRITE_NOTE)
+        time = found.get("instant") if isinstance(found, dict) else None
+        if not isinstance(time, str) or not (time == GIVEN_UP or time.isdecimal()):
+            raise CorruptInstantError(
+                f"The file {join(self.storage.path, path)} does not name the instant of a write.",
+                "Delete that file and write again.",
+            )
+        return time
+
+    def newest(self) -> str | None:
+        """Return the time that the last note names; None without a note."""
+        found = None
+        for number in count(1):
+            noted = self.find(number)
+            if noted is None:
+                break
+            found = noted
+        return found
+
+    def make(self, number: int, instant_time: str) -> bool:
+        """Note the requested time; False where another process of the write has made the note already."""
+        content = formats.numbered({"instant": instant_time}, formats.WRITE_NOTE)
+        return self.storage.create(self._path(number), json.dumps(content).encode(), durable=False)
+
+    def _path(self, number: int) -> str:
+        hour, _, name = self.key.partition("/")
+        return join(seal_folder(hour), f"{name}.{number}")
