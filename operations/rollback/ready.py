@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ...timeline.timeline import Timeline
 from ..transaction.begin import Swept
 from ..transaction.transaction import Transaction
 from .pending import PlannedRollback
@@ -11,10 +12,12 @@ from .rollback import roll_back
 from .sweep import sweep
 
 
-def make_ready(work: Transaction, *, rollbacks: Iterable[PlannedRollback]) -> Swept:
+def make_ready(work: Transaction, timeline: Timeline, *, rollbacks: Iterable[PlannedRollback]) -> Swept:
+    """Return what the sweep read; `timeline` is of right before."""
+    rollbacks = tuple(rollbacks)
     for planned in rollbacks:
         # A dead write may have filled the disk, and its rollback takes space.
         work.reserve.release()
         roll_back(work.table, planned, work.patience)
         work.reserve.hold()
-    return sweep(work.table, work.patience, own=work.instant_time)
+    return sweep(work.table, work.patience, own=work.instant_time, timeline=None if rollbacks else timeline)

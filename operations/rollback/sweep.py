@@ -19,8 +19,10 @@ from .rollback import GIVEN_UP_S, finish_rollbacks
 META_FOLDER = ".hoodie"
 
 
-def sweep(table: Table, patience: Patience, *, own: str) -> Swept:
+def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | None = None) -> Swept:
     """Remove working folders, markers and heartbeats of instants that are not pending, and half-made files.
+
+    ``timeline`` is of right before, where the caller has listed it; it is listed again where folders are deserted.
 
     Data files named by markers go only where their instant never completed: it is younger than the timeline's first
     write and absent from it. Older instants may have been archived.
@@ -36,13 +38,13 @@ def sweep(table: Table, patience: Patience, *, own: str) -> Swept:
     working = {name for name in folders if name.isdecimal() or name == split(owner.SCRATCH)[1]}
     marked = set(marked_instants(table.storage))
     beating = {split(info.path)[1] for info in table.storage.list(heartbeat.ROOT, strict=False)}
-    # Read after the folders: a write that made its folder since is on the timeline, or not in these lists.
-    timeline, age_s = table.timeline(), patience.foreign_age_s
+    known = sorted((working | marked | beating) - {own})
+    deserted = [instant_time for instant_time in known if _deserted(table.storage, instant_time, patience)]
+    if deserted or timeline is None:
+        # Read after the folders: a write that made its folder since is on the timeline, or not in these lists.
+        timeline = table.timeline()
+    age_s = patience.foreign_age_s
     finish_rollbacks(table, timeline, GIVEN_UP_S if age_s is None else age_s)
-    known = working | marked | beating
-    deserted = [
-        instant_time for instant_time in sorted(known - {own}) if _deserted(table.storage, instant_time, patience)
-    ]
     if any(_is_pending(timeline, instant_time) for instant_time in deserted):
         # Its writer may have died between the decision to complete it and its completed file.
         _, timeline = settle(table)

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 
 from ...errors import ConcurrentWriteError, WriteSealedError
 from ...timeline.clock import Parity, next_time
@@ -48,16 +49,20 @@ class BegunWork:
 
 @contextmanager
 def begun(
-    work: Transaction, requested: Callable[[Codec], bytes], prepare: Callable[[Transaction], Swept], after: str = ""
+    work: Transaction,
+    requested: Callable[[Codec], bytes],
+    prepare: Callable[[Transaction, Timeline], Swept],
+    after: str = "",
 ) -> Iterator[BegunWork]:
     """Put a write on the timeline, and touch its heartbeat until the block ends; every task calls this.
 
-    Only the first task calls `prepare`, which makes the table ready. ``after`` is the time of the commit's last
-    attempt. Raises `WriteSealedError` where the write is over.
+    Only the first task calls `prepare`, which makes the table ready, with a timeline of right before. ``after`` is the
+    time of the commit's last attempt. Raises `WriteSealedError` where the write is over.
     """
     noted = work.at("")
     for number in range(1, _MOST_NOTES + 1):
-        noted = work.at(_noted_time(work, number, noted.instant_time))
+        instant_time, listed = _noted_time(work, number, noted.instant_time)
+        noted = work.at(instant_time)
         if noted.instant_time <= after:
             continue
         first = _claims(noted)
@@ -66,7 +71,10 @@ def begun(
         try:
             with heartbeat.HeartbeatThread(noted.storage, noted.instant_time, work.patience.heartbeat_interval_s):
                 timeline = None if first else _shown(noted)
-                yield BegunWork(noted, timeline or _put_on_timeline(noted, requested, prepare))
+                if timeline is None:
+                    prepared = partial(prepare, noted, listed or work.table.timeline())
+                    timeline = _put_on_timeline(noted, requested, prepared)
+                yield BegunWork(noted, timeline)
                 return
         except _PassedError:
             forget(noted.storage, noted.instant_time)
@@ -80,16 +88,20 @@ def begun(
     )
 
 
-def _noted_time(work: Transaction, number: int, last: str) -> str:
-    """Return the time that a note names; without that note, make it for a time after all instants and the last note."""
-    found = work.notes.find(number)
+def _noted_time(work: Transaction, number: int, last: str) -> tuple[str, Timeline | None]:
+    """Return the time that a note names; without that note, make it for a time after all instants and the last note.
+
+    With it comes the timeline after which the time was chosen, where this task chose it.
+    """
+    found, listed = work.notes.find(number), None
     if found is None:
-        greatest = max(work.table.timeline().greatest_time() or "", last)
+        listed = work.table.timeline()
+        greatest = max(listed.greatest_time() or "", last)
         chosen = next_time(int(time.time() * 1000), greatest or None, work.config.timezone, parity=Parity.EVEN)
         found = chosen if work.notes.make(number, chosen) else work.notes.find(number)
     if not found or found == GIVEN_UP:
         raise over(work)
-    return found
+    return found, listed
 
 
 def _claims(work: Transaction) -> bool | None:
@@ -181,13 +193,11 @@ def _leave_if_old(work: Transaction) -> Timeline:
     return timeline
 
 
-def _put_on_timeline(
-    work: Transaction, requested: Callable[[Codec], bytes], prepare: Callable[[Transaction], Swept]
-) -> Timeline:
+def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes], prepare: Callable[[], Swept]) -> Timeline:
     work.claim.make(work.owner)
     # An instant on the timeline without a reserve counts as given up, so the reserve comes first.
     work.reserve.hold()
-    swept = prepare(work)
+    swept = prepare()
     work.markers.begin()
     instants = work.table.instants
     with lock_of(work.table).hold(work.table):
