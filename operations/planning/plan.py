@@ -22,8 +22,9 @@ from ...timeline.metadata.codec import Codec
 from ...timeline.timeline import Timeline
 from ...timeline.watermark import Watermark, spell_moment
 from ...timeline.writers.owner import Owner
+from ...timeline.writers.patience import Patience
 from ..result import find_write
-from ..rollback.pending import PlannedRollback, broken_off, settle_pending
+from ..rollback.pending import PlannedRollback, condemned, settle_pending
 from ..transaction.commit_path import times_after
 from ..transaction.concurrency import WRITE
 from ..transaction.conflicts import check_moment
@@ -36,6 +37,7 @@ from .request import WriteRequest, WriteSettings
 from .row_plan import RowPlan, plan_rows
 from .target import find_target
 
+_PATIENT = Patience()
 # Apache Hudi orders by partition path and record key, of which within a file only the key differs.
 _SORTED_BY_KEY = frozenset({"GLOBAL_SORT", "PARTITION_SORT"})
 
@@ -85,7 +87,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
     storage = open_storage(request.path, request.storage_options, durable=request.write.durable)
     target = find_target(request, storage)
     table, config = target.table, target.config
-    now, timeline, watermark, going = _pin(table, request.write.based_on)
+    now, timeline, watermark, going = _pin(table, request.write.based_on, request.write.patience)
     known = latest_schema(config, timeline, writing=True) if target.exists else None
     rows = plan_rows(request, target, known)
     replays = None
@@ -112,7 +114,10 @@ def plan_write(request: WriteRequest) -> WritePlan:
     plan = WritePlan(
         **{one.name: getattr(rows, one.name) for one in fields(rows)},
         transaction=transaction,
-        rollbacks=(*going, *(PlannedRollback(one, at, beat) for (one, beat), at in zip(dead, times, strict=False))),
+        rollbacks=(
+            *(one for one in going if not one.at_work),
+            *(PlannedRollback(one, at, beat) for (one, beat), at in zip(dead, times, strict=False)),
+        ),
         creates_table=not target.exists,
         config_changes=target.changes,
         sort_columns=_sort_columns(target.operation, request.write, rows.schema, storage.path),
@@ -158,8 +163,10 @@ def _sort_columns(operation: Operation, settings: WriteSettings, schema: pa.Sche
     return settings.bulk_insert_sort_columns or by_key
 
 
-def _pin(table: Table, based_on: str) -> tuple[Timeline, Timeline, Watermark, tuple[PlannedRollback, ...]]:
-    """Return the timeline, the part that the write sees, its watermark, and the rollbacks that it finishes first.
+def _pin(
+    table: Table, based_on: str, patience: Patience = _PATIENT
+) -> tuple[Timeline, Timeline, Watermark, tuple[PlannedRollback, ...]]:
+    """Return the timeline, the part that the write sees, its watermark, and the rollbacks whose victims it leaves out.
 
     The conflict check holds commits since the watermark against the write. The write sees nothing of a victim of a
     rollback.
@@ -167,7 +174,7 @@ def _pin(table: Table, based_on: str) -> tuple[Timeline, Timeline, Watermark, tu
     # Read the archive before the timeline: an instant archived in between then counts as archived since.
     archive = table.archive.state()
     now = table.timeline()
-    going = broken_off(now, WRITE)
+    going = condemned(table, now, WRITE, patience)
     timeline = now.without([one.victim.requested_time for one in going])
     if based_on:
         moment, *tally = based_on.split(":")
