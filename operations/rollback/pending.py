@@ -45,7 +45,7 @@ class PlannedRollback:
         at: Requested time of the rollback; "" for a time after the whole timeline.
         beat: The overdue heartbeat by which the writer counts as dead; None where no heartbeat was judged.
         certain: Whether its writer counts as dead whatever signs of life there are.
-        at_work: Whether a living process carries it out, so that it is to be left to that.
+        at_work: Whether a living process carries it out, which finishes it.
     """
 
     victim: Instant
