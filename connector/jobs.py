@@ -101,7 +101,7 @@ def _run(asked: argparse.Namespace, options: dict[str, str]) -> list[dict[str, A
 
 def _run_service(service: Service, asked: argparse.Namespace, given: dict[str, str]) -> list[dict[str, Any]]:
     done: Any = service.run(
-        _call(asked.path, given), **{one.name: getattr(asked, one.name) for one in service.arguments}
+        _call(asked.path, given), **{argument.name: getattr(asked, argument.name) for argument in service.arguments}
     )
     return done.to_pylist() if service.name == VALIDATE else [asdict(done)]
 
@@ -118,8 +118,8 @@ def _run_round(asked: argparse.Namespace, given: dict[str, str]) -> int:
 
     done = run_services(_call(asked.path, given), asked.service)
     print(json.dumps(asdict(done), default=str), flush=True)  # noqa: T201
-    for one in done.failed:
-        print(one.error, file=sys.stderr)  # noqa: T201
+    for failure in done.failed:
+        print(failure.error, file=sys.stderr)  # noqa: T201
     if not done.failed:
         return 0
     error = from_spark(Exception(done.failed[0].error))
@@ -175,20 +175,22 @@ def _write_arguments(job: argparse.ArgumentParser, *, takes_rows: bool) -> None:
 
 
 def _service_arguments(job: argparse.ArgumentParser, arguments: Iterable[Argument]) -> None:
-    for one in arguments:
-        name, given = f"--{one.name.replace('_', '-')}", {"help": one.help, "default": one.default}
-        if one.default is REQUIRED:
+    for argument in arguments:
+        name, given = f"--{argument.name.replace('_', '-')}", {"help": argument.help, "default": argument.default}
+        if argument.default is REQUIRED:
             given |= {"required": True, "default": None}
-        if one.kind is int:
+        if argument.kind is int:
             given["type"] = int
-        if one.kind is bool:
+        if argument.kind is bool:
             job.add_argument(name, action="store_true", **given)
         else:
-            job.add_argument(name, action="append" if one.kind is list else "store", metavar=one.metavar, **given)
+            job.add_argument(
+                name, action="append" if argument.kind is list else "store", metavar=argument.metavar, **given
+            )
 
 
 def _round_arguments(job: argparse.ArgumentParser) -> None:
-    names = [one.name for one in SERVICES.values() if one.due is not None]
+    names = [service.name for service in SERVICES.values() if service.due is not None]
     job.add_argument(
         "--service", action="append", default=[], choices=names, help="a service of the round; all without it"
     )

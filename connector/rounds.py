@@ -31,7 +31,7 @@ class _Signals:
 
     def __enter__(self) -> _Signals:
         if threading.current_thread() is threading.main_thread():
-            self._before = {one: signal.signal(one, self._hear) for one in (*_SIGNALS, signal.SIGALRM)}
+            self._before = {number: signal.signal(number, self._hear) for number in (*_SIGNALS, signal.SIGALRM)}
         return self
 
     def __exit__(self, *_: object) -> None:

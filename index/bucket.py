@@ -61,7 +61,7 @@ class BucketIndex:
         fields = self.hash_fields or self.record_key_fields
         values = separate_values(parts, fields)
         if values is not None:
-            return self._numbers(combined_hash([java_string_hash(one) for one in values]))
+            return self._numbers(combined_hash([java_string_hash(value) for value in values]))
         buckets = np.empty(len(record_keys), np.int32)
         for start in range(0, len(record_keys), _CHUNK_ROWS):
             lists = parse_record_keys(record_keys.slice(start, _CHUNK_ROWS), fields, self.parser)

@@ -23,7 +23,7 @@ def learned_record_bytes(timeline: Timeline, sizes: FileSizes) -> float:
     The newest large commits decide: in small files footers outweigh rows, and a clustering's sorted rows take less.
     """
     newest = timeline.writes[: -_NEWEST - 1 : -1]
-    found = for_each(timeline.files.storage, lambda one: _bytes_and_rows(timeline, one), newest)
+    found = for_each(timeline.files.storage, lambda instant: _bytes_and_rows(timeline, instant), newest)
     much = [(written, rows) for written, rows in found if rows and written > sizes.telling * max(sizes.small, 0)]
     rows = sum(rows for _, rows in much)
     return sum(written for written, _ in much) / rows if rows else float(max(sizes.record_bytes, 1))
@@ -39,9 +39,11 @@ def _bytes_and_rows(timeline: Timeline, instant: Instant) -> tuple[int, int]:
     if body.operation_type == _CLUSTERING:
         return 0, 0
     stats = [
-        one
+        stat
         for of_partition in body.partition_to_write_stats.values()
-        for one in of_partition
-        if (one.path or "").endswith(PARQUET) and one.num_writes > 0
+        for stat in of_partition
+        if (stat.path or "").endswith(PARQUET) and stat.num_writes > 0
     ]
-    return sum(one.total_write_bytes or one.file_size_in_bytes for one in stats), sum(one.num_writes for one in stats)
+    return sum(stat.total_write_bytes or stat.file_size_in_bytes for stat in stats), sum(
+        stat.num_writes for stat in stats
+    )

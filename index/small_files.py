@@ -64,7 +64,7 @@ class GroupSizes:
                 and (path, file_slice.file_id) not in held
                 and bucket_by_name(file_slice.file_id) is None
             )
-            small = tuple(one for one in files if one.size < sizes.small)
+            small = tuple(file for file in files if file.size < sizes.small)
             found[path] = small[: max(sizes.most_rewritten, 0)] if appends else small
         return cls(found)
 
@@ -97,7 +97,7 @@ class Shares:
 
     def take(self, hashes: Hashes) -> Buckets:
         """Return which share each key belongs to, by `hash64` or any other good hash that all tasks of a write use."""
-        lasts = np.array([one.last for one in self.shares], np.uint64)
+        lasts = np.array([share.last for share in self.shares], np.uint64)
         return np.searchsorted(lasts, hashes, side="left").astype(np.int32)
 
 
@@ -117,7 +117,7 @@ def deal(
 
 
 def _rooms(small: Iterable[SmallFile], sizes: FileSizes, record_bytes: float) -> dict[str, int]:
-    rooms = {one.file_id: int((sizes.largest - one.size) / record_bytes) for one in small}
+    rooms = {file.file_id: int((sizes.largest - file.size) / record_bytes) for file in small}
     return {file_id: room for file_id, room in rooms.items() if room > 0}
 
 

@@ -55,9 +55,9 @@ class ExplainedOptions(tuple[ExplainedOption, ...]):
         """
         lower = key.lower()
         names = {lower, OPTIONS[str(name_of(lower))].key} if name_of(lower) else {lower}
-        for one in self:
-            if one.key in names and not one.note.startswith("not used"):
-                return one
+        for option in self:
+            if option.key in names and not option.note.startswith("not used"):
+                return option
         raise KeyError(key)
 
     def __repr__(self) -> str:
@@ -77,10 +77,12 @@ class ExplainedOptions(tuple[ExplainedOption, ...]):
 def explain(resolved: ResolvedOptions, config: TableConfig | None, *, defaults: bool = True) -> ExplainedOptions:
     """Return each option with its value and source, without the unset options where ``defaults`` is False."""
     rows = [_explain(info, resolved, config) for info in OPTIONS.values()]
-    rows += [_further(one) for key, one in resolved.said.items() if name_of(key) is None]
+    rows += [_further(option) for key, option in resolved.said.items() if name_of(key) is None]
     rows += [
-        ExplainedOption(_key_of(one.key), masked(one.key, one.text), one.place, f"not used: {one.unused}")
-        for one in resolved.unused
+        ExplainedOption(
+            _key_of(option.key), masked(option.key, option.text), option.place, f"not used: {option.unused}"
+        )
+        for option in resolved.unused
     ]
     return ExplainedOptions(row for row in rows if defaults or row.source != DEFAULT)
 

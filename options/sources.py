@@ -39,7 +39,7 @@ _OF_ONE_OPERATION = {"path", "write_id", "colocated", "defaults", "based_on", "p
 # Apache Hudi does not record these, so a table's properties may lack them.
 _OF_BUCKETS = {"bucket_engine", "buckets", "hash_fields"}
 _UNNOTED = {"index_type", *_OF_BUCKETS}
-_TOPICS = {other: one for one, other in SAME_THING}
+_TOPICS = {other: option for option, other in SAME_THING}
 _warned_places: set[str] = set()
 
 
@@ -77,7 +77,7 @@ class ResolvedOptions:
     @property
     def texts(self) -> dict[str, str]:
         """The texts that count, under keys whose values Spark does not show."""
-        return hidden_from_spark({key: one.text for key, one in self.said.items()})
+        return hidden_from_spark({key: option.text for key, option in self.said.items()})
 
 
 def resolve_options(
@@ -108,9 +108,11 @@ def resolve_options(
     if session is not None:
         settings += settings_of(session)
     used, unused = _counting_and_not(settings, texts, path, scopes)
-    said = {one.key: one for one in used} | {key: GivenOption(key, text) for key, text in texts.items()}
+    said = {option.key: option for option in used} | {key: GivenOption(key, text) for key, text in texts.items()}
     options, notices = parse_with_notices(
-        {key: one.text for key, one in said.items()}, warn=warn, places={one.key: one.place for one in used}
+        {key: option.text for key, option in said.items()},
+        warn=warn,
+        places={option.key: option.place for option in used},
     )
     return ResolvedOptions(options, said, tuple(unused), notices)
 
@@ -154,20 +156,20 @@ def _counting_and_not(
             unused.append(_because(by_topic[topic], f"{one.place} says it later"))
         by_topic[topic] = one
     taken = {_topic(key) for key in given}
-    unused += [_because(one, "another value was given") for topic, one in by_topic.items() if topic in taken]
-    about = [one for topic, one in by_topic.items() if topic not in taken and _scope_of(one.key) in scopes]
+    unused += [_because(option, "another value was given") for topic, option in by_topic.items() if topic in taken]
+    about = [option for topic, option in by_topic.items() if topic not in taken and _scope_of(option.key) in scopes]
     about, elsewhere = _without_other_index(about, given)
     unused += elsewhere
-    if any(_scope_of(one.key) is Scope.TABLE for one in about):
-        storage = open_storage(path, storage_options({**{one.key: one.text for one in about}, **given}))
+    if any(_scope_of(option.key) is Scope.TABLE for option in about):
+        storage = open_storage(path, storage_options({**{option.key: option.text for option in about}, **given}))
         config = find_config(storage)
         if config is not None:
             unused += [
-                _because(one, "it describes new tables, and this table exists already")
-                for one in about
-                if not _may_teach(one.key, config)
+                _because(option, "it describes new tables, and this table exists already")
+                for option in about
+                if not _may_teach(option.key, config)
             ]
-            about = [one for one in about if _may_teach(one.key, config)]
+            about = [option for option in about if _may_teach(option.key, config)]
             about, elsewhere = _without_claims(about, given, Table(storage, config))
             unused += elsewhere
     return about, unused
@@ -180,12 +182,12 @@ def _without_claims(
 
     An index or a number of buckets that the operation itself got counts in any case.
     """
-    named = {_topic(key) for key in (*given, *(one.key for one in about if _topic(one.key) == "index_type"))}
-    of_buckets = [one for one in about if _topic(one.key) in _OF_BUCKETS]
+    named = {_topic(key) for key in (*given, *(option.key for option in about if _topic(option.key) == "index_type"))}
+    of_buckets = [option for option in about if _topic(option.key) in _OF_BUCKETS]
     if not of_buckets or named & _UNNOTED or not is_unnoted(table.config) or infer_index(table).kind == BUCKET:
         return about, []
     why = "the table says nothing of its index, and its file groups are no buckets"
-    return [one for one in about if one not in of_buckets], [_because(one, why) for one in of_buckets]
+    return [option for option in about if option not in of_buckets], [_because(option, why) for option in of_buckets]
 
 
 def _without_other_index(
@@ -197,7 +199,9 @@ def _without_other_index(
     defaults contradict buckets that the user gives.
     """
     named = {_topic(key): text for key, text in given.items()}
-    index = named.get("index_type") or next((one.text for one in about if _topic(one.key) == "index_type"), BUCKET)
+    index = named.get("index_type") or next(
+        (option.text for option in about if _topic(option.key) == "index_type"), BUCKET
+    )
     others: set[str] = set()
     if _OF_BUCKETS & named.keys():
         others = {"index_type"} if index.strip().upper() != BUCKET else others
@@ -205,8 +209,8 @@ def _without_other_index(
         others = _OF_BUCKETS
     why = "the user asks for buckets" if "index_type" in others else f"it is about buckets, and not {index}"
     return (
-        [one for one in about if _topic(one.key) not in others],
-        [_because(one, why) for one in about if _topic(one.key) in others],
+        [option for option in about if _topic(option.key) not in others],
+        [_because(option, why) for option in about if _topic(option.key) in others],
     )
 
 

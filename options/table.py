@@ -50,7 +50,7 @@ TABLE = FieldsOf(TableSettings, {name: term.option for name, term in TERMS.items
 
 
 def _names(fields: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    return None if fields is None else tuple(split_partition_field(one)[0] for one in fields)
+    return None if fields is None else tuple(split_partition_field(field)[0] for field in fields)
 
 
 class TableOptions(BaseModel):
@@ -257,7 +257,7 @@ class TableOptions(BaseModel):
     def table_settings(self) -> TableSettings:
         payload = PAYLOADS.get(self.payload or "")
         by_payload = None if payload is None else payload.partial_update_mode or NO_UPDATE_MODE
-        kinds = (split_partition_field(one)[1] for one in self.partition_fields or ())
+        kinds = (split_partition_field(text)[1] for text in self.partition_fields or ())
         return settings_of(
             TableSettings,
             self,

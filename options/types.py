@@ -77,7 +77,7 @@ def _split_partition_fields(value: object) -> object:
     fields = _split(value)
     if not isinstance(fields, tuple):
         return value
-    parts = [split_partition_field(one) for one in fields]
+    parts = [split_partition_field(field) for field in fields]
     if len({kind is None for _, kind in parts}) > 1:
         raise ValueError("either all partition columns have a type or none has")
     return tuple(name if kind is None else f"{name}:{kind.value}" for name, kind in parts)
@@ -246,9 +246,9 @@ class FieldsOf:
         self._keys = keys or {}
 
     def __getattr__(self, name: str) -> SettingsField:
-        for one in fields(self._kind):
-            if one.name == name:
-                return SettingsField(self._kind, name, one.default, self._keys.get(name, ""))
+        for field in fields(self._kind):
+            if field.name == name:
+                return SettingsField(self._kind, name, field.default, self._keys.get(name, ""))
         raise AttributeError(f"{self._kind.__name__} has no field {name!r}")
 
 
@@ -295,15 +295,15 @@ def settings_of(kind: type[Settings], options: BaseModel, **worked_out: Any) -> 
     ``worked_out`` has the fields that more than one option decides, or none.
     """
     options_by_field = _options_by_field(type(options))
-    for one in fields(cast(Any, kind)):
-        if one.name in worked_out:
+    for field in fields(cast(Any, kind)):
+        if field.name in worked_out:
             continue
-        if (kind, one.name) in options_by_field:
-            name, by = options_by_field[kind, one.name]
+        if (kind, field.name) in options_by_field:
+            name, by = options_by_field[kind, field.name]
             value = getattr(options, name)
-            worked_out[one.name] = value if by is None else by(value)
-        elif is_dataclass(one.default_factory):
-            worked_out[one.name] = settings_of(cast(Any, one.default_factory), options)
+            worked_out[field.name] = value if by is None else by(value)
+        elif is_dataclass(field.default_factory):
+            worked_out[field.name] = settings_of(cast(Any, field.default_factory), options)
     return kind(**worked_out)
 
 
@@ -316,4 +316,4 @@ def key_of(model: type[BaseModel], name: str) -> str:
 def _options_by_field(model: type[BaseModel]) -> dict[tuple[type, str], tuple[str, Callable[[Any], Any] | None]]:
     described = ((name, cast(Any, info.json_schema_extra) or {}) for name, info in model.model_fields.items())
     found = ((name, extra["sets"]) for name, extra in described if extra.get("sets"))
-    return {(one.kind, one.name): (name, one.by) for name, one in found}
+    return {(field.kind, field.name): (name, field.by) for name, field in found}

@@ -23,8 +23,8 @@ def by_file_schema(timeline: Timeline, slices: Iterable[FileSlice]) -> list[tupl
     of one of its base files where the instant was archived.
     """
     by_instant: dict[str, list[FileSlice]] = {}
-    for one in slices:
-        by_instant.setdefault(one.base_file.instant_time, []).append(one)
+    for file_slice in slices:
+        by_instant.setdefault(file_slice.base_file.instant_time, []).append(file_slice)
     parse = lru_cache(maxsize=None)(arrow_schema)
 
     def schema_of(instant_time: str) -> pa.Schema:

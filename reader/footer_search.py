@@ -26,10 +26,12 @@ def matching_slices(
     """Return the slices that a search leaves, or all where there are many; reads the base files' footers."""
     found = list(slices)
     if search.keys is not None and len(found) <= _MOST_KEY_FOOTERS:
-        found = _filtered(storage, found, lambda one: search.may_be_in(FOOTERS.read(storage, one.base_file)))
+        found = _filtered(
+            storage, found, lambda file_slice: search.may_be_in(FOOTERS.read(storage, file_slice.base_file))
+        )
     if search.columns <= {*config.partition_fields} or len(found) > _MOST_FOOTERS:
         return found
-    return _filtered(storage, found, lambda one: bool(row_groups(storage, one.base_file.path, search)))
+    return _filtered(storage, found, lambda file_slice: bool(row_groups(storage, file_slice.base_file.path, search)))
 
 
 def row_groups(storage: Storage, path: str, search: Search, columns: Sequence[str] = ()) -> list[RowGroup]:
@@ -45,4 +47,4 @@ def row_groups(storage: Storage, path: str, search: Search, columns: Sequence[st
 
 def _filtered(storage: Storage, slices: Sequence[FileSlice], may_match: Callable[[FileSlice], bool]) -> list[FileSlice]:
     answers = for_each(storage, may_match, slices, computes=True)
-    return [one for one, may in zip(slices, answers, strict=True) if may]
+    return [file_slice for file_slice, may in zip(slices, answers, strict=True) if may]

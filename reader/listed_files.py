@@ -93,8 +93,8 @@ class ListedFiles:
         a clean or a newer write, StorageError for a file that was rolled back.
         """
         named = {file.path for files in self._cleaned_since(moment).values() for file in files}
-        by_cleans = [one for one in lost if one.path in named]
-        others = [one for one in lost if one.path not in named]
+        by_cleans = [file for file in lost if file.path in named]
+        others = [file for file in lost if file.path not in named]
         return [*by_cleans, *superseded(moment.timeline, others, now)]
 
     def _cleaned_since(self, moment: Moment) -> Mapping[str, tuple[DataFile, ...]]:
@@ -122,7 +122,7 @@ class SliceFilter:
     def written_in(self, window: Window | None) -> SliceFilter:
         if window is None or window.times is None:
             return self
-        times = {one.requested_time for one in window.instants}
+        times = {instant.requested_time for instant in window.instants}
         return SliceFilter(self.partition, self.file, lambda file: file.instant_time in times)
 
     def lost(self, files: ListedFiles, moment: Moment) -> list[DataFile]:
@@ -133,19 +133,23 @@ class SliceFilter:
 
     def slices(self, files: ListedFiles, moment: Moment) -> list[FileSlice]:
         view, partitions = files.at(moment)
-        return [one for path in partitions if self.partition(path) for one in self._slices(view, path)]
+        return [file_slice for path in partitions if self.partition(path) for file_slice in self._slices(view, path)]
 
     def _slices(self, view: FileView, partition_path: str) -> list[FileSlice]:
         found = view.slices(partition_path).values()
-        return [one for one in found if any(self.file(file) and self.written(file) for file in one.data_files)]
+        return [
+            file_slice
+            for file_slice in found
+            if any(self.file(file) and self.written(file) for file in file_slice.data_files)
+        ]
 
     def _lost(self, view: FileView, partition_path: str) -> list[DataFile]:
         lost = [file for file in view.lost(partition_path) if self.file(file)]
         if all(map(self.written, lost)):
             return lost
         # Without its base file a slice would show rows that the base file beats; without a log file, deleted rows.
-        groups = {one.file_id for one in self._slices(view, partition_path)}
-        groups |= {one.file_id for one in lost if self.written(one)}
+        groups = {file_slice.file_id for file_slice in self._slices(view, partition_path)}
+        groups |= {file.file_id for file in lost if self.written(file)}
         return [file for file in lost if file.file_id in groups]
 
 

@@ -30,7 +30,7 @@ def reach_back(seen: SeenTable, time: str) -> Timeline | None:
     if history is None:
         return None
     then = history.as_of_request(time)
-    times = [one.requested_time for one in then.writes]
+    times = [instant.requested_time for instant in then.writes]
     if not times:
         return None
     try:
@@ -50,7 +50,7 @@ def first_whole(seen: SeenTable, after: str, wanted: SliceFilter | None = None) 
     wanted = wanted or SliceFilter()
     first = seen.timeline.writes[0].requested_time
     history = with_archived(seen.table.archive, seen.timeline)
-    begun = [one for one in history.writes if after <= one.requested_time < first] if history else []
+    begun = [instant for instant in history.writes if after <= instant.requested_time < first] if history else []
     if history is not None and begun and reach_back(seen, begun[0].requested_time) is not None:
         try:
             then = SeenTable(seen.table, history.as_of_request(after))
@@ -66,8 +66,10 @@ def first_whole(seen: SeenTable, after: str, wanted: SliceFilter | None = None) 
 def next_whole(files: ListedFiles, wanted: SliceFilter, time: str) -> Instant:
     """Return the first write requested from a time on as of which no file is lost, or else the newest."""
     timeline = files.seen.timeline
-    later = [one for one in timeline.writes if one.requested_time >= time]
-    whole = (one for one in later if not wanted.lost(files, Moment.of_request(timeline, one.requested_time)))
+    later = [instant for instant in timeline.writes if instant.requested_time >= time]
+    whole = (
+        instant for instant in later if not wanted.lost(files, Moment.of_request(timeline, instant.requested_time))
+    )
     return next(whole, later[-1])
 
 
@@ -78,9 +80,9 @@ def first_untold(files: ListedFiles, wanted: SliceFilter) -> str:
     writes.
     """
     history = files.now
-    known = {one.requested_time for one in history.instants if one.is_write}
+    known = {instant.requested_time for instant in history.instants if instant.is_write}
     listed = (data_file(info.path) for infos in files.listings.values() for info in infos)
-    cleaned = (one for found in files_of(clean for _, clean in files.cleans).values() for one in found)
+    cleaned = (file for found in files_of(clean for _, clean in files.cleans).values() for file in found)
     times = (
         file.instant_time
         for file in (*listed, *cleaned)
@@ -135,7 +137,7 @@ def _whole(history: Timeline, end: str, is_lost: Callable[[str], bool]) -> Itera
                 groups.setdefault((partition, file_id), _Newest()).append(name, instant)
         for partition, ids in body.replaced.items():
             replaced.update((partition, one) for one in ids)
-        lacking = {one for one in touched if any(map(is_lost, groups[one].paths(one[0])))}
+        lacking = {group for group in touched if any(map(is_lost, groups[group].paths(group[0])))}
         broken = (broken - touched | lacking) - replaced
         if not broken:
             yield instant

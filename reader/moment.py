@@ -43,12 +43,12 @@ def find_moment(seen: SeenTable, query: Query | None) -> Moment:
 
 def _only_archived(archived: Iterable[Instant], now: Timeline) -> tuple[Instant, ...]:
     # An instant is archived before its files leave the active timeline.
-    active = {one.requested_time for one in now.instants}
-    return tuple(one for one in archived if one.requested_time not in active)
+    active = {instant.requested_time for instant in now.instants}
+    return tuple(instant for instant in archived if instant.requested_time not in active)
 
 
 def _check_reach(query: Changes, end: str | None, gone: Iterable[Instant], where: str) -> None:
-    archived_until = max((one.visible_since for one in gone), default="")
+    archived_until = max((instant.visible_since for instant in gone), default="")
     if end is not None and end < archived_until:
         raise UnreadableTimeError(
             f"The table {where} cannot be shown as it was at {query.end}, the window's end: commits until "

@@ -109,28 +109,28 @@ class ShownSlices:
         Raises UnreadableTimeError where they are unknown, and the query does not allow a full scan.
         """
         timeline = self.seen.timeline
-        active = {one.requested_time for one in timeline.writes}
+        active = {instant.requested_time for instant in timeline.writes}
         commits = for_each(
             self.seen.storage,
             timeline.files.read_written_files,
-            [one for one in window.instants if one.requested_time in active],
+            [instant for instant in window.instants if instant.requested_time in active],
         )
-        archived = [one for one in window.instants if one.requested_time not in active]
+        archived = [instant for instant in window.instants if instant.requested_time not in active]
         bodies = self.seen.table.archive.bodies(archived)
-        untold = [one for one in archived if one not in bodies]
+        untold = [instant for instant in archived if instant not in bodies]
         if untold and isinstance(self.query, Changes) and self.query.full_scan:
             return None
         if untold:
             raise UnreadableTimeError(
                 f"The changes of the table {self._path} since {window.begin} are unknown: the archive does not say "
                 f"what the {untold[-1].action} {untold[-1].requested_time} wrote, so that the first readable begin is "
-                f"{max(one.visible_since for one in untold)}.",
+                f"{max(instant.visible_since for instant in untold)}.",
                 f"Give {BEGIN} that time or a later time, or {FULL_SCAN}=true to look for its rows in the whole table.",
             )
         codec = timeline.files.codec
         commits += [
-            codec.decode_files(body, f"{one.requested_time} in the archive", replaces=one.replaces)
-            for one, body in bodies.items()
+            codec.decode_files(body, f"{instant.requested_time} in the archive", replaces=instant.replaces)
+            for instant, body in bodies.items()
         ]
         return frozenset(partition for commit in commits for partition in commit.stats)
 
@@ -143,19 +143,19 @@ class ShownSlices:
 
     def _no_such_window(self, files: ListedFiles, window: Window, lost: Sequence[DataFile]) -> UnreadableTimeError:
         """Return an error that suggests a begin for the window's end, and an end for its begin."""
-        written = {one.requested_time: one.visible_since for one in window.instants}
+        written = {instant.requested_time: instant.visible_since for instant in window.instants}
         last = window.end or ""
         # For a file of an older write, the time since which no query needs it is unknown here.
         begin = max(written.get(file.instant_time, last) for file in lost)
         timeline = self.seen.timeline
         everything = ListedFiles.find(self.seen, files.now, last)
-        known = {one.requested_time: one for one in (*window.instants, *timeline.writes)}
+        known = {instant.requested_time: instant for instant in (*window.instants, *timeline.writes)}
 
         def is_whole(end: str) -> bool:
             wanted = self.wanted.written_in(plan_window(known.values(), window.begin, end))
             return not wanted.lost(everything, Moment(timeline.as_of_completion(end), end))
 
-        ends = sorted(one.visible_since for one in timeline.writes if one.visible_since > last)
+        ends = sorted(instant.visible_since for instant in timeline.writes if instant.visible_since > last)
         end = next(filter(is_whole, ends), None)
         hints = [f"The first readable end is {end}."] if end else []
         if begin < max(written.values()):

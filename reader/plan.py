@@ -50,7 +50,7 @@ def plan_splits(
     Slices with logs are not cut, as every part would read all logs, nor are files whose footer is unknown. Pieces are
     packed largest first, as in Spark's ``FilePartition``.
     """
-    pieces = [piece for one in slices for piece in _pieces(one, row_groups, split_size)]
+    pieces = [piece for file_slice in slices for piece in _pieces(file_slice, row_groups, split_size)]
     even = sum(piece.size + OPEN_COST for piece in pieces) // LEAST_TASKS
     target = min(split_size, max(OPEN_COST, even))
     splits: list[Split] = []

@@ -149,18 +149,18 @@ def may_match(predicate: OnColumn, span: Span, kind: pa.DataType) -> bool:
 
 def may_match_all(predicates: Iterable[Predicate], spans: Mapping[str, Span], schema: pa.Schema) -> bool:
     """Return False only if certainly no row satisfies every predicate; a column without a span is unknown."""
-    return all(_may_match_one(one, spans, schema) for one in predicates)
+    return all(_may_match_one(predicate, spans, schema) for predicate in predicates)
 
 
 def satisfied(rows: pa.RecordBatch, predicates: Iterable[Predicate]) -> pa.BooleanArray:
     """Return a mask of the matching rows; raises InvalidOptionError for a value of another type than its column's."""
     found = pa.array(np.ones(rows.num_rows, np.bool_))
-    for one in predicates:
-        if isinstance(one, AnyOf):
-            alternatives = [satisfied(rows, alternative) for alternative in one.alternatives]
+    for predicate in predicates:
+        if isinstance(predicate, AnyOf):
+            alternatives = [satisfied(rows, alternative) for alternative in predicate.alternatives]
             kept = reduce(pc.or_, alternatives, pa.array(np.zeros(rows.num_rows, np.bool_)))
         else:
-            kept = pc.fill_null(_satisfies(one, plain(rows.column(one.column))), False)
+            kept = pc.fill_null(_satisfies(predicate, plain(rows.column(predicate.column))), False)
         found = pc.and_(found, kept)
     return found
 

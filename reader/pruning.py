@@ -87,7 +87,7 @@ class Pruning:
         """
         plain = filter(self._is_fixed_by_key, self.config.record_key_fields)
         safe = {RECORD_KEY, *plain}
-        return [one for one in self.predicates if columns_of(one) <= safe]
+        return [predicate for predicate in self.predicates if columns_of(predicate) <= safe]
 
     def _keys_spelt(self, columns: Sequence[str]) -> pa.StringArray | None:
         config, schema = self.config, self.schema
@@ -105,7 +105,7 @@ class Pruning:
         anything = (None,) * len(combinations)
         arrays = [pa.array(known.get(field.name, anything), field.type) for field in fields]
         batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
-        return pa.concat_arrays([KeyGenerator(one, schema).record_keys(batch) for one in _spellings(config)])
+        return pa.concat_arrays([KeyGenerator(spelling, schema).record_keys(batch) for spelling in _spellings(config)])
 
     def _is_fixed_by_key(self, field: str) -> bool:
         """Return whether two values of a key column never make one record key."""
@@ -135,8 +135,10 @@ class Pruning:
             return None
         kind = self.schema.field(field).type
         allowed: list[Any] | None = None
-        for one in self.predicates:
-            values = self._values_of_any(field, one) if isinstance(one, AnyOf) else _values_of(field, one)
+        for predicate in self.predicates:
+            values = (
+                self._values_of_any(field, predicate) if isinstance(predicate, AnyOf) else _values_of(field, predicate)
+            )
             if values is None or any(_is_spelt_otherwise(value) or comparable(value, kind) is None for value in values):
                 continue
             unique = [value for value in dict.fromkeys(values) if can_hold(kind, value)]

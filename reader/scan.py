@@ -51,15 +51,15 @@ def scan(
 ) -> Iterator[pa.RecordBatch]:
     """Check the columns, then yield the rows that satisfy every predicate, by partition path and file id."""
     schema = _selected(snapshot, snapshot.schema.names if columns is None else columns)
-    compared = _selected(snapshot, sorted({name for one in predicates for name in columns_of(one)}))
+    compared = _selected(snapshot, sorted({name for predicate in predicates for name in columns_of(predicate)}))
     satisfied(pa.RecordBatch.from_pylist([], compared), predicates)
-    asked = pa.schema([*schema, *(one for one in compared if one.name not in schema.names)])
+    asked = pa.schema([*schema, *(field for field in compared if field.name not in schema.names)])
     terms = MergeTerms(snapshot.config, merge_memory)
     reader = RowReader(snapshot.storage, asked, snapshot.schema, predicates, snapshot.times, terms)
 
     def rows() -> Iterator[pa.RecordBatch]:
-        for one in snapshot.slices_of_keys(predicates):
-            for batch in reader.read(Split((whole(one),))):
+        for file_slice in snapshot.slices_of_keys(predicates):
+            for batch in reader.read(Split((whole(file_slice),))):
                 found = batch.filter(satisfied(batch, predicates)) if predicates else batch
                 if found.num_rows:
                     yield found.select(schema.names) if len(asked) > len(schema) else found

@@ -55,7 +55,7 @@ class Search:
 
     @property
     def columns(self) -> frozenset[str]:
-        return frozenset(name for one in self.predicates for name in columns_of(one))
+        return frozenset(name for predicate in self.predicates for name in columns_of(predicate))
 
     def with_more(self, *predicates: Predicate) -> Search:
         return replace(self, predicates=self.predicates + predicates)

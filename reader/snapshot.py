@@ -93,8 +93,8 @@ class Snapshot:
             wanted = every.narrowed(cache(pruning.partition_may_match), pruning.file_may_match())
             found = ShownSlices(self.seen, self.now, self.moment, self.query, wanted, every).find()
         if self.bases_alone:
-            return [replace(one, logs=()) for one in found]
-        if any(one.logs for one in found):
+            return [replace(file_slice, logs=()) for file_slice in found]
+        if any(file_slice.logs for file_slice in found):
             check_mergeable(self.config, self.storage.path)
         return found
 
@@ -107,9 +107,11 @@ class Snapshot:
         search = Search.of(predicates, self.schema, self.config)
         if search.keys is not None and not len(search.keys):
             return []
-        matching = matching_slices(self.storage, self.config, search, [one for one in found if not one.logs])
-        left = {one.base_file.path for one in matching}
-        shown = [one for one in found if one.logs or one.base_file.path in left]
+        matching = matching_slices(
+            self.storage, self.config, search, [file_slice for file_slice in found if not file_slice.logs]
+        )
+        left = {file_slice.base_file.path for file_slice in matching}
+        shown = [file_slice for file_slice in found if file_slice.logs or file_slice.base_file.path in left]
         if len(shown) < len(found):
             logger.info(
                 "table %s: the footers of %d base files leave out %d of them",
@@ -131,11 +133,13 @@ class Snapshot:
         if self.times is not None:
             search = search.with_more(self.times.predicate())
         found = self.slices(predicates) if merged_alone else self.slices_of_keys(predicates)
-        slices = [one for one in found if one.logs or not merged_alone]
-        large = [one for one in slices if not one.logs and one.base_file.size > split_size]
+        slices = [file_slice for file_slice in found if file_slice.logs or not merged_alone]
+        large = [file_slice for file_slice in slices if not file_slice.logs and file_slice.base_file.size > split_size]
         with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
-            footers = pool.map(lambda one: row_groups(self.storage, one.base_file.path, search, schema.names), large)
-            known = {one.base_file.path: groups for one, groups in zip(large, footers, strict=True)}
+            footers = pool.map(
+                lambda file_slice: row_groups(self.storage, file_slice.base_file.path, search, schema.names), large
+            )
+            known = {file_slice.base_file.path: groups for file_slice, groups in zip(large, footers, strict=True)}
         return plan_splits(slices, known, split_size)
 
 

@@ -52,13 +52,14 @@ class Window:
 
 def plan_window(writes: Iterable[Instant], begin: str | None, end: str | None) -> Window:
     until = sorted(
-        (one for one in writes if end is None or one.visible_since <= end), key=lambda one: one.requested_time
+        (instant for instant in writes if end is None or instant.visible_since <= end),
+        key=lambda instant: instant.requested_time,
     )
     if begin is None:
         return Window(begin, end, tuple(until), None)
-    inside = tuple(one for one in until if one.visible_since > begin)
+    inside = tuple(instant for instant in until if instant.visible_since > begin)
     if not inside:
         return Window(begin, end, (), None)
     least = inside[0].requested_time
-    earlier = (one.requested_time for one in until if one.visible_since <= begin)
+    earlier = (instant.requested_time for instant in until if instant.visible_since <= begin)
     return Window(begin, end, inside, CommitTimes(least, tuple(time for time in earlier if time > least)))

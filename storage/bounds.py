@@ -43,9 +43,9 @@ def parse_json(text: str | bytes) -> Any:
             raise ValueError(f"its brackets nest more than {DEEPEST_JSON} deep")
         level = [
             inner
-            for one in level
-            if isinstance(one, dict | list)
-            for inner in (one.values() if isinstance(one, dict) else one)
+            for child in level
+            if isinstance(child, dict | list)
+            for inner in (child.values() if isinstance(child, dict) else child)
             if isinstance(inner, dict | list)
         ]
     return found

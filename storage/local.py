@@ -83,15 +83,15 @@ class LocalStorage:
         return f"file://{self._at(path)}"
 
     def read(self, path: str, most: int = MOST_BYTES) -> bytes:
-        with storage_errors("read", self._shown(path), absence=True), _no_folder_no_file():
+        with storage_errors("read", self._full_path(path), absence=True), _no_folder_no_file():
             with open(self._target(path), "rb") as file:  # noqa: PTH123
-                check_size(self._shown(path), os.fstat(file.fileno()).st_size, most)
+                check_size(self._full_path(path), os.fstat(file.fileno()).st_size, most)
                 data = file.read(most + 1)
-            check_size(self._shown(path), len(data), most)
+            check_size(self._full_path(path), len(data), most)
             return data
 
     def open_input(self, path: str) -> pa.NativeFile:
-        with storage_errors("open", self._shown(path), absence=True), _no_folder_no_file():
+        with storage_errors("open", self._full_path(path), absence=True), _no_folder_no_file():
             return pa.OSFile(self._target(path), "r")
 
     def list(self, folder: str, *, recursive: bool = False, strict: bool = True) -> list[FileInfo]:
@@ -108,7 +108,7 @@ class LocalStorage:
         files: dict[str, os.DirEntry[str]] = {}
         folders: list[str] = []
         links: list[str] = []
-        with storage_errors("list", self._shown(folder)):
+        with storage_errors("list", self._full_path(folder)):
             for entry in self._entries(folder):
                 if entry.is_symlink():
                     links.append(entry.name)
@@ -129,7 +129,7 @@ class LocalStorage:
         return bool(found.files) or any(self.has_files(join(folder, name)) for name in found.folders)
 
     def modified(self, path: str) -> float | None:
-        with storage_errors("look at", self._shown(path)):
+        with storage_errors("look at", self._full_path(path)):
             try:
                 status = os.stat(self._target(path))  # noqa: PTH116
             except (FileNotFoundError, NotADirectoryError):
@@ -143,7 +143,7 @@ class LocalStorage:
     def write(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Replace the file by rename."""
         durable = durable and self.durable
-        with storage_errors("write", self._shown(path)):
+        with storage_errors("write", self._full_path(path)):
             target = self._entry(path)
             temporary = target.parent / temporary_name()
             write_new(temporary, data, durable=durable, folders=self.durable)
@@ -161,7 +161,7 @@ class LocalStorage:
     def create(self, path: str, data: bytes, *, durable: bool = True) -> bool:
         """Create the file by hard link; in place where the file system knows no links."""
         durable = durable and self.durable
-        with storage_errors("create", self._shown(path)):
+        with storage_errors("create", self._full_path(path)):
             target = self._entry(path)
             if os.path.lexists(target):
                 made = False
@@ -177,18 +177,18 @@ class LocalStorage:
     def delete(self, *paths: str, durable: bool = True) -> None:
         folders: dict[Path, str] = {}
         for path in paths:
-            with storage_errors("delete", self._shown(path)), suppress(NotADirectoryError):
+            with storage_errors("delete", self._full_path(path)), suppress(NotADirectoryError):
                 entry = self._entry(path)
                 self._drop_sidecar(path)
                 entry.unlink(missing_ok=True)
                 folders.setdefault(entry.parent, path)
         if durable and self.durable:
             for folder, path in folders.items():
-                with storage_errors("delete", self._shown(path)):
+                with storage_errors("delete", self._full_path(path)):
                     flush_folder(folder)
 
     def delete_folder(self, path: str) -> None:
-        with storage_errors("delete", self._shown(path)):
+        with storage_errors("delete", self._full_path(path)):
             folder = self._entry(path)
             if path and folder.is_symlink():
                 self._warn_once(path)
@@ -196,7 +196,7 @@ class LocalStorage:
                 remove_tree(folder)
 
     def stage(self, path: str, aside: str, *, durable: bool = True) -> LocalStaged:
-        with storage_errors("create", self._shown(path)):
+        with storage_errors("create", self._full_path(path)):
             self._entry(path)
             temporary = self._entry(join(aside, f".{uuid.uuid4().hex}-{split(path)[1]}"))
             return LocalStaged(
@@ -212,7 +212,7 @@ class LocalStorage:
             names = folder.split("/")
             found.update("/".join(names[: count + 1]) for count in range(len(names)))
         for folder in sorted(found, key=len, reverse=True):
-            with storage_errors("flush", self._shown(folder)):
+            with storage_errors("flush", self._full_path(folder)):
                 flush_folder(self._target(folder))
         if new:
             with storage_errors("flush", self.path):
@@ -220,7 +220,7 @@ class LocalStorage:
 
     def sweep(self, folders: Iterable[str], older_than_s: float, *, empty: bool = False) -> None:
         for folder in folders:
-            with storage_errors("sweep", self._shown(folder)):
+            with storage_errors("sweep", self._full_path(folder)):
                 for entry in self._entries(folder):
                     with suppress(FileNotFoundError):
                         age_s = self.now() - entry.stat(follow_symlinks=False).st_mtime
@@ -272,15 +272,15 @@ class LocalStorage:
     def _refuse_link(self, path: str) -> None:
         link = link_on_the_way(self.root, path)
         if link is not None:
-            raise linked(self._shown(link))
+            raise linked(self._full_path(link))
 
     def _warn_once(self, path: str) -> None:
-        shown = self._shown(path)
+        shown = self._full_path(path)
         if shown not in _warned_links:
             _warned_links.add(shown)
             logger.warning("%s is a symbolic link, which pyhudi does not follow", shown)
 
-    def _shown(self, path: str) -> str:
+    def _full_path(self, path: str) -> str:
         return join(self.path, path)
 
     def _entries(self, folder: str) -> Iterator[os.DirEntry[str]]:

@@ -186,7 +186,7 @@ class ObjectStorage:
             client = self._client()
             found = client.list(self._prefix(path), delimited=False).objects
             if found:
-                client.delete([one.key for one in found])
+                client.delete([entry.key for entry in found])
 
     def stage(self, path: str, aside: str, *, durable: bool = True) -> ObjectStaged:
         check_inside(aside)
@@ -218,7 +218,7 @@ class ObjectStorage:
 
     def _files(self, objects: Iterable[Stat]) -> _Infos:
         skipped = len(self._prefix(""))
-        found = [FileInfo(one.key[skipped:], one.size, one.modified) for one in objects]
+        found = [FileInfo(entry.key[skipped:], entry.size, entry.modified) for entry in objects]
         # Some tools make an empty folder as a key that ends in "/".
         kept = [info for info in found if not info.path.endswith("/") and not is_sidecar(split(info.path)[1])]
         return sorted(kept, key=lambda info: info.path)

@@ -166,7 +166,9 @@ class RemoteStorage:
     def _files_among(self, entries: _Entries) -> _Infos:
         files = ((self._relative(entry["name"]), entry) for entry in entries if entry["type"] == "file")
         found = (
-            FileInfo(at, int(one["size"] or 0), _modified(one)) for at, one in files if not is_sidecar(split(at)[1])
+            FileInfo(at, int(entry["size"] or 0), _modified(entry))
+            for at, entry in files
+            if not is_sidecar(split(at)[1])
         )
         return sorted(found, key=lambda info: info.path)
 

@@ -139,9 +139,9 @@ class S3Client:
         asked |= {} if most is None else {"MaxKeys": most}
         while True:
             answer = self._ask("list_objects_v2", **asked)
-            for one in answer.get("Contents", ()):
-                objects.append(Stat(one["Key"], one["Size"], one["LastModified"].timestamp()))
-            prefixes += [one["Prefix"] for one in answer.get("CommonPrefixes", ())]
+            for entry in answer.get("Contents", ()):
+                objects.append(Stat(entry["Key"], entry["Size"], entry["LastModified"].timestamp()))
+            prefixes += [entry["Prefix"] for entry in answer.get("CommonPrefixes", ())]
             if not answer.get("IsTruncated") or most is not None:
                 return Listing(objects, prefixes)
             asked["ContinuationToken"] = answer["NextContinuationToken"]
@@ -153,9 +153,9 @@ class S3Client:
         """Give up the oldest thousand uploads of keys with a prefix that began before a moment in epoch seconds."""
         try:
             found = self._ask("list_multipart_uploads", Prefix=prefix).get("Uploads", ())
-            for one in found:
-                if one["Initiated"].timestamp() < before:
-                    self._ask("abort_multipart_upload", Key=one["Key"], UploadId=one["UploadId"])
+            for entry in found:
+                if entry["Initiated"].timestamp() < before:
+                    self._ask("abort_multipart_upload", Key=entry["Key"], UploadId=entry["UploadId"])
         except (PermissionError, FileNotFoundError) as error:
             # A writer may lack the permission to list uploads; a rule of the bucket can give them up, too.
             logger.debug("unfinished uploads below %s/%s were not looked for: %s", self._bucket, prefix, error)
@@ -273,8 +273,8 @@ class _Upload:
 
     def abort(self) -> None:
         """Give the parts up, once all have arrived: a later part would stay."""
-        for one in self._under_way:
-            one.exception()
+        for upload in self._under_way:
+            upload.exception()
         self._client._ask("abort_multipart_upload", **self._names)
 
     def _settle(self) -> None:

@@ -59,10 +59,10 @@ def index_of_groups(groups: Iterable[FileGroupId]) -> InferredIndex:
 def index_of_view(view: FileView, partitions: Iterable[str]) -> InferredIndex:
     """Return the index of a table's live file groups, or of its replaced file groups where it has no others."""
     named = tuple(partitions)
-    live = [group.id for one in named for group in view.groups(one).values()]
+    live = [group.id for partition in named for group in view.groups(partition).values()]
     if live:
         return index_of_groups(live)
-    inferred = index_of_groups([group.id for one in named for group in view.replaced_groups(one).values()])
+    inferred = index_of_groups([group.id for partition in named for group in view.replaced_groups(partition).values()])
     # A contradiction between replaced file groups does not matter.
     return InferredIndex(key.SIMPLE) if inferred.kind is None else inferred
 

@@ -65,10 +65,10 @@ def refuse_newer_keys(timeline: Timeline, instant: Instant, extra_metadata: Mapp
 
 def _schema_of_a_file(timeline: Timeline) -> pa.Schema | None:
     slices = open_view(timeline).all_slices()
-    for base in (one.base for one in slices if one.base is not None):
+    for base in (file_slice.base for file_slice in slices if file_slice.base is not None):
         with BaseFileReader(timeline.storage, base.path) as reader:
             return without_meta(canonical(reader.parquet.schema_arrow))
-    for log in (log for one in slices for log in one.logs):
+    for log in (log for file_slice in slices for log in file_slice.logs):
         for block in read_log(timeline.storage, log):
             if block.type in DATA_BLOCKS and not block.is_partial:
                 return without_meta(columns_of(block))

@@ -163,8 +163,8 @@ class OutsideIndexContract(IndexContract):
         if restores:
             restore(table.storage, kept)
         else:
-            for one in reversed(undone):
-                rollback(table.storage, one)
+            for instant in reversed(undone):
+                rollback(table.storage, instant)
         last = [("k20", "x", 1, "new"), ("k30", "z", 1, "new"), ("k0", "x", 1, "again")]
         kind = type(self.index_of(table))
         with mock.patch.object(kind, "rolled_back", autospec=True, side_effect=kind.rolled_back) as told:

@@ -127,14 +127,14 @@ class Judge:
     def predicates(self, given: Sequence[Column], texts: Sequence[str] | None) -> tuple[Predicate, ...]:
         """Return what all rows satisfy that satisfy the conditions, as far as Spark's texts of them are understood."""
         nodes = [] if texts is None else self.proven(given, texts)
-        known = self.values(list(dict.fromkeys(one for node in nodes for one in node.moments())))
+        known = self.values(list(dict.fromkeys(moment for node in nodes for moment in node.moments())))
 
         def valued(value: Any) -> Any:
             if not isinstance(value, TimeLiteral):
                 return value
             return Between(known[value] - _ZONES, known[value] + _ZONES) if self.is_late else known[value]
 
-        return tuple(one for node in nodes for one in node.kept(True, valued))
+        return tuple(predicate for node in nodes for predicate in node.kept(True, valued))
 
     def texts(self, conditions: Sequence[Column]) -> list[str] | None:
         """Return Spark's texts of conditions; None if Spark cannot resolve a condition."""
@@ -162,9 +162,12 @@ class Judge:
         """Return the values of times in the session's time zone."""
         if not moments:
             return {}
-        asked = [sf.unix_micros(sf.lit(one.text).cast("timestamp")) for one in moments]
+        asked = [sf.unix_micros(sf.lit(moment.text).cast("timestamp")) for moment in moments]
         row = self._spark.range(1).select(*asked).collect()[0]
-        return {one: _EPOCH + datetime.timedelta(microseconds=micros) for one, micros in zip(moments, row, strict=True)}
+        return {
+            moment: _EPOCH + datetime.timedelta(microseconds=micros)
+            for moment, micros in zip(moments, row, strict=True)
+        }
 
     def proven(self, given: Sequence[Column], texts: Sequence[str]) -> list[Node]:
         """Return the trees of conditions for which Spark finds the tree and the condition the same."""

@@ -81,8 +81,8 @@ class ShownText:
         if rest in {" IS NULL", " IS NOT NULL"}:
             return Nullness(name, rest == " IS NULL")
         if rest.startswith(" IN (") and rest.endswith(")"):
-            several = [self._literal(one, name) for one in rest[5:-1].split(", ")]
-            known = tuple(one for one in several if one is not None)
+            several = [self._literal(part, name) for part in rest[5:-1].split(", ")]
+            known = tuple(part for part in several if part is not None)
             return Among(name, known) if len(known) == len(several) else None
         operator = _OPERATOR.match(rest)
         if not operator or rest[operator.end() :] in self._kinds:
@@ -99,7 +99,7 @@ class ShownText:
         return None
 
     def _between(self, name: str, text: str) -> Node | None:
-        bounds = [self._literal(one, name) for one in text.split(", ")]
+        bounds = [self._literal(part, name) for part in text.split(", ")]
         if len(bounds) != 2 or bounds[0] is None or bounds[1] is None:
             return None
         return Connected(True, Comparison(name, ">=", bounds[0]), Comparison(name, "<=", bounds[1]))
@@ -137,7 +137,7 @@ class ShownText:
         ]
         if not found:
             return None, text
-        name = next((one for one in found if text.startswith(one)), found[0])
+        name = next((match for match in found if text.startswith(match)), found[0])
         return name, text[len(name) :]
 
 

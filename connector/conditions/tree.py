@@ -66,7 +66,7 @@ class Connected:
         return left & right if self.is_and else left | right
 
     def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
-        both = [one.kept(positive, valued) for one in (self.left, self.right)]
+        both = [side.kept(positive, valued) for side in (self.left, self.right)]
         if self.is_and == positive:
             return (*both[0], *both[1])
         return (AnyOf((both[0], both[1])),) if all(both) else ()
@@ -135,20 +135,20 @@ class Among:
 
     def make(self) -> Column:
         first = self.literals[0]
-        if all(one.own == one.column == one.compared for one in self.literals):
-            return named(self.column).isin(*(one.bare() for one in self.literals))
+        if all(literal.own == literal.column == literal.compared for literal in self.literals):
+            return named(self.column).isin(*(literal.bare() for literal in self.literals))
         # Spark casts all literals if their types differ.
-        casts = (one.bare().cast(first.compared) for one in self.literals)
+        casts = (literal.bare().cast(first.compared) for literal in self.literals)
         return named(self.column).cast(first.compared).isin(*casts)
 
     def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
-        values = tuple(valued(one.value) for one in self.literals)
-        if any(isinstance(one, Between) for one in values):
+        values = tuple(valued(literal.value) for literal in self.literals)
+        if any(isinstance(value, Between) for value in values):
             return ()
         return (OneOf(self.column, values) if positive else NoneOf(self.column, values),)
 
     def moments(self) -> Iterator[TimeLiteral]:
-        yield from (one.value for one in self.literals if isinstance(one.value, TimeLiteral))
+        yield from (literal.value for literal in self.literals if isinstance(literal.value, TimeLiteral))
 
 
 @dataclass(frozen=True, slots=True)

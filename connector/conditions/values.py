@@ -47,8 +47,8 @@ class WantedValues:
         Raises `MissingColumnError` for an unknown column, and `InvalidOptionError` for a column that cannot be compared
         or a value that does not fit its type.
         """
-        values = {name: [_plain(one) for one in _several(given)] for name, given in where.items()}
-        for name, some in values.items():
+        values = {name: [_plain(value) for value in _several(given)] for name, given in where.items()}
+        for name, value in values.items():
             if name not in schema.names:
                 raise MissingColumnError(
                     f"The table {path} has no column {name!r} to be compared; it has "
@@ -59,7 +59,7 @@ class WantedValues:
             column = f"The column {name!r} of the table {path} has the type {sql_name(kind)}"
             if not has_one_spelling(kind) and not pa.types.is_floating(kind):
                 raise InvalidOptionError(f"{column}, which a mapping in where cannot compare.", "Filter the DataFrame.")
-            wrong = next((one for one in some if one is not None and comparable(_as(kind, one), kind) is None), None)
+            wrong = next((one for one in value if one is not None and comparable(_as(kind, one), kind) is None), None)
             if wrong is not None:
                 raise InvalidOptionError(
                     f"{column}, and {wrong!r} is no value of it.", "Give values of the column's own type."
@@ -72,11 +72,11 @@ class WantedValues:
             kind = self.schema.field(name).type
             if pa.types.is_floating(kind):
                 continue
-            values = [_as(kind, one) for one in given]
+            values = [_as(kind, value) for value in given]
             if None not in values:
                 found.append(OneOf(name, tuple(values)))
             else:
-                here = tuple(one for one in values if one is not None)
+                here = tuple(value for value in values if value is not None)
                 found.append(AnyOf(((OneOf(name, here),), (IsNull(name),))) if here else IsNull(name))
         return tuple(found)
 
@@ -86,8 +86,8 @@ class WantedValues:
     def _condition(self, name: str) -> Column:
         field, values, column = self.schema.field(name), self.values[name], sf.col(name)
         kind = to_spark(pa.schema([field])).fields[0].dataType
-        compared = (_as(field.type, one) for one in values if one is not None)
-        here = [sf.lit(one).cast(kind) for one in compared if can_hold(field.type, one)]
+        compared = (_as(field.type, value) for value in values if value is not None)
+        here = [sf.lit(value).cast(kind) for value in compared if can_hold(field.type, value)]
         condition = column.isin(here) if here else sf.lit(False)
         return condition | column.isNull() if None in values else condition
 

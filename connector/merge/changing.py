@@ -82,7 +82,7 @@ class MergeChanges:
 
     @property
     def leaves(self) -> Column:
-        stays = reduce(Column.__and__, (sf.col(one).eqNullSafe(sf.col(_OLD[one])) for one in self.place))
+        stays = reduce(Column.__and__, (sf.col(column).eqNullSafe(sf.col(_OLD[column])) for column in self.place))
         return is_update() & ~stays if self.moves else sf.lit(False)
 
 
@@ -132,7 +132,9 @@ def _condition(clause: Clause, target: MergeTarget, what: str) -> Column:
 
 
 def _check_names(rows: DataFrame, target: MergeTarget) -> None:
-    taken = next((one for one in (*rows.columns, *target.schema.names) if one.lower().startswith(_PREFIX)), None)
+    taken = next(
+        (column for column in (*rows.columns, *target.schema.names) if column.lower().startswith(_PREFIX)), None
+    )
     if taken is not None:
         raise DuplicateColumnError(
             f"There is a column {taken!r}; names that begin with {_PREFIX} are pyhudi's own.", "Rename it."
@@ -143,7 +145,7 @@ def _join(table: DataFrame, given: DataFrame | None, how: Match, clauses: Sequen
     """Return the rows that the clauses can apply to, joined where they need both sides."""
     if given is None:
         return table
-    sides = frozenset(one.side for one in clauses)
+    sides = frozenset(clause.side for clause in clauses)
     with explained("The condition by which rows match"):
         if sides == {Side.BY_SOURCE}:
             joined = table.join(given, how.condition, "left_anti")
@@ -194,7 +196,7 @@ class _Choice:
             told += [new.alias(NEW_ORDER), sf.coalesce(older, sf.lit(False)).alias(OLDER)]
         opens = self._opens(lambda name: sf.col(quoted(name)))
         if self.target.leaves_open:
-            kept = [one & ~sf.col(f"{_WAS_OPEN}{name}") for name, one in opens.items()]
+            kept = [condition & ~sf.col(f"{_WAS_OPEN}{name}") for name, condition in opens.items()]
             told += [_any_of(opens.values()).alias(OPEN), _any_of(kept).alias(KEPT)]
         rows = rows.select("*", *told).drop(_CLAUSE, *(f"{_WAS_OPEN}{name}" for name in opens))
         return MergeChanges(self.target, rows, self._moves)
@@ -202,10 +204,10 @@ class _Choice:
     def _opens(self, column: Callable[[str], Column]) -> dict[str, Column]:
         """Return for each column with placeholder values whether its value is a placeholder."""
         found = {name: self.target.left_open(name, column(name)) for name in self.target.schema.names}
-        return {name: one for name, one in found.items() if one is not None}
+        return {name: condition for name, condition in found.items() if condition is not None}
 
     def _numbers(self, kind: ClauseKind) -> list[int]:
-        return [number for number, one in enumerate(self.clauses) if one.kind is kind]
+        return [number for number, clause in enumerate(self.clauses) if clause.kind is kind]
 
     @property
     def _moves(self) -> bool:
@@ -216,7 +218,9 @@ class _Choice:
 
     def _proven(self) -> list[int]:
         numbers = self._numbers(ClauseKind.INSERT)
-        return [one for one in numbers if self.how.proves_new(self.clauses[one], self.values[one], self.target)]
+        return [
+            number for number in numbers if self.how.proves_new(self.clauses[number], self.values[number], self.target)
+        ]
 
     def _columns(self) -> list[Column]:
         kinds = to_spark(self.target.schema)
@@ -256,7 +260,7 @@ class _Choice:
             old.append(ordering_of(typed, self.target.schema).alias(OLD_ORDER))
         nothing = sf.lit(None)
         opens = self._opens(lambda name: sf.col(of(TARGET, name)) if is_there else nothing)
-        old += [one.alias(f"{_WAS_OPEN}{name}") for name, one in opens.items()]
+        old += [condition.alias(f"{_WAS_OPEN}{name}") for name, condition in opens.items()]
         if self._moves:
             needed = dict.fromkeys([*map(root_of, self.target.place_fields), *ordering])
             old += [sf.col(of(TARGET, name)).alias(f"{WAS}{name}") for name in needed]

@@ -80,7 +80,7 @@ class Clause:
         for name, value in self.values.items():
             column, *inner = target.field(name, self.method, inside=self.kind is ClauseKind.UPDATE)
             known = fields.get(column, {})
-            if column in given or (known and not inner) or any(_overlap(inner, one) for one in known):
+            if column in given or (known and not inner) or any(_overlap(inner, path) for path in known):
                 raise DuplicateColumnError(
                     f"{self.method} gives the column {'.'.join((column, *inner))!r} of the table {target.path} a value "
                     "twice.",
@@ -114,7 +114,7 @@ class Clause:
         return {name: of(SOURCE, name) for name in target.schema.names}
 
     def _check_whole(self, target: MergeTarget, given: Mapping[str, Value]) -> None:
-        required = [one.name for one in target.schema if not one.nullable]
+        required = [field.name for field in target.schema if not field.nullable]
         needed = dict.fromkeys([*map(root_of, target.place_fields), *target.ordering_fields, *required])
         missing = [name for name in needed if name not in given]
         if missing:
@@ -142,8 +142,8 @@ def check_clauses(clauses: Sequence[Clause]) -> None:
             "Add clauses, such as when_matched_update_all() or when_not_matched_insert_all().",
         )
     for side in Side:
-        same = [one for one in clauses if one.side is side]
-        unreached = next((at for at, one in enumerate(same[:-1]) if one.condition is None), None)
+        same = [clause for clause in clauses if clause.side is side]
+        unreached = next((at for at, clause in enumerate(same[:-1]) if clause.condition is None), None)
         if unreached is not None:
             raise InvalidOptionError(
                 f"{same[unreached].method} without a condition takes every row that is {side.value}, so that "

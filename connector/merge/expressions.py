@@ -90,16 +90,16 @@ def cast_values(
     with explained(what):
         given = frame.select(*(value.alias(name) for name, value in values.items())).schema.fields
     cast: dict[str, Column] = {}
-    for one in given:
-        wanted = kinds[one.name].dataType
-        if not _fits(one.dataType, wanted):
+    for field in given:
+        wanted = kinds[field.name].dataType
+        if not _fits(field.dataType, wanted):
             raise SchemaMismatchError(
-                f"{what} gives the column {one.name!r} of the table {table}, of the type {wanted.simpleString()}, a "
-                f"value of the type {one.dataType.simpleString()}, which it cannot take.",
+                f"{what} gives the column {field.name!r} of the table {table}, of the type {wanted.simpleString()}, a "
+                f"value of the type {field.dataType.simpleString()}, which it cannot take.",
                 "Cast the value, or name the fields of a struct as the column has them, in their order.",
             )
-        whose = f"{what} gives the column {one.name!r} of the table {table}, of the type {wanted.simpleString()}, "
-        cast[one.name] = _cast(values[one.name], one.dataType, wanted, whose)
+        whose = f"{what} gives the column {field.name!r} of the table {table}, of the type {wanted.simpleString()}, "
+        cast[field.name] = _cast(values[field.name], field.dataType, wanted, whose)
     with explained(what):
         _ = frame.select(*cast.values()).schema
     return cast
@@ -125,7 +125,7 @@ def _always_fits(given: T.DataType, wanted: T.DataType) -> bool:
     if given == wanted or isinstance(given, (T.NullType, *_NESTED)) or isinstance(wanted, (T.StringType, T.BinaryType)):
         return True
     kinds = [type(given), type(wanted)]
-    return all(one in _WIDER for one in kinds) and _WIDER.index(kinds[0]) <= _WIDER.index(kinds[1])
+    return all(kind in _WIDER for kind in kinds) and _WIDER.index(kinds[0]) <= _WIDER.index(kinds[1])
 
 
 def _fits(given: T.DataType, wanted: T.DataType) -> bool:
@@ -133,9 +133,9 @@ def _fits(given: T.DataType, wanted: T.DataType) -> bool:
     if isinstance(given, T.NullType) or (not isinstance(given, _NESTED) and not isinstance(wanted, _NESTED)):
         return True
     if isinstance(given, T.StructType) and isinstance(wanted, T.StructType):
-        names: list[Sequence[str]] = [[one.lower() for one in kind.names] for kind in (given, wanted)]
+        names: list[Sequence[str]] = [[name.lower() for name in kind.names] for kind in (given, wanted)]
         pairs = zip(given.fields, wanted.fields, strict=False)
-        return names[0] == names[1] and all(_fits(one.dataType, other.dataType) for one, other in pairs)
+        return names[0] == names[1] and all(_fits(field.dataType, other.dataType) for field, other in pairs)
     if isinstance(given, T.ArrayType) and isinstance(wanted, T.ArrayType):
         return _fits(given.elementType, wanted.elementType)
     if isinstance(given, T.MapType) and isinstance(wanted, T.MapType):

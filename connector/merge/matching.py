@@ -59,7 +59,7 @@ class Match:
         return all(
             is_column(values[root], TARGET, root)
             or (matched and field in self.same and is_column(values[root], SOURCE, root))
-            for field, root in ((one, root_of(one)) for one in target.place_fields)
+            for field, root in ((field, root_of(field)) for field in target.place_fields)
         )
 
     def proves_new(self, clause: Clause, values: Mapping[str, Value], target: MergeTarget) -> bool:
@@ -68,7 +68,7 @@ class Match:
         return (
             clause.kind is ClauseKind.INSERT
             and self.exact
-            and all(is_column(values[one], SOURCE, one) for one in roots)
+            and all(is_column(values[root], SOURCE, root) for root in roots)
         )
 
 
@@ -86,7 +86,7 @@ def match(source: DataFrame, on: On, target: MergeTarget) -> tuple[DataFrame, Ma
             as_column(on, "The condition by which rows match"), same, exact=exact and equal is not None
         )
     names = _names(on)
-    if not names or not all(isinstance(one, str) for one in names):
+    if not names or not all(isinstance(name, str) for name in names):
         raise InvalidOptionError(
             f"Rows are to match by {on!r}, which names no columns.",
             "Give a condition such as 'source.id = target.id', names of columns, or nothing for the key.",
@@ -103,8 +103,8 @@ def equal_columns(source: DataFrame, on: On, target: MergeTarget) -> tuple[list[
         return [], []
     elif isinstance(on, str) and on not in target.schema.names:
         equal = {part: _equalities(part, target) for part in conjuncts(on)}
-        names = [name for some in equal.values() for name in some or ()]
-        others = [part for part, some in equal.items() if some is None]
+        names = [name for found in equal.values() for name in found or ()]
+        others = [part for part, found in equal.items() if found is None]
     else:
         names, others = [target.column(name, "What rows are to match by") for name in _names(on)], []
     same, _ = _known(source, names, target)
@@ -155,7 +155,7 @@ def _by_key(source: DataFrame, target: MergeTarget) -> tuple[DataFrame, Match]:
     )
     fields = target.config.record_key_fields if target.is_global else target.place_fields
     same, _ = _known(source, fields, target)
-    whole = all(one in same for one in target.place_fields)
+    whole = all(field in same for field in target.place_fields)
     return keyed, Match(condition, same, spells=whole, exact=set(fields) <= same)
 
 
@@ -187,7 +187,7 @@ def _equalities(text: str, target: MergeTarget) -> list[str] | None:
         found = _EQUAL.fullmatch(part)
         if found is None or found[1].lower() == found[3].lower() or found[2].lower() != found[4].lower():
             return None
-        alike = [one for one in target.schema.names if one.lower() == found[2].lower()]
+        alike = [name for name in target.schema.names if name.lower() == found[2].lower()]
         if not alike:
             # For example a meta column, in which rows of one key may differ.
             return None
@@ -197,7 +197,7 @@ def _equalities(text: str, target: MergeTarget) -> list[str] | None:
 
 def _known(source: DataFrame, names: Sequence[str], target: MergeTarget) -> tuple[frozenset[str], bool]:
     """Return which compared columns are equal and of one type, and whether rows that do not match have other places."""
-    kinds = {one.name: one.dataType for one in source.schema.fields}
+    kinds = {field.name: field.dataType for field in source.schema.fields}
     own = to_spark(target.schema)
     wanted = target.config.record_key_fields if target.is_global else target.place_fields
     same = frozenset(
@@ -212,15 +212,15 @@ def _spelled_apart(target: MergeTarget) -> bool:
     config = target.config
     keys = [find_field(target.schema, name) for name in config.record_key_fields]
     paths = [find_field(target.schema, name) for name in config.partition_fields]
-    if any(one is None for one in (*keys, *paths)) or {*config.partition_types} - {PartitionType.SIMPLE}:
+    if any(text is None for text in (*keys, *paths)) or {*config.partition_types} - {PartitionType.SIMPLE}:
         return False
     return _distinct(keys) and (target.is_global or _distinct(paths))
 
 
 def _distinct(fields: Sequence[pa.Field]) -> bool:
     """Return whether different values always have different texts; the joined texts of several strings may be equal."""
-    plain = all(_is_whole(one.type) or pa.types.is_string(one.type) for one in fields)
-    return plain and (len(fields) < 2 or all(_is_whole(one.type) for one in fields))
+    plain = all(_is_whole(field.type) or pa.types.is_string(field.type) for field in fields)
+    return plain and (len(fields) < 2 or all(_is_whole(field.type) for field in fields))
 
 
 def _is_whole(kind: pa.DataType) -> bool:

@@ -58,15 +58,15 @@ class MergeReads:
         def predicates(condition: Any) -> tuple[Predicate, ...]:
             return () if condition is None else condition_predicates(spark, condition, schema, target.path, TARGET)
 
-        alone = tuple(ReadRows(predicates(one.condition)) for one in clauses if one.side is Side.BY_SOURCE)
-        sides = {one.side for one in clauses} - {Side.BY_SOURCE}
+        alone = tuple(ReadRows(predicates(clause.condition)) for clause in clauses if clause.side is Side.BY_SOURCE)
+        sides = {clause.side for clause in clauses} - {Side.BY_SOURCE}
         if source is None or not sides:
             return cls(alone, None, False, (), Observation())
         names, others = equal_columns(source, on, target)
-        known = tuple(one for text in others for one in predicates(text))
+        known = tuple(predicate for text in others for predicate in predicates(text))
         # Spark Connect notes nothing of the query of a checkpoint.
         connect = "connect" in type(spark).__module__
-        bounded = tuple(one for one in names if _is_bounded(schema.field(one).type) and not connect)
+        bounded = tuple(name for name in names if _is_bounded(schema.field(name).type) and not connect)
         return cls(alone, known, Side.NOT_MATCHED in sides, bounded, Observation())
 
     def with_bounds(self, source: DataFrame) -> DataFrame:
@@ -85,7 +85,7 @@ class MergeReads:
         if found and any(found[f"{_LEAST}{name}"] is None for name in self.columns):
             # No row of the source can have a match.
             return self.by_source
-        bounds = [one for name in self.columns if found for one in _between(name, found)]
+        bounds = [bound for name in self.columns if found for bound in _between(name, found)]
         return (*self.by_source, ReadRows((*self.matched, *bounds), self.absence))
 
 

@@ -135,7 +135,7 @@ def placement_of(df: DataFrame, seen: SeenTable, tasks: int | None = None, *, nu
 
 def _refuse_twins(df: DataFrame, deciding: list[str]) -> None:
     for name in deciding:
-        twins = [one for one in df.columns if one.lower() == name.lower()]
+        twins = [column for column in df.columns if column.lower() == name.lower()]
         if len(twins) > 1:
             raise DuplicateColumnError(
                 f"The rows have the columns {' and '.join(map(repr, twins))}; Spark ignores the case of names, and the "

@@ -108,7 +108,7 @@ def _spelt(field: str, given: pa.Schema, known: pa.Schema, *, spelt_alike: bool)
 
     ``spelt_alike`` says that Spark casts the column to the same text as pyhudi does.
     """
-    kind, kept = (one.field(field).type for one in (given, known))
+    kind, kept = (schema.field(field).type for schema in (given, known))
     text = f"cast({quoted(field)} as string)"
     if (spelt_alike and kind == kept) or (pa.types.is_integer(kind) and pa.types.is_integer(kept) and fits(kind, kept)):
         return text

@@ -60,14 +60,14 @@ class Places:
         taking: list[list[str]] = []
         for dealt in self.shares.values():
             spelled = [
-                f"{NEW_GROUP}{one.number}"
-                if one.number is not None
-                else f"{NEW_GROUP if self.appends else ''}{one.file_id}"
-                for one in dealt.shares
+                f"{NEW_GROUP}{share.number}"
+                if share.number is not None
+                else f"{NEW_GROUP if self.appends else ''}{share.file_id}"
+                for share in dealt.shares
             ]
             bits.append(_bits(len(spelled)))
             names += [spelled[code] for code in _shares_of_slots(dealt, bits[-1])]
-            taking.append([one.file_id for one in dealt.shares if one.number is None])
+            taking.append([share.file_id for share in dealt.shares if share.number is None])
         offsets = np.cumsum([0, *(1 << one for one in bits)]).astype(np.int32)
         return pa.table(
             {

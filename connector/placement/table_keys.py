@@ -55,7 +55,7 @@ def table_keys(
     """
     names = [file_slice.base.name for file_slice in file_slices if file_slice.base is not None]
     # Spark knows a key's file by its name only, and names are unique unless a user copied files within the table.
-    plain = [one for one in file_slices if not one.logs] if len(set(names)) == len(names) else []
+    plain = [file_slice for file_slice in file_slices if not file_slice.logs] if len(set(names)) == len(names) else []
     frames = []
     if plain:
         try:
@@ -63,7 +63,7 @@ def table_keys(
         except Exception:
             logger.info("table %s: Spark cannot read its files, so Python does", table.storage.path, exc_info=True)
             plain = []
-    rest = [one for one in file_slices if one.logs or not plain]
+    rest = [file_slice for file_slice in file_slices if file_slice.logs or not plain]
     if rest and not in_python:
         return None
     frames += [_read_in_python(spark, rest, table)] if rest else []
@@ -75,12 +75,12 @@ def _scanned(
 ) -> DataFrame:
     files = pa.table(
         {
-            FILE_NAME: pa.array([one.base_file.name for one in file_slices], pa.string()),
-            PATH: pa.array([one.partition_path for one in file_slices], pa.string()),
-            GROUP: pa.array([one.file_id for one in file_slices], pa.string()),
+            FILE_NAME: pa.array([file_slice.base_file.name for file_slice in file_slices], pa.string()),
+            PATH: pa.array([file_slice.partition_path for file_slice in file_slices], pa.string()),
+            GROUP: pa.array([file_slice.file_id for file_slice in file_slices], pa.string()),
         }
     )
-    keys = scan_record_keys(spark, [storage.uri(one.base_file.path) for one in file_slices])
+    keys = scan_record_keys(spark, [storage.uri(file_slice.base_file.path) for file_slice in file_slices])
     # Spark Connect looks for the files only when the schema is needed.
     _ = keys.schema
     missing = NullKeyError(

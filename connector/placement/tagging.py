@@ -102,7 +102,7 @@ def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
     new = met.counts if found is None else found.new
     view = seen.view if work.fills else None
     shares = shares_of(work.target.config, work.settings.lookup.sizes, view, seen.timeline, new)
-    groups = sum(len(one.shares) for one in shares.values()) + (0 if found is None else found.groups)
+    groups = sum(len(share.shares) for share in shares.values()) + (0 if found is None else found.groups)
     figures = None
     if found is not None and work.looks_up:
         figures = replace(found.figures, seconds=round(time.monotonic() - began, 3))

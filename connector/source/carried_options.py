@@ -55,8 +55,8 @@ def spell_predicates(predicates: Sequence[Predicate]) -> str:
 def parse_predicates(text: str, schema: pa.Schema) -> tuple[Predicate, ...]:
     """Return the predicates of a text by `spell_predicates`; an `InvalidOptionError` refuses a user's own text."""
     try:
-        found: tuple[Predicate, ...] = tuple(_read(one) for one in json.loads(text))
-        unknown = sorted({name for one in found for name in columns_of(one)} - set(schema.names))
+        found: tuple[Predicate, ...] = tuple(_read(spelt) for spelt in json.loads(text))
+        unknown = sorted({name for predicate in found for name in columns_of(predicate)} - set(schema.names))
         if unknown:
             raise ValueError(f"no columns {unknown}")
     except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation) as error:
@@ -65,7 +65,7 @@ def parse_predicates(text: str, schema: pa.Schema) -> tuple[Predicate, ...]:
 
 
 def spell_read(read: Sequence[ReadRows]) -> str:
-    return json.dumps([[_spelt(one.predicates), one.absence] for one in read])
+    return json.dumps([[_spelt(rows.predicates), rows.absence] for rows in read])
 
 
 def parse_read(text: str) -> tuple[ReadRows, ...]:
@@ -80,7 +80,7 @@ def _spelt(value: Any) -> Any:
     if isinstance(value, tuple):
         return [_spelt(one) for one in value]
     if type(value).__name__ in _PREDICATES:
-        return {type(value).__name__: [_spelt(getattr(value, one.name)) for one in fields(value)]}
+        return {type(value).__name__: [_spelt(getattr(value, field.name)) for field in fields(value)]}
     for name, (kind, spelt, _) in _VALUES.items():
         if isinstance(value, kind):
             return {name: spelt(value)}
@@ -89,7 +89,7 @@ def _spelt(value: Any) -> Any:
 
 def _read(said: Any) -> Any:
     if isinstance(said, list):
-        return tuple(_read(one) for one in said)
+        return tuple(_read(spelt) for spelt in said)
     if not isinstance(said, dict):
         return said
     ((name, rest),) = said.items()

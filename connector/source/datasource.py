@@ -139,7 +139,7 @@ class PyHudiDataSource(DataSource):
         from .writer import HudiWriter  # noqa: PLC0415
 
         options, path = self._parsed(reading=False)
-        known = {one: self._given(one) for one in (LOOKED_UP, COUNTED, READ)}
+        known = {key: self._given(key) for key in (LOOKED_UP, COUNTED, READ)}
         return HudiWriter.planned(path, options, schema, overwrite=overwrite, known=known)
 
     # Spark calls these two only when the query runs. Before that, a source cannot distinguish a stream.

@@ -59,11 +59,11 @@ def scan_files(
     which no row satisfies all ``predicates`` may be skipped.
     """
     slices = snapshot.slices_of_keys(predicates)
-    plain = [one for one in slices if not one.logs]
+    plain = [file_slice for file_slice in slices if not file_slice.logs]
     if len(plain) > MANY and not reads_lists(spark):
         return by_source(None)
     frames = [_PlainScan(spark, snapshot).rows(plain, columns)] if plain else []
-    merged = [one for one in slices if one.logs]
+    merged = [file_slice for file_slice in slices if file_slice.logs]
     frames += [by_source(merged)] if merged else []
     return reduce(DataFrame.union, frames) if frames else spark.createDataFrame([], to_spark(columns))
 
@@ -80,8 +80,8 @@ class _PlainScan:
         alike: list[BaseFile] = []
         frames: list[DataFrame] = []
         for schema, group in by_file_schema(self.snapshot.timeline, slices):
-            files = [one.base_file for one in group]
-            if all(_is_read_as_wanted(schema, one) for one in read):
+            files = [file_slice.base_file for file_slice in group]
+            if all(_is_read_as_wanted(schema, field) for field in read):
                 alike += files
             else:
                 frames.append(_cast(self._scan(_scanned(schema, read), files), schema, read))
@@ -94,7 +94,7 @@ class _PlainScan:
 
     def _scan(self, wanted: pa.Schema, files: Sequence[BaseFile]) -> DataFrame:
         storage = self.snapshot.storage
-        found = [(storage.uri(one.path), one.size) for one in files]
+        found = [(storage.uri(file.path), file.size) for file in files]
         if len(files) <= MANY:
             return _scan(self.spark, wanted, [uri for uri, _ in found])
         if storage.remote:
@@ -124,16 +124,16 @@ def _scan(spark: SparkSession, columns: pa.Schema, files: Sequence[str]) -> Data
 
 def _scanned(file: pa.Schema, columns: pa.Schema) -> pa.Schema:
     """Return the columns in the types in which Spark reads them from a file."""
-    return pa.schema([one if _is_read_as_wanted(file, one) else file.field(one.name) for one in columns])
+    return pa.schema([column if _is_read_as_wanted(file, column) else file.field(column.name) for column in columns])
 
 
 def _cast(frame: DataFrame, file: pa.Schema, columns: pa.Schema) -> DataFrame:
     return frame.select(
         *(
-            sf.col(one.name)
-            if _is_read_as_wanted(file, one)
-            else _moved(sf.col(one.name), file.field(one.name).type, one.type).alias(one.name)
-            for one in columns
+            sf.col(field.name)
+            if _is_read_as_wanted(file, field)
+            else _moved(sf.col(field.name), file.field(field.name).type, field.type).alias(field.name)
+            for field in columns
         )
     )
 
@@ -146,11 +146,11 @@ def is_read_as(kind: pa.DataType, wanted: pa.DataType) -> bool:
     """Return whether Spark's Parquet reader converts a file's type to another like Apache Hudi."""
     types = pa.types
     if types.is_struct(kind) and types.is_struct(wanted):
-        given = {one.name: one.type for one in children(kind)}
-        return all(one.name not in given or is_read_as(given[one.name], one.type) for one in children(wanted))
+        given = {field.name: field.type for field in children(kind)}
+        return all(field.name not in given or is_read_as(given[field.name], field.type) for field in children(wanted))
     if (is_list(kind) and is_list(wanted)) or (types.is_map(kind) and types.is_map(wanted)):
         return all(
-            is_read_as(one.type, other.type) for one, other in zip(children(kind), children(wanted), strict=True)
+            is_read_as(field.type, other.type) for field, other in zip(children(kind), children(wanted), strict=True)
         )
     if types.is_decimal(kind) and types.is_decimal(wanted):
         return kind == wanted or keeps_values(kind, wanted)
@@ -184,14 +184,14 @@ def _moved(column: Column, kind: pa.DataType, wanted: pa.DataType) -> Column:
 
 
 def _fields(column: Column, kind: pa.DataType, wanted: pa.DataType) -> list[Column]:
-    given = {one.name: one.type for one in children(kind)}
+    given = {field.name: field.type for field in children(kind)}
     return [
         (
-            _moved(column.getField(one.name), given[one.name], one.type)
-            if one.name in given
-            else sf.lit(None).cast(_spark_type(one.type))
-        ).alias(one.name)
-        for one in children(wanted)
+            _moved(column.getField(field.name), given[field.name], field.type)
+            if field.name in given
+            else sf.lit(None).cast(_spark_type(field.type))
+        ).alias(field.name)
+        for field in children(wanted)
     ]
 
 

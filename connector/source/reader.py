@@ -91,7 +91,7 @@ class HudiPushdownReader(HudiReader):
         """Keep filters that can skip files or row groups; Spark still evaluates every filter itself."""
         from .pushdown import to_predicate  # noqa: PLC0415 (as above)
 
-        self._predicates += tuple(one for one in map(to_predicate, filters) if one is not None)
+        self._predicates += tuple(predicate for predicate in map(to_predicate, filters) if predicate is not None)
         return filters
 
 

@@ -108,8 +108,8 @@ def _shows(ours: pa.Field, asked: pa.Field) -> bool:
         return False
     mine, theirs = ours.type, asked.type
     if pa.types.is_struct(mine) and pa.types.is_struct(theirs):
-        known = {one.name: one for one in mine}
-        return all(one.name in known and _shows(known[one.name], one) for one in theirs)
+        known = {field.name: field for field in mine}
+        return all(field.name in known and _shows(known[field.name], field) for field in theirs)
     if pa.types.is_map(mine) and pa.types.is_map(theirs):
         return bool(mine.key_type == theirs.key_type) and _shows(mine.item_field, theirs.item_field)
     if pa.types.is_list(mine) and pa.types.is_list(theirs):

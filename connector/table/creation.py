@@ -91,8 +91,8 @@ def _check_same(table: Table, request: WriteRequest, path: str) -> None:
                 "Correct the arguments, or choose another path.",
             )
     known = latest_schema(kept, table.timeline())
-    columns = {} if known is None else {one.name: sql_name(one.type) for one in without_meta(known)}
-    given = {one.name: sql_name(one.type) for one in without_meta(request.schema)}
+    columns = {} if known is None else {field.name: sql_name(field.type) for field in without_meta(known)}
+    given = {field.name: sql_name(field.type) for field in without_meta(request.schema)}
     if known is not None and columns != given:
         name = next(name for name in {**columns, **given} if columns.get(name) != given.get(name))
         raise OptionConflictError(

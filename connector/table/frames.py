@@ -45,7 +45,7 @@ def from_arrow(spark: SparkSession, table: pa.Table) -> DataFrame:
     """Return an Arrow table as a DataFrame, with its types even without rows, where Spark Connect ignores them."""
     if table.num_rows or isinstance(spark, SparkSession):
         return spark.createDataFrame(table)
-    typed = pa.Table.from_arrays([pa.nulls(1, one.type) for one in table.schema], names=table.schema.names)
+    typed = pa.Table.from_arrays([pa.nulls(1, field.type) for field in table.schema], names=table.schema.names)
     return spark.createDataFrame(typed).limit(0)
 
 

@@ -117,7 +117,7 @@ class TableSql(TableQueries):
             >>> table.sql("select * from {table} join {cities} using (city)", cities=cities)  # doctest: +SKIP
         """
         self._check_names(query, frames)
-        shown = {name: self._rows_of(name, one) for name, one in frames.items()}
+        shown = {name: self._rows_of(name, rows) for name, rows in frames.items()}
         given = {} if args is None else {"args": args}
         return self._spark.sql(query, **given, **shown, **{TABLE: self.to_df(as_of=as_of)})  # type: ignore[arg-type]
 

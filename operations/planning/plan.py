@@ -23,7 +23,7 @@ from ...timeline.timeline import Timeline
 from ...timeline.watermark import Watermark, spell_moment
 from ...timeline.writers.owner import Owner
 from ..result import find_write
-from ..rollback.pending import PlannedRollback, broken_off, settle_pending
+from ..rollback.pending import PlannedRollback, condemned, settle_pending
 from ..transaction.commit_path import times_after
 from ..transaction.concurrency import WRITE
 from ..transaction.conflicts import check_moment
@@ -85,7 +85,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
     storage = open_storage(request.path, request.storage_options, durable=request.write.durable)
     target = find_target(request, storage)
     table, config = target.table, target.config
-    now, timeline, watermark, going = _pin(table, request.write.based_on)
+    now, timeline, watermark, going = _pin(table, request.write)
     known = latest_schema(config, timeline, writing=True) if target.exists else None
     rows = plan_rows(request, target, known)
     replays = None
@@ -112,7 +112,10 @@ def plan_write(request: WriteRequest) -> WritePlan:
     plan = WritePlan(
         **{one.name: getattr(rows, one.name) for one in fields(rows)},
         transaction=transaction,
-        rollbacks=(*going, *(PlannedRollback(one, at, beat) for (one, beat), at in zip(dead, times, strict=False))),
+        rollbacks=(
+            *(one for one in going if not one.at_work),
+            *(PlannedRollback(one, at, beat) for (one, beat), at in zip(dead, times, strict=False)),
+        ),
         creates_table=not target.exists,
         config_changes=target.changes,
         sort_columns=_sort_columns(target.operation, request.write, rows.schema, storage.path),
@@ -158,8 +161,8 @@ def _sort_columns(operation: Operation, settings: WriteSettings, schema: pa.Sche
     return settings.bulk_insert_sort_columns or by_key
 
 
-def _pin(table: Table, based_on: str) -> tuple[Timeline, Timeline, Watermark, tuple[PlannedRollback, ...]]:
-    """Return the timeline, the part that the write sees, its watermark, and the rollbacks that it finishes first.
+def _pin(table: Table, settings: WriteSettings) -> tuple[Timeline, Timeline, Watermark, tuple[PlannedRollback, ...]]:
+    """Return the timeline, the part that the write sees, its watermark, and the rollbacks whose victims it leaves out.
 
     The conflict check holds commits since the watermark against the write. The write sees nothing of a victim of a
     rollback.
@@ -167,7 +170,7 @@ def _pin(table: Table, based_on: str) -> tuple[Timeline, Timeline, Watermark, tu
     # Read the archive before the timeline: an instant archived in between then counts as archived since.
     archive = table.archive.state()
     now = table.timeline()
-    going = broken_off(now, WRITE)
+    going, based_on = condemned(table, now, WRITE, settings.patience), settings.based_on
     timeline = now.without([one.victim.requested_time for one in going])
     if based_on:
         moment, *tally = based_on.split(":")
@@ -192,7 +195,7 @@ def seen_moment(table: Table, based_on: str = "") -> tuple[SeenTable, str]:
     A lookup before the plan pins the write to this moment. ``based_on`` is the moment at which rows were made from the
     table.
     """
-    _, timeline, _, _ = _pin(table, based_on)
+    _, timeline, _, _ = _pin(table, WriteSettings(based_on=based_on))
     if based_on:
         return SeenTable(table, timeline.as_of_completion(based_on.partition(":")[0])), based_on
     return SeenTable(table, timeline), spell_moment(timeline.completed)

@@ -45,29 +45,56 @@ class PlannedRollback:
         at: Requested time of the rollback; "" for a time after the whole timeline.
         beat: The overdue heartbeat by which the writer counts as dead; None where no heartbeat was judged.
         certain: Whether its writer counts as dead whatever signs of life there are.
+        at_work: Whether a living process carries it out, which finishes it.
     """
 
     victim: Instant
     at: str = ""
     beat: float | None = None
     certain: bool = False
+    at_work: bool = False
 
 
-def broken_off(timeline: Timeline, mine: InstantKind, asked: Asked = Asked.BEFORE_PLAN) -> tuple[PlannedRollback, ...]:
-    """Return the pending rollbacks that have to be finished before an instant, the newest victim first.
+def broken_off(
+    table: Table, timeline: Timeline, mine: InstantKind, patience: Patience, asked: Asked = Asked.BEFORE_PLAN
+) -> tuple[PlannedRollback, ...]:
+    """Return the pending rollbacks that have to be finished before an instant, the newest victim first."""
+    return tuple(one for one in condemned(table, timeline, mine, patience, asked) if not one.at_work)
 
-    Their victims are going to vanish, even completed victims: the plan of a write must not build on them.
+
+def condemned(
+    table: Table, timeline: Timeline, mine: InstantKind, patience: Patience, asked: Asked = Asked.BEFORE_PLAN
+) -> tuple[PlannedRollback, ...]:
+    """Return the pending rollbacks whose victims are on the timeline, the newest victim first.
+
+    The victims are going to vanish, even completed victims: the plan of a write must not build on them.
     """
     going = pending_rollbacks(timeline)
     found = []
     for time in sorted(going, reverse=True):
         victim, rollback = timeline.write_at(time), going[time][0]
-        verdict = judge(Meeting(mine, ROLLBACK, shared=those({Shared.VICTIM: victim}), asked=asked))
+        told = victim is not None and asked is Asked.BEFORE_PLAN
+        known = maker_of(table, rollback, patience) if told else Known.PENDING
+        verdict = judge(Meeting(mine, ROLLBACK, known, those({Shared.VICTIM: victim}), asked))
         if verdict is Verdict.REFUSE:
             raise in_the_way(timeline, rollback)
-        if victim is not None and verdict is not Verdict.GO_ON:
-            found.append(PlannedRollback(victim, rollback.requested_time, certain=True))
+        if victim is not None:
+            at_work = verdict is Verdict.GO_ON
+            found.append(PlannedRollback(victim, rollback.requested_time, certain=True, at_work=at_work))
     return tuple(found)
+
+
+def maker_of(table: Table, rollback: Instant, patience: Patience) -> Known:
+    """Return LIVING or FOREIGN where a process at work on a rollback gives signs of life, else PENDING.
+
+    A rollback of pyhudi that takes moments leaves none, and any process may finish it.
+    """
+    suspect = Suspect(table.instants, rollback, patience, table.storage.now(), table.config.timezone)
+    found = suspect.judge(may_wait=False)
+    silent = found.foreign and found.beat is None
+    if not found.alive or (silent and patience.foreign_age_s is None):
+        return Known.PENDING
+    return Known.FOREIGN if found.foreign else Known.LIVING
 
 
 def settle_pending(

@@ -28,7 +28,7 @@ from ..transaction.concurrency import ROLLBACK, WRITE, Known, Meeting, Verdict, 
 from ..transaction.left_overs import by_partition, files_of, forget
 from ..transaction.opened_partitions import forget_partitions
 from ..transaction.outcome import Outcome
-from .pending import PlannedRollback, refuse_living
+from .pending import PlannedRollback, maker_of, refuse_living
 from .undo import hide, planned_files, take_off
 
 if TYPE_CHECKING:
@@ -47,7 +47,8 @@ def roll_back(table: Table, planned: PlannedRollback, patience: Patience) -> Non
     begun = begin(table, "rollback", partial(_plan_unless_over, table, planned, patience), lambda: planned.at or None)
     going = pending_rollbacks(begun.timeline).get(planned.victim.requested_time, ())
     rollback = going[0] if going else begun.instant
-    if rollback is not None:
+    mine = begun.instant is not None or planned.certain
+    if rollback is not None and (mine or maker_of(table, rollback, patience) is Known.PENDING):
         carry_on(table, begun.timeline, rollback.requested_time)
 
 

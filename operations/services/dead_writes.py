@@ -33,7 +33,7 @@ def roll_back_dead_writes(
     settle(table)
     timeline = table.timeline()
     refuse_restoring(ROLLBACK, storage, timeline)
-    finished = broken_off(timeline, ROLLBACK)
+    finished = broken_off(table, timeline, ROLLBACK, patience)
     for one in finished:
         roll_back(table, one, patience)
     pending = undo_dead(table, timeline.reload() if finished else timeline, patience)

@@ -157,7 +157,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
             def find(timeline: Timeline, broken: list[Timeline] = broken) -> tuple[Unit, ...] | None:
                 refuse_restoring(self.kind, table.storage, timeline)
                 # Do not rewrite files of a write that is being rolled back.
-                broken[:] = [timeline] if broken_off(timeline, self.kind) else []
+                broken[:] = [timeline] if broken_off(table, timeline, self.kind, self.means.patience) else []
                 return None if broken or not (due is None or due(timeline)) else self.plan(timeline)
 
             made = self.request(find, lambda: self.at)

@@ -58,7 +58,7 @@ def refuse_restoring(mine: InstantKind, storage: Storage, timeline: Timeline) ->
 
 def finish_rollbacks_first(mine: InstantKind, table: Table, timeline: Timeline, patience: Patience) -> Timeline:
     """Finish interrupted rollbacks, and return the timeline without them."""
-    planned = broken_off(timeline, mine)
+    planned = broken_off(table, timeline, mine, patience)
     for one in planned:
         roll_back(table, one, patience)
     return timeline.reload() if planned else timeline

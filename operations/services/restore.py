@@ -153,7 +153,9 @@ class _Restore:
         if not planned and not done:
             return None
         since = Asked.SINCE_PLAN
-        if dead_writes(RESTORE, table, now, self.patience, to, since) or broken_off(now, RESTORE, since):
+        if dead_writes(RESTORE, table, now, self.patience, to, since) or broken_off(
+            table, now, RESTORE, self.patience, since
+        ):
             raise try_again(table.storage, what)
         refuse_savepoints(RESTORE, table.storage, now, to, what, itself=False)
         slices_at(RESTORE, table, now, now.as_of_request(to), to, what)

@@ -89,7 +89,7 @@ class _Rollback:
         for one in dead_writes(ROLLBACK, table, timeline, self.patience, self.instant_time):
             roll_back(table, replace(one, at=time_after(table, timeline.reload())), self.patience)
         begin(table, "rollback", self._plan)
-        for planned in broken_off(timeline.reload(), ROLLBACK):
+        for planned in broken_off(table, timeline.reload(), ROLLBACK, self.patience):
             roll_back(table, planned, self.patience)
 
     def _plan(self, timeline: Timeline) -> RollbackPlan | None:

@@ -232,6 +232,9 @@ SINGLE_WRITER = ConcurrencyRules.of(
         ((WRITE,), (CLEAN,), _EITHER, _SINCE, {NOTHING: _GO_ON, Shared.LOOKED_UP: _REFUSE}),
         # A rollback whose victim is off the timeline is over but for its last file.
         ((WRITE,), (ROLLBACK,), _PENDING, _BEFORE, {NOTHING: _GO_ON, Shared.VICTIM: _FINISH}),
+        # What is going to vanish, mine leaves out.
+        ((WRITE,), (ROLLBACK,), _LIVING, _BEFORE, {Shared.VICTIM: _GO_ON}),
+        ((*_COMPACTIONS, *_UNDOING), (ROLLBACK,), _LIVING, _BEFORE, {Shared.VICTIM: _REFUSE}),
         ((WRITE,), (ROLLBACK,), _DEAD, _BEFORE, {NOTHING: _FINISH}),
         (
             (WRITE,),

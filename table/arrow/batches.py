@@ -50,8 +50,8 @@ def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     columns = [[batch.column(at) for batch in batches] for at in range(len(schema))]
     batches.clear()
     whole = []
-    for one, pieces in zip(schema, columns, strict=True):
-        narrow = pa.schema([one])
+    for field, pieces in zip(schema, columns, strict=True):
+        narrow = pa.schema([field])
         whole.append(concat([pa.RecordBatch.from_arrays([piece], schema=narrow) for piece in pieces]).column(0))
         pieces.clear()
     return pa.RecordBatch.from_arrays(whole, schema=schema)

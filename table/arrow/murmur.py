@@ -65,7 +65,7 @@ class MurmurStrings:
         counts = np.searchsorted(places, [len(words) for words in self.words])
         words = tuple(words[places[:count]] for words, count in zip(self.words, counts.tolist(), strict=True) if count)
         others = (self.lengths, self.tails, self.factors, self.first)
-        return MurmurStrings(self.rows[places], words, *(one[places] for one in others))
+        return MurmurStrings(self.rows[places], words, *(other[places] for other in others))
 
 
 def murmur_strings(strings: pa.Array) -> Iterator[MurmurStrings]:

@@ -49,11 +49,13 @@ def _own_rules(config: TableConfig) -> Iterator[tuple[str, str]]:
         return
     if config.properties.get(key.MERGE_MODE, config.merge_mode) != config.merge_mode:
         named = (key.PAYLOAD_CLASS, key.MERGE_STRATEGY)
-        beside = " and ".join(f"{one}={config.properties[one]}" for one in named if config.properties.get(one))
+        beside = " and ".join(
+            f"{option}={config.properties[option]}" for option in named if config.properties.get(option)
+        )
         yield key.MERGE_MODE, f"{config.properties[key.MERGE_MODE]} beside {beside}"
-    for one in (key.LEGACY_PAYLOAD_CLASS, key.PAYLOAD_CLASS, key.MERGE_STRATEGY):
-        if config.properties.get(one):
-            yield one, config.properties[one]
+    for option in (key.LEGACY_PAYLOAD_CLASS, key.PAYLOAD_CLASS, key.MERGE_STRATEGY):
+        if config.properties.get(option):
+            yield option, config.properties[option]
     yield key.MERGE_MODE, config.merge_mode
 
 

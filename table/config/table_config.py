@@ -86,7 +86,7 @@ class TableConfig:
         if merge_properties(self.version).keeps_markers:
             return self
         for_one_write = {key.DELETE_FIELD, key.DELETE_MARKER}
-        return TableConfig({one: value for one, value in self.properties.items() if one not in for_one_write})
+        return TableConfig({option: value for option, value in self.properties.items() if option not in for_one_write})
 
     def encode(self) -> bytes:
         return format_properties(self.properties, "Hudi table properties")

@@ -90,7 +90,7 @@ class TableSettings:
 
     def spelt(self, *names: str) -> dict[str, str]:
         values = ((TERMS[name], self.or_default(name)) for name in names)
-        texts = ((one.property, one.spelt(value)) for one, value in values if one.property and value is not None)
+        texts = ((term.property, term.spelt(value)) for term, value in values if term.property and value is not None)
         return {kept: text for kept, text in texts if text}
 
     def or_default(self, name: str) -> Any:

@@ -16,7 +16,7 @@ Clean = CleanMetadata | CleanerPlan
 
 def read_cleans(now: Timeline, time: str) -> list[tuple[Instant, Clean]]:
     """Return the completed and pending cleans requested after a time: no earlier clean takes what that moment shows."""
-    later = [one for one in now.instants if one.action == "clean" and one.requested_time > time]
+    later = [instant for instant in now.instants if instant.action == "clean" and instant.requested_time > time]
     found = for_each(now.storage, now.files.read_clean, later)
     return [(instant, clean) for instant, clean in zip(later, found, strict=True) if clean is not None]
 
@@ -52,8 +52,8 @@ def _keeps(clean: Clean, now: Timeline, moment: Timeline) -> bool:
         earliest = retained.timestamp if retained else ""
     if not earliest:
         return False
-    shown = {one.requested_time for one in moment.writes}
-    return all(one.requested_time in shown for one in now.writes if one.requested_time <= earliest)
+    shown = {instant.requested_time for instant in moment.writes}
+    return all(instant.requested_time in shown for instant in now.writes if instant.requested_time <= earliest)
 
 
 def deleted_by(clean: Clean) -> Iterator[tuple[str, list[str]]]:
@@ -62,7 +62,7 @@ def deleted_by(clean: Clean) -> Iterator[tuple[str, list[str]]]:
             yield partition, part.success_delete_files
         return
     for partition, files in (clean.file_paths_to_be_deleted_per_partition or {}).items():
-        yield partition, [one.file_path.rpartition("/")[2] for one in files if one.file_path]
+        yield partition, [file.file_path.rpartition("/")[2] for file in files if file.file_path]
 
 
 def _data_files(partition: str, names: list[str]) -> Iterator[DataFile]:

@@ -103,11 +103,11 @@ class FileSlice:
 
     @property
     def files(self) -> tuple[str, ...]:
-        return tuple(one.path for one in self.data_files)
+        return tuple(file.path for file in self.data_files)
 
     @property
     def log_bytes(self) -> int:
-        return sum(one.size for one in self.logs)
+        return sum(log.size for log in self.logs)
 
     @property
     def size(self) -> int:

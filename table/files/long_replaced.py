@@ -17,7 +17,7 @@ def without_long_replaced(archive: Archive, timeline: Timeline, lost: Iterable[D
     """
     waiting = list(lost)
     first = next((one.requested_time for one in timeline.instants if one.is_write), "")
-    since = min((one.instant_time for one in waiting if one.instant_time < first), default="")
+    since = min((file.instant_time for file in waiting if file.instant_time < first), default="")
     if not since:
         return waiting
     replacing = [
@@ -27,8 +27,10 @@ def without_long_replaced(archive: Archive, timeline: Timeline, lost: Iterable[D
     for instant, body in sorted(archive.bodies(replacing).items(), key=lambda pair: pair[0].requested_time):
         where = f"{instant.requested_time} in the archive"
         commit = timeline.files.codec.decode_files(body, where, replaces=True)
-        replaced_at |= {(path, one): instant.requested_time for path, ids in commit.replaced.items() for one in ids}
-    return [one for one in waiting if replaced_at.get((_partition(one), one.file_id), "") < one.instant_time]
+        replaced_at |= {
+            (path, file_id): instant.requested_time for path, ids in commit.replaced.items() for file_id in ids
+        }
+    return [file for file in waiting if replaced_at.get((_partition(file), file.file_id), "") < file.instant_time]
 
 
 def _partition(file: DataFile) -> str:

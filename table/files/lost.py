@@ -43,11 +43,11 @@ def superseded(timeline: Timeline, lost: Iterable[DataFile], now: Timeline | Non
 
     now = now or timeline.reload()
     view = FileView(now, read_written(now))
-    needed = {file.path for partition in {split(one.path)[0] for one in waiting} for file in view.lost(partition)}
-    old = [one for one in waiting if now.is_committed(one.instant_time) and one.path not in needed]
-    others = [one for one in waiting if one not in old]
+    needed = {file.path for partition in {split(file.path)[0] for file in waiting} for file in view.lost(partition)}
+    old = [file for file in waiting if now.is_committed(file.instant_time) and file.path not in needed]
+    others = [file for file in waiting if file not in old]
     cleaned = names_cleaned(now) if others else frozenset()
-    missing = [one for one in others if split(one.path)[1] not in cleaned]
+    missing = [other for other in others if split(other.path)[1] not in cleaned]
     if missing:
         raise _missing(now, missing)
     return old
@@ -55,10 +55,10 @@ def superseded(timeline: Timeline, lost: Iterable[DataFile], now: Timeline | Non
 
 def _missing(now: Timeline, missing: list[DataFile]) -> MissingFileError | StorageError:
     going = on_the_way_out(now)
-    for one in missing:
-        found = now.find(one.instant_time)
-        if found is None or found.state != State.COMPLETED or one.instant_time in going:
-            return _taken_meanwhile(now.storage, one, "was rolled back, or is being")
+    for file in missing:
+        found = now.find(file.instant_time)
+        if found is None or found.state != State.COMPLETED or file.instant_time in going:
+            return _taken_meanwhile(now.storage, file, "was rolled back, or is being")
     first, more = missing[0], len(missing) - 1
     writer = now.find(first.instant_time)
     return MissingFileError(

@@ -40,7 +40,7 @@ class ByCompletionTime:
         logs: Sequence[LogFile],
         completed_at: Callable[[str], str],
     ) -> tuple[FileSlice, ...]:
-        by_time = {one.instant_time: one for one in sorted(bases, key=lambda one: one.instant_time)}
+        by_time = {file.instant_time: file for file in sorted(bases, key=lambda file: file.instant_time)}
         if not logs:
             return tuple(FileSlice(group, time, base) for time, base in by_time.items())
         times = list(by_time)

@@ -61,13 +61,17 @@ class Written:
     def partitions(self) -> list[str]:
         """The partitions in which they left files of file groups that none of them replaced."""
         replaced = self.replaced
-        every = [*self.newest, *(one for one in self.logs if one not in self.newest)]
-        return [one for one in every if any((one, file_id) not in replaced for file_id, _ in self.names(one))]
+        every = [*self.newest, *(path for path in self.logs if path not in self.newest)]
+        return [
+            partition
+            for partition in every
+            if any((partition, file_id) not in replaced for file_id, _ in self.names(partition))
+        ]
 
     def count_groups(self, passed_over: Container[str]) -> int:
         """Return the number of live file groups outside the partitions in ``passed_over``."""
-        others = (one for one in {*self.newest, *self.logs} if one not in passed_over)
-        return len({(one, file_id) for one in others for file_id, _ in self.names(one)} - self.replaced)
+        others = (partition for partition in {*self.newest, *self.logs} if partition not in passed_over)
+        return len({(other, file_id) for other in others for file_id, _ in self.names(other)} - self.replaced)
 
     def stated(self, log: LogFile) -> StatedLog | None:
         """Return what the write that made a log file states about it; None where none of the writes names it."""
@@ -81,7 +85,7 @@ class Written:
             yield from ((file_id, name) for name in names)
 
     def since(self, first: str) -> Written:
-        kept = frozenset(one for one in self.instants if one.requested_time >= first)
+        kept = frozenset(instant for instant in self.instants if instant.requested_time >= first)
         if len(kept) == len(self.instants):
             return self
         newest = {
@@ -117,7 +121,11 @@ class Written:
             for partition, stats in body.stats.items():
                 known, names = newest.get(partition, {}), dict(_base_files(stats))
                 if instant.requested_time < last:  # requested before a write that completed earlier
-                    names = {one: name for one, name in names.items() if time_in(name) > time_in(known.get(one, ""))}
+                    names = {
+                        file_id: name
+                        for file_id, name in names.items()
+                        if time_in(name) > time_in(known.get(file_id, ""))
+                    }
                 newest[partition] = {**known, **names}
                 for file_id, name, stated in logs_in(stats, body.by_pyhudi):
                     logs.setdefault(partition, {}).setdefault(file_id, {})[name] = LogWritten(instant, stated)
@@ -134,12 +142,14 @@ def read_written(timeline: Timeline) -> Written:
     base = _best_known(place, wanted, first)
     if base.instants == wanted:
         return base
-    fresh = [one for one in writes if one not in base.instants]
+    fresh = [write for write in writes if write not in base.instants]
     found = base.since(first).joined_by(zip(fresh, _read(timeline, fresh), strict=True))
     with _LOCK:
         _KNOWN.pop((place, base.instants), None)
         _KNOWN[place, wanted] = found
-        while len(_KNOWN) > _MOST_KNOWN or (len(_KNOWN) > 1 and sum(one.size for one in _KNOWN.values()) > _MOST_NAMES):
+        while len(_KNOWN) > _MOST_KNOWN or (
+            len(_KNOWN) > 1 and sum(written.size for written in _KNOWN.values()) > _MOST_NAMES
+        ):
             _KNOWN.popitem(last=False)
     return found
 
@@ -160,7 +170,7 @@ def _read_some(timeline: Timeline, wanted: Callable[[Instant], bool]) -> Written
         return Written()
     place, first = (timeline.storage.path, timeline.files.place), writes[0].requested_time
     known = _best_known(place, frozenset(writes), first).since(first)
-    fresh = [one for one in writes if wanted(one) and one not in known.instants]
+    fresh = [write for write in writes if wanted(write) and write not in known.instants]
     return known.joined_by(zip(fresh, _read(timeline, fresh), strict=True))
 
 
@@ -174,9 +184,9 @@ def _best_known(place: _Place, wanted: frozenset[Instant], first: str) -> Writte
         usable = [
             known
             for (where, instants), known in _KNOWN.items()
-            if where == place and all(one.requested_time < first for one in instants - wanted)
+            if where == place and all(instant.requested_time < first for instant in instants - wanted)
         ]
-    return max(usable, key=lambda one: len(one.instants & wanted), default=Written())
+    return max(usable, key=lambda known: len(known.instants & wanted), default=Written())
 
 
 def _read(timeline: Timeline, writes: list[Instant]) -> list[CommitFiles]:
@@ -186,12 +196,12 @@ def _read(timeline: Timeline, writes: list[Instant]) -> list[CommitFiles]:
     except StorageError:
         now = timeline.reload()
         left = frozenset(now.instants)
-        gone = [one for one in writes if one not in left]
+        gone = [write for write in writes if write not in left]
         first = now.writes[0].requested_time if now.writes else ""
-        if not gone or any(one.requested_time >= first for one in gone):
+        if not gone or any(instant.requested_time >= first for instant in gone):
             raise
-        bodies = iter(_read(now, [one for one in writes if one in left]))
-        return [next(bodies) if one in left else CommitFiles() for one in writes]
+        bodies = iter(_read(now, [write for write in writes if write in left]))
+        return [next(bodies) if write in left else CommitFiles() for write in writes]
 
 
 def _still_newest(known: LogsWritten, fresh: LogsWritten, newest: Mapping[str, Mapping[str, str]]) -> LogsWritten:

@@ -98,21 +98,21 @@ class DatePattern:
                 tokens.append(Token("", 0, literal))
         if position < len(text):
             raise ValueError(f"a quote begins at {text[position:]!r} and never ends")
-        if not any(one.letter for one in tokens):
+        if not any(token.letter for token in tokens):
             raise ValueError("it has no letter for a part of a date")
-        for one in tokens:
-            if one.letter and (one.letter not in _LETTERS or str(one).startswith("ZZZ")):
-                raise ValueError(f"pyhudi does not know {str(one)!r}")
+        for token in tokens:
+            if token.letter and (token.letter not in _LETTERS or str(token).startswith("ZZZ")):
+                raise ValueError(f"pyhudi does not know {str(token)!r}")
         return cls(tuple(tokens))
 
     @property
     def precision(self) -> int:
         """The smallest step between times with different texts, in milliseconds."""
-        return min(_LETTERS[one.letter][1] for one in self.tokens if one.letter)
+        return min(_LETTERS[token.letter][1] for token in self.tokens if token.letter)
 
     @property
     def tells_offset(self) -> bool:
-        return any(one.letter == "Z" for one in self.tokens)
+        return any(token.letter == "Z" for token in self.tokens)
 
     def check_writable(self) -> None:
         if self.tells_offset:
@@ -121,7 +121,7 @@ class DatePattern:
     def write(self, times: Sequence[int], offset: int = 0) -> list[str]:
         """Return the texts of local times, in milliseconds within the years 1 to 9999; ``offset`` is that from UTC."""
         zone = dt.timezone(dt.timedelta(milliseconds=offset))
-        moments = [_EPOCH.replace(tzinfo=zone) + dt.timedelta(milliseconds=one) for one in times]
+        moments = [_EPOCH.replace(tzinfo=zone) + dt.timedelta(milliseconds=time) for time in times]
         return ["".join(_write(token, moment) for token in self.tokens) for moment in moments]
 
 

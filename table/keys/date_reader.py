@@ -47,20 +47,20 @@ class ReadTimes:
 
 def check_readable(pattern: DatePattern) -> None:
     """Raise ValueError for a pattern whose texts pyhudi does not read as Joda-Time does."""
-    letters = [one for one in pattern.tokens if one.letter]
-    for one in letters:
-        if one.letter in _UNREAD:
-            raise ValueError(f"pyhudi does not read a {one.what} ({str(one)!r})")
+    letters = [token for token in pattern.tokens if token.letter]
+    for token in letters:
+        if token.letter in _UNREAD:
+            raise ValueError(f"pyhudi does not read a {token.what} ({str(token)!r})")
     by_part: dict[str, Token] = {}
-    for one in letters:
-        what = "day" if one.what == "day of the year" else one.what
+    for token in letters:
+        what = "day" if token.what == "day of the year" else token.what
         if what in by_part:
-            raise ValueError(f"{str(by_part[what])!r} and {str(one)!r} both tell the {what}")
-        by_part[what] = one
-    for one, after in zip(pattern.tokens, pattern.tokens[1:], strict=False):
-        runs_on = one.is_name and (after.is_name or after.text[:1].isalpha())
-        if runs_on or (one.letter == "Z" and (after.is_number or after.text[:1] in {":", ".", ","})):
-            raise ValueError(f"nothing tells where {str(one)!r} ends")
+            raise ValueError(f"{str(by_part[what])!r} and {str(token)!r} both tell the {what}")
+        by_part[what] = token
+    for token, after in zip(pattern.tokens, pattern.tokens[1:], strict=False):
+        runs_on = token.is_name and (after.is_name or after.text[:1].isalpha())
+        if runs_on or (token.letter == "Z" and (after.is_number or after.text[:1] in {":", ".", ","})):
+            raise ValueError(f"nothing tells where {str(token)!r} ends")
 
 
 def read_times(pattern: DatePattern, texts: pa.StringArray) -> ReadTimes:

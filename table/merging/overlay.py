@@ -49,7 +49,7 @@ class Overlay:
         self._unordered = spec.unordered(tops, self._deleted)
         self._states: dict[str, pa.Array] = {}
         self._open: dict[str, Mask] = {}
-        for name in (one for one in columns if one in incoming.schema.names):
+        for name in (column for column in columns if column in incoming.schema.names):
             values = incoming.column(name)
             chosen, is_open = chains.chosen(given(incoming, name, values))
             self._states[name] = values.take(pa.array(chosen))

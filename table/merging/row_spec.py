@@ -97,7 +97,7 @@ class RowSpec:
     @property
     def may_reset(self) -> bool:
         """Whether deletes without an ordering value may be among rows that have a value."""
-        kinds = [one.type for one in self.columns if one.name in self.ordering_fields]
+        kinds = [field.type for field in self.columns if field.name in self.ordering_fields]
         tells = len(self.judges) > len(self.ordering_fields)
         return not self.deletes and tells and len(kinds) == 1 and bool(pa.types.is_int32(kinds[0]))
 

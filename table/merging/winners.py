@@ -45,7 +45,7 @@ def fold(
     if stood is None:
         return np.sort(_last_of_each(code, ranks, resets, yields))
     order = np.argsort(stood, kind="stable")
-    marks = [None if one is None else one[order] for one in (resets, yields)]
+    marks = [None if marked is None else marked[order] for marked in (resets, yields)]
     return np.sort(order[_last_of_each(code[order], [one[order] for one in ranks], *marks)])
 
 

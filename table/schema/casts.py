@@ -78,9 +78,9 @@ def _without_place(values: pa.Array, kind: pa.DataType) -> pa.BooleanArray:
     if is_text(values.type):
         strange = pc.fill_null(pc.invert(pc.match_substring_regex(values, _CANONICAL)), False)
         values = pc.if_else(strange, None, values).cast(_ANY_WHOLE)
-    bounds = [pa.scalar(Decimal(one), _ANY_WHOLE) for one in (-greatest - 1, greatest)]
+    bounds = [pa.scalar(Decimal(bound), _ANY_WHOLE) for bound in (-greatest - 1, greatest)]
     if not pa.types.is_decimal(values.type):
-        bounds = [one.cast(values.type) for one in bounds]
+        bounds = [bound.cast(values.type) for bound in bounds]
     beyond = pc.or_(pc.less(values, bounds[0]), pc.greater(values, bounds[1]))
     return pc.or_(strange, pc.fill_null(beyond, False))
 

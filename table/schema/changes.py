@@ -58,6 +58,9 @@ def parse_changes(found: object) -> tuple[SchemaChange, ...]:
     """Return the changes of parsed JSON; none where `format_changes` did not write it."""
     if not isinstance(found, list):
         return ()
-    if not all(isinstance(one, list) and len(one) == 3 and all(isinstance(text, str) for text in one) for one in found):
+    if not all(
+        isinstance(change, list) and len(change) == 3 and all(isinstance(text, str) for text in change)
+        for change in found
+    ):
         return ()
-    return tuple(SchemaChange(*one) for one in found)
+    return tuple(SchemaChange(*change) for change in found)

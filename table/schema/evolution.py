@@ -88,8 +88,8 @@ def contains(schema: pa.Schema, other: pa.Schema) -> bool:
 
 def unheld(fields: Sequence[pa.Field], others: Sequence[pa.Field]) -> list[str]:
     """Return the names of the columns, or fields of a struct, that keep ``fields`` from containing ``others``."""
-    kept, given = {one.name: one for one in fields}, {one.name: one for one in others}
-    wrong = [one.name for one in others if one.name not in kept or not _holds(kept[one.name], one)]
+    kept, given = {one.name: one for one in fields}, {other.name: other for other in others}
+    wrong = [other.name for other in others if other.name not in kept or not _holds(kept[other.name], other)]
     return wrong + [one.name for one in fields if one.name not in given and not one.nullable]
 
 

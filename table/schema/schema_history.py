@@ -42,7 +42,7 @@ def check_history(storage: Storage, *, writing: bool) -> None:
 def _versions(data: bytes, where: str) -> list[dict[str, int]]:
     """Return the number of every dotted name in each version of the columns."""
     try:
-        return [dict(_numbers({**one}, "")) for one in parse_json(data)["schemas"]]
+        return [dict(_numbers({**entry}, "")) for entry in parse_json(data)["schemas"]]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptInstantError(
             f"The history of columns {where} cannot be read ({type(error).__name__}: {error}).",

@@ -110,7 +110,7 @@ def alike(left: pa.DataType, right: pa.DataType) -> bool:
     mine, theirs = children(left), children(right)
     if not mine and not theirs:
         return bool(left == right)
-    if left.id != right.id or [one.name for one in mine] != [one.name for one in theirs]:
+    if left.id != right.id or [field.name for field in mine] != [field.name for field in theirs]:
         return False
     return all(alike(a.type, b.type) for a, b in zip(mine, theirs, strict=True))
 

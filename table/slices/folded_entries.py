@@ -51,10 +51,10 @@ def parted(entries: pa.RecordBatch, ordering: tuple[str, ...], partition_path: s
     """Return the rows among folded entries, and the deletes, marked rows included, as a delete block has them."""
     kind = kinds(entries)
     gone = kind != ROW
-    rows, deleted = (entries.filter(pa.array(one)) for one in (~gone, gone))
+    rows, deleted = (entries.filter(pa.array(chosen)) for chosen in (~gone, gone))
     default = kind[gone] == RESET if ordering else np.ones(deleted.num_rows, dtype=np.bool_)
     values = tuple(deleted.column(name) for name in ordering)
-    if any(mask(one.is_null())[~default].any() for one in values):
+    if any(mask(value.is_null())[~default].any() for value in values):
         raise UnsupportedTableError(
             f"A delete in the log files of partition {partition_path!r} has no value in one of the ordering fields "
             f"({', '.join(ordering)}), and no delete block has a place for that.",

@@ -127,7 +127,7 @@ class LogRows:
     def _rows(self, block: LogBlock, wanted: pa.Schema, number: int) -> Iterator[pa.RecordBatch]:
         judges = self._judges(block) if KIND in wanted.names else []
         data = [one for one in wanted if one.name not in _OWN]
-        asked = pa.schema([*data, *(one for one in judges if one.name not in wanted.names)])
+        asked = pa.schema([*data, *(field for field in judges if field.name not in wanted.names)])
         for batch in BlockContent(self.storage, block).rows(asked):
             own = {BLOCK: pa.array(np.full(batch.num_rows, number, np.int32))}
             if KIND in wanted.names:

@@ -84,7 +84,7 @@ class MergedSlice:
         """The data and delete blocks that count, in their order."""
         found = [(log, tuple(read_log(self.storage, log))) for log in self.file_slice.logs]
         self.counts.blocks = sum(len(blocks) for _, blocks in found)
-        self.counts.corrupt = sum(one.type is BlockType.CORRUPT for _, blocks in found for one in blocks)
+        self.counts.corrupt = sum(block.type is BlockType.CORRUPT for _, blocks in found for block in blocks)
         return effective_blocks([blocks for _, blocks in found], self.sees)
 
     @cached_property
@@ -125,7 +125,7 @@ class MergedSlice:
         rows = self._log_rows(self.schema)
         # A delete ends a chain of partial updates, so merging them must see which entries are deletes.
         whole = LogSpec(self._ordering)
-        lay = None if partial is None else lambda some: LaidEntries.of(whole, some, partial.given)
+        lay = None if partial is None else lambda entries: LaidEntries.of(whole, entries, partial.given)
         encounter = self._encounter(spec, lay)
         with closing(encounter.meet(rows, iter(()))) as all_met:
             for met in all_met:

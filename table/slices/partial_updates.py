@@ -51,7 +51,7 @@ class PartialUpdates:
             by_mode = cls(mode == key.IGNORE_DEFAULTS, config.unavailable_value)
         if not any(block.is_partial for block in blocks):
             return by_mode
-        columns = tuple(frozenset(columns_of(one).names) if one.is_partial else None for one in blocks)
+        columns = tuple(frozenset(columns_of(block).names) if block.is_partial else None for block in blocks)
         return cls(columns=columns, until_then=by_mode)
 
     def begun(self, spec: Judged, entries: pa.RecordBatch) -> pa.RecordBatch:

@@ -55,6 +55,10 @@ BEHIND = {
         ("log compaction | write | completed | replaced | since", "log compaction | write | completed | basis | since"),
         ("restore | archiving | pending | target | before", "restore | archiving | pending | target | since"),
         *(
+            (f"restore | rollback | {known} | victim | before", "restore | rollback | pending | victim | since")
+            for known in ("living", "foreign")
+        ),
+        *(
             (f"{mine} | write | {known} | later | before", f"{mine} | write | {known} | later | since")
             for mine in ("rollback", "restore")
             for known in ("living", "foreign")

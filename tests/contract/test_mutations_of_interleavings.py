@@ -7,13 +7,20 @@ from typing import Any
 
 from pyhudi.errors import PyHudiError
 from pyhudi.timeline.writers.owner import Liveness
+from support.interleaving.acts import Drawn, Write
 from support.interleaving.machine import machine
+from support.interleaving.scheduler import Fate
 from support.interleaving.trial import run
 from support.mutations import Check, Mutate, Patch, assert_red, each
 from support.seams import patch_seam, read_seam
 
 # As many as it takes for the mistake that shows least, a few times over.
 _ENOUGH = 900
+
+
+TWO_WRITERS = Drawn(
+    "cow bucket", [[Write("upsert", (("k0", "a", 1, 1),))], [Write("upsert", (("k1", "b", 1, 2),))]], empty=False
+)
 
 
 def check_interleavings(_: Path) -> None:
@@ -24,6 +31,13 @@ def check_interleavings(_: Path) -> None:
                 run(there, seed)
             except PyHudiError as error:
                 raise AssertionError(str(error)) from error
+
+
+def check_stalls(_: Path) -> None:
+    """Have a writer stall at each of its steps, until another one is done."""
+    with machine() as there:
+        for step in range(1, 130):
+            run(there, step, TWO_WRITERS, {-1: {step: Fate.ASLEEP}})
 
 
 def conflicts_are_not_looked_for(patch: Patch) -> None:
@@ -62,7 +76,7 @@ MUTATIONS: list[tuple[Mutate, Check]] = [
     (conflicts_are_not_looked_for, check_interleavings),
     (only_the_first_round_looks_for_conflicts, check_interleavings),
     (buckets_do_not_conflict, check_interleavings),
-    (ownership_is_not_looked_at, check_interleavings),
+    (ownership_is_not_looked_at, check_stalls),
     (living_writers_are_taken_for_dead, check_interleavings),
     (new_keys_of_others_are_not_looked_for, check_interleavings),
 ]

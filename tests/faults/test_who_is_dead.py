@@ -12,6 +12,8 @@ from pyhudi.errors import ConcurrentWriteError
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.rollback.pending import PlannedRollback
 from pyhudi.operations.rollback.rollback import roll_back
+from pyhudi.operations.services.archive import archive
+from pyhudi.operations.services.settings import ArchiveSettings
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table
@@ -142,3 +144,37 @@ def test_a_foreign_write_without_heartbeat_is_dead_by_the_users_word_alone(tmp_p
 
     assert rows_of(tmp_path, "id", "value") == [("k1", 1), ("k2", 2)]
     assert not list((tmp_path / ".hoodie" / "timeline").glob(f"{THEIRS}*"))
+
+
+def test_a_dead_write_of_another_host_is_gone_soon_and_archiving_continues(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two writes at work the one that beats stays, and archiving gets past the other."""
+    write(tmp_path, [rows("a", "k1", value=1), rows("b", "k1", value=1), rows("c", "k1", value=1)], table=TABLE)
+    dead = plan(tmp_path, SCHEMA)
+    elsewhere = replace(dead.transaction.owner, host="elsewhere", boot_id="other")
+    dead = replace(dead, transaction=replace(dead.transaction, owner=elsewhere))
+    task(dead, rows("a", "k1", value=2), 0)
+    first = [write(tmp_path, rows("b", "k1", value=number)).instant for number in range(3)]
+    living = plan(tmp_path, SCHEMA)
+    result = task(living, rows("c", "k1", value=5), 0)
+    table = open_table(open_storage(str(tmp_path)))
+    keeps_two = ArchiveSettings(min_commits=1, max_commits=2)
+    archive(table.storage, keeps_two)
+    assert {*first, dead.instant_time} <= {one.requested_time for one in table.timeline().instants}
+
+    now = time.time() + Patience().heartbeat_tolerance_s + 60
+    patch_seam(monkeypatch, "time of a local store", lambda self: now)
+    began = time.monotonic()
+    for number in range(3):
+        write(tmp_path, rows("b", "k1", value=10 + number))
+    assert time.monotonic() - began < 60
+    archive(table.storage, keeps_two)
+    left = {one.requested_time for one in table.timeline().instants}
+    assert dead.instant_time not in left
+    assert living.instant_time in left
+    assert not {*first[:-1]} & left
+    commit_write(living, [result])
+
+    assert rows_of(tmp_path, "p", "value") == [("a", 1), ("b", 12), ("c", 5)]
+    assert_whole(tmp_path)

@@ -74,9 +74,9 @@ class Deletes:
 
 
 def joined(some: Sequence[Deletes]) -> Deletes:
-    columns = ([getattr(one, name) for one in some] for name in ("keys", "partition_paths", "default"))
+    columns = ([getattr(part, name) for part in some] for name in ("keys", "partition_paths", "default"))
     keys, paths, default = (pa.concat_arrays(arrays) for arrays in columns)
-    ordering: Iterator[Sequence[pa.Array]] = zip(*(one.ordering for one in some), strict=True)
+    ordering: Iterator[Sequence[pa.Array]] = zip(*(part.ordering for part in some), strict=True)
     return Deletes(keys, paths, tuple(pa.concat_arrays(list(arrays)) for arrays in ordering), default)
 
 
@@ -210,7 +210,7 @@ def _alike(body: bytes, count: int) -> list[pa.Array] | None:
         return None
     if keys is None or keys.null_count or (places.at != ends).any():
         return None
-    values = [found if one == name else pa.nulls(count, kind) for one, _, kind in _WRAPPED]
+    values = [found if wrapper == name else pa.nulls(count, kind) for wrapper, _, kind in _WRAPPED]
     nothing = pa.nulls(count, _ORDERING.field("array").type)
     ordering = struct_array(_ORDERING, count, None, [*values, nothing])
     return [pa.concat_arrays([first, keys[:-1]]), pa.repeat(paths[0], count), ordering]
@@ -235,7 +235,7 @@ def _first(body: bytes) -> tuple[bytes, bytes, bytes, int] | None:
 
 
 def _one_by_one(body: bytes, count: int) -> list[pa.Array]:
-    pieces = [pa.array(some, _ROW) for some in _records(body, count)]
+    pieces = [pa.array(record, _ROW) for record in _records(body, count)]
     columns: list[pa.Array] = plain(pa.chunked_array(pieces, type=_ROW)).flatten()
     return columns
 
@@ -253,7 +253,7 @@ def _records(body: bytes, count: int) -> Iterator[list[dict[str, Any]]]:
         kept += records
         yield kept[:-2]
         kept = kept[-2:]
-    if [one["key"] for one in kept] != [None, _END]:  # O(2)
+    if [row["key"] for row in kept] != [None, _END]:  # O(2)
         raise ValueError("its records do not end where it does")
 
 

@@ -86,11 +86,9 @@ class Write:
         for key, p, ts, value in self.rows:
             places = [one for one in left if one[1] == key] if made.index_type == "GLOBAL_BLOOM" else [(p, key)]
             there = [one for one in places if one in left]
-            if looked_at is not None and self.operation in {"delete", "insert"}:
-                was_there = any(one[1] == key and (one[0] == p or one in places) for one in looked_at)
-                there = there if was_there or self.operation == "insert" else []
-                if was_there and self.operation == "insert":
-                    continue
+            if looked_at is not None and self.operation == "delete":
+                found = any(one[1] == key and (one[0] == p or made.index_type == "GLOBAL_BLOOM") for one in looked_at)
+                there = there if found else []
             if self.operation == "insert" and there:
                 continue
             if self.operation != "delete" and made.ordering_fields and any(left[one][0] > ts for one in there):

@@ -31,6 +31,7 @@ class Fate(Enum):
 
     KILLED = "killed"
     STALLED = "stalled"
+    ASLEEP = "stalled until the others are over"
 
 
 @dataclass
@@ -248,7 +249,7 @@ class Scheduler:
             self.timers = [one for one in self.timers if one.actor is not actor]
             raise Gone(fate.value)
         # Its heart stops, too, and the others live on for longer than they are patient.
-        actor.stalls_until = self.steps + self.schedule.stall()
+        actor.stalls_until = MOST_STEPS if fate is Fate.ASLEEP else self.steps + self.schedule.stall()
         self._pass_time(self.now + STALL_S)
 
     def _pass_time(self, until: float) -> None:

@@ -27,7 +27,7 @@ from pyhudi.reader.scan import scan
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import memory
 from pyhudi.table.table import open_table
-from pyhudi.timeline.instants import State
+from pyhudi.timeline.instants import WRITE_ACTIONS, State
 from pyhudi.timeline.layout import LayoutV2
 from support.interleaving.acts import (
     KEYS,
@@ -47,6 +47,7 @@ from support.interleaving.machine import Machine
 from support.interleaving.schedule import Schedule
 from support.interleaving.scheduler import TOLERANCE_S, Actor, Fate, Scheduler
 from support.interleaving.store import SteppedStorage
+from support.rules.health import errors
 
 _ID = re.compile(rb"actor(\d+)act(\d+)try(\d+)end")
 _LAYOUT = LayoutV2()
@@ -57,6 +58,8 @@ _TAKEN = ("while it was being read", "while it was needed")
 # After so long every broken-off instant counts as dead.
 _LONG_S = 100.0
 _DATA = re.compile(rf"(?:{'|'.join(PARTITIONS)})/.*_(\d{{17}})\b|(?:{'|'.join(PARTITIONS)})/\..*_(\d{{17}})\.log")
+# By the place of an actor, what befalls it at which of its steps.
+Fates = dict[int, dict[int, Fate]]
 REFUSALS = (ConcurrentWriteError, CommitConflictError)
 WITHOUT_TABLE = (TableNotFoundError, OptionConflictError)
 
@@ -87,6 +90,7 @@ class Trial:
 
     Attributes:
         tries: The calls that write, by write id.
+        taken: What was requested, by its time.
         completed: The completed writes in their order: requested time and write id.
         states: What the table held before the first write and after each.
     """
@@ -99,6 +103,7 @@ class Trial:
     completed: list[tuple[str, str]] = field(default_factory=list)
     states: list[Rows] = field(default_factory=list)
     cleans: int = 0
+    taken: dict[str, set[str]] = field(default_factory=dict)
 
     @property
     def scheduler(self) -> Scheduler:
@@ -120,41 +125,45 @@ class Trial:
 
     def _write(self, actor: Actor, number: int, act: Write) -> None:
         for attempt in range(_TRIES):
-            write_id = f"actor{actor.number}act{number}try{attempt}end"
-            mine = self.tries[write_id] = Try(actor, act, len(self.completed))
-            request = act.request(self.path, KINDS[self.drawn.kind], write_id)
-            try:
-                result = write(request, act.parts())
-            except PyHudiError as error:
-                if not self._may_refuse(mine, error):
-                    self.scheduler.fail(f"{write_id} failed: {type(error).__name__}: {error}")
-                mine.refused = f"{type(error).__name__}: {error}"
-                mine.is_over = True
-                self._check_refusal(mine)
-                continue
-            mine.acknowledged = mine.is_over = True
-            done = [self.tries[name] is mine for _, name in self.completed[mine.began :]]
-            if not any(done) and act.apply(self.states[-1], KINDS[self.drawn.kind]) != self.states[-1]:
-                self.scheduler.fail(f"{write_id} was acknowledged as {result.instant!r}, and did not complete")
-            return
+            if self._try(actor, act, f"actor{actor.number}act{number}try{attempt}end"):
+                return
+
+    def _try(self, actor: Actor, act: Write, write_id: str) -> bool:
+        """Write, and return whether that is acknowledged."""
+        mine = self.tries[write_id] = Try(actor, act, len(self.completed))
+        request = act.request(self.path, KINDS[self.drawn.kind], write_id)
+        try:
+            result = write(request, act.parts())
+        except PyHudiError as error:
+            mine.refused = f"{type(error).__name__}: {error}"
+            if not self._may_refuse(mine, error):
+                self.scheduler.fail(f"{write_id} failed: {mine.refused}")
+            mine.is_over = True
+            return False
+        mine.acknowledged = mine.is_over = True
+        if write_id not in dict(self.completed).values():
+            self.scheduler.fail(f"{write_id} was acknowledged as {result.instant!r}, and did not complete")
+        return True
 
     def _may_refuse(self, mine: Try, error: PyHudiError) -> bool:
         if isinstance(error, WriteSealedError):
             # Two writes had one time, and the other one is done with it.
-            return not self._lives(mine) or any(time in str(error) for time, _ in self.completed)
-        # A writer that was taken for dead finds its files gone.
-        if isinstance(error, REFUSALS) or not self._lives(mine):
+            others = {time for one in self.tries.values() if one is not mine for time in one.instants}
+            return not self._lives(mine) or any(time in str(error) for time in others)
+        if not self._lives(mine):
+            # It was taken for dead, and finds its files gone.
             return True
+        if isinstance(error, REFUSALS):
+            return "taking its writer for dead" not in str(error) or self._shares_its_time(mine)
         if isinstance(error, WITHOUT_TABLE):
             return self.drawn.empty
         # A file of the moment that it saw is gone: a clean or archiving took it since.
         serves = any(isinstance(one, Service) for program in self.drawn.programs for one in program)
         return serves and (isinstance(error, UnreadableTimeError) or any(one in str(error) for one in _TAKEN))
 
-    def _check_refusal(self, mine: Try) -> None:
-        undone = "rolled" in mine.refused and "dead" in mine.refused
-        if undone and self._lives(mine):
-            self.scheduler.fail(f"a living writer was rolled back: {mine.refused}")
+    def _shares_its_time(self, mine: Try) -> bool:
+        """Return whether a service took the requested time of a write, by which the write finds itself undone."""
+        return any(self.taken.get(time, set()) - WRITE_ACTIONS for time in mine.instants)
 
     def _lives(self, mine: Try) -> bool:
         """Return whether a writer gave signs of life all the time, and is at work."""
@@ -204,11 +213,14 @@ class Trial:
         if instant is None:
             return
         self.cleans += instant.action == "clean"
+        self.taken.setdefault(instant.requested_time, set()).add(instant.action)
         if instant.action == "rollback" and instant.state is State.REQUESTED:
             self.scheduler.quietly(partial(self._check_victim, storage, instant.requested_time))
         found = _ID.search(data) if instant.state is State.COMPLETED else None
         if found is not None and instant.is_write and instant.requested_time not in dict(self.completed):
             write_id = found[0].decode()
+            if write_id in dict(self.completed).values():
+                self.scheduler.fail(f"{write_id} completed twice, as {instant.requested_time} and {self.completed}")
             self.completed.append((instant.requested_time, write_id))
             when = f"after {write_id} completed as {instant.requested_time}"
             self.scheduler.quietly(partial(self._check_completed, self.tries[write_id], when))
@@ -234,8 +246,8 @@ class Trial:
     def _check_completed(self, mine: Try, when: str) -> None:
         """Check what the table holds now; where keys were looked up, a write may have looked before others completed.
 
-        Two writes of one file group exclude each other. A delete of a key that was not there, and an insert that leaves
-        out a key that was there, touch no file group, and hold for the moment at which they looked (write skew).
+        Two writes of one file group exclude each other. A delete of a key that was not there touches no file group, and
+        holds for the moment at which it looked (write skew).
         """
         made, states = KINDS[self.drawn.kind], self.states
         states.append(mine.act.apply(states[-1], made))
@@ -259,21 +271,29 @@ class Trial:
     def recover(self) -> None:
         """Have a new writer find what the gone ones left, once they are silent for long."""
         self.scheduler.let_pass(_LONG_S)
-        keys = tuple((f"k{number}", "a", 9, -9 - number) for number in range(KEYS))
-        program: list[Act] = [Write("upsert", keys)]
-        last = Actor(len(self.scheduler.actors), partial(_live, self, program))
-        self.scheduler.run([last])
-        mine = [one for one in self.tries.values() if one.actor is last]
-        if not any(one.acknowledged for one in mine):
-            self.scheduler.fail(f"the table takes no more writes: {mine[-1].refused}")
-            return
         dead = {time for one in self.tries.values() if one.actor.killed for time in one.instants}
+        keys = tuple((f"k{number}", "a", 9, -9 - number) for number in range(KEYS))
+        last = Actor(len(self.scheduler.actors), partial(self._recover, Write("upsert", keys)))
+        self.scheduler.run([last])
+        if self.scheduler.failure:
+            return
         for one in open_table(self.machine.open(self.path)).timeline().pending:
-            if one.is_write and one.requested_time in dead:
+            if one.action in WRITE_ACTIONS and one.requested_time in dead:
                 self.scheduler.fail(f"{one.requested_time} of a dead writer is still pending")
         for name, tried in self.tries.items():
             if tried.actor.killed:
                 self._check_left_nothing(name, tried)
+        if self.seed % 10 == 0 and errors(self.path):
+            self.scheduler.fail(f"the table is sick: {errors(self.path)}")
+
+    def _recover(self, act: Write, actor: Actor) -> None:
+        broken = [(name, one.act) for name, one in self.tries.items() if one.actor.killed and not one.is_over]
+        # A job that is run again has the write id of the dead one, which may have completed.
+        again = broken if self.seed % 2 else []
+        for write_id, known in (*again, ("actor0act9try9end", act)):
+            actor.begins(self.scheduler.now)
+            if not self._try(actor, known, write_id):
+                self.scheduler.fail(f"the table takes no more writes: {self.tries[write_id].refused}")
 
     def check_end(self) -> None:
         """Check what is left once each actor is over or gone."""
@@ -321,10 +341,10 @@ def _template(machine: Machine, kind: str) -> tuple[Mapping[str, memory._File], 
     return _TEMPLATES[kind]
 
 
-def run(machine: Machine, seed: int) -> Trial:
-    """Carry out what a seed draws; raises AssertionError with the steps where the dict does not hold."""
+def run(machine: Machine, seed: int, drawn: Drawn | None = None, fates: Fates | None = None) -> Trial:
+    """Carry out what a seed draws, or what is given; raises AssertionError where the dict does not hold."""
     chance = random.Random(seed)
-    drawn = draw(chance)
+    drawn = draw(chance) if drawn is None else drawn
     files, rows, now = _template(machine, drawn.kind)
     path = f"memory://interleaving/{seed}"
     trial = Trial(machine, seed, drawn, path, states=[{} if drawn.empty else dict(rows)])
@@ -337,7 +357,8 @@ def run(machine: Machine, seed: int) -> Trial:
         for name, file in files.items():
             memory._FILES.put(f"{path.removeprefix(memory.SCHEME)}/{name}", file)
     actors = [Actor(number, partial(_live, trial, program)) for number, program in enumerate(drawn.programs)]
-    _draw_fates(chance, actors)
+    for position, befalls in (fates_of(seed) if fates is None else fates).items():
+        actors[position].fates.update(befalls)
     try:
         trial.scheduler.run(actors)
         if not trial.scheduler.failure:
@@ -354,12 +375,15 @@ def _live(trial: Trial, program: list[Act], actor: Actor) -> None:
     trial.act(actor, program)
 
 
-def _draw_fates(chance: random.Random, actors: list[Actor]) -> None:
-    number = chance.random()
+def fates_of(seed: int) -> Fates:
+    """Return what befalls the first actor, 0, and the last one, -1, by the numbers of their steps."""
+    chance = random.Random(seed ^ (1 << 60))
+    number, fates = chance.random(), Fates()
     if number < 0.35:
-        actors[0].fates[chance.randrange(1, 130)] = Fate.KILLED
+        fates[0] = {chance.randrange(1, 130): Fate.KILLED}
     if 0.2 < number < 0.55:
-        actors[-1].fates[chance.randrange(1, 130)] = Fate.STALLED
+        fates[-1] = {chance.randrange(1, 130): Fate.STALLED}
+    return fates
 
 
 def _failed(trial: Trial) -> str:

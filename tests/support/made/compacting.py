@@ -176,9 +176,9 @@ def means(storage: Storage, **changes: Any) -> Means:
     return Means(**{**given, "executor": Threads(storage), **changes})
 
 
-def schedule(path: Path | str, settings: CompactionSettings = ALL) -> ServiceResult:
+def schedule(path: Path | str, settings: CompactionSettings = ALL, patience: Patience = IMPATIENT) -> ServiceResult:
     """Plan a compaction."""
-    return schedule_compaction(open_storage(str(path)), settings, IMPATIENT)
+    return schedule_compaction(open_storage(str(path)), settings, patience)
 
 
 def run(path: Path | str, settings: CompactionSettings = ALL, **changes: Any) -> ServiceResult:
@@ -187,9 +187,9 @@ def run(path: Path | str, settings: CompactionSettings = ALL, **changes: Any) ->
     return compact(storage, settings, means(storage, **changes))
 
 
-def plan_join(path: Path | str, settings: LogCompactionSettings = TWO) -> ServiceResult:
+def plan_join(path: Path | str, settings: LogCompactionSettings = TWO, patience: Patience = IMPATIENT) -> ServiceResult:
     """Plan a log compaction."""
-    return schedule_compaction(open_storage(str(path)), settings, IMPATIENT)
+    return schedule_compaction(open_storage(str(path)), settings, patience)
 
 
 def join(path: Path | str, settings: LogCompactionSettings = TWO, **changes: Any) -> ServiceResult:

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+_VAGUE = {"one", "some", "both"}
+_TELLING = re.compile(r"_(said|told|shown|asked|met)(_|$)")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 
 
@@ -43,3 +45,13 @@ def names_of(path: Path) -> Iterator[str]:
             for part in node.body:
                 if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
                     yield part.target.id
+
+
+def vague_names(path: Path) -> Iterator[str]:
+    """Yield the bindings of variables called one, some or both, and functions named after a verb of telling."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        bound = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and node.id in _VAGUE
+        taken = isinstance(node, ast.arg) and node.arg in _VAGUE
+        told = isinstance(node, ast.FunctionDef) and _TELLING.match(node.name) is not None
+        if bound or taken or told:
+            yield f"{path.name}:{node.lineno}"

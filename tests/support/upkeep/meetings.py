@@ -34,6 +34,8 @@ from pyhudi.timeline.metadata.models import (
     RestorePlan,
 )
 from pyhudi.timeline.timeline import Timeline
+from pyhudi.timeline.writers.heartbeat import Heartbeat
+from pyhudi.timeline.writers.owner import Claim, Owner
 from pyhudi.timeline.writers.reserve import Reserve
 from support.drive import carry_out, plan, task, write
 from support.made.clustering import request_clustering
@@ -177,6 +179,14 @@ class Scene:
         gone = Instant(victim, "commit" if found is None else found.action, State.INFLIGHT)
         files = [path for path in self.files() if victim in path and names_files]
         return self.pending("rollback", plan_of(self.storage, gone, files))
+
+    def condemned(self, victim: str, known: str) -> Instant:
+        """Leave the rollback of a write at which a process of ours, or another engine's, gives signs of life."""
+        found = self.rollback(victim)
+        if known == "living":
+            Claim(self.storage, found.requested_time).make(Owner.of_this_process("rollback"))
+        Heartbeat(self.storage, found.requested_time).touch()
+        return found
 
     def restore(self, to: str = "") -> Instant:
         """Leave a restore that broke off after its plan."""

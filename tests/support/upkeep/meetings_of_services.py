@@ -94,6 +94,13 @@ def _compactions(name: str, schedules: Callable[..., Any], runs: Callable[..., A
         theirs = next(one for one in some.timeline().pending if one.action == "rollback")
         return some.outcome(lambda: schedules(some.path), theirs)
 
+    for known in ("living", "foreign"):
+
+        @stage(f"{name} | rollback | {known} | victim | before plan", table="mor")
+        def _(some: Scene, known: str = known) -> str:
+            theirs = some.condemned(some.instants[-1], known)
+            return some.outcome(lambda: schedules(some.path, patience=PATIENT), theirs)
+
     @stage(f"{name} | rollback | pending | - | before plan", table="mor")
     def _(some: Scene) -> str:
         theirs = some.rollback()

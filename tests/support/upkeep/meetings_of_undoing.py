@@ -70,6 +70,14 @@ def _undoing(name: str) -> None:
         undo = rollback if name == "rollback" else restore
         return some.outcome(lambda: undo(some.storage, some.instants[-1]), theirs)
 
+    for known in ("living", "foreign"):
+
+        @stage(f"{name} | rollback | {known} | victim | before plan")
+        def _(some: Scene, known: str = known) -> str:
+            theirs = some.condemned(some.write(("k1", "a", 4, 4)), known)
+            undo = rollback if name == "rollback" else restore
+            return some.outcome(lambda: undo(some.storage, some.instants[-1]), theirs)
+
     @stage(f"{name} | write | pending | - | before plan")
     def _(some: Scene) -> str:
         older(some, "commit")

@@ -327,6 +327,13 @@ def _(some: Scene) -> str:
     return some.writes(IN_C, theirs=next(one for one in some.timeline().pending if one.action == "rollback"))
 
 
+for _known in ("living", "foreign"):
+
+    @stage(f"write | rollback | {_known} | victim | before plan")
+    def _(some: Scene, known: str = _known) -> str:
+        return some.writes(IN_C, theirs=some.condemned(some.instants[-1], known))
+
+
 @stage("write | rollback | pending | - | before plan")
 def _(some: Scene) -> str:
     return some.writes(IN_C, theirs=some.rollback())
