@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyhudi.connector.rounds import repeat
 from pyhudi.errors import InvalidOptionError, RetryError, StorageError
 from pyhudi.operations.inspect.validate import validate
 from pyhudi.operations.result import ServiceResult, ServicesResult
@@ -118,10 +122,12 @@ def test_two_rounds_at_once_execute_each_plan_once(tmp_path: Path) -> None:
     logged(path)
     schedule(path)
     executed: list[object] = []
-    both = threading.Barrier(2)
+    both, other_ended = threading.Barrier(2), threading.Event()
 
     def executor(call: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:
         executed.extend(one.group for one in units)
+        # The other round meets the plan while it is executed here.
+        other_ended.wait(20)
         return [call(one) for one in units]
 
     done: list[ServicesResult] = []
@@ -129,6 +135,7 @@ def test_two_rounds_at_once_execute_each_plan_once(tmp_path: Path) -> None:
     def act() -> None:
         both.wait()
         done.append(run_services(call_of(path, executor=executor)))
+        other_ended.set()
 
     threads = [threading.Thread(target=act) for _ in range(2)]
     for one in threads:
@@ -138,7 +145,8 @@ def test_two_rounds_at_once_execute_each_plan_once(tmp_path: Path) -> None:
 
     assert [one.failed for one in done] == [(), ()]
     assert len(executed) == len({*executed}) == 3
-    assert sum(by_name(one)["compaction"].file_groups for one in done) == 3
+    assert [by_name(one)["compaction"].file_groups for one in done] == [0, 3]
+    assert "belongs to another process, at work since" in by_name(done[0])["compaction"].skipped
     assert not [one for one in timeline_of(path).instants if one.action == "rollback"]
     assert findings(path) == []
 
@@ -158,6 +166,25 @@ def test_two_jobs_at_once_execute_each_plan_once(tmp_path: Path) -> None:
     completed = [one for one in timeline_of(path).completed if one.action == "commit"]
     assert len(completed) == 1
     assert not [one for one in timeline_of(path).instants if one.action == "rollback"]
+
+
+def test_a_round_that_is_broken_off_leaves_its_plan_to_the_next_process(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    logged(path)
+
+    def executor(call: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:
+        call(units[0])
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(30)
+        return []
+
+    assert repeat(lambda: len(run_services(call_of(path, executor=executor)).failed), every_s=1, grace_s=0.05) == 4
+
+    (pending,) = [one for one in timeline_of(path).pending if one.action == "compaction"]
+    assert pending.state == State.REQUESTED
+    done = run_services(call_of(path), ["compact"])
+    assert (done.skipped, done.services[0].file_groups) == ((), 3)
+    assert [one for one in findings(path) if one["severity"] == "error"] == []
 
 
 def test_a_plan_that_a_living_process_executes_is_skipped_by_name(tmp_path: Path) -> None:
