@@ -32,6 +32,7 @@ from pyhudi.operations.write.inline import means_of
 from pyhudi.operations.write.service_round import run_services
 from pyhudi.operations.write.services import Call
 from pyhudi.storage import open_storage
+from pyhudi.storage.base import Storage
 from pyhudi.table.table import open_table
 from pyhudi.timeline.instants import State
 from pyhudi.timeline.writers.patience import Patience
@@ -240,6 +241,25 @@ def test_a_failure_is_reported_and_does_not_stop_the_others(
     assert capsys.readouterr().err == "PyHudiError[STORAGE]: The store is away. Try again.\n"
 
 
+def test_a_service_that_misses_a_file_which_another_process_took_runs_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "t", rows(("k1", "a", 0, 0)), table=COW, settings=QUIET)
+    causes: list[Exception] = [FileNotFoundError(), FileNotFoundError(), OSError()]
+
+    def fails(storage: Storage, *_: object, **__: object) -> ServiceResult:
+        if len(causes) == 1:
+            return ServiceResult(storage.path, "clean")
+        raise StorageError("It was archived.", "Run again.") from causes.pop(0)
+
+    patch_seam(monkeypatch, "clean a table", fails)
+
+    assert run_services(call_of(tmp_path / "t"), ["clean"]).failed == ()
+    causes[:] = [OSError(), OSError()]
+    assert run_services(call_of(tmp_path / "t"), ["clean"]).failed
+    assert len(causes) == 1
+
+
 def test_log_files_are_joined_where_no_compaction_is_due(tmp_path: Path) -> None:
     path = tmp_path / "t"
     logged(path)
@@ -268,6 +288,7 @@ def test_log_files_are_joined_under_a_steady_stream_of_overlapping_writes(tmp_pa
     assert rows_of(path, "id", "value") == [("k1", 9)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", [COW, MOR], ids=["copy-on-write", "merge-on-read"])
 def test_rounds_beside_steady_writers_lose_nothing_and_fail_nothing(made: Any, tmp_path: Path) -> None:
     path = tmp_path / "t"
@@ -312,13 +333,15 @@ def test_rounds_beside_steady_writers_lose_nothing_and_fail_nothing(made: Any, t
 
 def write_until_complete(path: Path, row: Row) -> None:
     """Write, and again where another process was in between."""
+    refusals: list[str] = []
     for _ in range(20):
         try:
             write(path, rows(row), settings=QUIET)
-        except RetryError:
+        except RetryError as error:
+            refusals.append(error.what)
             continue
         return
-    raise AssertionError(f"{row} was refused 20 times")
+    raise AssertionError("\n".join(refusals))
 
 
 def test_a_round_tells_its_results_as_sentences(tmp_path: Path) -> None:
