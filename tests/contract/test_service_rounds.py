@@ -72,9 +72,9 @@ def test_a_round_does_beside_a_held_write_what_the_write_does_not_need(made: Any
     round_ = run_services(call_of(path))
 
     assert round_.failed == ()
-    assert f"{held.instant_time} of process" in by_name(round_)["rollback"].skipped
+    assert f"{done.instant_time} of process" in by_name(round_)["rollback"].skipped
     assert "at work since" in by_name(round_)["rollback"].skipped
-    assert f"stay for the {held.transaction.action} {held.instant_time}" in by_name(round_)["archive"].skipped
+    assert f"stay for the {held.transaction.action} {done.instant_time}" in by_name(round_)["archive"].skipped
     if made is COW:
         assert by_name(round_)["clean"].files > 0
     else:
@@ -97,16 +97,16 @@ def test_a_dead_write_is_gone_after_a_round_and_archiving_passes_it(tmp_path: Pa
     path = tmp_path / "t"
     write(path, rows(("k1", "a", 0, 0)), table=COW, settings=QUIET)
     dead, *others = (plan(path, SCHEMA, settings=QUIET) for _ in range(6))
-    task(dead, rows(("k1", "a", 50, 50)), 0)
+    at = task(dead, rows(("k1", "a", 50, 50)), 0).instant_time
     for n, other in enumerate(others):
         carry_out(other, [rows((f"k{2 + n}", "bcdef"[n], n, n))])
-    Reserve(open_storage(str(path)), dead.instant_time).release()
+    Reserve(open_storage(str(path)), at).release()
 
     done = by_name(run_services(call_of(path)))
 
     assert done["rollback"].instants == 1
     assert not done["archive"].skipped
-    assert timeline_of(path).find(dead.instant_time) is None
+    assert timeline_of(path).find(at) is None
     assert len(timeline_of(path).writes) <= 3
     assert rows_of(path, "id", "value") == [("k1", 0), *((f"k{2 + n}", n) for n in range(5))]
     assert findings(path) == []
