@@ -131,7 +131,7 @@ def at_new_moment(plan: WritePlan) -> tuple[WritePlan, Timeline]:
 
     Raises `CommitConflictError` where the table's columns no longer fit the plan, or were restored.
     """
-    now, _, watermark, _ = _pin(plan.table, "")
+    now, _, watermark, _ = _pin(plan.table, replace(plan.settings, based_on=""))
     check_moment(plan.transaction, now, plan.schema)
     return replace(plan, transaction=replace(plan.transaction, watermark=watermark)), now
 

@@ -149,8 +149,11 @@ def _passes_over(table: Table, timeline: Timeline, instant: Instant, patience: P
 
 
 def in_the_way(timeline: Timeline, instant: Instant) -> ConcurrentWriteError:
+    storage = timeline.files.storage
+    known = owner.Claim(storage, instant.requested_time).owner()
+    by = "" if known is None else f"; process {known.pid} on {known.host} carries it out"
     return ConcurrentWriteError(
-        f"The {instant.action} {instant.requested_time} is pending on the table {timeline.files.storage.path}.",
+        f"The {instant.action} {instant.requested_time} is pending on the table {storage.path}{by}.",
         "Run it again once that is complete.",
     )
 

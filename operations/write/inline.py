@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from dataclasses import replace
+from functools import partial
 
 from ...errors import CommitConflictError, ConcurrentWriteError
 from ...storage.base import Storage
@@ -15,6 +16,7 @@ from ..result import ServiceResult
 from ..services.means import Means
 from ..services.service import Executor
 from ..services.settings import Upkeep
+from .service_round import again_if_files_went
 from .services import SERVICES, Call
 
 logger = logging.getLogger("pyhudi")
@@ -35,7 +37,8 @@ def run_inline(
             continue
         began = time.monotonic()
         try:
-            result = service.run(call, timeline) if service.pays(timeline, upkeep) else None
+            pays = service.pays(timeline, upkeep)
+            result = again_if_files_went(partial(service.run, call, timeline)) if pays else None
         except (ConcurrentWriteError, CommitConflictError) as met:
             # Another process is at work on what it needs, or was quicker; a later write does what is due then.
             logger.info("table %s: the %s after the write is skipped: %s", storage.path, service.name, met)

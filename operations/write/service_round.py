@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import TypeVar
 
-from ...errors import CommitConflictError, ConcurrentWriteError, InvalidOptionError
+from ...errors import CommitConflictError, ConcurrentWriteError, InvalidOptionError, StorageError
 from ...table.table import open_table
 from ..result import ServiceResult, ServicesResult
 from .services import SERVICES, Call, Service
 
 logger = logging.getLogger("pyhudi")
+
+Result = TypeVar("Result")
+
+_TRIES = 3
 
 
 def run_services(call: Call, names: Sequence[str] = ()) -> ServicesResult:
@@ -33,6 +39,17 @@ def names_of_a_round() -> tuple[str, ...]:
     return tuple(one.name for one in SERVICES.values() if one.due is not None)
 
 
+def again_if_files_went(run: Callable[[], Result]) -> Result:
+    """Call a service, and again where another process archived or cleaned a file between a listing and a read."""
+    for _ in range(_TRIES - 1):
+        try:
+            return run()
+        except StorageError as error:
+            if not isinstance(error.__cause__, FileNotFoundError):
+                raise
+    return run()
+
+
 def _chosen(names: Sequence[str]) -> list[Service]:
     known = names_of_a_round()
     wrong = sorted({*names} - {*known})
@@ -45,7 +62,7 @@ def _run(service: Service, call: Call) -> ServiceResult:
     began = time.monotonic()
     done = ServiceResult(call.storage.path, service.name if service.after_write is None else service.after_write.name)
     try:
-        done = done if service.due is None else service.due(call)
+        done = done if service.due is None else again_if_files_went(partial(service.due, call))
     except (ConcurrentWriteError, CommitConflictError) as met:
         # Another process is at work on what this service needs, or was quicker: the next round tries again.
         logger.info("table %s: %s is skipped: %s", done.path, done.service, met)

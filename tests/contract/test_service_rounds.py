@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyhudi.connector.rounds import repeat
 from pyhudi.errors import InvalidOptionError, RetryError, StorageError
 from pyhudi.operations.inspect.validate import validate
 from pyhudi.operations.result import ServiceResult, ServicesResult
@@ -28,6 +32,7 @@ from pyhudi.operations.write.inline import means_of
 from pyhudi.operations.write.service_round import run_services
 from pyhudi.operations.write.services import Call
 from pyhudi.storage import open_storage
+from pyhudi.storage.base import Storage
 from pyhudi.table.table import open_table
 from pyhudi.timeline.instants import State
 from pyhudi.timeline.writers.patience import Patience
@@ -67,9 +72,9 @@ def test_a_round_does_beside_a_held_write_what_the_write_does_not_need(made: Any
     round_ = run_services(call_of(path))
 
     assert round_.failed == ()
-    assert f"{held.instant_time} of process" in by_name(round_)["rollback"].skipped
+    assert f"{done.instant_time} of process" in by_name(round_)["rollback"].skipped
     assert "at work since" in by_name(round_)["rollback"].skipped
-    assert f"stay for the {held.transaction.action} {held.instant_time}" in by_name(round_)["archive"].skipped
+    assert f"stay for the {held.transaction.action} {done.instant_time}" in by_name(round_)["archive"].skipped
     if made is COW:
         assert by_name(round_)["clean"].files > 0
     else:
@@ -92,16 +97,16 @@ def test_a_dead_write_is_gone_after_a_round_and_archiving_passes_it(tmp_path: Pa
     path = tmp_path / "t"
     write(path, rows(("k1", "a", 0, 0)), table=COW, settings=QUIET)
     dead, *others = (plan(path, SCHEMA, settings=QUIET) for _ in range(6))
-    task(dead, rows(("k1", "a", 50, 50)), 0)
+    at = task(dead, rows(("k1", "a", 50, 50)), 0).instant_time
     for n, other in enumerate(others):
         carry_out(other, [rows((f"k{2 + n}", "bcdef"[n], n, n))])
-    Reserve(open_storage(str(path)), dead.instant_time).release()
+    Reserve(open_storage(str(path)), at).release()
 
     done = by_name(run_services(call_of(path)))
 
     assert done["rollback"].instants == 1
     assert not done["archive"].skipped
-    assert timeline_of(path).find(dead.instant_time) is None
+    assert timeline_of(path).find(at) is None
     assert len(timeline_of(path).writes) <= 3
     assert rows_of(path, "id", "value") == [("k1", 0), *((f"k{2 + n}", n) for n in range(5))]
     assert findings(path) == []
@@ -118,10 +123,12 @@ def test_two_rounds_at_once_execute_each_plan_once(tmp_path: Path) -> None:
     logged(path)
     schedule(path)
     executed: list[object] = []
-    both = threading.Barrier(2)
+    both, other_ended = threading.Barrier(2), threading.Event()
 
     def executor(call: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:
         executed.extend(one.group for one in units)
+        # The other round meets the plan while it is executed here.
+        other_ended.wait(20)
         return [call(one) for one in units]
 
     done: list[ServicesResult] = []
@@ -129,6 +136,7 @@ def test_two_rounds_at_once_execute_each_plan_once(tmp_path: Path) -> None:
     def act() -> None:
         both.wait()
         done.append(run_services(call_of(path, executor=executor)))
+        other_ended.set()
 
     threads = [threading.Thread(target=act) for _ in range(2)]
     for one in threads:
@@ -138,7 +146,8 @@ def test_two_rounds_at_once_execute_each_plan_once(tmp_path: Path) -> None:
 
     assert [one.failed for one in done] == [(), ()]
     assert len(executed) == len({*executed}) == 3
-    assert sum(by_name(one)["compaction"].file_groups for one in done) == 3
+    assert [by_name(one)["compaction"].file_groups for one in done] == [0, 3]
+    assert "belongs to another process, at work since" in by_name(done[0])["compaction"].skipped
     assert not [one for one in timeline_of(path).instants if one.action == "rollback"]
     assert findings(path) == []
 
@@ -158,6 +167,25 @@ def test_two_jobs_at_once_execute_each_plan_once(tmp_path: Path) -> None:
     completed = [one for one in timeline_of(path).completed if one.action == "commit"]
     assert len(completed) == 1
     assert not [one for one in timeline_of(path).instants if one.action == "rollback"]
+
+
+def test_a_round_that_is_broken_off_leaves_its_plan_to_the_next_process(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    logged(path)
+
+    def executor(call: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:
+        call(units[0])
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(30)
+        return []
+
+    assert repeat(lambda: len(run_services(call_of(path, executor=executor)).failed), every_s=1, grace_s=0.05) == 4
+
+    (pending,) = [one for one in timeline_of(path).pending if one.action == "compaction"]
+    assert pending.state == State.REQUESTED
+    done = run_services(call_of(path), ["compact"])
+    assert (done.skipped, done.services[0].file_groups) == ((), 3)
+    assert [one for one in findings(path) if one["severity"] == "error"] == []
 
 
 def test_a_plan_that_a_living_process_executes_is_skipped_by_name(tmp_path: Path) -> None:
@@ -213,6 +241,25 @@ def test_a_failure_is_reported_and_does_not_stop_the_others(
     assert capsys.readouterr().err == "PyHudiError[STORAGE]: The store is away. Try again.\n"
 
 
+def test_a_service_that_misses_a_file_which_another_process_took_runs_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "t", rows(("k1", "a", 0, 0)), table=COW, settings=QUIET)
+    causes: list[Exception] = [FileNotFoundError(), FileNotFoundError(), OSError()]
+
+    def fails(storage: Storage, *_: object, **__: object) -> ServiceResult:
+        if len(causes) == 1:
+            return ServiceResult(storage.path, "clean")
+        raise StorageError("It was archived.", "Run again.") from causes.pop(0)
+
+    patch_seam(monkeypatch, "clean a table", fails)
+
+    assert run_services(call_of(tmp_path / "t"), ["clean"]).failed == ()
+    causes[:] = [OSError(), OSError()]
+    assert run_services(call_of(tmp_path / "t"), ["clean"]).failed
+    assert len(causes) == 1
+
+
 def test_log_files_are_joined_where_no_compaction_is_due(tmp_path: Path) -> None:
     path = tmp_path / "t"
     logged(path)
@@ -241,6 +288,7 @@ def test_log_files_are_joined_under_a_steady_stream_of_overlapping_writes(tmp_pa
     assert rows_of(path, "id", "value") == [("k1", 9)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("made", [COW, MOR], ids=["copy-on-write", "merge-on-read"])
 def test_rounds_beside_steady_writers_lose_nothing_and_fail_nothing(made: Any, tmp_path: Path) -> None:
     path = tmp_path / "t"
@@ -285,13 +333,15 @@ def test_rounds_beside_steady_writers_lose_nothing_and_fail_nothing(made: Any, t
 
 def write_until_complete(path: Path, row: Row) -> None:
     """Write, and again where another process was in between."""
+    refusals: list[str] = []
     for _ in range(20):
         try:
             write(path, rows(row), settings=QUIET)
-        except RetryError:
+        except RetryError as error:
+            refusals.append(error.what)
             continue
         return
-    raise AssertionError(f"{row} was refused 20 times")
+    raise AssertionError("\n".join(refusals))
 
 
 def test_a_round_tells_its_results_as_sentences(tmp_path: Path) -> None:

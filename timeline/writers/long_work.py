@@ -17,7 +17,7 @@ from .owner import Claim, Owner, folder
 
 logger = logging.getLogger("pyhudi")
 
-SHOWN_AFTER_S = 3.0
+SHOWN_AFTER_S = 5.0
 _PATIENCE_S = 10.0
 _FAILED = "table %s: the note of the process at work on instant %s is missing or stays"
 
