@@ -59,17 +59,19 @@ class LayoutV2:
 
         These are two of three names, which take longer to parse than to pass over.
         """
-        done = {(one.requested_time, one.group) for name in names if "_" in name and (one := _parsed_v2(name))}
+        done = {
+            (instant.requested_time, instant.group) for name in names if "_" in name and (instant := _parsed_v2(name))
+        }
         groups: dict[str, str] = {}
         kept = []
         for name in names:
             time, _, ending = name.partition(".")
             if ending not in groups:
-                one = _parsed_v2(name)
-                groups[ending] = one.group if one is not None and one.state != State.COMPLETED else ""
+                instant = _parsed_v2(name)
+                groups[ending] = instant.group if instant is not None and instant.state != State.COMPLETED else ""
             if (time, groups[ending]) not in done:
                 kept.append(name)
-        return [one for one in map(_parsed_v2, kept) if one is not None]
+        return [instant for instant in map(_parsed_v2, kept) if instant is not None]
 
     def format(self, instant: Instant) -> str:
         if instant.state == State.COMPLETED:

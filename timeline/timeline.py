@@ -31,14 +31,14 @@ class Timeline:
     _committed: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        writes = [one for one in self.instants if one.is_write]
-        completed = tuple([one for one in self.instants if one.state == State.COMPLETED])
-        done = tuple([one for one in completed if one.action in WRITE_ACTIONS])
+        writes = [instant for instant in self.instants if instant.is_write]
+        completed = tuple([instant for instant in self.instants if instant.state == State.COMPLETED])
+        done = tuple([instant for instant in completed if instant.action in WRITE_ACTIONS])
         object.__setattr__(self, "completed", completed)
         object.__setattr__(self, "writes", done)
-        object.__setattr__(self, "_writes", frozenset([one.requested_time for one in writes]))
+        object.__setattr__(self, "_writes", frozenset([instant.requested_time for instant in writes]))
         object.__setattr__(self, "_first_write", writes[0].requested_time if writes else "")
-        committed = frozenset([one.requested_time for one in writes if one.state == State.COMPLETED])
+        committed = frozenset([instant.requested_time for instant in writes if instant.state == State.COMPLETED])
         object.__setattr__(self, "_committed", committed)
 
     @classmethod
