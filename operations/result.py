@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 from ..index.base import LookupFigures
 from ..storage.bounds import parse_json
-from ..storage.parallel import THREADS, for_each
 from ..table.files.names import LogFileName
+from ..table.files.read_written import read_written
 from ..table.schema.changes import SchemaChange, parse_changes
 from ..table.table import Table
 from ..timeline.instants import Instant
-from ..timeline.metadata.codec import REPAIR
+from ..timeline.metadata.codec import REPAIR, WRITE_ID
 from ..timeline.timeline import Timeline
-from .write_ids import WRITE_ID, archived_write
+from .write_ids import archived_write
 
 if TYPE_CHECKING:
     from ..timeline.metadata.models import CommitMetadata
@@ -331,14 +331,14 @@ def find_write(table: Table, timeline: Timeline, write_id: str) -> CommitResult 
 
     The search includes the archive for ids of users only: pyhudi looks for generated ids right after the write.
     """
-    newest_first = timeline.writes[::-1]
-    # The newest alone, as it mostly has the id; then many at a time.
-    for start, end in [(0, 1), *((at, at + THREADS) for at in range(1, len(newest_first), THREADS))]:
-        for result in for_each(
-            timeline.files.storage, lambda instant: result_of(timeline, instant), newest_first[start:end]
-        ):
-            if result.write_id == write_id:
-                return result
+    # The newest alone, as it mostly has the id.
+    for newest in timeline.writes[-1:]:
+        result = result_of(timeline, newest)
+        if result.write_id == write_id:
+            return result
+    found = timeline.write_at(read_written(timeline).ids.get(write_id, ""))
+    if found is not None:
+        return result_of(timeline, found)
     archived = archived_write(table, write_id)
     return None if archived is None else archived_results(table, [archived])[archived]
 

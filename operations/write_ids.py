@@ -19,12 +19,10 @@ from ..timeline import formats
 from ..timeline.archive.lsm_writer import MergedLevel
 from ..timeline.archive.manifest import Manifest
 from ..timeline.instants import WRITE_ACTIONS, Instant
-from ..timeline.metadata.codec import Codec
+from ..timeline.metadata.codec import WRITE_ID, Codec
 from ..timeline.writers.owner import ROOT
 
 NOTE = join(ROOT, "write_ids")
-# Key that pyhudi adds to an instant's extraMetadata.
-WRITE_ID = "pyhudi.write.id"
 # Prefix of ids that no user gave.
 GENERATED_ID = "auto-"
 

@@ -13,8 +13,8 @@ from ..table.files.long_replaced import without_long_replaced
 from ..table.files.lost import superseded
 from ..table.files.names import PARQUET
 from ..table.files.partitions import metafile_of, walk_partitions
+from ..table.files.read_written import read_written
 from ..table.files.view import FileView
-from ..table.files.written import read_written
 from ..table.seen_table import SeenTable
 from ..timeline.instants import Instant
 from ..timeline.timeline import Timeline

@@ -13,7 +13,8 @@ from ..storage.base import join
 from ..table.files.cleaned import files_of
 from ..table.files.file_group import data_file
 from ..table.files.names import PARQUET
-from ..table.files.written import logs_in, read_written, time_in
+from ..table.files.read_written import read_written
+from ..table.files.written import logs_in, time_in
 from ..table.seen_table import SeenTable
 from ..timeline.archive.history import SilentArchiveError, undone, with_archived
 from ..timeline.instants import Instant

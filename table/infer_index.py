@@ -14,8 +14,8 @@ from ..errors import UnsupportedTableError
 from .config import property_keys as key
 from .config.table_config import TableConfig
 from .files.names import FileGroupId, bucket_by_name
+from .files.read_written import read_written
 from .files.view import FileView
-from .files.written import read_written
 from .table import Table
 
 _RANDOM_IDS = 16**8

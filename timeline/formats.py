@@ -28,6 +28,7 @@ CLEAN_NOTE = 1
 WRITE_IDS = 1
 WRITE_NOTE = 1
 TICKET = 1
+WRITTEN_NOTE = 1
 COMMIT_KEYS = 1
 FOOTER_KEYS = 1
 # All files and folders right below ``.hoodie/.pyhudi``, and all announcements, have had this format only.

@@ -5,7 +5,7 @@ A table version's format is its `Layout` and its `Codec`; users of `InstantFiles
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -14,6 +14,7 @@ from ..storage.base import Storage, join, refuse_links, split
 from . import metadata
 from .instants import Instant, State
 from .layout import Layout
+from .listing import listed_states
 from .metadata.codec import Codec, CommitFiles
 
 M = TypeVar("M", bound="metadata.models.InstantModel")
@@ -40,12 +41,12 @@ class InstantFiles:
         """A name that separates these instants from other instants of the same store."""
         return self.folder
 
-    def listed(self) -> Iterable[Instant]:
+    def newest(self) -> tuple[Instant, ...]:
+        """Return the newest state of each instant, in order of requested time."""
         content = self.storage.look(self.folder)
         # Without this check an instant that is a link would silently be missing.
         refuse_links(self.storage.path, self.folder, (name for name in content.links if self.layout.parse(name)))
-        found = map(self.layout.parse, content.names)
-        return [one for one in found if one is not None]
+        return listed_states(self.storage.path, self.layout, content.names)
 
     def path(self, instant: Instant) -> str:
         if instant.state == State.COMPLETED and instant.completion_time is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 
 
@@ -13,39 +13,48 @@ class State(IntEnum):
     INFLIGHT = 1
     COMPLETED = 2
 
+    # That of an enumeration is a function of Python, and sets of instants ask for it thousands of times.
+    __hash__ = int.__hash__
+
 
 WRITE_ACTIONS = frozenset({"commit", "deltacommit", "replacecommit"})
 
 # A table service completes under the action of the equivalent write (Apache Hudi's InstantComparatorV2).
 _GROUPS = {"compaction": "commit", "logcompaction": "deltacommit", "clustering": "replacecommit"}
+_OF_WRITES = WRITE_ACTIONS | _GROUPS.keys()
 
 
 @dataclass(frozen=True, slots=True)
 class Instant:
     """One state of one instant.
 
-    ``requested_time`` is its name, 17 digits as a rule; ``completion_time`` is None while pending, and in layouts
-    without it.
+    Attributes:
+        requested_time: Its name, 17 digits as a rule.
+        completion_time: None while pending, and in layouts without it.
+        group: The action of the instant's completed file, which all its states share.
+        identity: What all states of one instant share, and no other instant has.
     """
 
     requested_time: str
     action: str
     state: State
     completion_time: str | None = None
+    # Found once, because a write asks for them some ten times of each instant.
+    group: str = field(init=False, repr=False, compare=False)
+    identity: str = field(init=False, repr=False, compare=False)
 
-    @property
-    def group(self) -> str:
-        """The action of the instant's completed file, which all its states share."""
-        return action_group(self.action)
+    def __post_init__(self) -> None:
+        group = action_group(self.action)
+        object.__setattr__(self, "group", group)
+        object.__setattr__(self, "identity", f"{self.requested_time}.{group}")
 
-    @property
-    def identity(self) -> str:
-        return f"{self.requested_time}.{self.group}"
+    def __reduce__(self) -> tuple[object, ...]:
+        return Instant, (self.requested_time, self.action, self.state, self.completion_time)
 
     @property
     def is_write(self) -> bool:
         """Whether it makes or replaces file slices, pending table services included."""
-        return self.group in WRITE_ACTIONS
+        return self.action in _OF_WRITES
 
     @property
     def replaces(self) -> bool:

@@ -17,26 +17,33 @@ _TIME_DIGITS = 17
 class Timeline:
     """The newest states of a table's active instants, in order of requested time.
 
+    ``completed`` are the completed instants, and ``writes`` the commits, deltacommits and replacecommits among them.
     ``seen`` holds the instants that were complete at the moment that `as_of` went back to; None for the present.
     """
 
     instants: tuple[Instant, ...]
     files: InstantFiles = field(repr=False, compare=False)
     seen: Seen | None = None
+    completed: tuple[Instant, ...] = field(init=False, repr=False, compare=False)
+    writes: tuple[Instant, ...] = field(init=False, repr=False, compare=False)
     _writes: frozenset[str] = field(init=False, repr=False, compare=False)
     _first_write: str = field(init=False, repr=False, compare=False)
     _committed: frozenset[str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        writes = [one for one in self.instants if one.is_write]
-        committed = frozenset(one.requested_time for one in writes if one.state == State.COMPLETED)
-        object.__setattr__(self, "_writes", frozenset(one.requested_time for one in writes))
+        writes = [instant for instant in self.instants if instant.is_write]
+        completed = tuple([instant for instant in self.instants if instant.state == State.COMPLETED])
+        done = tuple([instant for instant in completed if instant.action in WRITE_ACTIONS])
+        object.__setattr__(self, "completed", completed)
+        object.__setattr__(self, "writes", done)
+        object.__setattr__(self, "_writes", frozenset([instant.requested_time for instant in writes]))
         object.__setattr__(self, "_first_write", writes[0].requested_time if writes else "")
+        committed = frozenset([instant.requested_time for instant in writes if instant.state == State.COMPLETED])
         object.__setattr__(self, "_committed", committed)
 
     @classmethod
     def load(cls, files: InstantFiles) -> Timeline:
-        return cls(newest_states(files.listed()), files)
+        return cls(files.newest(), files)
 
     def reload(self) -> Timeline:
         return Timeline.load(self.files)
@@ -46,17 +53,8 @@ class Timeline:
         return self.files.storage
 
     @property
-    def completed(self) -> tuple[Instant, ...]:
-        return tuple(one for one in self.instants if one.state == State.COMPLETED)
-
-    @property
     def pending(self) -> tuple[Instant, ...]:
         return tuple(one for one in self.instants if one.state != State.COMPLETED)
-
-    @property
-    def writes(self) -> tuple[Instant, ...]:
-        """Completed commits, deltacommits and replacecommits."""
-        return tuple(one for one in self.completed if one.action in WRITE_ACTIONS)
 
     def find(self, requested_time: str) -> Instant | None:
         """Return the instant of a requested time; the write, where a savepoint or another action shares the time."""
@@ -142,13 +140,3 @@ class Timeline:
 
 def _back_to_inflight(instants: Iterable[Instant], stays: Callable[[Instant], bool]) -> tuple[Instant, ...]:
     return tuple(one if one.state != State.COMPLETED or stays(one) else one.at(State.INFLIGHT) for one in instants)
-
-
-def newest_states(found: Iterable[Instant]) -> tuple[Instant, ...]:
-    newest: dict[tuple[str, str], Instant] = {}
-    for one in found:
-        known = newest.setdefault((one.requested_time, one.group), one)
-        # Of two completed files of an instant, readers have acted on the earlier, which comes first in a listing.
-        if one.state > known.state:
-            newest[one.requested_time, one.group] = one
-    return tuple(newest[key] for key in sorted(newest))

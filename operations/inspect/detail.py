@@ -10,8 +10,8 @@ import pyarrow as pa
 from ...storage.base import Storage
 from ...table.config import check_supported
 from ...table.files.file_group import FileSlice
+from ...table.files.read_written import read_written
 from ...table.files.view import FileView
-from ...table.files.written import read_written
 from ...table.infer_index import index_of_view, is_unnoted
 from ...table.table import open_table
 from ...timeline.delta_commits import MAKE_COMPACTION_DUE, since_compaction

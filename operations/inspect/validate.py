@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from ...storage.base import Storage
 from ...table.table import Table
-from ...timeline.timeline import Timeline, newest_states
+from ...timeline.listing import newest_states
+from ...timeline.timeline import Timeline
 from ..checks.archive import check_archive
 from ..checks.bodies import hear
 from ..checks.check_catalogue import NOT_CHECKED

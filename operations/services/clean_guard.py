@@ -15,8 +15,8 @@ from ...storage.base import Storage, join, split
 from ...storage.local import local_path
 from ...storage.parallel import for_each
 from ...table.files.marked_files import parse_data_file
+from ...table.files.read_written import read_replaced
 from ...table.files.view import FileView
-from ...table.files.written import read_replaced
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from ..transaction.concurrency import CLEAN, SAVEPOINT, Asked, Known, Meeting, Shared, Verdict, judge

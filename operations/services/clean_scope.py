@@ -18,8 +18,9 @@ from ...storage.parallel import for_each
 from ...table.config.property_keys import MERGE_ON_READ
 from ...table.files.names import PARQUET, FileGroupId
 from ...table.files.partitions import walk_partitions
+from ...table.files.read_written import read_replaced
 from ...table.files.view import FileView
-from ...table.files.written import Written, read_replaced
+from ...table.files.written import Written
 from ...table.table import Table
 from ...timeline import formats
 from ...timeline.held import clustered_groups, pending_compactions

@@ -13,16 +13,16 @@ import pyarrow as pa
 
 from ...errors import CommitConflictError
 from ...table.files.names import FileGroupId
+from ...table.files.read_written import read_written
 from ...table.files.view import FileView
-from ...table.files.written import read_written
 from ...table.latest_schema import newest_schema
 from ...table.schema.evolution import unheld
 from ...timeline.held import clustered_groups, held_groups, pending_compactions, says_what_it_holds
 from ...timeline.instants import Instant, State
+from ...timeline.metadata.codec import WRITE_ID
 from ...timeline.metadata.models import CommitMetadata
 from ...timeline.timeline import Timeline
 from ..read_rows import ReadRows
-from ..write_ids import WRITE_ID
 from .concurrency import (
     CLEAN,
     CLUSTERING,

@@ -22,8 +22,8 @@ from ...table.files.file_group import BaseFile, DataFile, FileSlice, data_file
 from ...table.files.logs.log_contents import BlockContent
 from ...table.files.logs.whole_log import read_log
 from ...table.files.names import FileGroupId
+from ...table.files.read_written import read_written
 from ...table.files.view import FileView
-from ...table.files.written import read_written
 from ...table.schema.columns import META_COLUMNS, RECORD_KEY
 from ...timeline.timeline import Timeline
 

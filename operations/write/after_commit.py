@@ -6,6 +6,7 @@ import logging
 
 from ...table.config import TableConfig
 from ...table.config.property_keys import BUCKET, COMMIT_TIME_ORDERING, GLOBAL_INDEXES
+from ...table.files.read_written import note_written
 from ...timeline.timeline import Timeline
 from ..indexing.notify import tell
 from ..planning.new_table import DEFAULT_BUCKETS
@@ -31,6 +32,7 @@ def follow_up(plan: WritePlan, result: CommitResult, timeline: Timeline) -> Comm
         announce(plan.config, plan.path)
     _announce_changes(plan)
     _undo_dead(plan, timeline)
+    _note(plan, timeline)
     settings = plan.settings
     # This process may run without a cluster, so it leaves large merges to a later service run.
     bound, application = settings.commit_merge_max_bytes, plan.transaction.owner.application
@@ -73,6 +75,13 @@ def describe(config: TableConfig, path: str) -> str:
         f"The new table {path} is {partitions}. Its key is {', '.join(config.record_key_fields)}, unique within its "
         f"{scope}; of two rows with one key {wins} wins. Its index is {config.index_type}, {finds}."
     )
+
+
+def _note(plan: WritePlan, timeline: Timeline) -> None:
+    try:
+        note_written(timeline)
+    except Exception:
+        logger.warning("table %s: old writes have no note of what they say", plan.path, exc_info=True)
 
 
 def _tidy(plan: WritePlan) -> None:

@@ -13,12 +13,12 @@ from ...table.files.names import FileGroupId
 from ...table.schema.changes import format_changes
 from ...table.schema.columns import avro_schema
 from ...timeline import formats
+from ...timeline.metadata.codec import WRITE_ID
 from ...timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata, WriteStat
 from ...writer.group_writer import GroupOutcome
 from ...writer.log_handle import LogOutcome
 from ..planning.plan import WritePlan
 from ..result import COUNTED, DROPPED, LOOKUP, NOT_FOUND, SCHEMA_CHANGES, SECONDS
-from ..write_ids import WRITE_ID
 from .merge_spills import Merged
 from .writers import Outcome
 

@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterable
 
 from ...table.files.names import FileGroupId
+from ...table.files.read_written import read_written
 from ...table.files.view import FileView
-from ...table.files.written import read_written
 from ...table.seen_table import SeenTable
 from ...timeline.held import clustered_groups
 from ..locating.file_group_writes import refuse_clustered

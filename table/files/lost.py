@@ -10,8 +10,8 @@ from ...timeline.instants import State
 from ...timeline.pending_undo import on_the_way_out
 from ...timeline.timeline import Timeline
 from .file_group import DataFile, FileSlice
+from .read_written import read_written
 from .view import FileView
-from .written import read_written
 
 
 class WholeView(FileView):

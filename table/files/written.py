@@ -1,30 +1,23 @@
 """What the completed writes of a timeline say of a table's files: which are the newest, and which were replaced.
 
 The bodies of completed writes never change, and a process reads a growing timeline again and again. So what it has read
-is folded into one answer, which later answers extend. It grows with the table's file groups, not with its commits.
+is folded into one answer, which later answers extend. It grows with the table's file groups, and has of each commit
+only its instant and its write id.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from threading import Lock
 
-from ...errors import StorageError
 from ...storage.base import split
-from ...storage.parallel import for_each
 from ...timeline.instants import Instant
 from ...timeline.metadata.codec import CommitFiles, Stat
-from ...timeline.timeline import Timeline
 from .file_group import LogFile, StatedLog, log_file
 from .names import PARQUET
 
 FileGroups = frozenset[tuple[str, str]]
 LogsWritten = Mapping[str, Mapping[str, Mapping[str, "LogWritten"]]]
-# Bounds of what a process keeps: enough for the tables of one job, or for a few large tables.
-_MOST_KNOWN = 32
-_MOST_NAMES = 500_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +34,14 @@ class Written:
         newest: The name of the newest base file by partition path and file id, replaced file groups included.
         replaced_by: The file groups that each replacecommit among them took away.
         logs: The log files that go with the newest base file, or with none, by partition path, file id and name.
+        ids: The requested time of the newest write of each write id.
     """
 
     instants: frozenset[Instant] = frozenset()
     newest: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     replaced_by: Mapping[Instant, FileGroups] = field(default_factory=dict)
     logs: LogsWritten = field(default_factory=dict)
+    ids: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def replaced(self) -> FileGroups:
@@ -106,15 +101,18 @@ class Written:
             {partition: names for partition, names in newest.items() if names},
             replaced_by,
             {partition: groups for partition, groups in logs.items() if groups},
+            {write_id: time for write_id, time in self.ids.items() if time >= first},
         )
 
     def joined_by(self, bodies: Iterable[tuple[Instant, CommitFiles]]) -> Written:
         """Return what the writes and further writes, in order of requested time, say together."""
-        newest, replaced_by, instants = dict(self.newest), dict(self.replaced_by), set(self.instants)
+        newest, replaced_by, instants, ids = dict(self.newest), dict(self.replaced_by), set(self.instants), {**self.ids}
         logs: dict[str, dict[str, dict[str, LogWritten]]] = {}
         last = max((one.requested_time for one in self.instants), default="")
         for instant, body in bodies:
             instants.add(instant)
+            if body.write_id:
+                ids[body.write_id] = max(ids.get(body.write_id, ""), instant.requested_time)
             replaced = body.replaced.items()
             if replaced:
                 replaced_by[instant] = frozenset((partition, one) for partition, ids in replaced for one in ids)
@@ -129,79 +127,7 @@ class Written:
                 newest[partition] = {**known, **names}
                 for file_id, name, stated in logs_in(stats, body.by_pyhudi):
                     logs.setdefault(partition, {}).setdefault(file_id, {})[name] = LogWritten(instant, stated)
-        return Written(frozenset(instants), newest, replaced_by, _still_newest(self.logs, logs, newest))
-
-
-def read_written(timeline: Timeline) -> Written:
-    """Return what the completed writes of a timeline say; bodies that the process knows are not read again."""
-    writes = timeline.writes
-    if not writes:
-        return Written()
-    place, wanted = (timeline.storage.path, timeline.files.place), frozenset(writes)
-    first = writes[0].requested_time
-    base = _best_known(place, wanted, first)
-    if base.instants == wanted:
-        return base
-    fresh = [write for write in writes if write not in base.instants]
-    found = base.since(first).joined_by(zip(fresh, _read(timeline, fresh), strict=True))
-    with _LOCK:
-        _KNOWN.pop((place, base.instants), None)
-        _KNOWN[place, wanted] = found
-        while len(_KNOWN) > _MOST_KNOWN or (
-            len(_KNOWN) > 1 and sum(written.size for written in _KNOWN.values()) > _MOST_NAMES
-        ):
-            _KNOWN.popitem(last=False)
-    return found
-
-
-def read_replaced(timeline: Timeline) -> Written:
-    """Return at least what completed writes say of replaced file groups; it reads fewer bodies than `read_written`."""
-    return _read_some(timeline, lambda write: write.replaces)
-
-
-def read_stated(timeline: Timeline, times: Container[str]) -> Written:
-    """Return at least what the completed writes of some requested times say; no other bodies are read."""
-    return _read_some(timeline, lambda write: write.requested_time in times)
-
-
-def _read_some(timeline: Timeline, wanted: Callable[[Instant], bool]) -> Written:
-    writes = timeline.writes
-    if not writes:
-        return Written()
-    place, first = (timeline.storage.path, timeline.files.place), writes[0].requested_time
-    known = _best_known(place, frozenset(writes), first).since(first)
-    fresh = [write for write in writes if wanted(write) and write not in known.instants]
-    return known.joined_by(zip(fresh, _read(timeline, fresh), strict=True))
-
-
-def _best_known(place: _Place, wanted: frozenset[Instant], first: str) -> Written:
-    """Return what the process knows of most of the wanted writes; older, since archived writes may be among them."""
-    with _LOCK:
-        exact = _KNOWN.get((place, wanted))
-        if exact is not None:
-            _KNOWN.move_to_end((place, wanted))
-            return exact
-        usable = [
-            known
-            for (where, instants), known in _KNOWN.items()
-            if where == place and all(instant.requested_time < first for instant in instants - wanted)
-        ]
-    return max(usable, key=lambda known: len(known.instants & wanted), default=Written())
-
-
-def _read(timeline: Timeline, writes: list[Instant]) -> list[CommitFiles]:
-    """Return the bodies of some writes; an empty body for a write that was archived since the timeline was read."""
-    try:
-        return for_each(timeline.storage, timeline.files.read_written_files, writes)
-    except StorageError:
-        now = timeline.reload()
-        left = frozenset(now.instants)
-        gone = [write for write in writes if write not in left]
-        first = now.writes[0].requested_time if now.writes else ""
-        if not gone or any(instant.requested_time >= first for instant in gone):
-            raise
-        bodies = iter(_read(now, [write for write in writes if write in left]))
-        return [next(bodies) if write in left else CommitFiles() for write in writes]
+        return Written(frozenset(instants), newest, replaced_by, _still_newest(self.logs, logs, newest), ids)
 
 
 def _still_newest(known: LogsWritten, fresh: LogsWritten, newest: Mapping[str, Mapping[str, str]]) -> LogsWritten:
@@ -225,10 +151,6 @@ def time_in(name: str) -> str:
 
 
 _NONE: FileGroups = frozenset()
-_Place = tuple[str, str]
-# The key is the table's path with its timeline's folder, and the writes.
-_KNOWN: OrderedDict[tuple[_Place, frozenset[Instant]], Written] = OrderedDict()
-_LOCK = Lock()
 
 
 def _base_files(stats: Iterable[Stat]) -> Iterator[tuple[str, str]]:

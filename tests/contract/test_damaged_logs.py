@@ -24,7 +24,7 @@ from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.settings import ArchiveSettings
 from pyhudi.operations.write.inline import means_of
 from pyhudi.storage import open_storage
-from pyhudi.table.files import written
+from pyhudi.table.files import read_written
 from pyhudi.table.files.logs.block_format import LogSettings
 from pyhudi.table.files.logs.log_blocks import MAGIC, LogBlock
 from pyhudi.table.files.logs.log_file import read_blocks
@@ -366,7 +366,7 @@ def by_another_writer(path: Path) -> None:
         body = files.read_commit(done)
         kept = {key: text for key, text in body.extra_metadata.items() if not key.startswith("pyhudi.")}
         files.storage.write(files.path(done), files.codec.encode(body.model_copy(update={"extra_metadata": kept})))
-    written._KNOWN.clear()
+    read_written._KNOWN.clear()
 
 
 @pytest.mark.parametrize("block_format", ["parquet", "avro"])

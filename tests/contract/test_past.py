@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyhudi.reader.window import Window
-from pyhudi.table.files.written import read_written
+from pyhudi.table.files.read_written import read_written
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.timeline import Timeline
 from support.drawn.past_checks import check_archived, check_cleaned, check_past

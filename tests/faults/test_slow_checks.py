@@ -46,7 +46,7 @@ def test_a_check_of_many_seconds_beside_ten_commits_a_second_ends(
     def slow(*known: Any) -> Any:
         _, _, _, instant_time, theirs, _ = known
         found = find(*known)
-        if instant_time == mine.instant_time:
+        if instant_time == result.instant_time:
             looked.append(set(theirs))
             for _ in range(len(theirs) // 2):
                 commit_next(waiting)
@@ -71,7 +71,7 @@ def test_a_key_that_a_commit_adds_during_the_check_is_found(tmp_path: Path, monk
 
     def slow(*known: Any) -> Any:
         found = find(*known)
-        if known[3] == mine.instant_time and waiting:
+        if known[3] == result.instant_time and waiting:
             commit_next(waiting)
         return found
 
@@ -95,14 +95,14 @@ def test_a_write_that_was_pending_in_one_round_is_looked_at_when_it_is_complete(
 
     def watched(work: Any, timeline: Any, changes: Any, known: Any) -> None:
         check(work, timeline, changes, known)
-        if work.instant_time == mine.instant_time:
+        if work.instant_time == results[0].instant_time:
             checked.append({one.requested_time for one in known.instants})
             commit_write(other, [results[1]])
 
     patch_seam(monkeypatch, "check conflicts", watched)
-    with pytest.raises(CommitConflictError, match=other.instant_time):
+    with pytest.raises(CommitConflictError, match=results[1].instant_time):
         commit_write(mine, [results[0]])
     abort_write(mine)
 
-    assert [other.instant_time in one for one in checked] == [True]
+    assert [results[1].instant_time in one for one in checked] == [True]
     assert rows_of(tmp_path, "id", "value") == [("k1", 3)]

@@ -1,4 +1,4 @@
-"""The scripts in docs/, which are in no package, as modules."""
+"""The scripts in docs/ and benchmarks/, which are in no package, as modules."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from pathlib import Path
 from types import ModuleType
 
 DOCS = Path(__file__).parents[2] / "docs"
+BENCHMARKS = DOCS.with_name("benchmarks")
 
 
-def script(name: str) -> ModuleType:
-    """Load ``docs/<name>.py``."""
-    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+def script(name: str, folder: Path = DOCS) -> ModuleType:
+    """Load ``<name>.py`` of a folder."""
+    spec = importlib.util.spec_from_file_location(name, folder / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

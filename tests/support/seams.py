@@ -116,8 +116,10 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "base file that a log file belongs to": "table.files.slice_rules:_base_time",
     "files that a partition lost": "table.files.view:FileView.lost",
     "whether a clean kept what a moment shows": "table.files.cleaned:_keeps",
-    "written files that the process knows": "table.files.written:_KNOWN",
-    "most tables that the process knows": "table.files.written:_MOST_KNOWN",
+    "written files that the process knows": "table.files.read_written:_KNOWN",
+    "notes of written files that the process knows": "table.files.read_written:_NOTED",
+    "listings that the process knows": "timeline.listing:_KNOWN",
+    "most tables that the process knows": "table.files.read_written:_MOST_KNOWN",
     "log files that a commit names": "table.files.written:logs_in",
     "add commits to known written files": "table.files.written:Written.joined_by",
     # --- log files

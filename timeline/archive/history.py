@@ -10,8 +10,9 @@ from threading import Lock
 from ...errors import StorageError
 from ..instant_files import InstantFiles
 from ..instants import Instant, State
+from ..listing import newest_states
 from ..pending_undo import on_the_way_out
-from ..timeline import Timeline, newest_states
+from ..timeline import Timeline
 from .lsm import Archive
 
 # Callers read bodies in the order of their instants, so a row group is decoded once for this many.
@@ -71,12 +72,12 @@ class HistoryFiles(InstantFiles):
     def place(self) -> str:
         return f"{self.folder} {self.bodies.archive.folder}"
 
-    def listed(self) -> Iterable[Instant]:
+    def newest(self) -> tuple[Instant, ...]:
         # An instant is in the archive before it leaves the timeline, so the timeline is listed first.
-        active = [*InstantFiles.listed(self)]
+        active = InstantFiles.newest(self)
         archived = self.bodies.archive.instants()
         self.bodies.expect(archived)
-        return [*active, *archived]
+        return newest_states([*active, *archived])
 
     def _read(self, instant: Instant) -> tuple[bytes, str]:
         where = f"{instant.requested_time} in the archive of {self.storage.path}"

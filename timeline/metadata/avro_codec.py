@@ -11,7 +11,7 @@ import pyarrow as pa
 from ...errors import CorruptInstantError
 from . import avro_schemas as schemas
 from .avro_container import read_container
-from .codec import PYHUDI_KEYS, CommitFiles
+from .codec import PYHUDI_KEYS, WRITE_ID, CommitFiles
 
 if TYPE_CHECKING:
     from . import models
@@ -74,10 +74,12 @@ def decode_summary(data: bytes, where: str, *, replaces: bool) -> models.CommitS
 
 def decode_files(data: bytes, where: str, *, replaces: bool) -> CommitFiles:
     record = _record(data, where, _part("files", replaces))
+    extra = record["extraMetadata"] or {}
     return CommitFiles(
         record["partitionToWriteStats"] or {},
         record.get("partitionToReplaceFileIds") or {},
-        any(key.startswith(PYHUDI_KEYS) for key in record["extraMetadata"] or ()),
+        any(key.startswith(PYHUDI_KEYS) for key in extra),
+        extra.get(WRITE_ID, ""),
     )
 
 

@@ -14,13 +14,15 @@ Stat = Mapping[str, Any]
 
 # Prefix of the keys that pyhudi adds to the extraMetadata of its instants.
 PYHUDI_KEYS = "pyhudi."
+# The key under which a write has its id, by which a repetition of the write finds it.
+WRITE_ID = "pyhudi.write.id"
 # The key under which a repair notes the damaged log files that it gave up.
 REPAIR = "pyhudi.repair"
 
 
 @dataclass(frozen=True, slots=True)
 class CommitFiles:
-    """What a completed write records about its files, by partition path.
+    """What a completed write records about its files, by partition path, and the write's id, "" without one.
 
     ``stats`` has the ``fileId``, ``path``, ``prevCommit``, ``numWrites``, ``numDeletes`` and ``fileSizeInBytes`` of
     each file; ``replaced`` the file ids that readers no longer see.
@@ -29,6 +31,7 @@ class CommitFiles:
     stats: Mapping[str, Sequence[Stat]] = field(default_factory=dict)
     replaced: Mapping[str, list[str]] = field(default_factory=dict)
     by_pyhudi: bool = False
+    write_id: str = ""
 
 
 class Codec(Protocol):

@@ -17,13 +17,13 @@ from ....table.keys.generator import KeyGenerator
 from ....table.schema.columns import FILE_NAME, RECORD_KEY, with_meta
 from ....timeline.held import COMPACTION
 from ....timeline.instants import Instant
+from ....timeline.metadata.codec import WRITE_ID
 from ....timeline.timeline import Timeline
 from ....timeline.writers.markers import MarkerType
 from ....writer.data_files import write_base_file
 from ....writer.foreign import ForeignRows
 from ...transaction import concurrency
 from ...transaction.file_work import FileWork
-from ...write_ids import WRITE_ID
 from ..settings import CompactionSettings
 from .choice import choose_partitions, choose_slices
 from .plan import BARE_NAMES, Plan, check_complete, named_slices, operations_of

@@ -20,8 +20,8 @@ from ....table.files.file_group import FileSlice
 from ....table.files.logs.log_blocks import BlockType, LogBlock
 from ....table.files.logs.log_scan import effective_blocks
 from ....table.files.logs.whole_log import read_log
+from ....table.files.read_written import read_replaced
 from ....table.files.view import FileView
-from ....table.files.written import read_replaced
 from ....timeline.clock import free_time_before
 from ....timeline.held import LOG_COMPACTION, log_compactions
 from ....timeline.instants import Instant

@@ -17,8 +17,9 @@ from ....table.files.file_group import BaseFile, FileSlice, LogFile, base_file, 
 from ....table.files.lost import WholeView
 from ....table.files.names import FileGroupId
 from ....table.files.partitions import walk_partitions
+from ....table.files.read_written import read_replaced, read_stated, read_written
 from ....table.files.view import FileView
-from ....table.files.written import Written, read_replaced, read_stated, read_written
+from ....table.files.written import Written
 from ....timeline.archive.completions import CompletionTimes
 from ....timeline.held import clustered_groups, held_groups, pending_compactions
 from ....timeline.instants import Instant

@@ -115,5 +115,12 @@ def trace_writes(patch: pytest.MonkeyPatch) -> Trace:
 
 def begin_process(trace: Trace, title: str) -> None:
     """Begin an operation in a process that remembers nothing of the table."""
-    read_seam("written files that the process knows").clear()
+    forget_tables()
     trace.head(title)
+
+
+def forget_tables() -> None:
+    """Forget what this process knows of tables."""
+    read_seam("written files that the process knows").clear()
+    read_seam("notes of written files that the process knows").clear()
+    read_seam("listings that the process knows").clear()

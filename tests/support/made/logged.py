@@ -20,8 +20,8 @@ from pyhudi.table.files.logs.log_contents import BlockContent
 from pyhudi.table.files.logs.log_file import LogFileWriter, read_blocks
 from pyhudi.table.files.names import BaseFileName, FileGroupId, LogFileName, WriteToken
 from pyhudi.table.files.output import Output
+from pyhudi.table.files.read_written import read_written
 from pyhudi.table.files.view import FileView
-from pyhudi.table.files.written import read_written
 from pyhudi.table.schema.columns import META_COLUMNS, avro_schema, with_meta
 from pyhudi.table.table import Table
 from pyhudi.timeline.clock import next_time

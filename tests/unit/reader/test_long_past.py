@@ -13,7 +13,7 @@ from pyhudi.reader.query import AsOf
 from pyhudi.reader.scan import RowReader
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
-from pyhudi.table.files.written import read_written
+from pyhudi.table.files.read_written import read_written
 from pyhudi.table.table import open_table
 from pyhudi.timeline.clock import next_time
 from pyhudi.timeline.instants import Instant, State

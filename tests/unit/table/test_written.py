@@ -10,7 +10,8 @@ from pyhudi.errors import StorageError
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table.files.file_group import StatedLog
-from pyhudi.table.files.written import Written, logs_in, read_written
+from pyhudi.table.files.read_written import read_written
+from pyhudi.table.files.written import Written, logs_in
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata, WriteStat

@@ -1,0 +1,157 @@
+"""What the completed writes of a timeline say, read from a note of the old writes and from the bodies of all others.
+
+A process keeps the answer, which later answers extend, and reads no body twice. A process that starts beside many
+active writes begins with the answer that an earlier process left below the table (`written_note`).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Container, Sequence
+from threading import Lock
+
+from ...errors import StorageError
+from ...storage.parallel import for_each
+from ...timeline.instants import Instant
+from ...timeline.metadata.codec import CommitFiles
+from ...timeline.timeline import Timeline
+from .written import Written
+from .written_note import read_note, write_note
+
+# Bounds of what a process keeps: enough for the tables of one job, or for a few large tables.
+_MOST_KNOWN = 32
+_MOST_NAMES = 500_000
+# So many bodies take longer to read than a note.
+_MANY = 100
+_YOUNGEST = 32
+
+_Place = tuple[str, str]
+# The key is the table's path with its timeline's folder, and the writes.
+_KNOWN: OrderedDict[tuple[_Place, frozenset[Instant]], Written] = OrderedDict()
+# The note of each table as this process last read or wrote it.
+_NOTED: dict[_Place, Written] = {}
+_LOCK = Lock()
+
+
+def read_written(timeline: Timeline) -> Written:
+    """Return what the completed writes of a timeline say; bodies that the process knows are not read again."""
+    writes = timeline.writes
+    if not writes:
+        return Written()
+    place, wanted = _place(timeline), frozenset(writes)
+    base = _best_known(timeline, writes, writes)
+    if base.instants == wanted:
+        return base
+    found = _joined(timeline, base.since(writes[0].requested_time), writes)
+    with _LOCK:
+        _KNOWN.pop((place, base.instants), None)
+        _KNOWN[place, wanted] = found
+        while len(_KNOWN) > _MOST_KNOWN or (
+            len(_KNOWN) > 1 and sum(written.size for written in _KNOWN.values()) > _MOST_NAMES
+        ):
+            _KNOWN.popitem(last=False)
+    return found
+
+
+def read_replaced(timeline: Timeline) -> Written:
+    """Return at least what completed writes say of replaced file groups; it reads fewer bodies than `read_written`."""
+    return _read_some(timeline, lambda write: write.replaces)
+
+
+def read_stated(timeline: Timeline, times: Container[str]) -> Written:
+    """Return at least what the completed writes of some requested times say; no other bodies are read."""
+    return _read_some(timeline, lambda write: write.requested_time in times)
+
+
+def note_written(timeline: Timeline) -> None:
+    """Leave a note of what the old writes on a timeline say, where they are many and the last note lacks many."""
+    writes = timeline.writes
+    # Not the youngest: a note is of no use where a timeline lacks a write, as it was planned before or rolled it back.
+    old = {
+        write for write in sorted(writes, key=lambda write: write.visible_since)[:-_YOUNGEST] if write.completion_time
+    }
+    if len(old) < _MANY:
+        return
+    named, place = [write for write in writes if write in old], _place(timeline)
+    if _covers(_NOTED.get(place), writes, named):
+        return
+    known = _noted(timeline)
+    if not _covers(known, writes, named):
+        base = known if _holds(known, frozenset(writes), writes[0].requested_time) else Written()
+        fresh = [write for write in named if write not in base.instants]
+        try:
+            bodies = for_each(timeline.storage, timeline.files.read_written_files, fresh)
+        except StorageError:
+            # A write was archived meanwhile. Other processes may still see it on the timeline, so no note may name it.
+            return
+        known = base.since(writes[0].requested_time).joined_by(zip(fresh, bodies, strict=True))
+        if known.size <= _MOST_NAMES:
+            write_note(timeline, known)
+    _NOTED[place] = known
+
+
+def _covers(known: Written | None, writes: Sequence[Instant], named: Sequence[Instant]) -> bool:
+    if known is None or sum(write not in known.instants for write in named) >= _MANY:
+        return False
+    return _holds(known, frozenset(writes), writes[0].requested_time)
+
+
+def _noted(timeline: Timeline) -> Written:
+    found = read_note(timeline)
+    _NOTED[_place(timeline)] = found
+    while len(_NOTED) > _MOST_KNOWN:
+        _NOTED.pop(next(iter(_NOTED)), None)
+    return found
+
+
+def _read_some(timeline: Timeline, wanted: Callable[[Instant], bool]) -> Written:
+    writes = timeline.writes
+    if not writes:
+        return Written()
+    asked = [write for write in writes if wanted(write)]
+    return _joined(timeline, _best_known(timeline, writes, asked).since(writes[0].requested_time), asked)
+
+
+def _joined(timeline: Timeline, known: Written, writes: Sequence[Instant]) -> Written:
+    fresh = [write for write in writes if write not in known.instants]
+    return known.joined_by(zip(fresh, _read(timeline, fresh), strict=True))
+
+
+def _place(timeline: Timeline) -> _Place:
+    return timeline.storage.path, timeline.files.place
+
+
+def _best_known(timeline: Timeline, writes: Sequence[Instant], asked: Sequence[Instant]) -> Written:
+    """Return what the process, or the note, knows of most writes; older, since archived writes may be among them."""
+    place, first, there = _place(timeline), writes[0].requested_time, frozenset(writes)
+    with _LOCK:
+        exact = _KNOWN.get((place, there))
+        if exact is not None:
+            _KNOWN.move_to_end((place, there))
+            return exact
+        usable = [known for (where, _), known in _KNOWN.items() if where == place and _holds(known, there, first)]
+    best = max(usable, key=lambda known: len(known.instants & there), default=Written())
+    if sum(write not in best.instants for write in asked) < _MANY:
+        return best
+    noted = _noted(timeline)
+    return noted if _holds(noted, there, first) and len(noted.instants & there) > len(best.instants & there) else best
+
+
+def _holds(known: Written, writes: frozenset[Instant], first: str) -> bool:
+    """Return whether what some writes say is part of what the writes on a timeline say, or of archived writes."""
+    return all(instant.requested_time < first for instant in known.instants - writes)
+
+
+def _read(timeline: Timeline, writes: list[Instant]) -> list[CommitFiles]:
+    """Return the bodies of some writes; an empty body for a write that was archived since the timeline was read."""
+    try:
+        return for_each(timeline.storage, timeline.files.read_written_files, writes)
+    except StorageError:
+        now = timeline.reload()
+        left = frozenset(now.instants)
+        gone = [write for write in writes if write not in left]
+        first = now.writes[0].requested_time if now.writes else ""
+        if not gone or any(write.requested_time >= first for write in gone):
+            raise
+        bodies = iter(_read(now, [write for write in writes if write in left]))
+        return [next(bodies) if write in left else CommitFiles() for write in writes]
