@@ -258,7 +258,7 @@ def test_of_two_living_writes_of_one_file_group_the_later_to_commit_conflicts(pl
     living = plan(table, SCHEMA)
     result = task(living, rows("a", "k1", value=2), 0)
     write(table, rows("a", "k1", value=3))
-    with pytest.raises(CommitConflictError, match=living.instant_time):
+    with pytest.raises(CommitConflictError, match=noted(living)):
         commit_write(living, [result])
     abort_write(living)
 
@@ -271,7 +271,7 @@ def test_a_single_writer_is_refused_at_once_beside_a_living_write(place: Place) 
     write(table, rows("a", "k1", value=1), table=TABLE)
     living = plan(table, SCHEMA)
     result = task(living, rows("a", "k1", value=2), 0)
-    with pytest.raises(ConcurrentWriteError, match=living.instant_time):
+    with pytest.raises(ConcurrentWriteError, match=noted(living)):
         plan(table, SCHEMA, settings=WriteSettings(patience=Patience(single_writer=True)))
     commit_write(living, [result])
 

@@ -42,8 +42,8 @@ def test_a_living_write_of_this_machine_outlives_a_step_of_its_clock(tmp_path: P
     living = plan(tmp_path, SCHEMA)
     result = task(living, rows("a", "k1", value=2), 0)
     with (
-        heartbeat.HeartbeatThread(open_storage(str(tmp_path)), living.instant_time, interval_s=0.1),
-        pytest.raises(ConcurrentWriteError, match=rf"{living.instant_time}.*kill {os.getpid()}"),
+        heartbeat.HeartbeatThread(open_storage(str(tmp_path)), noted(living), interval_s=0.1),
+        pytest.raises(ConcurrentWriteError, match=rf"{noted(living)}.*kill {os.getpid()}"),
     ):
         plan(tmp_path, SCHEMA, settings=WriteSettings(patience=replace(ALONE, heartbeat_interval_s=15.0)))
     commit_write(living, [result])
@@ -74,7 +74,7 @@ def test_a_write_whose_process_is_gone_is_rolled_back_after_the_next_commit(tmp_
     after = write(tmp_path, rows("a", "k1", value=3)).instant
 
     timeline = open_table(open_storage(str(tmp_path))).timeline()
-    assert timeline.find(dead.instant_time) is None
+    assert timeline.find(noted(dead)) is None
     assert [one.requested_time > after for one in timeline.completed if one.action == "rollback"] == [True]
     assert rows_of(tmp_path, "value") == [(3,)]
     assert_whole(tmp_path)
@@ -116,10 +116,10 @@ def test_a_rollback_looks_again_before_it_decides(tmp_path: Path) -> None:
     slow = plan(tmp_path, SCHEMA)
     result = task(slow, rows("a", "k1", value=2), 0)
     storage = open_storage(str(tmp_path))
-    overdue = storage.modified(heartbeat.path_of(slow.instant_time))
+    overdue = storage.modified(heartbeat.path_of(noted(slow)))
     time.sleep(0.05)
-    heartbeat.Heartbeat(storage, slow.instant_time).touch()
-    roll_back(open_table(storage), PlannedRollback(slow.transaction.inflight, beat=overdue), Patience())
+    heartbeat.Heartbeat(storage, noted(slow)).touch()
+    roll_back(open_table(storage), PlannedRollback(slow.transaction.at(noted(slow)).inflight, beat=overdue), Patience())
     commit_write(slow, [result])
 
     assert rows_of(tmp_path, "id", "value") == [("k1", 2)]
@@ -161,7 +161,7 @@ def test_a_dead_write_of_another_host_is_gone_soon_and_archiving_continues(
     table = open_table(open_storage(str(tmp_path)))
     keeps_two = ArchiveSettings(min_commits=1, max_commits=2)
     archive(table.storage, keeps_two)
-    assert {*first, dead.instant_time} <= {one.requested_time for one in table.timeline().instants}
+    assert {*first, noted(dead)} <= {one.requested_time for one in table.timeline().instants}
 
     now = time.time() + Patience().heartbeat_tolerance_s + 60
     patch_seam(monkeypatch, "time of a local store", lambda self: now)
@@ -171,8 +171,8 @@ def test_a_dead_write_of_another_host_is_gone_soon_and_archiving_continues(
     assert time.monotonic() - began < 60
     archive(table.storage, keeps_two)
     left = {one.requested_time for one in table.timeline().instants}
-    assert dead.instant_time not in left
-    assert living.instant_time in left
+    assert noted(dead) not in left
+    assert noted(living) in left
     assert not {*first[:-1]} & left
     commit_write(living, [result])
 
