@@ -32,6 +32,7 @@ REMARKS = {
     r".*inflight": "… began …",
     r".*_.*\.commit": "… and completed: requested time _ completion time",
     r".*sealed/\d+\.v2": "of writes that were requested within one hour",
+    r".*sealed/.*/[0-9a-f]{32}\.\d": "names the instant of that write for all of its tasks",
     r".*sealed/.*/\d+": "tells stragglers of that write that it is over",
     r".*decisions/\d+": "decides a commit: its creation is the point of no return",
     r".*partition_metadata": "makes the folder a partition",

@@ -1,8 +1,8 @@
 """The attempts of one commit: rows that the tasks handed over are merged again where another write came first.
 
 Only the commit has read the table for such a write, so that it may see the table anew: under a new instant and the same
-write id. Before it merges beside other writes it leaves a ticket and waits for older ones of the same data, so that
-merges of one file group come one after another, and a large write does not lose to small ones for ever.
+write id. Before it merges beside other writes it leaves a ticket and waits for older writes of the same data, so that
+merges of one file group come one after another, and a large write does not lose to small writes for ever.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ class SpilledRows:
 
 @contextmanager
 def opened_spills(plan: WritePlan, spills: Sequence[SpillFile]) -> Iterator[SpilledRows]:
-    """Open the spills of the tasks, given in the order of the tasks; the copies of remote ones stay until the end."""
+    """Open the spills of the tasks, given in the order of the tasks; the copies of remote spills stay until the end."""
     with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
         local = open_storage(folder, durable=False)
         pieces: dict[Route, list[tuple[SpillReader, SpillPiece]]] = {}

@@ -219,7 +219,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "pattern of partitions": "operations.write.replacement:_pattern",
     # --- begin of a write
     "wait for the first attempt of a task": "operations.transaction.begin:_WAIT_FOR_FIRST_S",
-    "refuse a write that is too old": "operations.transaction.begin:_refuse_if_old",
+    "whether a write that begins is too old": "operations.transaction.begin:_is_old",
     "refuse a sealed write at a task's start": "operations.transaction.begin:refuse_sealed",
     "take back the begin of an abandoned write": "operations.transaction.begin:_take_back_if_given_up",
     "instants that a begin sees announced": "operations.transaction.begin:announced",

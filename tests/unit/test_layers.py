@@ -137,6 +137,7 @@ LOOKS_AT_OTHERS = {
     "operations/services/compaction/repair.py": "it takes back plans, as the user asked it to",
     "operations/services/compaction/triggers.py": "it counts what a compaction waits for",
     "operations/transaction/carried_out.py": "it carries a decision out, whatever is beside it",
+    "operations/write/attempts.py": "it looks whether it has to take its turn; conflicts.py judges",
     "operations/transaction/commit_path.py": "it looks whether its own instant is pending still",
     "operations/transaction/since.py": "it finds what conflicts.py judges",
     "operations/write/services.py": "it looks whether there is something to clean",

@@ -1,7 +1,7 @@
 """Tickets: what a write is about to rewrite, so that younger writes of the same data wait until it is done.
 
 Without them, of several writers of one file group each would merge at once, and all but one in vain; and a large write
-would lose to small ones again and again. The oldest ticket never waits, so no two writes wait for each other.
+would lose to small writes again and again. The oldest ticket never waits, so no two writes wait for each other.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def test_the_page_of_log_lines_names_every_phase_of_a_write() -> None:
     sentence = re.search(r"Phases of a task are (.*?)\.", read("docs/logging.md"), re.DOTALL)
 
     assert sentence is not None
-    assert set(re.findall(r"`(\w+)`", sentence[1])) == set(re.findall(r'\.phase\("(\w+)"\)', code))
+    assert set(re.findall(r"`(\w+)`", sentence[1])) == set(re.findall(r'\.(?:phase|add)\("(\w+)"', code))
 
 
 def test_the_tables_of_types_are_current() -> None:
