@@ -8,6 +8,7 @@ VENV := .venv
 # The oldest Spark that pyhudi runs on; Delta Lake and Iceberg are measured on it too.
 SPARK40_VENV := .venv-spark40
 HUDI_VENV := .venv-hudi
+CLASSES := $(VENV)/spark-classes.jsa
 HUDI_PYSPARK := 3.5
 SF ?= 1
 ROWS ?= 20000000
@@ -44,7 +45,7 @@ test: test-core test-spark ## Run the tests, less the slow ones and those that n
 test-core: install ## Of these, run those that need no Spark, in a process that cannot import it
 	$(BIN)/python -m pytest $(PARALLEL) --spark=no -m "not slow and not long and not interop" $(PYTEST_ARGS)
 
-test-spark: install ## Of these, run the others
+test-spark: install $(CLASSES) ## Of these, run the others
 	$(BIN)/python -m pytest $(PARALLEL) --spark=only -m "not slow and not long and not interop" $(PYTEST_ARGS)
 
 check: install ## Lint, formatting, types, the rules of layers and language, the wheel's content
@@ -56,13 +57,13 @@ check: install ## Lint, formatting, types, the rules of layers and language, the
 test-spark40: $(SPARK40_VENV)/.linked ## Run the tests of what differs on the oldest Spark, 4.0
 	$(SPARK40_VENV)/bin/python -m pytest -m "oldest and not slow and not long" tests/unit/connector tests/spark $(PYTEST_ARGS)
 
-test-slow: install ## Run the slow tests: long histories, kills, heartbeats
+test-slow: install $(CLASSES) ## Run the slow tests: long histories, kills, heartbeats
 	$(BIN)/python -m pytest -m "slow and not interop" $(PYTEST_ARGS)
 
 test-long: install ## Interleave writers and services by 100,000 seeds (FROM_SEED=0 SEEDS=100000)
 	PYHUDI_FROM_SEED=$(FROM_SEED) PYHUDI_SEEDS=$(SEEDS) $(BIN)/python -m pytest -m long tests/contract/test_interleavings.py $(PYTEST_ARGS)
 
-test-interop: install hudi-environment ## Run the tests against Apache Hudi's own Spark bundle and hudi-rs
+test-interop: install $(CLASSES) hudi-environment ## Run the tests against Apache Hudi's own Spark bundle and hudi-rs
 	$(BIN)/python -m pytest -m interop $(PYTEST_ARGS)
 
 dist: $(VENV)/.dist ## Build the source archive and the wheel, and try each in an environment of its own
@@ -103,9 +104,15 @@ $(VENV)/.demo $(VENV)/.dist $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)
 	$(BIN)/python $(PIP) $(EDITABLE) '.[$*]'
 	@touch $@
 
+# What Spark's Java loads; it is valid as long as Spark's jars are as they were.
+$(CLASSES): $(VENV)/.dependencies | $(VENV)/.linked
+	@rm -f $@
+	JDK_JAVA_OPTIONS='-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' PYTHONPATH=tests \
+	  $(BIN)/python -m support.archive_classes $(CURDIR)/$@ > $@.log 2>&1 || { cat $@.log; false; }
+
 hudi-environment: $(HUDI_VENV)/.pyspark-$(HUDI_PYSPARK)
 
-environments: $(VENV)/.linked $(SPARK40_VENV)/.linked hudi-environment
+environments: $(VENV)/.linked $(CLASSES) $(SPARK40_VENV)/.linked hudi-environment
 
 # The bundle we compare with is built for Spark 3.5, so Apache Hudi gets a Spark of its own; setuptools gives that Spark
 # the distutils which Python 3.12 dropped.

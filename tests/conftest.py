@@ -18,10 +18,14 @@ from support.s3 import S3Server, new_url
 # The tests' many small queries never repay Java's second compiler, nor a collector with threads of its own. Each Java
 # that a test starts, in whatever way, finds this. Without that compiler Java keeps a fifth of the room for code, which
 # a suite outgrows: from then on it looks for code to throw away, and compiles it anew. And it collects all garbage
-# whenever it has loaded some more classes, four times until Spark has carried out its first statements.
+# whenever it has loaded some more classes, four times until Spark has carried out its first statements. Half of the
+# work until then is to load classes, which `make` has put in an archive; a Java of other classes passes it over, and
+# would say so where others wait for its words.
+ARCHIVE = Path(sys.prefix) / "spark-classes.jsa"
 os.environ.setdefault(
     "JDK_JAVA_OPTIONS",
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -XX:MetaspaceSize=256m",
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:ReservedCodeCacheSize=240m -XX:MetaspaceSize=256m"
+    + (f" -XX:SharedArchiveFile={ARCHIVE} -Xlog:disable" if ARCHIVE.exists() else ""),
 )
 
 # A busy machine takes its time over any example, and no test asserts one.

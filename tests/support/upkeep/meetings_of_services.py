@@ -17,10 +17,11 @@ from pyhudi.operations.services.savepoint import savepoint
 from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings
 from pyhudi.table.files.lost import open_view
 from pyhudi.table.table import open_table
+from pyhudi.timeline.clock import next_time
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.writers import owner
 from pyhudi.timeline.writers.patience import Patience
-from support.drive import carry_out
+from support.drive import at_time, carry_out
 from support.made.compacting import append, join, plan_join, rows, run, schedule
 from support.seams import patch_seam
 from support.upkeep.meetings import Scene, older, stage
@@ -71,8 +72,8 @@ def _compactions(name: str, schedules: Callable[..., Any], runs: Callable[..., A
 
     @stage(f"{name} | write | pending | - | before plan", table="mor")
     def _(some: Scene) -> str:
-        # A write that was planned before, and began after.
-        older = some.plan()
+        # A write that chose its time before, and began after.
+        older = at_time(some.plan(), next_time(int(some.storage.now() * 1000), some.timeline().greatest_time(), "UTC"))
         schedules(some.path)
         some.at_work(planned=older)
         return some.outcome(lambda: runs(some.path))
