@@ -26,7 +26,6 @@ from ..result import find_write
 from ..rollback.pending import PlannedRollback, condemned, settle_pending
 from ..transaction.commit_path import times_after
 from ..transaction.concurrency import WRITE
-from ..transaction.conflicts import check_moment
 from ..transaction.followers import check_retirable
 from ..transaction.transaction import Transaction
 from ..write_ids import GENERATED_ID
@@ -85,7 +84,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
     storage = open_storage(request.path, request.storage_options, durable=request.write.durable)
     target = find_target(request, storage)
     table, config = target.table, target.config
-    now, timeline, watermark, going = _pin(table, request.write)
+    now, timeline, watermark, going = pin(table, request.write)
     known = latest_schema(config, timeline, writing=True) if target.exists else None
     rows = plan_rows(request, target, known)
     replays = None
@@ -126,16 +125,6 @@ def plan_write(request: WriteRequest) -> WritePlan:
     return plan
 
 
-def at_new_moment(plan: WritePlan) -> tuple[WritePlan, Timeline]:
-    """Return a write as if it had been planned now, and the timeline; none of its work may have read the table before.
-
-    Raises `CommitConflictError` where the table's columns no longer fit the plan, or were restored.
-    """
-    now, _, watermark, _ = _pin(plan.table, replace(plan.settings, based_on=""))
-    check_moment(plan.transaction, now, plan.schema)
-    return replace(plan, transaction=replace(plan.transaction, watermark=watermark)), now
-
-
 def _action(config: TableConfig, operation: str) -> str:
     if operation in REPLACING:
         return "replacecommit"
@@ -161,7 +150,7 @@ def _sort_columns(operation: Operation, settings: WriteSettings, schema: pa.Sche
     return settings.bulk_insert_sort_columns or by_key
 
 
-def _pin(table: Table, settings: WriteSettings) -> tuple[Timeline, Timeline, Watermark, tuple[PlannedRollback, ...]]:
+def pin(table: Table, settings: WriteSettings) -> tuple[Timeline, Timeline, Watermark, tuple[PlannedRollback, ...]]:
     """Return the timeline, the part that the write sees, its watermark, and the rollbacks whose victims it leaves out.
 
     The conflict check holds commits since the watermark against the write. The write sees nothing of a victim of a
@@ -195,7 +184,7 @@ def seen_moment(table: Table, based_on: str = "") -> tuple[SeenTable, str]:
     A lookup before the plan pins the write to this moment. ``based_on`` is the moment at which rows were made from the
     table.
     """
-    _, timeline, _, _ = _pin(table, WriteSettings(based_on=based_on))
+    _, timeline, _, _ = pin(table, WriteSettings(based_on=based_on))
     if based_on:
         return SeenTable(table, timeline.as_of_completion(based_on.partition(":")[0])), based_on
     return SeenTable(table, timeline), spell_moment(timeline.completed)

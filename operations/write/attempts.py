@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ...errors import CommitConflictError
@@ -23,9 +23,10 @@ from ...timeline.instants import WRITE_ACTIONS
 from ...timeline.timeline import Timeline
 from ...timeline.writers.tickets import Places, Ticket, Waited, age_of, held, wait_for_older
 from ..planning.operation import OVERWRITE_TABLE, REPLACING
-from ..planning.plan import WritePlan, at_new_moment
+from ..planning.plan import WritePlan, pin
 from ..result import ATTEMPTS, MET, CommitResult, find_write
 from ..transaction.abort import abort
+from ..transaction.conflicts import check_moment
 from ..transaction.since import Since
 from ..write_ids import GENERATED_ID
 from .begin import begun
@@ -130,7 +131,7 @@ class Attempts:
         beside = [one for one in timeline.pending if one.action in WRITE_ACTIONS and one != work.inflight]
         places = self._places(plan) if beside or self.number > 1 else {}
         if places == {}:
-            yield at_new_moment(plan) if changed else (plan, timeline)
+            yield _at_new_moment(plan) if changed else (plan, timeline)
             return
         name = age_of(work.storage, work.write_id, f"{self.first.instant_time}.{work.key[-8:]}")
         ticket = Ticket(work.storage, name, work.owner, places)
@@ -138,7 +139,7 @@ class Attempts:
             found = wait_for_older(ticket, work.patience, plan.settings.wait_s)
             self.waited.seconds += found.seconds
             self.waited.met += [one for one in found.met if one not in self.waited.met]
-            yield at_new_moment(plan) if found.met or changed else (plan, timeline)
+            yield _at_new_moment(plan) if found.met or changed else (plan, timeline)
 
     def _places(self, plan: WritePlan) -> Places | None:
         """Return what the write rewrites; None for the whole table, and nothing where it only adds file groups."""
@@ -155,3 +156,13 @@ class Attempts:
         for path, bucket in self.spilled.rows:
             places.setdefault(path, set()).add(str(bucket))
         return {path: frozenset(buckets) for path, buckets in places.items()}
+
+
+def _at_new_moment(plan: WritePlan) -> tuple[WritePlan, Timeline]:
+    """Return a write as if it had been planned now, and the timeline; none of its work may have read the table before.
+
+    Raises `CommitConflictError` where the table's columns no longer fit the plan, or were restored.
+    """
+    now, _, watermark, _ = pin(plan.table, replace(plan.settings, based_on=""))
+    check_moment(plan.transaction, now, plan.schema)
+    return replace(plan, transaction=replace(plan.transaction, watermark=watermark)), now

@@ -22,6 +22,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "list a local folder": "storage.local:LocalStorage.list",
     "look into a local folder": "storage.local:LocalStorage.look",
     "delete local files": "storage.local:LocalStorage.delete",
+    "look into a folder in memory": "storage.memory:MemoryStorage.look",
     "open a local file": "storage.local:LocalStorage.open_input",
     "most bytes of a file that is read whole": "storage.inputs:_READ_WHOLE",
     "part size of uploads": "storage.object_files:PART",
@@ -210,7 +211,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "most workers of a merge": "operations.write.merge_spills:MOST_WORKERS",
     "pause between two reports of progress": "operations.write.phases:PROGRESS_S",
     # --- plan of a write
-    "pin the moment of a write": "operations.planning.plan:_pin",
+    "pin the moment of a write": "operations.planning.plan:pin",
     "check ordering columns of logs": "operations.planning.plan:check_log_orders",
     "whether a write folds rows of one key": "operations.planning.row_plan:RowPlan.folds",
     "whether a write makes partial blocks": "operations.planning.row_plan:RowPlan.partial_blocks",

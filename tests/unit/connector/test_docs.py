@@ -31,7 +31,7 @@ MOST_WORDS = 1200
 LINKING = [*PAGES, *(f"docs/decisions/{path.name}" for path in (ROOT / "docs" / "decisions").glob("*.md"))]
 # What differs each time that a table is made: file ids but for the bucket, write tokens, instants, their hours, and
 # column widths.
-PASSING = re.compile(r"(?<=\d{8})-[0-9a-f-]{27}-0_\d+-\d+-\d+(?=_)|\d{17}|\d{10}(?=\.v\d)| {2,}(?=\S)")
+PASSING = re.compile(r"[0-9a-f]{32}|(?<=\d{8})-[0-9a-f-]{27}-0_\d+-\d+-\d+(?=_)|\d{17}|\d{10}(?=\.v\d)| {2,}(?=\S)")
 
 
 def read(page: str) -> str:

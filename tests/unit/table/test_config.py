@@ -32,7 +32,7 @@ from pyhudi.table.config.key_types import KeyGeneratorType
 from pyhudi.table.config.table_config import checksum
 from pyhudi.table.config.table_settings import TableSettings
 from support.recorded.fixture_tables import unpack
-from support.seams import patch_seam
+from support.seams import patch_seam, read_seam
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "apache_hudi_1_2_types" / "hoodie.properties"
 
@@ -342,14 +342,14 @@ def test_a_table_that_is_created_while_it_is_looked_for_is_found(
 ) -> None:
     """Its properties come into being after they were read, and its first commit before the timeline is listed."""
     config = TableConfig.new(TableSettings(name="t", record_key_fields=("id",), bucket_count=4))
-    look = MemoryStorage.look
+    look = read_seam("look into a folder in memory")
 
     def created(self: MemoryStorage, folder: str) -> Any:
         create_config(storage, config)
         storage.write(".hoodie/timeline/20261121030413676_20261121030414676.commit", b"")
         return look(self, folder)
 
-    monkeypatch.setattr(MemoryStorage, "look", created)
+    patch_seam(monkeypatch, "look into a folder in memory", created)
 
     assert load_config(storage) == config
 
