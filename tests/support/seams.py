@@ -84,7 +84,10 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "seconds of work after which its owner is shown": "timeline.writers.long_work:SHOWN_AFTER_S",
     "clock of heartbeats": "timeline.writers.stillness:time",
     "files that the process watches": "timeline.writers.stillness:_seen",
-    "heartbeat in a thread": "timeline.writers.heartbeat:HeartbeatThread",
+    "heartbeat in a thread": (
+        "timeline.writers.heartbeat:HeartbeatThread",
+        "timeline.writers.tickets:HeartbeatThread",
+    ),
     # --- properties of a table
     "patience with torn properties": "table.config.properties_file:_PATIENCE_S",
     "patience with torn properties without a backup": "table.config.properties_file:_PATIENCE_WITHOUT_BACKUP_S",

@@ -23,7 +23,7 @@ from support.interleaving.scheduler import TOLERANCE_S
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("value", pa.int64())])
 PATIENCE = Patience(heartbeat_interval_s=TOLERANCE_S / 2, heartbeat_misses=2, foreign_age_s=60.0)
-SETTINGS = WriteSettings(upkeep=OFF, patience=PATIENCE)
+SETTINGS = WriteSettings(upkeep=OFF, patience=PATIENCE, retry_s=600.0)
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 # Where rows have no ordering value the order of two writes shows.

@@ -298,12 +298,21 @@ class Trial:
     def check_end(self) -> None:
         """Check what is left once each actor is over or gone."""
         self._check_rows("at the end")
+        self._check_tickets()
         done = {name for _, name in self.completed}
         for name, one in self.tries.items():
             if one.refused and name in done:
                 self.scheduler.fail(f"{name} was refused, and is complete: {one.refused}")
             elif one.refused:
                 self._check_left_nothing(name, one)
+
+    def _check_tickets(self) -> None:
+        """Check that no writer that is over keeps others waiting."""
+        storage = self.machine.open(self.path).inner
+        for info in storage.list(".hoodie/.pyhudi/tickets"):
+            found = _ID.search(storage.read(info.path))
+            if found is not None and self.tries[found[0].decode()].is_over:
+                self.scheduler.fail(f"{found[0].decode()} is over, and its ticket stays: {info.path}")
 
     def _check_left_nothing(self, name: str, mine: Try) -> None:
         done = {time for time, _ in self.completed}
