@@ -127,6 +127,10 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges
     _check_schema(work, changes.columns, since)
     _check_pending(work, since, changes)
     _check_undone(work, since, changes)
+    later = max(changes.bases, default="")
+    if later > work.instant_time:
+        # Readers take the file of the greatest requested time: what this write merged anew would stay unseen.
+        raise conflict(work, f"It merged files of the commit {later}, which has a later time")
     for base in sorted(changes.bases):
         if not timeline.is_committed(base) and _forbids(ROLLBACK, {Shared.BASIS: True}):
             raise _base_gone(work, base)

@@ -74,10 +74,12 @@ class Waited:
 
 @contextmanager
 def held(ticket: Ticket, patience: Patience) -> Iterator[None]:
-    """Hold a ticket until the block ends, with a sign of life."""
-    with HeartbeatThread(ticket.storage, ticket.name, patience.heartbeat_interval_s, ticket.touch):
-        yield
-    ticket.storage.delete(ticket.path, durable=False)
+    """Hold a ticket until the block ends, also by an error, with a sign of life."""
+    try:
+        with HeartbeatThread(ticket.storage, ticket.name, patience.heartbeat_interval_s, ticket.touch):
+            yield
+    finally:
+        ticket.storage.delete(ticket.path, durable=False)
 
 
 def wait_for_older(ticket: Ticket, patience: Patience, longest_s: float) -> Waited:

@@ -29,6 +29,7 @@ from pyhudi.storage import memory
 from pyhudi.table.table import open_table
 from pyhudi.timeline.instants import WRITE_ACTIONS, State
 from pyhudi.timeline.layout import LayoutV2
+from pyhudi.timeline.writers.owner import Claim
 from support.interleaving.acts import (
     KEYS,
     KINDS,
@@ -240,7 +241,9 @@ class Trial:
         victim = "" if plan is None or plan.instant_to_rollback is None else plan.instant_to_rollback.commit_time
         makers = [(name, one) for name, one in self.tries.items() if victim in one.instants]
         for name, one in makers:
-            if self._lives(one) and self.scheduler.here() is not one.actor and not is_given_up(storage, victim):
+            # Its own writer may be on the way to take it back.
+            given_up = is_given_up(storage, victim) or Claim(storage, victim).owner() is None
+            if self._lives(one) and self.scheduler.here() is not one.actor and not given_up:
                 self.scheduler.fail(f"{victim} of {name} is rolled back, though its writer lives")
 
     def _check_completed(self, mine: Try, when: str) -> None:
