@@ -49,7 +49,8 @@ def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
     # The disk may be full, so delete what only this write needs first. Data files stay until its end is decided.
     if not tries_again:
         _make_room(work)
-    work.seal.set_for_good()
+        # Others roll back a write that is sealed for good, and its spills with it.
+        work.seal.set_for_good()
     timeline = abandon(work.table, partial(_unfinished, work.instant_time))
     found = timeline.find(work.instant_time)
     gone = found is None and work.table.archive.holds(work.instant_time)

@@ -72,6 +72,8 @@ def begun(
             with heartbeat.HeartbeatThread(noted.storage, noted.instant_time, work.patience.heartbeat_interval_s):
                 timeline = None if first else _shown(noted)
                 if timeline is None:
+                    if not first:
+                        noted.claim.make(noted.owner)
                     prepared = partial(prepare, noted, listed or work.table.timeline())
                     timeline = _put_on_timeline(noted, requested, prepared)
                 yield BegunWork(noted, timeline)
@@ -194,7 +196,6 @@ def _leave_if_old(work: Transaction) -> Timeline:
 
 
 def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes], prepare: Callable[[], Swept]) -> Timeline:
-    work.claim.make(work.owner)
     # An instant on the timeline without a reserve counts as given up, so the reserve comes first.
     work.reserve.hold()
     swept = prepare()

@@ -44,10 +44,10 @@ def forget(storage: Storage, instant_time: str) -> None:
 
 
 def forget_attempt(storage: Storage, instant_time: str) -> None:
-    """Forget a write's instant but for its spills and its heartbeat, which the next attempt of the commit needs."""
+    """Forget a write's instant but for its spills, which the next attempt of the commit needs, and its signs of life."""
     Markers(storage, instant_time).delete()
     found = storage.look(owner.folder(instant_time))
-    storage.delete(*(info.path for info in found.files))
+    storage.delete(*(info.path for info in found.files if split(info.path)[1] != owner.OWNER_FILE))
     storage.delete_folder(f"{owner.folder(instant_time)}/aside")
 
 

@@ -45,7 +45,7 @@ class Cost:
 FIRST = {"colocated": Cost(8, 8, 4, 42), "plain": Cost(7, 6, 2, 42)}
 UPSERT = {"colocated": Cost(8, 2, 5, 39), "plain": Cost(7, 2, 2, 42)}
 OVERWRITE = {"colocated": Cost(8, 5, 4, 42), "plain": Cost(7, 4, 2, 43)}
-DELETE_PARTITION = Cost(4, 1, 0, 45)
+DELETE_PARTITION = Cost(4, 1, 0, 44)
 READ = Cost(0, 1, 0, 6)
 PAGE = Path(__file__).parents[2] / "docs" / "object-stores.md"
 # (tasks, partitions, buckets of each), one of them larger at a time.

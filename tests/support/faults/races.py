@@ -100,7 +100,7 @@ def check_taken_for_dead(folder: Place) -> None:
     """Assert that a write whose instant was rolled back meanwhile cannot commit any more."""
     table = below(folder, "t")
     write(table, rows("a", "k1", value=1), table=TABLE)
-    sleeper = plan(table, SCHEMA)
+    sleeper = plan(table, SCHEMA, settings=IMPATIENT)
     result = task(sleeper, rows("a", "k1", value=2), 0)
     write(table, rows("a", "k3", value=3), settings=IMPATIENT)
     with pytest.raises(CommitConflictError, match="rolled it back"):
@@ -247,7 +247,7 @@ def check_begun_again(folder: Place) -> None:
     """
     table = below(folder, "t")
     write(table, rows("a", "k1", value=1), table=TABLE)
-    sleeper = plan(table, SCHEMA, settings=COLOCATED)
+    sleeper = plan(table, SCHEMA, settings=replace(IMPATIENT, colocated=True))
     results = [task(sleeper, rows("a", "k1", value=2), 0)]
     write(table, rows("b", "k2", value=3), settings=IMPATIENT)
     open_storage(table).delete_folder(SEALS)

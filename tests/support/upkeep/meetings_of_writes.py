@@ -474,7 +474,11 @@ def _(some: Scene) -> str:
     mine = begins(some.plan())
     first = noted(mine)
     announcements.announce(some.storage, first)
-    return some.outcome(lambda: carry_out(mine, [rows(K1)]), gives_way=lambda _: noted(mine) > first)
+
+    def takes_a_later_time(_: object) -> bool:
+        return noted(mine) > first
+
+    return some.outcome(lambda: carry_out(mine, [rows(K1)]), gives_way=takes_a_later_time)
 
 
 @stage("write | archiving | pending | - | since plan")
