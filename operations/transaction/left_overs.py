@@ -44,7 +44,7 @@ def forget(storage: Storage, instant_time: str) -> None:
 
 
 def forget_attempt(storage: Storage, instant_time: str) -> None:
-    """Forget a write's instant but for its spills, which the next attempt of the commit needs, and its signs of life."""
+    """Forget an instant but for its spills, which the next attempt of the commit needs, and its signs of life."""
     Markers(storage, instant_time).delete()
     found = storage.look(owner.folder(instant_time))
     storage.delete(*(info.path for info in found.files if split(info.path)[1] != owner.OWNER_FILE))

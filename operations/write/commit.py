@@ -15,7 +15,7 @@ from ...table.files.marked_files import marked_files
 from ...table.merging.merger import RowMeeting
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
-from ...timeline.writers import heartbeat, owner
+from ...timeline.writers import heartbeat
 from ..locating.adoption import check_new_properties, check_spelling_of_others
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
@@ -102,7 +102,7 @@ def _carry_out(results: Sequence[TaskResult], attempts: Attempts, plan: WritePla
     """Complete the write; the result has no instant where the write is empty."""
     phases = Phases(plan.path, plan.instant_time)
     with phases.phase("seal"):
-        owner.Seal(plan.storage, plan.instant_time).set()
+        plan.transaction.seal.set(plan.transaction.key)
         timeline = plan.table.timeline()
         found = timeline.find(plan.instant_time)
         if found is not None and found.state == State.COMPLETED:

@@ -330,7 +330,7 @@ def aborts_leave_data_files(patch: Patch) -> None:
 
 
 def tasks_do_not_look_for_the_seal_at_their_start(patch: Patch) -> None:
-    patch_seam(patch, "refuse a sealed write at a task's start", lambda work: None)
+    patch_seam(patch, "write that a seal ended", lambda self: None)
 
 
 def tasks_do_not_look_for_the_seal_after_their_start(patch: Patch) -> None:
@@ -353,7 +353,7 @@ def tasks_do_not_look_whether_another_release_gave_up(patch: Patch) -> None:
 
 
 def nothing_is_sealed(patch: Patch) -> None:
-    patch_seam(patch, "seal a write", lambda self: None)
+    patch_seam(patch, "seal a write", lambda self, key="": None)
     patch_seam(patch, "seal a write for good", lambda self: None)
 
 

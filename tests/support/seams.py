@@ -78,6 +78,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     # --- writers at work
     "judge a writer": "timeline.writers.owner:Suspect.judge",
     "seal a write": "timeline.writers.owner:Seal.set",
+    "write that a seal ended": "timeline.writers.owner:Seal.key",
     "seal a write for good": "timeline.writers.owner:Seal.set_for_good",
     "hold a reserve on the disk": "timeline.writers.reserve:Reserve.hold",
     "size of the reserve on the disk": "timeline.writers.reserve:_SIZE",
@@ -224,7 +225,6 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     # --- begin of a write
     "wait for the first attempt of a task": "operations.transaction.begin:_WAIT_FOR_FIRST_S",
     "whether a write that begins is too old": "operations.transaction.begin:_is_old",
-    "refuse a sealed write at a task's start": "operations.transaction.begin:refuse_sealed",
     "take back the begin of an abandoned write": "operations.transaction.begin:_take_back_if_given_up",
     "instants that a begin sees announced": "operations.transaction.begin:announced",
     # --- fence around the files of a task

@@ -172,8 +172,16 @@ class Seal:
     storage: Storage
     name: str
 
-    def set(self) -> None:
-        self.storage.create(self._path, b"", durable=False)
+    def set(self, key: str = "") -> None:
+        """Seal a write that ends; ``key`` is its `Owner.key`."""
+        self.storage.create(self._path, key.encode(), durable=False)
+
+    def key(self) -> str | None:
+        """Return the key of the sealed write, "" where the seal names none; None without a seal."""
+        try:
+            return self.storage.read(self._path, MOST_OF_A_NOTE).decode(errors="replace")
+        except FileNotFoundError:
+            return None
 
     def set_for_good(self) -> None:
         """Seal a write that is given up, so that a task which was about to begin it takes that back.
