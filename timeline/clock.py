@@ -98,15 +98,15 @@ def spelled_digits(text: str) -> int:
     return 17 if spelled[7] else 14
 
 
-def next_time(now_ms: int, greatest: str | None, zone: str, *, parity: Parity = Parity.ODD) -> str:
+def next_time(now_ms: int, greatest: str | None, zone: str, *, parity: Parity | None = None) -> str:
     """Return the time of a new instant: now, or the first millisecond after the greatest time, if that is later."""
-    now = format_time(now_ms + (now_ms + parity) % 2, zone)
+    now = format_time(now_ms + (0 if parity is None else (now_ms + parity) % 2), zone)
     if greatest is None or now > greatest:
         return now
     try:
         # Count on the zone's own clock face: across a repeated summer-time hour, UTC arithmetic could run backwards.
         following = _text(_naive(greatest) + _MILLISECOND)
-        if (int(following[-1]) + parity) % 2:
+        if parity is not None and (int(following[-1]) + parity) % 2:
             following = _text(_naive(following) + _MILLISECOND)
         ahead_ms = parse_time(following, zone) - now_ms
     except (ValueError, OverflowError) as error:

@@ -38,6 +38,10 @@ class Layout(Protocol):
 
     def format(self, instant: Instant) -> str: ...
 
+    def start(self, requested_time: str) -> str:
+        """Return what the names of all files of an instant begin with."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class LayoutV2:
@@ -72,6 +76,9 @@ class LayoutV2:
             if (time, groups[ending]) not in done:
                 kept.append(name)
         return [instant for instant in map(_parsed_v2, kept) if instant is not None]
+
+    def start(self, requested_time: str) -> str:
+        return requested_time
 
     def format(self, instant: Instant) -> str:
         if instant.state == State.COMPLETED:

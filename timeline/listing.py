@@ -66,8 +66,9 @@ def _changed(
 
 
 def _of_time(time: str, layout: Layout, names: Sequence[str]) -> Iterator[Instant]:
-    at = bisect_left(names, time)
-    while at < len(names) and names[at].startswith(time):
+    start = layout.start(time)
+    at = bisect_left(names, start)
+    while at < len(names) and names[at].startswith(start):
         yield from (instant for instant in _parsed(layout, names[at : at + 1]) if instant.requested_time == time)
         at += 1
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ...table.config import update_config
 from ...table.table import Table
-from ...timeline.clock import next_time
+from ...timeline.clock import Parity, next_time
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers.decisions import Decision, DecisionKind
@@ -44,7 +44,7 @@ def times_after(table: Table, timeline: Timeline, count: int) -> list[str]:
     times: list[str] = []
     greatest = timeline.greatest_time()
     for _ in range(count):
-        greatest = next_time(int(time.time() * 1000), greatest, table.config.timezone)
+        greatest = next_time(int(time.time() * 1000), greatest, table.config.timezone, parity=Parity.ODD)
         times.append(greatest)
     return times
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -202,8 +202,14 @@ class _FakeLayout(LayoutV2):
     def parse(self, name: str) -> Instant | None:
         return LayoutV2.parse(self, name[1:]) if name.startswith("x") else None
 
+    def parse_all(self, names: Sequence[str]) -> list[Instant]:
+        return LayoutV2.parse_all(self, [name[1:] for name in names if name.startswith("x")])
+
     def format(self, instant: Instant) -> str:
         return "x" + LayoutV2.format(self, instant)
+
+    def start(self, requested_time: str) -> str:
+        return "x" + requested_time
 
 
 class _FakeCodec(AvroCodec):

@@ -257,7 +257,7 @@ def test_a_commit_meets_the_keys_of_a_newer_release_that_committed_meanwhile(tmp
     results = [task(planned, parted("b", 1, value=1), 0)]
     with newer("format of keys in commits"):
         commit_write(later, [task(later, parted("a", 1, value=2), 0)])
-    what = f"pyhudi.format in .hoodie/timeline/{later.instant_time}_"
+    what = f"pyhudi.format in .hoodie/timeline/{noted(later)}_"
     with pytest.raises(UnsupportedTableError) as raised:
         commit_write(planned, results)
     abort_write(planned)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -30,10 +31,11 @@ from pyhudi.storage import open_storage
 from pyhudi.table.files.logs.log_blocks import BlockType
 from pyhudi.table.files.logs.log_contents import BlockContent
 from pyhudi.table.files.logs.log_file import read_blocks
+from pyhudi.timeline.clock import Parity, next_time
 from pyhudi.timeline.held import pending_compactions
 from pyhudi.timeline.instants import State
 from pyhudi.timeline.writers.announcements import announce
-from support.drive import KEYED, carry_out, plan, write
+from support.drive import KEYED, at_time, carry_out, plan, write
 from support.made.compacting import (
     SCHEMA,
     TWO,
@@ -341,18 +343,21 @@ def test_an_older_write_that_came_in_between_keeps_its_file_groups_out(
     assert sum(map(len, timeline.files.read_commit(instant).partition_to_write_stats.values())) < plan.file_groups
 
 
-def test_a_write_that_was_planned_before_it_and_began_after_it_is_refused(tmp_path: Path) -> None:
+def test_a_write_that_chose_its_time_before_it_and_began_after_it_is_refused(tmp_path: Path) -> None:
     """Its log file would come before the joined one, and readers that know of nothing replaced would read it first."""
     table = tmp_path / "t"
     new_table(table, ("k1", "a", 10, 1))
     append(table, ("k1", "a", 20, 2))
     append(table, ("k1", "a", 30, 3))
-    late, given = plan(table, SCHEMA), [rows(("k1", "a", 30, 4))]
+    planned, late, given = plan(table, SCHEMA), plan(table, SCHEMA), [rows(("k1", "a", 30, 4))]
+    at_time(late, next_time(int(time.time() * 1000), None, "UTC", parity=Parity.EVEN))
     join(table)
 
     with pytest.raises(CommitConflictError, match="log compaction"):
         carry_out(late, given)
     assert merged(table) == [("a", "k1", 3)]
+    carry_out(planned, given)
+    assert merged(table) == [("a", "k1", 4)]
 
 
 def test_a_copy_on_write_table_has_nothing_to_join(tmp_path: Path) -> None:
@@ -410,8 +415,8 @@ def test_its_rows_are_no_changes_and_the_past_is_what_it_was(table: Path) -> Non
     assert changes(table, ends[1]) == changes(table, ends[1], ends[-1]) != []
     append(table, ("k1", "a", 99, 1))
     assert changes(table, ends[-1]) == changes(table, joined.visible_since) == [("k1", 1)]
-    for time in (times[-1], done.instant):
-        snapshot = open_snapshot(str(table), query=AsOf(time))
+    for moment in (times[-1], done.instant):
+        snapshot = open_snapshot(str(table), query=AsOf(moment))
         found = [
             row
             for split in snapshot.plan(snapshot.schema, (), 1 << 27)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.errors import CorruptInstantError, InvalidOptionError
-from pyhudi.timeline.clock import format_time, free_time_before, next_time, parse_time, query_time
+from pyhudi.timeline.clock import Parity, format_time, free_time_before, next_time, parse_time, query_time
 
 # 2026-11-20 22:46:44.250 UTC
 MOMENT = 1795214804250
@@ -97,6 +97,14 @@ def test_the_next_time_is_now_where_nothing_is_later() -> None:
 )
 def test_the_next_time_follows_the_greatest_by_a_millisecond(greatest: str, following: str) -> None:
     assert next_time(MOMENT, greatest, "UTC") == following
+
+
+@pytest.mark.parametrize("greatest", [None, "20261120235959998", "20261120235959999"])
+def test_writes_and_services_take_times_of_their_own(greatest: str | None) -> None:
+    taken = {parity: next_time(MOMENT, greatest, "UTC", parity=parity) for parity in Parity}
+
+    assert [int(taken[parity][-1]) % 2 for parity in (Parity.EVEN, Parity.ODD)] == [0, 1]
+    assert min(taken.values()) >= next_time(MOMENT, greatest, "UTC")
 
 
 def test_running_far_ahead_of_the_clock_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
