@@ -23,6 +23,7 @@ from ...timeline.metadata.codec import WRITE_ID
 from ...timeline.metadata.models import CommitMetadata
 from ...timeline.timeline import Timeline
 from ..read_rows import ReadRows
+from ..write_ids import GENERATED_ID
 from .concurrency import (
     CLEAN,
     CLUSTERING,
@@ -113,8 +114,7 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges
     compacted: set[FileGroupId] = set()
     for instant in since.writes:
         done = since.read(instant)
-        if done.extra_metadata.get(WRITE_ID) == work.write_id:
-            raise conflict(work, f"A replay of it completed meanwhile, as {instant.requested_time}")
+        _check_replay(work, instant, done)
         theirs = sorted(_file_groups(done))
         if done.operation_type == LOG_COMPACT or done.compacted:
             kind = LOG_COMPACTION if done.operation_type == LOG_COMPACT else COMPACTION
@@ -151,6 +151,13 @@ def check_moment(work: Transaction, timeline: Timeline, columns: pa.Schema) -> N
     if since.restore is not None and _forbids(RESTORE, known=known_of(since.restore)):
         raise _restored(work, since.restore)
     _check_schema(work, columns, since)
+    for instant in () if work.write_id.startswith(GENERATED_ID) else since.writes:
+        _check_replay(work, instant, since.read(instant))
+
+
+def _check_replay(work: Transaction, instant: Instant, done: CommitMetadata) -> None:
+    if done.extra_metadata.get(WRITE_ID) == work.write_id:
+        raise conflict(work, f"A replay of it completed meanwhile, as {instant.requested_time}")
 
 
 def _forbids(
