@@ -24,7 +24,9 @@ FROM, SEEDS = int(os.environ.get("PYHUDI_FROM_SEED", "0")), int(os.environ.get("
 @settings(
     max_examples=MANY,
     deadline=None,
-    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    # What has passed once passes always: new interleavings are for make test-long.
+    derandomize=True,
+    phases=[Phase.explicit, Phase.generate],
     suppress_health_check=list(HealthCheck),
 )
 @given(st.integers(0, 1 << 48))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +73,16 @@ def new_keys_of_others_are_not_looked_for(patch: Patch) -> None:
     patch_seam(patch, "find a key that another commit added", lambda *_: None)
 
 
+def repeated_merges_read_old_rows(patch: Patch) -> None:
+    """A commit that merges again looks at the table as of its plan, and is checked as if it had looked again."""
+    original, planned = read_seam("table that a commit merges with"), dict[str, Any]()
+
+    def see(work: Any, timeline: Any) -> Any:
+        return original(replace(work, watermark=planned.setdefault(work.key, work.watermark)), timeline)
+
+    patch_seam(patch, "table that a commit merges with", see)
+
+
 MUTATIONS: list[tuple[Mutate, Check]] = [
     (conflicts_are_not_looked_for, check_interleavings),
     (only_the_first_round_looks_for_conflicts, check_interleavings),
@@ -79,6 +90,7 @@ MUTATIONS: list[tuple[Mutate, Check]] = [
     (ownership_is_not_looked_at, check_stalls),
     (living_writers_are_taken_for_dead, check_interleavings),
     (new_keys_of_others_are_not_looked_for, check_interleavings),
+    (repeated_merges_read_old_rows, check_interleavings),
 ]
 
 

@@ -208,6 +208,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "write a file group": "writer.group_writer:GroupWriter.write",
     "column of one value": "writer.data_files:constant",
     "deletes without an ordering value in a write": "writer.log_handle:LogHandle._resets",
+    "table that a commit merges with": "operations.write.commit:seen_by",
     "make writers of a task": ("operations.write.own_groups:writers", "operations.write.merge_spills:writers"),
     "versions of log files of a task": "operations.write.own_groups:versions_of_task",
     "format of log files": "operations.transaction.file_work:LogFormat",

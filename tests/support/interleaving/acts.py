@@ -24,8 +24,8 @@ from support.interleaving.scheduler import TOLERANCE_S
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("value", pa.int64())])
 PATIENCE = Patience(heartbeat_interval_s=TOLERANCE_S / 2, heartbeat_misses=2, foreign_age_s=60.0)
-# Seconds for which a commit merges again after a conflict; set PYHUDI_RETRY_S=600 to interleave repeated merges, too.
-RETRY_S = float(os.environ.get("PYHUDI_RETRY_S", "0"))
+# Seconds for which a commit merges again after a conflict; with PYHUDI_RETRY_S=0 it fails at once.
+RETRY_S = float(os.environ.get("PYHUDI_RETRY_S", "600"))
 SETTINGS = WriteSettings(upkeep=OFF, patience=PATIENCE, retry_s=RETRY_S)
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
