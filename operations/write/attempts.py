@@ -60,6 +60,7 @@ class Attempts:
     opened: ExitStack
     wrote: bool
     number: int = 0
+    is_last: bool = False
     waited: Waited = field(default_factory=Waited)
 
     @cached_property
@@ -115,7 +116,7 @@ class Attempts:
     def _can_merge_again(self) -> bool:
         # The rollback of a write that was taken for dead takes the spills along.
         there = self.number > 1 or self.first.transaction.claim.owner() is not None
-        return self.merges_again and there
+        return self.merges_again and there and not self.is_last
 
     @contextmanager
     def turn(self, plan: WritePlan, since: Since) -> Iterator[tuple[WritePlan, Timeline]]:
@@ -131,7 +132,7 @@ class Attempts:
         beside = [one for one in timeline.pending if one.action in WRITE_ACTIONS and one != work.inflight]
         places = self._places(plan) if beside or self.number > 1 else {}
         if places == {}:
-            yield _at_new_moment(plan) if changed else (plan, timeline)
+            yield self._at_new_moment(plan) if changed else (plan, timeline)
             return
         name = age_of(work.storage, work.write_id, f"{self.first.instant_time}.{work.key[-8:]}")
         ticket = Ticket(work.storage, name, work.owner, places)
@@ -139,7 +140,21 @@ class Attempts:
             found = wait_for_older(ticket, work.patience, plan.settings.wait_s)
             self.waited.seconds += found.seconds
             self.waited.met += [one for one in found.met if one not in self.waited.met]
-            yield _at_new_moment(plan) if found.met or changed else (plan, timeline)
+            yield self._at_new_moment(plan) if found.met or changed else (plan, timeline)
+
+    def _at_new_moment(self, plan: WritePlan) -> tuple[WritePlan, Timeline]:
+        """Return a write as if it had been planned now, and the timeline; it must not have read the table before.
+
+        Raises `CommitConflictError` where the table's columns no longer fit the plan, or were restored.
+        """
+        now, _, watermark, _ = pin(plan.table, replace(plan.settings, based_on=""))
+        try:
+            check_moment(plan.transaction, now, plan.schema)
+        except CommitConflictError:
+            # The next attempt would meet the same.
+            self.is_last = True
+            raise
+        return replace(plan, transaction=replace(plan.transaction, watermark=watermark)), now
 
     def _places(self, plan: WritePlan) -> Places | None:
         """Return what the write rewrites; None for the whole table, and nothing where it only adds file groups."""
@@ -156,13 +171,3 @@ class Attempts:
         for path, bucket in self.spilled.rows:
             places.setdefault(path, set()).add(str(bucket))
         return {path: frozenset(buckets) for path, buckets in places.items()}
-
-
-def _at_new_moment(plan: WritePlan) -> tuple[WritePlan, Timeline]:
-    """Return a write as if it had been planned now, and the timeline; none of its work may have read the table before.
-
-    Raises `CommitConflictError` where the table's columns no longer fit the plan, or were restored.
-    """
-    now, _, watermark, _ = pin(plan.table, replace(plan.settings, based_on=""))
-    check_moment(plan.transaction, now, plan.schema)
-    return replace(plan, transaction=replace(plan.transaction, watermark=watermark)), now

@@ -1,0 +1,98 @@
+"""Tickets of writes: which meet, who waits for whom, and for how long."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import replace
+
+import pytest
+from pyhudi.storage import Storage
+from pyhudi.storage.memory import MemoryStorage
+from pyhudi.timeline.writers.owner import Owner
+from pyhudi.timeline.writers.patience import Patience
+from pyhudi.timeline.writers.tickets import Places, Ticket, age_of, held, wait_for_older
+
+HASTY = Patience(heartbeat_interval_s=-1.0, heartbeat_misses=1)
+
+
+@pytest.fixture
+def storage() -> Storage:
+    return MemoryStorage.open(f"memory://tickets/{time.monotonic_ns()}")
+
+
+def ticket(storage: Storage, name: str, places: Places | None, write_id: str = "") -> Ticket:
+    return Ticket(storage, name, Owner.of_this_process(write_id or name), places)
+
+
+A0: Places = {"a": frozenset({"0"})}
+
+
+@pytest.mark.parametrize(
+    ("mine", "theirs", "meets"),
+    [
+        (A0, A0, True),
+        (A0, {"a": frozenset({"1"})}, False),
+        (A0, {"b": frozenset({"0"})}, False),
+        (A0, {"a": None}, True),
+        (A0, None, True),
+        ({}, A0, False),
+        ({}, None, True),
+    ],
+)
+def test_tickets_meet_where_both_rewrite_a_place(storage: Storage, mine: Places, theirs: Places, meets: bool) -> None:
+    first, second = ticket(storage, "1", mine), ticket(storage, "2", theirs)
+
+    assert first.meets(second) == second.meets(first) == meets
+    assert not first.meets(replace(second, owner=first.owner)), "both are of one write"
+
+
+def test_the_younger_waits_until_the_older_is_given_back(storage: Storage) -> None:
+    older, younger = ticket(storage, "1", A0), ticket(storage, "2", A0)
+    back = threading.Event()
+
+    def work() -> None:
+        with held(older, Patience()):
+            back.wait(60)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    while not storage.exists(older.path):
+        time.sleep(0.001)
+    assert wait_for_older(older, Patience(), 60).met == [], "the oldest never waits"
+    threading.Timer(0.05, back.set).start()
+    waited = wait_for_older(younger, Patience(), 60)
+    thread.join()
+
+    assert waited.met == ["1"]
+    assert waited.seconds > 0
+    assert not storage.exists(older.path)
+
+
+def test_a_write_waits_no_longer_than_it_may(storage: Storage) -> None:
+    ticket(storage, "1", A0).touch()
+
+    assert wait_for_older(ticket(storage, "2", A0), Patience(), 0.0).met == []
+    assert storage.exists(ticket(storage, "1", A0).path)
+
+
+def test_the_ticket_of_a_dead_write_keeps_no_write_waiting(storage: Storage) -> None:
+    dead = ticket(storage, "1", A0)
+    dead.touch()
+
+    assert wait_for_older(ticket(storage, "2", A0), HASTY, 60).met == []
+    assert not storage.exists(dead.path)
+
+
+def test_what_is_no_ticket_is_passed_over(storage: Storage) -> None:
+    storage.write(ticket(storage, "1", A0).path, b"{}")
+    storage.write(ticket(storage, "2", A0).path, b'{"format": 99}')
+
+    assert wait_for_older(ticket(storage, "3", A0), Patience(), 60).met == []
+
+
+def test_a_commit_has_the_age_of_the_ticket_that_its_write_holds(storage: Storage) -> None:
+    ticket(storage, "1", None, "mine").touch()
+
+    assert age_of(storage, "mine", "5") == "1.commit"
+    assert age_of(storage, "other", "5") == "5"
