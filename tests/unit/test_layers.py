@@ -111,7 +111,6 @@ IMPORTS_MORE = {
     "connector/hudi_table.py": 29,
     "connector/table/writing.py": 35,
     "operations/planning/plan.py": 27,
-    "operations/write/commit.py": 26,
 }
 # By module: what only the commit path imports.
 COMMIT_PATH = {
