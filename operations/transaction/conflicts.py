@@ -64,6 +64,7 @@ class WriteChanges:
         replaced: Those of them that readers pass over once the instant is complete.
         rewritten: Those of them whose rows, as this write saw them, are in a new base file.
         bases: Requested times of the instants whose files were merged or appended to.
+        merged_logs: Those of them whose log files are merged into a new base file.
         rival_key: Of a file group, what only one of two writers may have opened in its partition.
         covers: Returns whether the write replaces all of a partition, by its path.
         new_keys: Where keys went that the index did not find; None where the write looked up no keys.
@@ -78,6 +79,7 @@ class WriteChanges:
     covers: Callable[[str], bool]
     columns: pa.Schema
     new_keys: NewKeys | None = None
+    merged_logs: frozenset[str] = frozenset()
     read: tuple[ReadRows, ...] = ()
 
     @property
@@ -127,10 +129,7 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges
     _check_schema(work, changes.columns, since)
     _check_pending(work, since, changes)
     _check_undone(work, since, changes)
-    later = max(changes.bases, default="")
-    if later > work.instant_time:
-        # Readers take the file of the greatest requested time: what this write merged anew would stay unseen.
-        raise conflict(work, f"It merged files of the commit {later}, which has a later time")
+    _check_times(work, timeline, changes)
     for base in sorted(changes.bases):
         if not timeline.is_committed(base) and _forbids(ROLLBACK, {Shared.BASIS: True}):
             raise _base_gone(work, base)
@@ -143,6 +142,21 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges
     checked.others |= others
     checked.compacted |= compacted
     checked.instants.update(since.instants)
+
+
+def _check_times(work: Transaction, timeline: Timeline, changes: WriteChanges) -> None:
+    """Raise where readers would pass over rows that this write merged, as it saw the table anew since its begin.
+
+    They take the base file of the greatest requested time, and put a log file on top of each base file that was
+    requested before the log file completed.
+    """
+    later = max(changes.bases, default="")
+    ends = (found.completion_time for found in map(timeline.write_at, changes.merged_logs) if found is not None)
+    end = max((time for time in ends if time is not None), default="")
+    if later > work.instant_time:
+        raise conflict(work, f"It merged files of the commit {later}, which has a later time")
+    if end > work.instant_time:
+        raise conflict(work, f"It merged log files that were completed at {end}, after its own time")
 
 
 def check_moment(work: Transaction, timeline: Timeline, columns: pa.Schema) -> None:

@@ -108,19 +108,21 @@ def _changes(
 ) -> WriteChanges:
     passed = {FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
     groups = passed.union(outcome.group for outcome in outcomes)
-    rewritten = {one.group for one in outcomes if isinstance(one, GroupOutcome) and one.file_slice is not None}
+    merged = {one.group: one.file_slice for one in outcomes if isinstance(one, GroupOutcome) and one.file_slice}
+    logs = {log.instant_time for file_slice in merged.values() for log in file_slice.logs}
     seen = [outcome.file_slice for outcome in outcomes if outcome.file_slice is not None]
     bases = {file.instant_time for file_slice in seen for file in file_slice.data_files}
     return WriteChanges(
         file_groups=frozenset(groups),
         replaced=frozenset(passed),
-        rewritten=frozenset(rewritten),
+        rewritten=frozenset(merged),
         bases=frozenset(bases),
         rival_key=index_for(plan.config).rival_key,
         covers=replacement.covers,
         columns=plan.schema,
         new_keys=new_keys,
         read=plan.settings.read,
+        merged_logs=frozenset(logs),
     )
 
 
