@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -31,11 +30,10 @@ from pyhudi.storage import open_storage
 from pyhudi.table.files.logs.log_blocks import BlockType
 from pyhudi.table.files.logs.log_contents import BlockContent
 from pyhudi.table.files.logs.log_file import read_blocks
-from pyhudi.timeline.clock import Parity, next_time
 from pyhudi.timeline.held import pending_compactions
 from pyhudi.timeline.instants import State
 from pyhudi.timeline.writers.announcements import announce
-from support.drive import KEYED, at_time, carry_out, plan, write
+from support.drive import KEYED, carry_out, choosing_now, plan, write
 from support.made.compacting import (
     SCHEMA,
     TWO,
@@ -350,7 +348,7 @@ def test_a_write_that_chose_its_time_before_it_and_began_after_it_is_refused(tmp
     append(table, ("k1", "a", 20, 2))
     append(table, ("k1", "a", 30, 3))
     planned, late, given = plan(table, SCHEMA), plan(table, SCHEMA), [rows(("k1", "a", 30, 4))]
-    at_time(late, next_time(int(time.time() * 1000), None, "UTC", parity=Parity.EVEN))
+    choosing_now(late)
     join(table)
 
     with pytest.raises(CommitConflictError, match="log compaction"):

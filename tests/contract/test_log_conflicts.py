@@ -14,10 +14,10 @@ from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.files.lost import open_view
 from pyhudi.table.table import open_table
-from pyhudi.timeline.clock import Parity, next_time
+from pyhudi.timeline.clock import next_time
 from pyhudi.timeline.metadata.models import CompactionOperation, CompactionPlan
 from support.attempts import rows
-from support.drive import KEYED, at_time, plan, rows_of, task, write
+from support.drive import KEYED, choosing_now, plan, rows_of, task, write
 from support.made.compacting import run, schedule
 
 MERGED = replace(KEYED, table_type="MERGE_ON_READ", bucket_count=1)
@@ -56,8 +56,7 @@ def table(tmp_path: Path) -> Path:
 
 def begun(path: Path, operation: str) -> WritePlan:
     """Return a write that has chosen its time, before its first task puts it on the timeline."""
-    planned = plan(path, rows(1, value=3).schema, operation=operation)
-    return at_time(planned, next_time(int(time.time() * 1000), None, planned.config.timezone, parity=Parity.EVEN))
+    return choosing_now(plan(path, rows(1, value=3).schema, operation=operation))
 
 
 def finish(planned: WritePlan) -> None:

@@ -18,6 +18,7 @@ from pyhudi.operations.write.task import TaskResult, run_task
 from pyhudi.reader.scan import scan
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.table.files.names import WriteToken
+from pyhudi.timeline.clock import Parity, next_time
 
 NOTHING_SAID = TableSettings()
 DEFAULTS = WriteSettings()
@@ -58,6 +59,12 @@ def at_time(planned: WritePlan, instant_time: str) -> WritePlan:
     """Return a write whose first task has chosen its time, and died before its next step."""
     assert planned.transaction.notes.make(1, instant_time)
     return planned.at(instant_time)
+
+
+def choosing_now(planned: WritePlan) -> WritePlan:
+    """Let a write choose its time, and return it; its tasks put it on the timeline later."""
+    at_time(planned, next_time(int(time.time() * 1000), None, planned.config.timezone, parity=Parity.EVEN))
+    return planned
 
 
 class SparkLikeRun(LocalRun):

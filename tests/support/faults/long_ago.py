@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from pyhudi.errors import CommitConflictError, ConcurrentWriteError
+from pyhudi.errors import CommitConflictError
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
@@ -17,7 +17,7 @@ from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import CommitMetadata
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.watermark import RECENT
-from support.drive import noted, plan, rows_of, task, write
+from support.drive import choosing_now, noted, plan, rows_of, task, write
 from support.faults.races import SCHEMA, TABLE, data_files, rows
 from support.made.cleaning import TIMELINE, archive
 from support.places import Place, below
@@ -59,6 +59,7 @@ def check_older_than_all_recent(folder: Path, *, archived: bool = False) -> None
     table = below(folder, "t")
     write(table, rows("a", "k1", value=1), table=TABLE)
     older = plan(table, SCHEMA)
+    choosing_now(older)
     commit_many(table)
     younger, apart = plan(table, SCHEMA), plan(table, SCHEMA)
     results = [
@@ -138,19 +139,17 @@ def check_history_that_is_gone(folder: Path) -> None:
 
 
 def check_first_write_is_younger(folder: Path) -> None:
-    """Assert that a write is refused at its begin whose files would count as archived, hence as committed."""
+    """Assert that a write takes a later time where its files would count as archived, hence as committed."""
     table = below(folder, "t")
     write(table, rows("a", "k1", value=1), table=TABLE)
-    planned = plan(table, SCHEMA)
+    planned = choosing_now(plan(table, SCHEMA))
+    chosen = noted(planned)
     commit_many(table, 3)
     archive(table, 2)
-    before = data_files(table)
-    with pytest.raises(ConcurrentWriteError, match=noted(planned)):
-        task(planned, rows("a", "k1", value=2), 0)
-    assert instants(table).pending == ()
-    assert data_files(table) == before
-    abort_write(planned)
+    done = task(planned, rows("a", "k1", value=2), 0)
+    assert done.instant_time > chosen
+    assert [one.requested_time for one in instants(table).pending] == [done.instant_time]
+    commit_write(planned, [done])
 
-    write(table, rows("a", "k1", value=3))
-    assert rows_of(table, "id", "value") == [("k1", 3)]
-    assert not [name for name in data_files(table) if noted(planned) in name]
+    assert rows_of(table, "id", "value") == [("k1", 2)]
+    assert not [name for name in data_files(table) if chosen in name]

@@ -30,7 +30,7 @@ from pyhudi.timeline.clock import next_time
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import SavepointMetadata, SavepointPartition
-from support.drive import carry_out, noted, plan, rows_of, task, write
+from support.drive import carry_out, choosing_now, noted, plan, rows_of, task, write
 from support.faults.long_ago import instants
 from support.models.past import rows_of as shown
 from support.places import Place, below, files_below
@@ -219,7 +219,9 @@ def check_clean_history(folder: Path, seed: int, *, steps: int = 14) -> None:
         slow = plan(ledger.path, SCHEMA, table=TABLE, settings=QUIET) if value and chance.random() < 0.3 else None
         other = plan(ledger.path, SCHEMA, operation=operation, table=TABLE, settings=QUIET)
         late = rows("slow", f"s{value}", value=value)
-        begun = [task(slow, late, 0)] if slow is not None and chance.random() < 0.5 else []
+        begun = [task(choosing_now(slow), late, 0)] if slow is not None and chance.random() < 0.5 else []
+        if slow is not None and not begun:
+            choosing_now(slow)
         ledger.note(carry_out(other, [rows(partition, *keys, value=value)]).instant)
         _apply(content, operation, partition, keys, value)
         settings = CleanSettings(policy=policy, commits=chance.randint(1, 4), file_versions=chance.randint(1, 3))

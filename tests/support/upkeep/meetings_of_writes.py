@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
-from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.read_rows import ReadRows
 from pyhudi.operations.rollback.rollback import carry_on
 from pyhudi.operations.rollback.undo import hide
@@ -20,11 +19,10 @@ from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
 from pyhudi.reader.predicates import Compare
 from pyhudi.table.table import open_table
-from pyhudi.timeline.clock import Parity, next_time
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.writers import announcements
 from pyhudi.timeline.writers.patience import Patience
-from support.drive import at_time, carry_out, noted, plan
+from support.drive import carry_out, choosing_now, noted, plan
 from support.made.compacting import SCHEMA, join, plan_join, rows, run, schedule
 from support.upkeep.meetings import APART, COLOCATED, COW, QUIET, Scene, stage
 from support.upkeep.undoing import condemn
@@ -33,12 +31,6 @@ K1, K2, K9 = ("k1", "a", 9, 9), ("k2", "b", 9, 9), ("k9", "a", 9, 9)
 ONE_VERSION = CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, file_versions=1)
 IN_C = ("k8", "c", 9, 9)
 READS_B = replace(QUIET, read=(ReadRows((Compare("p", "=", "b"),)),))
-
-
-def begins(planned: WritePlan) -> WritePlan:
-    """Let a write choose its time, and return it; its tasks put it on the timeline later."""
-    at_time(planned, next_time(int(time.time() * 1000), None, planned.config.timezone, parity=Parity.EVEN))
-    return planned
 
 
 # --- beside writes
@@ -163,19 +155,19 @@ def _compactions(number: int) -> None:
 
     @stage(f"write | {name} | pending | - | since plan", table="mor")
     def _(some: Scene) -> str:
-        mine = begins(some.plan(operation="insert"))
+        mine = choosing_now(some.plan(operation="insert"))
         schedules(some)
         return some.carries_out(mine, IN_C)
 
     @stage(f"write | {name} | pending | file group | since plan", table="mor")
     def _(some: Scene) -> str:
-        mine = begins(some.plan())
+        mine = choosing_now(some.plan())
         schedules(some)
         return some.carries_out(mine, K1)
 
     @stage(f"write | {name} | pending | base file | since plan", table="mor")
     def _(some: Scene) -> str:
-        mine = begins(some.plan(operation="insert"))
+        mine = choosing_now(some.plan(operation="insert"))
         schedules(some)
         return some.carries_out(mine, K1)
 
@@ -184,7 +176,7 @@ def _compactions(number: int) -> None:
         def planned(some: Scene, operation: str = "upsert", when: str = when) -> Any:
             if when == "before":
                 schedules(some)
-            mine = begins(some.plan(operation=operation))
+            mine = choosing_now(some.plan(operation=operation))
             runs(some)
             return mine
 
@@ -471,7 +463,7 @@ def _(some: Scene) -> str:
 
 @stage("write | archiving | pending | mine itself | since plan")
 def _(some: Scene) -> str:
-    mine = begins(some.plan())
+    mine = choosing_now(some.plan())
     first = noted(mine)
     announcements.announce(some.storage, first)
 
