@@ -33,6 +33,7 @@ from pyhudi.reader import scan as reading
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.files.names import WriteToken
+from pyhudi.timeline import clock
 from pyhudi.timeline.writers.patience import Patience
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("value", pa.int64())])
@@ -72,7 +73,12 @@ class Job:
             path=self._path, operation=operation, overwrite=False, schema=SCHEMA, table=self._table, write=settings
         )
         self._plan, self._results = plan_write(request), []
-        return self._plan.instant_time
+        if self._plan.instant_time:
+            return self._plan.instant_time
+        # The older release chooses the time with the plan; here it is chosen as if the first task began now.
+        chosen = clock.next_time(int(time.time() * 1000), None, "UTC", parity=clock.Parity.EVEN)
+        self._plan.transaction.notes.make(1, chosen)
+        return chosen
 
     def task(self, rows: Sequence[Sequence[Any]]) -> None:
         """Run the next task of the write over rows."""
