@@ -24,7 +24,7 @@ from support.attempts import PARTED, parted
 from support.drive import write
 from support.upkeep.undoing import Life, content
 
-PAGE = Path(__file__).parents[2] / "docs" / "queries.md"
+PAGE = Path(__file__).parents[2] / "docs" / "times.md"
 Spell = Callable[[datetime], str]
 
 

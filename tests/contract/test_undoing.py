@@ -33,7 +33,7 @@ from pyhudi.storage import open_storage
 from pyhudi.timeline.instants import State
 from pyhudi.timeline.writers import announcements, heartbeat
 from support.attempts import IMPATIENT, PARTED, parted, rows
-from support.drive import KEYED, carry_out, noted, plan, read, rows_of, task, write
+from support.drive import KEYED, carry_out, choosing_now, noted, plan, read, rows_of, task, write
 from support.rules.checks import assert_whole
 from support.seams import patch_seam
 from support.upkeep.cleans import QUIET
@@ -343,12 +343,12 @@ def test_a_write_that_meets_a_half_finished_restore_names_it(life: Life, monkeyp
 
 def test_a_dead_write_is_no_reason_to_wait(life: Life) -> None:
     """It is rolled back first; nothing of it is left either."""
-    task(plan(life.path, SCHEMA), parted("a", 1, value=9), 0)
+    task(plan(life.path, SCHEMA, settings=IMPATIENT), parted("a", 1, value=9), 0)
     impatient = IMPATIENT.patience
     rollback(open_storage(str(life.path)), life.instants[-1], patience=impatient)
     assert content(life.path) == life.contents[-2]
     assert_whole(life.path)
-    task(plan(life.path, SCHEMA), parted("a", 1, value=9), 0)
+    task(plan(life.path, SCHEMA, settings=IMPATIENT), parted("a", 1, value=9), 0)
     restore(open_storage(str(life.path)), life.instants[0], patience=impatient)
 
     assert content(life.path) == life.contents[1]
@@ -388,7 +388,7 @@ def test_a_restore_that_met_an_archiving_is_taken_back(life: Life, monkeypatch: 
 
 def test_a_write_that_lives_is_rolled_back_by_name_and_fails_loudly(life: Life) -> None:
     """Its heart beats and its process is there; the user says that it is dead, and it can do no harm."""
-    slow = plan(life.path, SCHEMA)
+    slow = choosing_now(plan(life.path, SCHEMA))
     with heartbeat.HeartbeatThread(open_storage(str(life.path)), noted(slow), interval_s=1):
         first = task(slow, parted("a", 1, value=9), 0)
         told = rollback(open_storage(str(life.path)), noted(slow))

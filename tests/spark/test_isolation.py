@@ -44,6 +44,8 @@ def sync(table: HudiTable, options: dict[str, str], **more: Any) -> Any:
     return merge.when_not_matched_by_source_delete("target.n > 100").execute(**options, **more)
 
 
+# A conflict shows: the write is not run again.
+AT_ONCE = {"hoodie.pyhudi.write.retry.max.seconds": "0"}
 CHANGES: dict[str, Change] = {
     "update": lambda table, options: table.update({"t": "'large'"}, "target.n > 100 or target.n = 1", **options),
     "delete": lambda table, options: table.delete("n > 100 or n = 1", **options),
@@ -59,7 +61,7 @@ def test_a_row_added_elsewhere_that_a_clause_would_have_taken_is_a_conflict(
     with monkeypatch.context() as patch:
         meanwhile(patch, spark, table, ADDED)
         with pytest.raises(CommitConflictError, match="rows that decided what this write does"):
-            CHANGES[change](table, {})
+            CHANGES[change](table, AT_ONCE)
     with monkeypatch.context() as patch:
         meanwhile(patch, spark, table, (51, "w", 1, 500, "added"), (52, "y", 1, 5, "unrelated"))
         CHANGES[change](table, SNAPSHOT)
@@ -80,7 +82,7 @@ def test_a_key_that_a_merge_found_absent_is_a_conflict_once_it_is_there(
     def merge(on: str, *added: Values) -> Any:
         with monkeypatch.context() as patch:
             meanwhile(patch, spark, table, *added)
-            return table.merge(source, on).when_matched_update({"t": "source.t"}).execute()
+            return table.merge(source, on).when_matched_update({"t": "source.t"}).execute(**AT_ONCE)
 
     with pytest.raises(CommitConflictError, match="rows that decided what this write does"):
         merge("source.id = target.id", (60, "z", 1, 1, "theirs"))
@@ -99,7 +101,7 @@ def test_the_level_is_that_of_the_write_or_of_the_table(
     with monkeypatch.context() as patch:
         meanwhile(patch, spark, table, (51, "w", 1, 500, "added"))
         with pytest.raises(CommitConflictError):
-            update(table, {LEVEL: "serializable"})
+            update(table, {LEVEL: "serializable", **AT_ONCE})
 
     assert (tmp_path / "t/.hoodie/hoodie.properties").read_text().count(f"{LEVEL}=snapshot\n") == 1
     shown = table.explain_options(**{LEVEL: "serializable"}).find(LEVEL)

@@ -34,6 +34,8 @@ from pyspark.sql import functions as sf
 from support.seams import patch_seam, read_seam
 from support.sessions import RESTLESS, said
 
+# A conflict shows: the write is not run again.
+AT_ONCE = {"hoodie.pyhudi.write.retry.max.seconds": "0"}
 PLACED, LEFT = ({"hoodie.pyhudi.place.rows": wish} for wish in ("always", "never"))
 COLUMNS = "id string, ts int, n int, p string"
 COMBINE = {"hoodie.combine.before.insert": True}
@@ -423,7 +425,7 @@ def test_a_commit_between_the_lookup_and_the_write(
 
     if conflict:
         with pytest.raises(CommitConflictError):
-            table.upsert(made(spark, mine, 3, "4"), **PLACED, **NO_PACKING)
+            table.upsert(made(spark, mine, 3, "4"), **PLACED, **NO_PACKING, **AT_ONCE)
     else:
         table.upsert(made(spark, mine, 3, "4"), **PLACED, **NO_PACKING)
 
@@ -446,7 +448,7 @@ def test_a_table_that_appears_between_the_lookup_and_the_write(
     Between(monkeypatch, lambda: write(spark, df.where("n < 2000"), path, "upsert", {**named, **LEFT}))
 
     with pytest.raises(CommitConflictError):
-        write(spark, df, path, "upsert", {**named, **PLACED})
+        write(spark, df, path, "upsert", {**named, **PLACED, **AT_ONCE})
 
     assert HudiTable(spark, path).to_df().count() == 10
 

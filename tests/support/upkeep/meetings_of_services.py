@@ -21,7 +21,7 @@ from pyhudi.timeline.clock import next_time
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.writers import owner
 from pyhudi.timeline.writers.patience import Patience
-from support.drive import at_time, carry_out
+from support.drive import at_time, carry_out, choosing_now
 from support.made.compacting import append, join, plan_join, rows, run, schedule
 from support.seams import patch_seam
 from support.upkeep.meetings import Scene, older, stage
@@ -394,7 +394,7 @@ def _(some: Scene) -> str:
 @stage("clean | write | completed | earlier | since plan")
 def _(some: Scene) -> str:
     """It was requested before the first instant that the clean retains."""
-    older, newer = some.plan(), some.plan()
+    older, newer = choosing_now(some.plan()), some.plan()
     carry_out(newer, [rows(("k8", "c", 4, 4))])
     return _cleans_after(some, lambda: carry_out(older, [rows(("k9", "d", 4, 4))]))
 
