@@ -308,7 +308,7 @@ def test_rounds_beside_steady_writers_lose_nothing_and_fail_nothing(made: Any, t
             raise
 
     def services() -> None:
-        while not over.is_set():
+        while not over.wait(0.1):
             rounds.append(run_services(call_of(path, upkeep)))
 
     writers = [threading.Thread(target=writer, args=(one,)) for one in "abc"]
@@ -334,7 +334,7 @@ def test_rounds_beside_steady_writers_lose_nothing_and_fail_nothing(made: Any, t
 def write_until_complete(path: Path, row: Row) -> None:
     """Write, and again where another process was in between."""
     refusals: list[str] = []
-    for _ in range(20):
+    for _ in range(60):
         try:
             write(path, rows(row), settings=QUIET)
         except RetryError as error:
