@@ -12,7 +12,9 @@ from typing import Any
 import pyhudi.storage.local as local
 import pytest
 from pyhudi.errors import StorageError
+from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.write.abort import abort_write
+from pyhudi.storage import open_storage
 from support.attempts import IMPATIENT, PARTED, attempt, parted
 from support.drive import plan, rows_of, task, write
 from support.places import files_below
@@ -122,7 +124,7 @@ def test_markers_behind_a_link_are_not_taken_for_none(tmp_path: Path) -> None:
     link_to_a_full_folder(marked, tmp_path / "outside")
     kept, files = files_below(tmp_path / "outside"), set(files_below(table))
     with pytest.raises(StorageError, match=f"{marked.name} is a symbolic link"):
-        upsert(table)
+        rollback(open_storage(str(table)), marked.name)
 
     assert files_below(tmp_path / "outside") == kept
     assert {name for name in files if name.endswith(".parquet")} <= set(files_below(table))

@@ -17,7 +17,7 @@ from pyhudi.errors import StorageError
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from support.attempts import IMPATIENT, PARTED, attempt, parted
-from support.drive import noted, plan, rows_of, task, write
+from support.drive import choosing_now, noted, plan, rows_of, task, write
 from support.faults.power import Cut, Disk, Image, restore, watched
 from support.rules.checks import DATA_FILE, assert_whole
 from support.seams import patch_seam
@@ -217,7 +217,7 @@ def test_a_task_that_finds_the_write_begun_does_not_come_before_its_instant(tmp_
     place.mkdir()
     table = place / TABLE
     first(table)
-    planned = plan(table, SECOND[0].schema, table=PARTED, settings=COLOCATED)
+    planned = choosing_now(plan(table, SECOND[0].schema, table=PARTED, settings=COLOCATED))
     inflight = table / f".hoodie/timeline/{noted(planned)}.inflight"
     results = []
     with watched(place) as disk:
