@@ -64,6 +64,7 @@ def at_time(planned: WritePlan, instant_time: str) -> WritePlan:
 def choosing_now(planned: WritePlan) -> WritePlan:
     """Let a write choose its time, and return it; its tasks put it on the timeline later."""
     at_time(planned, next_time(int(time.time() * 1000), None, planned.config.timezone, parity=Parity.EVEN))
+    time.sleep(0.003)  # what begins next is later, though the time was rounded up
     return planned
 
 

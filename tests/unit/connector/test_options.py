@@ -70,14 +70,14 @@ def test_a_job_written_for_apache_hudi_is_understood() -> None:
         index_type="BUCKET",
         bucket_count=4,
     )
-    assert request.write == WriteSettings(metadata_enable=False)
+    assert request.write == WriteSettings(metadata_enable=False, retry_s=600.0)
 
 
 def test_without_options_everything_is_left_to_the_table_and_the_defaults() -> None:
     request = parse_options({}).to_write_request("/t", SCHEMA, overwrite=True)
 
     assert request.table == TableSettings()
-    assert request.write == WriteSettings()
+    assert request.write == WriteSettings(retry_s=600.0)
     assert (request.operation, request.overwrite, request.write_id) == (None, True, "")
 
 
@@ -435,10 +435,14 @@ def test_every_write_setting_can_be_said() -> None:
         "hoodie.logfile.data.block.max.size": "5m",
         "hoodie.logfile.max.size": "6m",
         "hoodie.pyhudi.log.files.per.group": "7",
+        "hoodie.pyhudi.write.retry.max.seconds": "1.5",
+        "hoodie.write.lock.wait_time_ms": "2500",
         "_a": "b",
     }
 
     assert parse_options(said).to_write_request("/t", SCHEMA, overwrite=False).write == WriteSettings(
+        retry_s=1.5,
+        wait_s=2.5,
         batch_size=MIB,
         commit_merge_max_bytes=3 * MIB,
         colocated=True,
