@@ -33,8 +33,7 @@ def storage(tmp_path: Path) -> Storage:
 @pytest.fixture
 def planned(storage: Storage) -> WritePlan:
     made = plan(storage.path, ROWS.schema)
-    task(made, ROWS, 0)
-    return made
+    return made.at(task(made, ROWS, 0).instant_time)
 
 
 def archive(storage: Storage, planned: WritePlan, action: str, body: bytes | None) -> str:
