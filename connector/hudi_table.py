@@ -256,20 +256,19 @@ class HudiTable(TableSql, TableUpkeep):
         if not isinstance(which, (Column, str)):
             keys = to_frame(self._spark, which)
             return self._write(keys.select(*(name for name in keys.columns if name in needed)), given)
-        retries = self._retries(given)
         serializable = self._is_serializable(given, config)
 
-        def attempt() -> CommitResult:
+        def attempt(write_id: str) -> CommitResult:
             # Read the timeline before the rows, so that the conflict check covers every commit in between.
             moment = spell_moment(table.timeline().completed)
             rows = self.to_df(list(needed), where=which)
-            again = {**given, WRITE_ID: retries.write_id}
+            again = {**given, WRITE_ID: write_id}
             if not serializable:
                 return self._write(rows, again, MadeFrom(moment))
             read = ReadRows(condition_predicates(self._spark, which, with_meta(self._columns()), self._path))
             return self._write(rows, again, MadeFrom(moment, (read,)))
 
-        return retries.run(attempt)
+        return self._retries(given).run(attempt)
 
     def merge(self, source: Rows, on: On = None) -> MergeBuilder:
         """Return a merge of rows into the table; add clauses to it, then execute it as one instant.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -27,6 +28,11 @@ NOTE = join(ROOT, "write_ids")
 GENERATED_ID = "auto-"
 
 logger = logging.getLogger("pyhudi")
+
+
+def generated_id() -> str:
+    """Return an id for a write to which the user gave none."""
+    return f"{GENERATED_ID}{uuid.uuid4()}"
 
 
 @dataclass(frozen=True, slots=True)

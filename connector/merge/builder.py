@@ -226,9 +226,8 @@ def _carry_out(
     computes the changed rows once and keeps them for counting, checking and writing, so that a source whose query gives
     different rows each time is read once. If an executor that keeps some of them is lost, the merge fails.
     """
-    retries = work.retries(options)
 
-    def attempt() -> CommitResult:
+    def attempt(write_id: str) -> CommitResult:
         began = time.monotonic()
         target = work.open(options)
         with own_errors():
@@ -238,8 +237,8 @@ def _carry_out(
             rows = rows_to_write(changes, found)
         made = time.monotonic() - began
         read = () if changes.reads is None else changes.reads.rows()
-        done = work.write(rows, {**options, WRITE_ID: retries.write_id}, MadeFrom(target.moment, read, found.counts))
+        done = work.write(rows, {**options, WRITE_ID: write_id}, MadeFrom(target.moment, read, found.counts))
         total = done.seconds.get("total", 0.0) + made
         return replace(done, seconds={**done.seconds, "changes": round(made, 3), "total": round(total, 3)})
 
-    return retries.run(attempt)
+    return work.retries(options).run(attempt)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from ...errors import CommitConflictError
 from ...operations.planning.request import WriteSettings
 from ...operations.result import CommitResult
-from ...operations.write_ids import GENERATED_ID
+from ...operations.write_ids import generated_id
 from ...options.model import HudiOptions
 from ...options.sources import find_config
 from ...storage import Storage
@@ -37,17 +37,15 @@ class Retries:
 
     @classmethod
     def of(cls, storage: Storage, options: HudiOptions) -> Retries:
-        write_id = options.write_id or f"{GENERATED_ID}{uuid.uuid4()}"
         settings, config = options.write_settings(), find_config(storage)
-        owner = Owner.of_this_process(write_id, options.application, settings.patience)
+        owner = Owner.of_this_process(options.write_id or generated_id(), options.application, settings.patience)
         return cls(storage, settings, owner, "UTC" if config is None else config.timezone)
 
-    @property
-    def write_id(self) -> str:
-        return self._ticket.owner.write_id
-
-    def run(self, attempt: Callable[[], CommitResult]) -> CommitResult:
+    def run(self, attempt: Callable[[str], CommitResult]) -> CommitResult:
         """Return the result of the first attempt that completes.
+
+        Args:
+            attempt: Writes under the write id that all attempts have in common.
 
         Raises:
             CommitConflictError: The write met another in each attempt until its time was over.
@@ -62,7 +60,7 @@ class Retries:
                 waited.seconds += found.seconds if found.met else 0.0
                 waited.met += [one for one in found.met if one not in waited.met]
                 try:
-                    return _with_attempts(attempt(), number, waited)
+                    return _with_attempts(attempt(self._ticket.owner.write_id), number, waited)
                 except CommitConflictError as error:
                     if time.monotonic() > until:
                         raise

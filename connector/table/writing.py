@@ -22,7 +22,7 @@ from ...operations.result import CommitResult, RowCounts, find_write, with_servi
 from ...operations.services.means import Means
 from ...operations.write.inline import means_of, run_inline
 from ...operations.write.run import write
-from ...operations.write_ids import GENERATED_ID
+from ...operations.write_ids import GENERATED_ID, generated_id
 from ...options.model import HudiOptions
 from ...options.names import OPTIONS, name_of
 from ...options.sources import DEFAULTS_ENABLED, ResolvedOptions, find_config
@@ -105,9 +105,11 @@ def write_placed(
     maker has to make them again.
     """
     options, began = resolved.options, time.monotonic()
-    retries = Retries.of(storage, options)
-    attempt = partial(_write_once, df, path, storage, resolved, retries.write_id, creates=creates, made_from=made_from)
-    done = attempt() if options.based_on else retries.run(attempt)
+    attempt = partial(_write_once, df, path, storage, resolved, creates=creates, made_from=made_from)
+    if options.based_on:
+        done = attempt(options.write_id or generated_id())
+    else:
+        done = Retries.of(storage, options).run(attempt)
     return _timed(done, began, resolved.notices)
 
 

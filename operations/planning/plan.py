@@ -28,7 +28,7 @@ from ..transaction.commit_path import times_after
 from ..transaction.concurrency import WRITE
 from ..transaction.followers import check_retirable
 from ..transaction.transaction import Transaction
-from ..write_ids import GENERATED_ID
+from ..write_ids import GENERATED_ID, generated_id
 from .columns import check_judges, check_log_orders
 from .operation import REPLACING, Operation
 from .request import WriteRequest, WriteSettings
@@ -96,7 +96,7 @@ def plan_write(request: WriteRequest) -> WritePlan:
     if target.exists:
         check_retirable(config, request.write.metadata_enable, storage.path)
     times = times_after(table, now, len(dead))
-    write_id = request.write_id or f"{GENERATED_ID}{uuid.uuid4()}"
+    write_id = request.write_id or generated_id()
     key = f"{hour_of(int(time.time() * 1000), config.timezone)}/{uuid.uuid4().hex}"
     transaction = Transaction(
         table=table,
