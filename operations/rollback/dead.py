@@ -12,10 +12,11 @@ from ...timeline.held import says_what_it_holds
 from ...timeline.instants import Instant
 from ...timeline.pending_undo import pending_restore
 from ...timeline.timeline import Timeline
-from ...timeline.writers.owner import Liveness, Suspect
+from ...timeline.writers.owner import Liveness
 from ...timeline.writers.patience import Patience
 from ..transaction.concurrency import WRITE, Known, Verdict, judge, kind_of, rules_of
-from .pending import BESIDE_A_WRITE, PlannedRollback, is_given_up
+from ..transaction.transaction import Transaction
+from .pending import BESIDE_A_WRITE, PlannedRollback, is_given_up, suspect_of
 from .rollback import roll_back
 
 logger = logging.getLogger("pyhudi")
@@ -33,22 +34,30 @@ def undo_dead(
     if pending_restore(timeline) is not None:
         return found
     for instant in timeline.pending:
-        is_write = kind_of(instant.action) is WRITE and instant.requested_time != own
+        time = instant.requested_time
+        is_write = kind_of(instant.action) is WRITE and time != own
         if not is_write or says_what_it_holds(timeline, instant):
             continue
         try:
             found[instant] = _undo_if_dead(table, instant, patience)
         except (ConcurrentWriteError, CorruptInstantError) as error:
-            logger.info("table %s: the %s %s stays pending: %s", table.path, instant.action, instant, error)
+            logger.info("table %s: the %s %s stays pending: %s", table.path, instant.action, time, error)
             found[instant] = Liveness(True, error.what, error.todo)
     return found
+
+
+def try_to_undo_dead(work: Transaction, timeline: Timeline) -> None:
+    """As `undo_dead` at the end of another write, whose outcome no failure here changes."""
+    try:
+        undo_dead(work.table, timeline, work.patience, own=work.instant_time)
+    except Exception:
+        logger.warning("table %s: dead writes stay until the next write", work.path, exc_info=True)
 
 
 def _undo_if_dead(table: Table, instant: Instant, patience: Patience) -> Liveness | None:
     beat = None
     if not is_given_up(table.storage, instant.requested_time):
-        suspect = Suspect(table.instants, instant, patience, table.storage.now(), table.config.timezone)
-        found = suspect.judge(may_wait=False)
+        found = suspect_of(table, instant, patience).judge(may_wait=False)
         if found.alive:
             return found
         beat = found.beat

@@ -89,12 +89,15 @@ def maker_of(table: Table, rollback: Instant, patience: Patience) -> Known:
 
     A rollback of pyhudi that takes moments leaves none, and any process may finish it.
     """
-    suspect = Suspect(table.instants, rollback, patience, table.storage.now(), table.config.timezone)
-    found = suspect.judge(may_wait=False)
+    found = suspect_of(table, rollback, patience).judge(may_wait=False)
     silent = found.foreign and found.beat is None
     if not found.alive or (silent and patience.foreign_age_s is None):
         return Known.PENDING
     return Known.FOREIGN if found.foreign else Known.LIVING
+
+
+def suspect_of(table: Table, instant: Instant, patience: Patience) -> Suspect:
+    return Suspect(table.instants, instant, patience, table.storage.now(), table.config.timezone)
 
 
 def settle_pending(
@@ -225,8 +228,7 @@ def refuse_unless_dead(
     may_wait: bool = True,
 ) -> Liveness | None:
     """As `refuse_living`, by the signs of life alone; `state` says in the error what the process does and where."""
-    suspect = Suspect(table.instants, instant, patience, table.storage.now(), table.config.timezone)
-    found = suspect.judge(known_beat, may_wait=may_wait)
+    found = suspect_of(table, instant, patience).judge(known_beat, may_wait=may_wait)
     known = Known.DEAD if not found.alive else Known.FOREIGN if found.foreign else Known.LIVING
     verdict = judge(replace(meeting, known=known), rules_of(patience))
     if found.alive and verdict is Verdict.REFUSE:

@@ -12,7 +12,7 @@ from ..indexing.notify import tell
 from ..planning.new_table import DEFAULT_BUCKETS
 from ..planning.plan import WritePlan
 from ..result import CommitResult, with_services
-from ..rollback.dead import undo_dead
+from ..rollback.dead import try_to_undo_dead
 from ..transaction.left_overs import forget
 from .inline import means_of, run_inline
 
@@ -31,7 +31,7 @@ def follow_up(plan: WritePlan, result: CommitResult, timeline: Timeline) -> Comm
     if plan.creates_table:
         announce(plan.config, plan.path)
     _announce_changes(plan)
-    _undo_dead(plan, timeline)
+    try_to_undo_dead(plan.transaction, timeline)
     _note(plan, timeline)
     settings = plan.settings
     # This process may run without a cluster, so it leaves large merges to a later service run.
@@ -39,13 +39,6 @@ def follow_up(plan: WritePlan, result: CommitResult, timeline: Timeline) -> Comm
     means = means_of(settings, most_bytes=bound, application=application)
     services = run_inline(plan.storage, timeline, settings.upkeep, means, metadata_enable=settings.metadata_enable)
     return with_services(result, services)
-
-
-def _undo_dead(plan: WritePlan, timeline: Timeline) -> None:
-    try:
-        undo_dead(plan.table, timeline, plan.transaction.patience, own=plan.instant_time)
-    except Exception:
-        logger.warning("table %s: a dead write stays until the next write", plan.path, exc_info=True)
 
 
 def announce(config: TableConfig, path: str, note: str = "") -> None:
