@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import logging
-import time
 from dataclasses import replace
 from functools import partial
 
-from ...errors import CommitConflictError, ConcurrentWriteError
 from ...storage.base import Storage
 from ...timeline.timeline import Timeline
 from ...writer.buffer import MERGE_RESERVE
@@ -16,10 +13,11 @@ from ..result import ServiceResult
 from ..services.means import Means
 from ..services.service import Executor
 from ..services.settings import Upkeep
-from .service_round import again_if_files_went
-from .services import SERVICES, Call
+from .service_round import outcome_of
+from .services import SERVICES, AfterWrite, Call
 
-logger = logging.getLogger("pyhudi")
+_SKIPPED = "table %s: the %s after the write is skipped: %s"
+_FAILED = "table %s: the write is complete, and the %s after it failed: %s"
 
 
 def run_inline(
@@ -33,28 +31,14 @@ def run_inline(
     done: list[ServiceResult] = []
     call = Call(storage, means.patience, lambda: upkeep, lambda: means, metadata_enable)
     for service in (one.after_write for one in SERVICES.values() if one.after_write is not None):
-        if not service.automatic(upkeep):
-            continue
-        began = time.monotonic()
-        try:
-            pays = service.pays(timeline, upkeep)
-            result = again_if_files_went(partial(service.run, call, timeline)) if pays else None
-        except (ConcurrentWriteError, CommitConflictError) as met:
-            # Another process is at work on what it needs, or was quicker; a later write does what is due then.
-            logger.info("table %s: the %s after the write is skipped: %s", storage.path, service.name, met)
-            result = ServiceResult(storage.path, service.name, skipped=met.what.rstrip("."))
-        except Exception as error:
-            logger.warning(
-                "table %s: the write is complete, and the %s after it failed: %s",
-                storage.path,
-                service.name,
-                error,
-                exc_info=True,
-            )
-            result = ServiceResult(storage.path, service.name, error=str(error) or type(error).__name__)
-        if result is not None:
-            done.append(replace(result, seconds=round(time.monotonic() - began, 3)))
+        if service.automatic(upkeep):
+            result = outcome_of(storage, service.name, partial(_run, service, call, timeline), _SKIPPED, _FAILED)
+            done += [] if result is None else [result]
     return tuple(done)
+
+
+def _run(service: AfterWrite, call: Call, timeline: Timeline) -> ServiceResult | None:
+    return service.run(call, timeline) if service.pays(timeline, call.upkeep()) else None
 
 
 def means_of(

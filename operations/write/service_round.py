@@ -10,6 +10,7 @@ from functools import partial
 from typing import TypeVar
 
 from ...errors import CommitConflictError, ConcurrentWriteError, InvalidOptionError, StorageError
+from ...storage.base import Storage
 from ...table.table import open_table
 from ..result import ServiceResult, ServicesResult
 from .services import SERVICES, Call, Service
@@ -50,6 +51,26 @@ def again_if_files_went(run: Callable[[], Result]) -> Result:
     return run()
 
 
+def outcome_of(
+    storage: Storage, name: str, run: Callable[[], ServiceResult | None], skipped: str, failed: str
+) -> ServiceResult | None:
+    """Run a service and return its result with its seconds; an error is logged, and part of the result.
+
+    ``skipped`` and ``failed`` are lines of the log with places for the table's path, the service and the error.
+    """
+    began = time.monotonic()
+    try:
+        done = again_if_files_went(run)
+    except (ConcurrentWriteError, CommitConflictError) as met:
+        # Another process is at work on what the service needs, or was quicker; a later call does what is due then.
+        logger.info(skipped, storage.path, name, met)
+        done = ServiceResult(storage.path, name, skipped=met.what.rstrip("."))
+    except Exception as error:
+        logger.warning(failed, storage.path, name, error, exc_info=True)
+        done = ServiceResult(storage.path, name, error=str(error) or type(error).__name__)
+    return None if done is None else replace(done, seconds=round(time.monotonic() - began, 3))
+
+
 def _chosen(names: Sequence[str]) -> list[Service]:
     known = names_of_a_round()
     wrong = sorted({*names} - {*known})
@@ -59,15 +80,8 @@ def _chosen(names: Sequence[str]) -> list[Service]:
 
 
 def _run(service: Service, call: Call) -> ServiceResult:
-    began = time.monotonic()
-    done = ServiceResult(call.storage.path, service.name if service.after_write is None else service.after_write.name)
-    try:
-        done = done if service.due is None else again_if_files_went(partial(service.due, call))
-    except (ConcurrentWriteError, CommitConflictError) as met:
-        # Another process is at work on what this service needs, or was quicker: the next round tries again.
-        logger.info("table %s: %s is skipped: %s", done.path, done.service, met)
-        done = replace(done, skipped=met.what.rstrip("."))
-    except Exception as error:
-        logger.warning("table %s: the %s failed", done.path, done.service, exc_info=True)
-        done = replace(done, error=str(error) or type(error).__name__)
-    return replace(done, seconds=round(time.monotonic() - began, 3))
+    name = service.name if service.after_write is None else service.after_write.name
+    nothing, due = ServiceResult(call.storage.path, name), service.due
+    run = (lambda: nothing) if due is None else partial(due, call)
+    texts = ("table %s: the %s is skipped: %s", "table %s: the %s failed: %s")
+    return outcome_of(call.storage, name, run, *texts) or nothing

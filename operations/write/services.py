@@ -120,11 +120,9 @@ def _archive(call: Call, *, keep: int | None = None) -> ServiceResult:
 
 
 def _archive_due(call: Call) -> ServiceResult:
-    from ..services.archive import archive, with_what_holds_it_up  # noqa: PLC0415
+    from ..services.archive import with_what_holds_it_up  # noqa: PLC0415
 
-    upkeep = call.upkeep()
-    done = archive(call.storage, upkeep.archive, upkeep.clean, metadata_enable=call.metadata_enable)
-    return with_what_holds_it_up(done, call.storage, upkeep.archive)
+    return with_what_holds_it_up(_archive(call), call.storage, call.upkeep().archive)
 
 
 _Of: TypeAlias = "Callable[[Upkeep], CompactionSettings | LogCompactionSettings]"
