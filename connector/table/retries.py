@@ -56,9 +56,7 @@ class Retries:
             number += 1
             whole = replace(self._ticket, places=None)
             with held(whole, patience) if number > 1 else nullcontext():
-                found = wait_for_older(whole if number > 1 else self._ticket, patience, self._settings.wait_s)
-                waited.seconds += found.seconds if found.met else 0.0
-                waited.met += [one for one in found.met if one not in waited.met]
+                waited.add(wait_for_older(whole if number > 1 else self._ticket, patience, self._settings.wait_s))
                 try:
                     return _with_attempts(attempt(self._ticket.owner.write_id), number, waited)
                 except CommitConflictError as error:
@@ -70,5 +68,5 @@ class Retries:
 def _with_attempts(done: CommitResult, number: int, waited: Waited) -> CommitResult:
     wait = done.seconds.get("wait", 0.0) + waited.seconds
     seconds = {**done.seconds, **({"wait": round(wait, 3)} if wait else {})}
-    met = (*waited.met, *(one for one in done.met if one not in waited.met))
+    met = tuple(dict.fromkeys((*waited.met, *done.met)))
     return replace(done, attempts=done.attempts + number - 1, met=met, seconds=seconds)

@@ -138,8 +138,7 @@ class Attempts:
         ticket = Ticket(work.storage, name, work.owner, places)
         with held(ticket, work.patience):
             found = wait_for_older(ticket, work.patience, plan.settings.wait_s)
-            self.waited.seconds += found.seconds
-            self.waited.met += [one for one in found.met if one not in self.waited.met]
+            self.waited.add(found)
             yield self._at_new_moment(plan) if found.met or changed else (plan, timeline)
 
     def _at_new_moment(self, plan: WritePlan) -> tuple[WritePlan, Timeline]:

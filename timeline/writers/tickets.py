@@ -71,6 +71,12 @@ class Waited:
     seconds: float = 0.0
     met: list[str] = field(default_factory=list)
 
+    def add(self, other: Waited) -> None:
+        """Add a further wait; the look at the tickets alone is none."""
+        if other.met:
+            self.seconds += other.seconds
+            self.met = [*dict.fromkeys((*self.met, *other.met))]
+
 
 @contextmanager
 def held(ticket: Ticket, patience: Patience) -> Iterator[None]:
