@@ -12,7 +12,7 @@ import uuid
 from types import TracebackType
 
 from ...storage.base import Storage
-from .heartbeat import INTERVAL_S, Heartbeat
+from .heartbeat import Heartbeat, HeartbeatThread
 from .owner import Claim, Owner, folder
 
 logger = logging.getLogger("pyhudi")
@@ -54,9 +54,8 @@ class LongWork:
             return
         try:
             self._shown = Claim(self._storage, self._instant_time).make(Owner.of_this_process(uuid.uuid4().hex))
-            while self._shown:
-                Heartbeat(self._storage, self._instant_time).touch()
-                if self._over.wait(INTERVAL_S):
-                    return
+            if self._shown:
+                with HeartbeatThread(self._storage, self._instant_time):
+                    self._over.wait()
         except Exception:
             logger.warning(_FAILED, self._storage.path, self._instant_time, exc_info=True)
