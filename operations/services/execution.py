@@ -127,9 +127,8 @@ def check_claim(work: Transaction, timeline: Timeline) -> None:
 @contextmanager
 def kept(work: Transaction) -> Iterator[None]:
     """Keep a claim alive; where the body fails, undo the work, so that the next process need not wait."""
-    interval = work.patience.heartbeat_interval_s
     try:
-        with heartbeat.HeartbeatThread(work.storage, work.instant_time, interval_s=interval):
+        with work.heartbeat():
             yield
     except BaseException:
         try:

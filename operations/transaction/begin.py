@@ -69,7 +69,7 @@ def begun(
         if first is None:
             continue
         try:
-            with heartbeat.HeartbeatThread(noted.storage, noted.instant_time, work.patience.heartbeat_interval_s):
+            with noted.heartbeat():
                 timeline = None if first else _shown(noted)
                 if timeline is None:
                     if not first:

@@ -15,7 +15,7 @@ from ...table.config import TableConfig
 from ...table.table import Table
 from ...timeline.instants import Instant, State
 from ...timeline.watermark import Watermark
-from ...timeline.writers import owner
+from ...timeline.writers import heartbeat, owner
 from ...timeline.writers.markers import Markers
 from ...timeline.writers.owner import Claim, Owner, Seal
 from ...timeline.writers.patience import Patience
@@ -51,6 +51,10 @@ class Transaction:
     def is_of(self, found: Owner) -> bool:
         """Return whether the owner of an instant is this work, and no replay of it."""
         return (found.write_id, found.key) == (self.write_id, self.key)
+
+    def heartbeat(self) -> heartbeat.HeartbeatThread:
+        """Return what touches the instant's heartbeat until a block ends."""
+        return heartbeat.HeartbeatThread(self.storage, self.instant_time, self.patience.heartbeat_interval_s)
 
     @property
     def notes(self) -> WriteNotes:

@@ -15,7 +15,6 @@ from ...table.files.marked_files import marked_files
 from ...table.merging.merger import RowMeeting
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
-from ...timeline.writers import heartbeat
 from ..locating.adoption import check_new_properties, check_spelling_of_others
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
@@ -75,9 +74,9 @@ def _begun(plan: WritePlan, results: Sequence[TaskResult]) -> Iterator[WritePlan
         # An earlier call of this commit may have begun the write.
         instant_time = plan.transaction.notes.newest() or ""
     if plan.replays is None and instant_time:
-        interval = plan.transaction.patience.heartbeat_interval_s
-        with heartbeat.HeartbeatThread(plan.storage, instant_time, interval_s=interval):
-            yield plan.at(instant_time)
+        write = plan.at(instant_time)
+        with write.transaction.heartbeat():
+            yield write
     elif plan.replays is None and (plan.settings.allow_empty_commit or plan.operation in REPLACING):
         with begun(plan) as work:
             yield work.plan

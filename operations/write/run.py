@@ -68,7 +68,6 @@ class LocalRun:
 
     def _run_all(self, parts: Iterable[Iterable[pa.RecordBatch]], threads: int) -> list[TaskResult]:
         """Return the results of all tasks, in the order of the parts."""
-        storage, interval = self.plan.storage, self.plan.transaction.patience.heartbeat_interval_s
         results: list[TaskResult] = []
         instant_time = ""
         try:
@@ -78,12 +77,12 @@ class LocalRun:
                     if result.rows and not instant_time:
                         instant_time = result.instant_time
                         # Tasks touch the heartbeat while they have rows, and the next part may be long in coming.
-                        stack.enter_context(heartbeat.HeartbeatThread(storage, instant_time, interval_s=interval))
+                        stack.enter_context(self.plan.transaction.at(instant_time).heartbeat())
                     results.append(result)
         except WriteSealedError:
             if instant_time:
                 # The process that sealed the write has removed its files, except for this heartbeat.
-                heartbeat.Heartbeat(storage, instant_time).delete()
+                heartbeat.Heartbeat(self.plan.storage, instant_time).delete()
             raise
         return sorted(results, key=lambda one: one.token)
 

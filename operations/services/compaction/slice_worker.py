@@ -15,7 +15,6 @@ from ....table.files.file_group import FileSlice
 from ....table.schema.columns import avro_schema
 from ....table.slices.merged_slice import LogCounts, MergedSlice
 from ....timeline import formats
-from ....timeline.writers import heartbeat
 from ....version import VERSION
 from ....writer.data_files import DataFiles
 from ...transaction.fence import Fence
@@ -100,10 +99,7 @@ class SliceWorker:
     def opened(self, file_slice: FileSlice) -> Iterator[tuple[MergedSlice, DataFiles]]:
         """Yield a slice and the place of its new file, with the plan's heartbeat running."""
         work, fence = self.work, Fence(self.work, 0)
-        with (
-            heartbeat.HeartbeatThread(work.storage, work.instant_time, interval_s=work.patience.heartbeat_interval_s),
-            tempfile.TemporaryDirectory(prefix="pyhudi-") as folder,
-        ):
+        with work.heartbeat(), tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
             spills = local_spills(open_storage(folder, durable=False))
             # A plan names only complete log files, so all their blocks count.
             reader = self.files.slices(_every, spills)
