@@ -47,10 +47,9 @@ def activity(storage: Storage) -> pa.Table:
 def shown(table: Table, instant: Instant) -> str:
     """Return a pending instant with its process and the moment since when that is at work, in words."""
     known = Claim(table.storage, instant.requested_time).owner()
-    by = "a process that left no note of itself" if known is None else f"process {known.pid} on {known.host}"
-    application = f", application {known.application}" if known is not None and known.application else ""
+    by = "a process that left no note of itself" if known is None else f"process {known.pid} on {known.place}"
     since = since_of(table, instant)
-    return f"the {instant.action} {instant.requested_time} of {by}{application}" + (f", {since}" if since else "")
+    return f"the {instant.action} {instant.requested_time} of {by}" + (f", {since}" if since else "")
 
 
 def since_of(table: Table, instant: Instant) -> str:

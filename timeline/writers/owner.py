@@ -77,6 +77,11 @@ class Owner:
             key,
         )
 
+    @property
+    def place(self) -> str:
+        """Where the process is, in words."""
+        return f"{self.host}, application {self.application}" if self.application else self.host
+
     def tolerance_s(self, judging: Patience) -> float:
         """Return the greater of both tolerances: the seconds without a heartbeat after which the writer is dead."""
         own = self.heartbeat_tolerance_s if self.heartbeat_interval_s else judging.heartbeat_tolerance_s
@@ -242,7 +247,7 @@ class Suspect:
         owner = claim.owner()
         gone = None if owner is None else is_gone(owner)
         if owner is not None and gone:
-            return Liveness(False, f"its process {owner.pid} on this machine ({_place_of(owner)}) is gone")
+            return Liveness(False, f"its process {owner.pid} on this machine ({owner.place}) is gone")
         sign, said = heartbeat.path_of(self.instant.requested_time), "last heartbeat"
         beat = storage.modified(sign)
         if beat is None and owner is None:
@@ -252,7 +257,7 @@ class Suspect:
             sign, said = claim.path, "no heartbeat yet; begun"
             beat = storage.modified(sign)
         silent = max(0.0, self.now_s - (self.now_s if beat is None else beat))
-        by = "" if owner is None else f", process {owner.pid} on {_place_of(owner)}"
+        by = "" if owner is None else f", process {owner.pid} on {owner.place}"
         reason = f"{said} {_span(silent)} ago{by}"
         if beat is not None and beat == known_beat:
             return Liveness(False, reason, beat=beat)
@@ -302,10 +307,6 @@ class Suspect:
         except ValueError:
             asked = self.now_s
         return asked, "", asked
-
-
-def _place_of(owner: Owner) -> str:
-    return f"{owner.host}, application {owner.application}" if owner.application else owner.host
 
 
 def _span(seconds: float) -> str:
