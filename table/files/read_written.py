@@ -87,7 +87,7 @@ def note_written(timeline: Timeline) -> None:
         known = base.since(writes[0].requested_time).joined_by(zip(fresh, bodies, strict=True))
         if known.size <= _MOST_NAMES:
             write_note(timeline, known)
-    _NOTED[place] = known
+    _keep_noted(place, known)
 
 
 def _covers(known: Written | None, writes: Sequence[Instant], named: Sequence[Instant]) -> bool:
@@ -98,10 +98,14 @@ def _covers(known: Written | None, writes: Sequence[Instant], named: Sequence[In
 
 def _noted(timeline: Timeline) -> Written:
     found = read_note(timeline)
-    _NOTED[_place(timeline)] = found
+    _keep_noted(_place(timeline), found)
+    return found
+
+
+def _keep_noted(place: _Place, noted: Written) -> None:
+    _NOTED[place] = noted
     while len(_NOTED) > _MOST_KNOWN:
         _NOTED.pop(next(iter(_NOTED)), None)
-    return found
 
 
 def _read_some(timeline: Timeline, wanted: Callable[[Instant], bool]) -> Written:
