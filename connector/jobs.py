@@ -29,10 +29,11 @@ from typing import Any
 
 from ..errors import DataError, InvalidOptionError, OptionError, PyHudiError, RetryError, TableError, from_spark
 from ..operations.write.services import REQUIRED, SERVICES, VALIDATE, Argument, Call, Service
+from .rounds import AGAIN, repeat
 
 FAILED, WRONG = 1, 5
 ROUND = "services"
-EXIT_CODES: dict[type[PyHudiError], int] = {OptionError: 2, DataError: 3, RetryError: 4, TableError: WRONG}
+EXIT_CODES: dict[type[PyHudiError], int] = {OptionError: 2, DataError: 3, RetryError: AGAIN, TableError: WRONG}
 # Hudi's names of the write operations; all but the last take rows.
 DELETE_PARTITION = "delete_partition"
 OPERATIONS = (
@@ -107,8 +108,6 @@ def _run_service(service: Service, asked: argparse.Namespace, given: dict[str, s
 
 
 def _run_rounds(asked: argparse.Namespace, given: dict[str, str]) -> int:
-    from .rounds import repeat  # noqa: PLC0415
-
     return repeat(partial(_run_round, asked, given), every_s=asked.every, grace_s=asked.grace)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from ..errors import RetryError
 
+# The exit code that says: run it again.
 AGAIN = 4
 _POLL_S = 0.2
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from ...timeline.timeline import Timeline
 from ..transaction.begin import Swept
@@ -12,9 +12,8 @@ from .rollback import roll_back
 from .sweep import sweep
 
 
-def make_ready(work: Transaction, timeline: Timeline, *, rollbacks: Iterable[PlannedRollback]) -> Swept:
+def make_ready(work: Transaction, timeline: Timeline, *, rollbacks: Sequence[PlannedRollback]) -> Swept:
     """Return what the sweep read; `timeline` is of right before."""
-    rollbacks = tuple(rollbacks)
     for planned in rollbacks:
         # A dead write may have filled the disk, and its rollback takes space.
         work.reserve.release()

@@ -146,7 +146,7 @@ class Attempts:
 
         Raises `CommitConflictError` where the table's columns no longer fit the plan, or were restored.
         """
-        now, _, watermark, _ = pin(plan.table, replace(plan.settings, based_on=""))
+        now, _, watermark, _ = pin(plan.table, plan.settings)
         try:
             check_moment(plan.transaction, now, plan.schema)
         except CommitConflictError:

@@ -115,7 +115,7 @@ class Written:
                 ids[body.write_id] = max(ids.get(body.write_id, ""), instant.requested_time)
             replaced = body.replaced.items()
             if replaced:
-                replaced_by[instant] = frozenset((partition, one) for partition, ids in replaced for one in ids)
+                replaced_by[instant] = frozenset((path, file_id) for path, groups in replaced for file_id in groups)
             for partition, stats in body.stats.items():
                 known, names = newest.get(partition, {}), dict(_base_files(stats))
                 if instant.requested_time < last:  # requested before a write that completed earlier
