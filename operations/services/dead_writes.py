@@ -40,8 +40,8 @@ def roll_back_dead_writes(
     sweep(table, patience, own="")
     now = table.timeline()
     victims = [*(one.victim for one in finished), *(write for write, why in pending.items() if why is None)]
-    found = [rollback_of(now, one.requested_time) for one in victims]
-    done = [one for one in found if one is not None]
+    found = [rollback_of(now, victim.requested_time) for victim in victims]
+    done = [rollback for rollback in found if rollback is not None]
     living = [_described(table, write, why) for write, why in pending.items() if why is not None]
     return ServiceResult(
         storage.path,

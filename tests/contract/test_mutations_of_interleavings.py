@@ -25,7 +25,7 @@ TWO_WRITERS = Drawn(
 
 
 def check_interleavings(_: Path) -> None:
-    """Run interleavings until one is red; an error where none belongs is red too."""
+    """Run interleavings until a run fails; an error where no error belongs fails it, too."""
     with machine() as there:
         for seed in range(_ENOUGH):
             try:
@@ -35,7 +35,7 @@ def check_interleavings(_: Path) -> None:
 
 
 def check_stalls(_: Path) -> None:
-    """Have a writer stall at each of its steps, until another one is done."""
+    """Have a writer stall at each of its steps, until the other writer is done."""
     with machine() as there:
         for step in range(1, 130):
             run(there, step, TWO_WRITERS, {-1: {step: Fate.ASLEEP}})
@@ -50,7 +50,7 @@ def only_the_first_round_looks_for_conflicts(patch: Patch) -> None:
     original, seen = read_seam("check conflicts"), list[Any]()
 
     def check(work: Any, timeline: Any, changes: Any, checked: Any) -> None:
-        if not any(one is checked for one in seen):
+        if not any(known is checked for known in seen):
             seen.append(checked)
             original(work, timeline, changes, checked)
 

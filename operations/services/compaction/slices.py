@@ -81,8 +81,7 @@ class SliceService(PlannedService[Settings, FileSlice, SliceResult]):
     def waits_for(self, timeline: Timeline, instant: Instant) -> str:
         """Return the write at work that the plan waits for: its log files will come before the plan's new file."""
         waiting = older_writes(self.kind, timeline, instant.requested_time)
-        one = waiting[0] if waiting else None
-        return "" if one is None else f"{shown(self.table, one)}, which was there before it"
+        return f"{shown(self.table, waiting[0])}, which was there before it" if waiting else ""
 
     def foretold(self, made: tuple[Instant, Plan] | None, seconds: float) -> ServiceResult:
         unplanned = ServiceResult(
