@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -28,3 +29,17 @@ def environment(venv: str) -> dict[str, str]:
     # Packages bring modules along that are for other Pythons, and fail to compile.
     subprocess.run([python, "-m", "compileall", "-qq", "-j", "0", *folders], check=False, env=clean)
     return {**clean, "PYSPARK_PYTHON": python}
+
+
+def processor_seconds() -> float:
+    """Return the seconds that processors have worked for this process and all that come of it, as Linux counts them."""
+    parents, ticks = {}, {}
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            # The name of a process, in parentheses, may hold blanks.
+            pid, rest = int(status.parent.name), status.read_text().rpartition(")")[2].split()
+            parents[pid], ticks[pid] = int(rest[1]), sum(map(int, rest[11:15]))
+    mine = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in mine} - mine:
+        mine |= more
+    return sum(ticks[pid] for pid in mine) / os.sysconf("SC_CLK_TCK")

@@ -26,6 +26,8 @@ from phases.loads import TURNS
 from phases.lookups import LOOKUP, lookups
 from phases.sizes import SIZE, sizes
 from run import ROOT, of, table
+from writers import WRITERS, rates, refusals
+from writers import verdicts as verdicts_of_writers
 
 PAGES = ("README.md", "docs/performance.md")
 _TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
@@ -33,7 +35,7 @@ _TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n)(.*?)(<!-- end -->)", re.DOTAL
 
 def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
     """Return each table by the name that pages call it by."""
-    others = (LIMIT, FLUSH, SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS)
+    others = (LIMIT, FLUSH, SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, WRITERS)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     return {
         "systems": table(systems),
@@ -50,6 +52,9 @@ def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
         "newest": newest(seconds),
         "filters": filters(seconds),
         "many": many_files(seconds),
+        "writers": rates(seconds),
+        "refusals": refusals(seconds),
+        "promised": verdicts_of_writers(seconds),
     }
 
 

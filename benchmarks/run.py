@@ -33,6 +33,8 @@ from phases.lookups import LOOKUP, lookups
 from phases.sizes import SIZE, sizes
 from processes import environment
 from systems import BUNDLE, DELTA, ICEBERG, SYSTEMS
+from writers import WRITERS, writers
+from writers import measure as measure_writers
 
 ROOT = Path(__file__).parents[1]
 PHASES = ("load", "up1", "up2", "scan3", "scan_all", "point", "partition")
@@ -135,12 +137,14 @@ def main() -> None:
     seconds |= measure_newest()
     print("many files …", flush=True)
     seconds |= measure_many()
+    print("writers side by side …", flush=True)
+    seconds |= measure_writers()
 
     results = {"scale": arguments.scale, "driver_memory": arguments.memory, "machine": machine(), "seconds": seconds}
     results |= {"wrong": wrong} if wrong else {}
     (arguments.work / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
     print(f"\nTPC-H lineitem at scale {arguments.scale:g}; every system below found what DuckDB expects.\n")
-    others = (SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS)
+    others = (SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, WRITERS)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     print("### Seconds", table(systems), sep="\n\n")
     for base in ("Apache Hudi", "Parquet"):
@@ -153,6 +157,7 @@ def main() -> None:
     shown = (lookups(seconds), tagging(seconds), groups(seconds), newest(seconds), filters(seconds))
     print("### Indexes", *shown, sep="\n\n")
     print("### Many files", many_files(seconds), sep="\n\n")
+    print("### Writers side by side", writers(seconds), sep="\n\n")
     print(verdicts(seconds))
     if wrong:
         raise SystemExit("\n".join(wrong))

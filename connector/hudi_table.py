@@ -57,7 +57,7 @@ class HudiTable(TableSql, TableUpkeep):
     """One Apache Hudi table in a Spark session.
 
     This process reads the table's properties and timeline itself, so it must reach the table's path, also on Spark
-    Connect. The methods may be called from any thread. Writes to different tables may run at the same time.
+    Connect. The methods may be called from any thread, and writes may run at the same time.
 
     Args:
         spark: The session.

@@ -233,8 +233,8 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
             skipped="; ".join(self.skipped),
         )
 
-    def skip(self, why: str) -> None:
-        logger.warning("table %s: %s", self.table.path, why)
+    def skip(self, why: str, level: int = logging.WARNING) -> None:
+        logger.log(level, "table %s: %s", self.table.path, why)
         self.skipped.append(why)
 
     def _waiting(self, timeline: Timeline) -> Iterator[Instant]:
@@ -324,7 +324,8 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         except ConcurrentWriteError as error:
             self._refused = error
             where = f"the {self.name} {instant.requested_time} belongs to another process"
-            self.skip(f"{where}, {since_of(self.table, instant)}: {error}")
+            # Each of many writers looks for pending plans after its write, and finds some at work.
+            self.skip(f"{where}, {since_of(self.table, instant)}: {error}", logging.INFO)
 
     def _shown(self, instant: Instant, plan: tuple[Unit, ...]) -> str:
         return f"the {self.name} {instant.requested_time} {self.does.format(sum(one.size for one in plan))}"
