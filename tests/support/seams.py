@@ -89,6 +89,11 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
         "timeline.writers.heartbeat:HeartbeatThread",
         "timeline.writers.tickets:HeartbeatThread",
     ),
+    "wait for the older tickets": (
+        "operations.write.attempts:wait_for_older",
+        "connector.table.retries:wait_for_older",
+    ),
+    "whether the process of a ticket is gone": "timeline.writers.tickets:is_gone",
     # --- properties of a table
     "patience with torn properties": "table.config.properties_file:_PATIENCE_S",
     "patience with torn properties without a backup": "table.config.properties_file:_PATIENCE_WITHOUT_BACKUP_S",
