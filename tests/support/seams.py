@@ -30,6 +30,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "folder of processes": "storage.process:_PROC",
     "describe a process": "storage.process:_describe",
     "id of the machine": "storage.process:machine_id",
+    "name of the host": "storage.process:host_name",
     "process that answers for a write": "storage.process:responsible_process",
     "find a process": "storage.process:find_process",
     "stores by scheme": "storage:STORES",
