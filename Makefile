@@ -14,6 +14,7 @@ SF ?= 1
 ROWS ?= 20000000
 FROM_SEED ?= 0
 SEEDS ?= 100000
+MINUTES ?= 30
 PYTEST_ARGS ?=
 # A process for each core, each of which takes whole modules; what comes after it in PYTEST_ARGS counts, as -n 0.
 PARALLEL := -n auto --dist loadfile
@@ -60,8 +61,9 @@ test-spark40: $(SPARK40_VENV)/.linked ## Run the tests of what differs on the ol
 test-slow: install $(CLASSES) ## Run the slow tests: long histories, kills, heartbeats
 	$(BIN)/python -m pytest -m "slow and not interop" $(PYTEST_ARGS)
 
-test-long: install ## Interleave writers and services by 100,000 seeds (FROM_SEED=0 SEEDS=100000)
+test-long: install $(CLASSES) ## Run writers side by side: by 100,000 seeds, then as processes (FROM_SEED=0 SEEDS=100000 MINUTES=30)
 	PYHUDI_FROM_SEED=$(FROM_SEED) PYHUDI_SEEDS=$(SEEDS) $(BIN)/python -m pytest -m long tests/contract/test_interleavings.py $(PYTEST_ARGS)
+	PYHUDI_STORM_MINUTES=$(MINUTES) $(BIN)/python -m pytest -m long tests/faults/test_long_storms.py $(PYTEST_ARGS)
 
 test-interop: install $(CLASSES) hudi-environment ## Run the tests against Apache Hudi's own Spark bundle and hudi-rs
 	$(BIN)/python -m pytest -m interop $(PYTEST_ARGS)

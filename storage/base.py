@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -28,8 +28,8 @@ class Folder(Protocol):
     """What one look into a folder shows."""
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The names of its files, sorted, without checksum sidecars; on a disk much cheaper than `files`."""
+    def names(self) -> Sequence[str]:
+        """The names of its files, in no order, without checksum sidecars; on a disk much cheaper than `files`."""
 
     @property
     def files(self) -> tuple[FileInfo, ...]:

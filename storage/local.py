@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -106,25 +105,25 @@ class LocalStorage:
         return sorted([*found.files, *below], key=lambda info: info.path)
 
     def look(self, folder: str) -> Folder:
+        files, folders, links = [], [], []
         with storage_errors("list", self._full_path(folder)):
-            found = self._entries(folder)
-            # A write lists a timeline of maybe 15,000 files eight times, so the plain case takes one pass.
-            files = [entry for entry in found if entry.name[0] != "." and entry.is_file(follow_symlinks=False)]
-            folders, links = [], []
-            for entry in found if len(files) < len(found) else ():
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(entry.name)
-                elif is_sidecar(entry.name):
+            # A write lists a timeline of maybe 15,000 files several times, so the plain case comes first.
+            for entry in self._entries(folder):
+                name = entry.name
+                if name[0] != "." and entry.is_file(follow_symlinks=False):
+                    files.append(name)
+                elif entry.is_dir(follow_symlinks=False):
+                    folders.append(name)
+                elif is_sidecar(name):
                     continue
                 elif entry.is_symlink():
-                    links.append(entry.name)
-                elif entry.name[0] == "." or not entry.is_file(follow_symlinks=False):
-                    files.append(entry)
+                    links.append(name)
+                else:
+                    files.append(name)
         shown = tuple(sorted(links))
         for name in shown:
             self._warn_once(join(folder, name))
-        files.sort(key=attrgetter("name"))
-        return _LocalFolder(files, tuple(sorted(folders)), shown, self._full_path(folder), folder)
+        return _LocalFolder(files, tuple(sorted(folders)), shown, self._at(folder), self._full_path(folder), folder)
 
     def exists(self, path: str) -> bool:
         return self.modified(path) is not None
@@ -226,9 +225,7 @@ class LocalStorage:
     def sweep(self, folders: Iterable[str], older_than_s: float, *, empty: bool = False) -> None:
         for folder in folders:
             with storage_errors("sweep", self._full_path(folder)):
-                for entry in self._entries(folder):
-                    if not is_temporary(entry.name):
-                        continue
+                for entry in [entry for entry in self._entries(folder) if is_temporary(entry.name)]:
                     with suppress(FileNotFoundError):
                         if self.now() - entry.stat(follow_symlinks=False).st_mtime > older_than_s:
                             Path(entry.path).unlink()
@@ -289,12 +286,12 @@ class LocalStorage:
     def _full_path(self, path: str) -> str:
         return join(self.path, path)
 
-    def _entries(self, folder: str) -> Sequence[os.DirEntry[str]]:
+    def _entries(self, folder: str) -> Iterator[os.DirEntry[str]]:
         try:
             with os.scandir(self._target(folder)) as entries:
-                return [*entries]
+                yield from entries
         except (FileNotFoundError, NotADirectoryError):
-            return []
+            return
 
     def _drop_sidecar(self, path: str) -> bool:
         """Delete the checksum of a file; True where there was a checksum."""
@@ -309,26 +306,23 @@ class LocalStorage:
 class _LocalFolder:
     """A folder that reads the size of each file on the first access to `files`: many times as slow as the names."""
 
-    _entries: Sequence[os.DirEntry[str]]
+    names: Sequence[str]
     folders: tuple[str, ...]
     links: tuple[str, ...]
+    _at: str
     _shown: str
     _folder: str
-
-    @cached_property
-    def names(self) -> tuple[str, ...]:
-        return tuple([entry.name for entry in self._entries])
 
     @cached_property
     def files(self) -> tuple[FileInfo, ...]:
         found: list[FileInfo] = []
         with storage_errors("list", self._shown):
-            for entry in self._entries:
+            for name in sorted(self.names):
                 try:
-                    status = entry.stat(follow_symlinks=False)
+                    status = os.lstat(f"{self._at}/{name}")
                 except FileNotFoundError:
                     continue
-                found.append(FileInfo(join(self._folder, entry.name), status.st_size, status.st_mtime))
+                found.append(FileInfo(join(self._folder, name), status.st_size, status.st_mtime))
         return tuple(found)
 
 

@@ -31,6 +31,7 @@ class Instant:
     Attributes:
         requested_time: Its name, 17 digits as a rule.
         completion_time: None while pending, and in layouts without it.
+        is_write: Whether it makes or replaces file slices, pending table services included.
         group: The action of the instant's completed file, which all its states share.
         identity: What all states of one instant share, and no other instant has.
     """
@@ -40,21 +41,18 @@ class Instant:
     state: State
     completion_time: str | None = None
     # Found once, because a write asks for them some ten times of each instant.
+    is_write: bool = field(init=False, repr=False, compare=False)
     group: str = field(init=False, repr=False, compare=False)
     identity: str = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         group = action_group(self.action)
+        object.__setattr__(self, "is_write", self.action in _OF_WRITES)
         object.__setattr__(self, "group", group)
         object.__setattr__(self, "identity", f"{self.requested_time}.{group}")
 
     def __reduce__(self) -> tuple[object, ...]:
         return Instant, (self.requested_time, self.action, self.state, self.completion_time)
-
-    @property
-    def is_write(self) -> bool:
-        """Whether it makes or replaces file slices, pending table services included."""
-        return self.action in _OF_WRITES
 
     @property
     def replaces(self) -> bool:

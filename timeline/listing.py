@@ -20,28 +20,32 @@ _FEW = 64
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
-    names: Sequence[str]
+    names: frozenset[str]
+    ordered: Sequence[str]
     instants: tuple[Instant, ...]
 
 
-_NOTHING = _Listing((), ())
+_NOTHING = _Listing(frozenset(), (), ())
 # By the table's path.
 _KNOWN: dict[tuple[str, Layout], _Listing] = {}
 
 
 def listed_states(path: str, layout: Layout, names: Sequence[str]) -> tuple[Instant, ...]:
-    """Return the newest state of each instant that sorted names of files spell, in order of requested time."""
+    """Return the newest state of each instant that names of files spell, in order of requested time."""
     known = _KNOWN.get((path, layout), _NOTHING)
-    if known.names == names:
-        return known.instants
-    changed = frozenset(known.names).symmetric_difference(names)
-    few = len(changed) <= _FEW
-    found = _changed(known.instants, layout, names, changed) if few else newest_states(layout.parse_all(names))
+    added = [name for name in names if name not in known.names]
+    if len(names) - len(added) == len(known.names):
+        if not added:
+            return known.instants
+        gone: frozenset[str] = frozenset()
+    else:
+        gone = known.names.difference(names)
+    found = _changed(known, layout, added, gone) if len(added) + len(gone) <= _FEW else _all(layout, names)
     _KNOWN.pop((path, layout), None)
-    _KNOWN[path, layout] = _Listing(names, found)
+    _KNOWN[path, layout] = found
     while len(_KNOWN) > _MOST_KNOWN:
         _KNOWN.pop(next(iter(_KNOWN)), None)
-    return found
+    return found.instants
 
 
 def newest_states(found: Iterable[Instant]) -> tuple[Instant, ...]:
@@ -55,14 +59,20 @@ def newest_states(found: Iterable[Instant]) -> tuple[Instant, ...]:
     return tuple(newest[key] for key in sorted(newest))
 
 
-def _changed(
-    before: Iterable[Instant], layout: Layout, names: Sequence[str], changed: Iterable[str]
-) -> tuple[Instant, ...]:
-    times = {instant.requested_time for instant in _parsed(layout, changed)}
-    found = [instant for instant in before if instant.requested_time not in times]
-    for instant in newest_states(state for time in times for state in _of_time(time, layout, names)):
-        insort(found, instant, key=_order)
-    return tuple(found)
+def _all(layout: Layout, names: Sequence[str]) -> _Listing:
+    ordered = sorted(names)
+    return _Listing(frozenset(names), ordered, newest_states(layout.parse_all(ordered)))
+
+
+def _changed(before: _Listing, layout: Layout, added: Sequence[str], gone: frozenset[str]) -> _Listing:
+    ordered = [name for name in before.ordered if name not in gone] if gone else [*before.ordered]
+    for name in added:
+        insort(ordered, name)
+    times = {instant.requested_time for instant in _parsed(layout, (*added, *gone))}
+    instants = [instant for instant in before.instants if instant.requested_time not in times]
+    for instant in newest_states(state for time in times for state in _of_time(time, layout, ordered)):
+        insort(instants, instant, key=_order)
+    return _Listing((before.names - gone).union(added), ordered, tuple(instants))
 
 
 def _of_time(time: str, layout: Layout, names: Sequence[str]) -> Iterator[Instant]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from ..storage.base import Storage
 from .instant_files import InstantFiles
@@ -13,33 +14,16 @@ from .watermark import Seen, Watermark
 _TIME_DIGITS = 17
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Timeline:
     """The newest states of a table's active instants, in order of requested time.
 
-    ``completed`` are the completed instants, and ``writes`` the commits, deltacommits and replacecommits among them.
     ``seen`` holds the instants that were complete at the moment that `as_of` went back to; None for the present.
     """
 
     instants: tuple[Instant, ...]
     files: InstantFiles = field(repr=False, compare=False)
     seen: Seen | None = None
-    completed: tuple[Instant, ...] = field(init=False, repr=False, compare=False)
-    writes: tuple[Instant, ...] = field(init=False, repr=False, compare=False)
-    _writes: frozenset[str] = field(init=False, repr=False, compare=False)
-    _first_write: str = field(init=False, repr=False, compare=False)
-    _committed: frozenset[str] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        writes = [instant for instant in self.instants if instant.is_write]
-        completed = tuple([instant for instant in self.instants if instant.state == State.COMPLETED])
-        done = tuple([instant for instant in completed if instant.action in WRITE_ACTIONS])
-        object.__setattr__(self, "completed", completed)
-        object.__setattr__(self, "writes", done)
-        object.__setattr__(self, "_writes", frozenset([instant.requested_time for instant in writes]))
-        object.__setattr__(self, "_first_write", writes[0].requested_time if writes else "")
-        committed = frozenset([instant.requested_time for instant in writes if instant.state == State.COMPLETED])
-        object.__setattr__(self, "_committed", committed)
 
     @classmethod
     def load(cls, files: InstantFiles) -> Timeline:
@@ -52,9 +36,18 @@ class Timeline:
     def storage(self) -> Storage:
         return self.files.storage
 
-    @property
+    @cached_property
+    def completed(self) -> tuple[Instant, ...]:
+        return tuple([one for one in self.instants if one.state == State.COMPLETED])
+
+    @cached_property
     def pending(self) -> tuple[Instant, ...]:
-        return tuple(one for one in self.instants if one.state != State.COMPLETED)
+        return tuple([one for one in self.instants if one.state != State.COMPLETED])
+
+    @cached_property
+    def writes(self) -> tuple[Instant, ...]:
+        """The completed commits, deltacommits and replacecommits."""
+        return tuple([one for one in self.completed if one.action in WRITE_ACTIONS])
 
     def find(self, requested_time: str) -> Instant | None:
         """Return the instant of a requested time; the write, where a savepoint or another action shares the time."""
@@ -65,11 +58,11 @@ class Timeline:
         times = (time for one in self.instants for time in (one.requested_time, one.completion_time))
         return max((time for time in times if time is not None and len(time) == _TIME_DIGITS), default=None)
 
-    @property
+    @cached_property
     def completed_until(self) -> str:
         if self.seen is not None:
             return self.seen.watermark.completed_until
-        return max((one.visible_since for one in self.completed), default="")
+        return max([one.visible_since for one in self.completed], default="")
 
     def is_committed(self, requested_time: str) -> bool:
         """Return whether readers may see rows that an instant wrote: it is completed, or counts as archived.
@@ -84,6 +77,18 @@ class Timeline:
             return requested_time < self._first_write
         first = max(self._first_write, self.seen.watermark.first_write)
         return requested_time < first and self.seen.saw_write(requested_time)
+
+    @cached_property
+    def _writes(self) -> frozenset[str]:
+        return frozenset([one.requested_time for one in self.instants if one.is_write])
+
+    @cached_property
+    def _first_write(self) -> str:
+        return next((one.requested_time for one in self.instants if one.is_write), "")
+
+    @cached_property
+    def _committed(self) -> frozenset[str]:
+        return frozenset([one.requested_time for one in self.completed if one.is_write])
 
     def watermark(self) -> Watermark:
         return Watermark.of(self.instants) if self.seen is None else self.seen.watermark

@@ -1,11 +1,17 @@
-"""Recognises errors of pyhudi by their text in Spark's errors."""
+"""Recognises errors of pyhudi by their text in Spark's errors, and files of a table that are gone while Spark reads."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...errors import PyHudiError, from_spark
+from ...errors import PyHudiError, StorageError, from_spark
+
+# Spark 4 finds a path gone when it plans a scan, and a file gone in a task.
+_GONE = re.compile(
+    r"\[(?:PATH_NOT_FOUND|FAILED_READ_FILE\.FILE_NOT_EXIST)\][^\n]*?(?P<path>\S+_\d+-\d+-\d+_\d{17}\.parquet)"
+)
 
 
 @contextmanager
@@ -15,7 +21,17 @@ def own_errors() -> Iterator[None]:
     except PyHudiError:
         raise
     except Exception as error:
-        known = from_spark(error)
+        known = from_spark(error) or _of_file_that_is_gone(error)
         if known is None:
             raise
         raise known from error
+
+
+def _of_file_that_is_gone(error: Exception) -> StorageError | None:
+    found = _GONE.search(str(error))
+    if found is None:
+        return None
+    return StorageError(
+        f"The base file {found['path']} was removed while Spark read it.",
+        "Run it again: a clean by another writer may have taken it away.",
+    )

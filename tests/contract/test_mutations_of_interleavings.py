@@ -8,6 +8,7 @@ from typing import Any
 
 from pyhudi.errors import PyHudiError
 from pyhudi.timeline.writers.owner import Liveness
+from pyhudi.timeline.writers.tickets import Waited
 from support.interleaving.acts import Drawn, Write
 from support.interleaving.machine import machine
 from support.interleaving.scheduler import Fate
@@ -83,6 +84,24 @@ def repeated_merges_read_old_rows(patch: Patch) -> None:
     patch_seam(patch, "table that a commit merges with", see)
 
 
+def a_ticket_is_ignored(patch: Patch) -> None:
+    patch_seam(patch, "wait for the older tickets", lambda *_: Waited())
+
+
+def the_tickets_of_the_dead_count(patch: Patch) -> None:
+    wait = read_seam("wait for the older tickets")
+    patch_seam(patch, "whether the process of a ticket is gone", lambda _: False)
+    patch_seam(
+        patch,
+        "wait for the older tickets",
+        lambda ticket, patience, longest_s: wait(ticket, replace(patience, heartbeat_misses=100), longest_s),
+    )
+
+
+def the_tickets_of_the_living_are_taken_away(patch: Patch) -> None:
+    patch_seam(patch, "whether the process of a ticket is gone", lambda _: True)
+
+
 MUTATIONS: list[tuple[Mutate, Check]] = [
     (conflicts_are_not_looked_for, check_interleavings),
     (only_the_first_round_looks_for_conflicts, check_interleavings),
@@ -91,6 +110,9 @@ MUTATIONS: list[tuple[Mutate, Check]] = [
     (living_writers_are_taken_for_dead, check_interleavings),
     (new_keys_of_others_are_not_looked_for, check_interleavings),
     (repeated_merges_read_old_rows, check_interleavings),
+    (a_ticket_is_ignored, check_interleavings),
+    (the_tickets_of_the_dead_count, check_interleavings),
+    (the_tickets_of_the_living_are_taken_away, check_interleavings),
 ]
 
 

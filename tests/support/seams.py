@@ -30,6 +30,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "folder of processes": "storage.process:_PROC",
     "describe a process": "storage.process:_describe",
     "id of the machine": "storage.process:machine_id",
+    "name of the host": "storage.process:host_name",
     "process that answers for a write": "storage.process:responsible_process",
     "find a process": "storage.process:find_process",
     "stores by scheme": "storage:STORES",
@@ -89,6 +90,11 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
         "timeline.writers.heartbeat:HeartbeatThread",
         "timeline.writers.tickets:HeartbeatThread",
     ),
+    "wait for the older tickets": (
+        "operations.write.attempts:wait_for_older",
+        "connector.table.retries:wait_for_older",
+    ),
+    "whether the process of a ticket is gone": "timeline.writers.tickets:is_gone",
     # --- properties of a table
     "patience with torn properties": "table.config.properties_file:_PATIENCE_S",
     "patience with torn properties without a backup": "table.config.properties_file:_PATIENCE_WITHOUT_BACKUP_S",

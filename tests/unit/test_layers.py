@@ -102,6 +102,7 @@ SUPPORT_RANKS = {
     "tests/support/drawn": 4,
     "tests/support/upkeep": 4,
     "tests/support/interleaving": 5,
+    "tests/support/storms": 5,
 }
 
 MOST_MODULES = 25

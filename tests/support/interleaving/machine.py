@@ -40,6 +40,7 @@ class Machine:
         apart: Whether each actor is on a host of its own, so that only heartbeats tell whether it lives.
         made: Called for each new file.
         deleted: Called for each file that is deleted.
+        listed: Called after each listing, with the folder and the time at which the listing began.
     """
 
     scheduler: Scheduler = field(default_factory=lambda: Scheduler(Schedule(0)))
@@ -47,6 +48,7 @@ class Machine:
     apart: bool = False
     made: Made = lambda *_: None
     deleted: Callable[[str], None] = lambda _: None
+    listed: Callable[[str, float], None] = lambda *_: None
 
     def open(self, path: str, _: object = None) -> SteppedStorage:
         """Open a table's store."""

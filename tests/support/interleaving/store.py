@@ -47,7 +47,10 @@ class SteppedStorage:
 
     def list(self, folder: str, *, recursive: bool = False, strict: bool = True) -> list[FileInfo]:
         """List a folder."""
-        return self._torn("list", folder, lambda: self.inner.list(folder, recursive=recursive, strict=strict))
+        began = self.machine.scheduler.now
+        found = self._torn("list", folder, lambda: self.inner.list(folder, recursive=recursive, strict=strict))
+        self.machine.listed(folder, began)
+        return found
 
     def look(self, folder: str) -> Folder:
         """Look into a folder."""

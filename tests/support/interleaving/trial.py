@@ -48,6 +48,7 @@ from support.interleaving.machine import Machine
 from support.interleaving.schedule import Schedule
 from support.interleaving.scheduler import TOLERANCE_S, Actor, Fate, Scheduler
 from support.interleaving.store import SteppedStorage
+from support.interleaving.tickets import Tickets
 from support.rules.health import errors
 
 _ID = re.compile(rb"actor(\d+)act(\d+)try(\d+)end")
@@ -105,6 +106,10 @@ class Trial:
     states: list[Rows] = field(default_factory=list)
     cleans: int = 0
     taken: dict[str, set[str]] = field(default_factory=dict)
+    tickets: Tickets = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.tickets = Tickets(self.machine.scheduler, lambda write_id: self._lives(self.tries[write_id]))
 
     @property
     def scheduler(self) -> Scheduler:
@@ -206,6 +211,7 @@ class Trial:
 
     def made(self, storage: SteppedStorage, path: str, data: bytes) -> None:
         """Take note of a file of the timeline, and of writes that complete."""
+        self.tickets.made(path, data)
         if path.endswith("/owner.json"):
             self._claimed(path, data)
         if not path.startswith(_TIMELINE):
@@ -223,11 +229,9 @@ class Trial:
             if write_id in dict(self.completed).values():
                 self.scheduler.fail(f"{write_id} completed twice, as {instant.requested_time} and {self.completed}")
             self.completed.append((instant.requested_time, write_id))
+            self.tickets.completed(write_id)
             when = f"after {write_id} completed as {instant.requested_time}"
             self.scheduler.quietly(partial(self._check_completed, self.tries[write_id], when))
-
-    def deleted(self, path: str) -> None:
-        """Take note of a write that vanishes."""
 
     def _claimed(self, path: str, data: bytes) -> None:
         found = _ID.search(data)
@@ -341,7 +345,7 @@ _TEMPLATES: dict[str, tuple[dict[str, memory._File], Rows, float]] = {}
 def _template(machine: Machine, kind: str) -> tuple[Mapping[str, memory._File], Rows, float]:
     if kind not in _TEMPLATES:
         machine.scheduler = Scheduler(Schedule(0))
-        machine.made, machine.deleted = lambda *_: None, lambda _: None
+        machine.made, machine.deleted, machine.listed = lambda *_: None, lambda _: None, lambda *_: None
         path = f"memory://template/{kind.replace(' ', '-')}"
         rows: Rows = {}
         for number, one in enumerate(before(kind)):
@@ -360,10 +364,10 @@ def run(machine: Machine, seed: int, drawn: Drawn | None = None, fates: Fates | 
     drawn = draw(chance) if drawn is None else drawn
     files, rows, now = _template(machine, drawn.kind)
     path = f"memory://interleaving/{seed}"
-    trial = Trial(machine, seed, drawn, path, states=[{} if drawn.empty else dict(rows)])
     machine.scheduler = Scheduler(Schedule(seed), now=now)
+    trial = Trial(machine, seed, drawn, path, states=[{} if drawn.empty else dict(rows)])
     machine.torn, machine.apart = chance.random() < 0.2, chance.random() < 0.5
-    machine.made, machine.deleted = trial.made, trial.deleted
+    machine.made, machine.deleted, machine.listed = trial.made, trial.tickets.deleted, trial.tickets.listed
     machine.forget()
     users_know(lambda time: not any(time in one.instants and one.actor.killed for one in trial.tries.values()))
     if not drawn.empty:

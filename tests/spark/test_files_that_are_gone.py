@@ -1,0 +1,39 @@
+"""What a write of `HudiTable` says where another writer's clean takes files while Spark reads them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyhudi import HudiTable
+from pyhudi.connector.source.own_errors import own_errors
+from pyhudi.errors import StorageError
+from pyspark.errors import AnalysisException
+from pyspark.sql import SparkSession
+
+
+@pytest.fixture
+def table(spark: SparkSession, tmp_path: Path) -> HudiTable:
+    made = HudiTable.create(spark, tmp_path / "t", "id string, n long", record_key="id", buckets=1)
+    made.upsert(spark.createDataFrame([("k", 1)], "id string, n long"))
+    return made
+
+
+def test_a_file_that_is_gone_when_a_task_reads_it(table: HudiTable) -> None:
+    rows = table.to_df()
+    (file,) = Path(table.path).glob("*.parquet")
+    file.unlink()
+    with pytest.raises(StorageError, match=f"{file.name} was removed while Spark read it. Run it again"), own_errors():
+        rows.localCheckpoint()
+
+
+def test_a_file_that_is_gone_when_spark_plans_its_scan(spark: SparkSession, table: HudiTable) -> None:
+    (file,) = Path(table.path).glob("*.parquet")
+    file.unlink()
+    with pytest.raises(StorageError, match=file.name), own_errors():
+        _ = spark.read.parquet(str(file)).schema
+
+
+def test_a_file_of_the_user_that_is_gone_is_an_error_of_spark(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(AnalysisException, match="PATH_NOT_FOUND"), own_errors():
+        _ = spark.read.parquet(str(tmp_path / "mine.parquet")).schema
