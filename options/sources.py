@@ -119,13 +119,23 @@ def resolve_options(
 
 def settings_of(session: Any) -> list[GivenOption]:
     """Return the settings of a session that are options. ``hoodie.*`` follows ``spark.hoodie.*``, as it outranks it."""
-    settings = session.conf.getAll
+    settings = _settings(session.conf)
     return [
         GivenOption(key.removeprefix(_SPARK).lower(), value, f"the session's {key}")
         for prefix in (_SPARK + _HOODIE, _HOODIE)
         for key, value in settings.items()
         if key.startswith(prefix)
     ]
+
+
+def _settings(conf: Any) -> Mapping[str, str]:
+    """Return a session's settings, at least those of Hudi."""
+    in_java = getattr(conf, "_jconf", None)
+    if in_java is None:
+        return dict(conf.getAll)
+    # A map of Java's comes over in several calls an entry, which were seven of ten calls of a write of `HudiTable`.
+    names = in_java.getAllAsJava().keySet().toString()[1:-1].split(", ")
+    return {name: conf.get(name) for name in names if name.startswith((_HOODIE, _SPARK + _HOODIE))}
 
 
 def find_config(storage: Storage) -> TableConfig | None:
