@@ -23,7 +23,9 @@ from .since import conflict
 from .transaction import Transaction
 
 # What pyhudi, Spark and Hadoop say of files that are gone.
-_GONE = re.compile(r"while it was (?:needed|being read)|FILE_NOT_EXIST|does not exist|No such file")
+_GONE = re.compile(
+    r"while it was (?:needed|being read)|while Spark read it|FILE_NOT_EXIST|PATH_NOT_FOUND|does not exist"
+)
 _NAME = re.compile(r"[\w.-]+")
 
 

@@ -105,6 +105,7 @@ def test_a_file_that_nothing_replaced_is_damage_as_ever(table: Path, monkeypatch
     [
         "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file {uri}. File does not exist.",
         "File {uri} does not exist",
+        "The base file {uri} was removed while Spark read it.",
         "The base file {name} of the table was removed while it was needed.",
     ],
 )
