@@ -11,11 +11,13 @@ from dataclasses import replace
 
 from ...errors import CommitConflictError
 from ...operations.planning.request import WriteSettings
-from ...operations.result import CommitResult
+from ...operations.result import CommitResult, find_write
+from ...operations.transaction.taken import taken_since
 from ...operations.write_ids import generated_id
 from ...options.model import HudiOptions
 from ...options.sources import find_config
 from ...storage import Storage
+from ...table.table import Table
 from ...timeline.clock import format_time
 from ...timeline.writers.owner import Owner
 from ...timeline.writers.tickets import Ticket, Waited, held, wait_for_older
@@ -59,10 +61,34 @@ class Retries:
                 waited.add(wait_for_older(whole if number > 1 else self._ticket, patience, self._settings.wait_s))
                 try:
                     return _with_attempts(attempt(self._ticket.owner.write_id), number, waited)
-                except CommitConflictError as error:
-                    if time.monotonic() > until:
+                except Exception as error:
+                    conflict = self._conflict(error)
+                    if conflict is None:
                         raise
-                    logger.info("table %s: the write is run again: %s", self._storage.path, error.what)
+                    done = self._completed()
+                    if done is not None:
+                        return _with_attempts(done, number, waited)
+                    if time.monotonic() > until:
+                        raise conflict from error
+                    logger.info("table %s: the write is run again: %s", self._storage.path, conflict.what)
+
+    def _conflict(self, error: Exception) -> CommitConflictError | None:
+        """Return an error that is a conflict, or what other instants took so that Spark or this process missed it."""
+        if isinstance(error, CommitConflictError):
+            return error
+        what = taken_since(self._storage, error)
+        if what is None:
+            return None
+        return CommitConflictError(
+            f"The write to the table {self._storage.path} cannot be made. {what}.",
+            "This write left nothing behind; write again.",
+        )
+
+    def _completed(self) -> CommitResult | None:
+        """Return the result of an attempt that completed all the same."""
+        config = find_config(self._storage)
+        table = None if config is None else Table(self._storage, config)
+        return None if table is None else find_write(table, table.timeline(), self._ticket.owner.write_id)
 
 
 def _with_attempts(done: CommitResult, number: int, waited: Waited) -> CommitResult:

@@ -4,27 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...errors import OptionConflictError
-from ...table.config import PROPERTIES_PATH, load_config
+from ...errors import TableNotFoundError
+from ...table.config import PROPERTIES_PATH, TableConfig, load_config
 from ...table.config.property_keys import ADDED_BY_PYHUDI, CREATE_SCHEMA
 from ..transaction.concurrency import WRITE, Asked, Known, Meeting, Shared, Verdict, judge
 from ..transaction.outcome import Properties
+from ..transaction.since import conflict
 from .plan import WritePlan
 
 
 def settle_table(plan: WritePlan) -> Properties:
     """Return the properties that the commit writes.
 
-    Raises:
-        OptionConflictError: Another writer created the table meanwhile, or added different properties.
-        TableNotFoundError: The table is gone.
+    Raises `CommitConflictError` where another writer created, dropped or replaced the table since the plan, or added
+    different properties: a new plan holds the options of the write against the table as it is then.
     """
     if plan.creates_table and not plan.storage.exists(PROPERTIES_PATH):
         return Properties(plan.new_config.properties)
-    found = load_config(plan.storage)
+    try:
+        found = load_config(plan.storage)
+    except TableNotFoundError as error:
+        raise conflict(plan.transaction, "The table was dropped meanwhile") from error
     if plan.creates_table:
         _check_same_table(plan, found.properties)
     _check_same_additions(plan, found.properties)
+    _check_same_places(plan, found)
     additions = {key: value for key, value in plan.config_changes.items() if found.properties.get(key) != value}
     return Properties(changes=additions, current=found)
 
@@ -36,10 +40,10 @@ def _check_same_table(plan: WritePlan, theirs: Mapping[str, str]) -> None:
     differing = sorted(key for key in compared if ours.get(key, "") != theirs.get(key, ""))
     if differing and _forbidden():
         key = differing[0]
-        raise OptionConflictError(
-            f"Another writer created the table {plan.path} meanwhile, with {key}={theirs.get(key, '')!r} where this "
-            f"write has {ours.get(key, '')!r}.",
-            "This write changed nothing; write again without these options.",
+        raise conflict(
+            plan.transaction,
+            f"Another writer created the table meanwhile, with {key}={theirs.get(key, '')!r} where this write has "
+            f"{ours.get(key, '')!r}",
         )
 
 
@@ -47,10 +51,21 @@ def _check_same_additions(plan: WritePlan, theirs: Mapping[str, str]) -> None:
     """Refuse a property for which another writer stored a different value meanwhile."""
     for key, value in plan.config_changes.items():
         if theirs.get(key, value) != value and _forbidden():
-            raise OptionConflictError(
-                f"Another writer stored {key}={theirs[key]!r} in the table {plan.path} meanwhile, where this write "
-                f"has {value!r}.",
-                "This write changed nothing; find out which value is right and write again.",
+            raise conflict(
+                plan.transaction,
+                f"Another writer stored {key}={theirs[key]!r} meanwhile, where this write has {value!r}",
+            )
+
+
+def _check_same_places(plan: WritePlan, found: TableConfig) -> None:
+    """Refuse a table that was made anew meanwhile so that the rows of this write belong in other places."""
+    for name in ("table_type", "record_key_fields", "partition_fields", "bucket_count", "hash_fields"):
+        ours, theirs = getattr(plan.config, name), getattr(found, name)
+        if theirs is not None and ours != theirs and _forbidden():
+            raise conflict(
+                plan.transaction,
+                f"Another writer made the table anew meanwhile, with {name.replace('_', ' ')} {theirs} where this "
+                f"write has {ours}",
             )
 
 

@@ -161,7 +161,7 @@ def _check_times(work: Transaction, timeline: Timeline, changes: WriteChanges) -
 
 def check_moment(work: Transaction, timeline: Timeline, columns: pa.Schema) -> None:
     """Raise `CommitConflictError` where a write that has read nothing must not be merged on top of this moment."""
-    since = Since.find(work, timeline)
+    since = Since.of_unread(work, timeline)
     if since.restore is not None and _forbids(RESTORE, known=known_of(since.restore)):
         raise _restored(work, since.restore)
     _check_schema(work, columns, since)

@@ -14,7 +14,7 @@ from ...table.latest_schema import refuse_newer_keys
 from ...table.seen_table import SeenTable
 from ...timeline.instants import WRITE_ACTIONS, Instant, action_group
 from ...timeline.timeline import Timeline
-from ...timeline.watermark import Seen
+from ...timeline.watermark import Seen, Watermark
 from .concurrency import Known, known_of
 from .transaction import Transaction
 
@@ -63,6 +63,14 @@ class Since:
         active = tuple(one for one in timeline.completed_since(seen) if one not in known)
         pending = tuple(one for one in timeline.pending if one not in known)
         return cls(work, seen, timeline, active, {one: bodies.get(one, b"") for one in gone}, pending)
+
+    @classmethod
+    def of_unread(cls, work: Transaction, timeline: Timeline) -> Since:
+        """Return what completed since the plan of a write that has read nothing: all, where history lacks the plan."""
+        try:
+            return cls.find(work, timeline)
+        except CommitConflictError:
+            return cls(work, Seen(Watermark("")), timeline, timeline.completed, {}, timeline.pending)
 
     @property
     def instants(self) -> tuple[Instant, ...]:

@@ -24,10 +24,12 @@ from ...timeline.timeline import Timeline
 from ...timeline.writers.tickets import Places, Ticket, Waited, age_of, held, wait_for_older
 from ..planning.operation import OVERWRITE_TABLE, REPLACING
 from ..planning.plan import WritePlan, pin
+from ..planning.settle_table import settle_table
 from ..result import ATTEMPTS, MET, CommitResult, find_write
 from ..transaction.abort import abort
 from ..transaction.conflicts import check_moment
 from ..transaction.since import Since
+from ..transaction.taken import taken_as_conflicts
 from ..write_ids import GENERATED_ID
 from .begin import begun
 from .merge_spills import SpilledRows, opened_spills
@@ -116,7 +118,16 @@ class Attempts:
     def _can_merge_again(self) -> bool:
         # The rollback of a write that was taken for dead takes the spills along.
         there = self.number > 1 or self.first.transaction.claim.owner() is not None
-        return self.merges_again and there and not self.is_last
+        return self.merges_again and there and not self.is_last and not self._needs_new_plan
+
+    @property
+    def _needs_new_plan(self) -> bool:
+        """Whether the table's properties have changed so that only a new plan can take them into account."""
+        try:
+            settle_table(self.first)
+        except CommitConflictError:
+            return True
+        return False
 
     @contextmanager
     def turn(self, plan: WritePlan, since: Since) -> Iterator[tuple[WritePlan, Timeline]]:
@@ -146,7 +157,8 @@ class Attempts:
 
         Raises `CommitConflictError` where the table's columns no longer fit the plan, or were restored.
         """
-        now, _, watermark, _ = pin(plan.table, plan.settings)
+        with taken_as_conflicts(plan.transaction):
+            now, _, watermark, _ = pin(plan.table, plan.settings)
         try:
             check_moment(plan.transaction, now, plan.schema)
         except CommitConflictError:

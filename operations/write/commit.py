@@ -22,6 +22,7 @@ from ..result import CommitResult, find_write, result_from, result_of
 from ..transaction.conflicts import check_ownership
 from ..transaction.left_overs import forget
 from ..transaction.since import Since, seen_by
+from ..transaction.taken import taken_as_conflicts
 from .abort import abort_write
 from .after_commit import follow_up
 from .attempts import Attempts, Committed
@@ -100,13 +101,13 @@ def _without_rows(plan: WritePlan) -> CommitResult:
 def _carry_out(results: Sequence[TaskResult], attempts: Attempts, plan: WritePlan) -> Committed:
     """Complete the write; the result has no instant where the write is empty."""
     phases = Phases(plan.path, plan.instant_time)
-    with phases.phase("seal"):
+    with phases.phase("seal"), taken_as_conflicts(plan.transaction):
         plan.transaction.seal.set(plan.transaction.key)
         timeline = plan.table.timeline()
         found = timeline.find(plan.instant_time)
         if found is not None and found.state == State.COMPLETED:
             return Committed(plan, result_of(timeline, found), timeline)
-        since = Since.find(plan.transaction, timeline)
+        since = Since.of_unread(plan.transaction, timeline)
         check_ownership(plan.transaction, timeline, since)
     with attempts.turn(plan, since) as (fresh, now):
         return _merge_and_complete(fresh, now, results, attempts, phases)
@@ -117,11 +118,11 @@ def _merge_and_complete(
 ) -> Committed:
     seen = seen_by(plan.transaction, timeline)
     outcomes = [outcome for result in results for outcome in result.outcomes]
-    with phases.phase("merge"):
+    with phases.phase("merge"), taken_as_conflicts(plan.transaction):
         merged = merge_spills(plan, seen, attempts.spilled, phases)
         outcomes += merged.outcomes
         _check_counted(plan, outcomes)
-    with phases.phase("reconcile"):
+    with phases.phase("reconcile"), taken_as_conflicts(plan.transaction):
         if plan.located and plan.rules.meeting is not RowMeeting.ADD:
             absent = {one.group.partition_path for one in outcomes if one.counts.inserts or one.counts.not_found}
             check_spelling_of_others(plan, seen.view, absent)

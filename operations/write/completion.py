@@ -21,6 +21,7 @@ from ..transaction.commit_path import complete
 from ..transaction.conflicts import CheckedInstants, WriteChanges, check_conflicts
 from ..transaction.new_keys import NewKeys
 from ..transaction.outcome import Outcome as InstantOutcome
+from ..transaction.taken import taken_as_conflicts
 from .replacement import Replacement
 from .writers import Outcome
 
@@ -56,8 +57,8 @@ class Completion:
         """Complete the write, with the body of its completed file.
 
         Raises:
-            CommitConflictError: Another instant changed the same data since the plan, or undid the write.
-            OptionConflictError: Another writer created the table meanwhile, or added different properties.
+            CommitConflictError: Another instant changed the same data or the table's properties since the plan, or
+                undid the write.
             ConcurrentWriteError: Other writers decided first, again and again.
         """
         work = self.plan.transaction
@@ -86,7 +87,8 @@ class Completion:
         own = timeline.find(work.instant_time)
         if work.table.archive.holds(work.instant_time) if own is None else own.state == State.COMPLETED:
             return False
-        check_conflicts(work, timeline, self._changed, self._checked)
+        with taken_as_conflicts(work):
+            check_conflicts(work, timeline, self._changed, self._checked)
         return True
 
     @cached_property

@@ -13,6 +13,8 @@ from .file_group import DataFile, FileSlice
 from .read_written import read_written
 from .view import FileView
 
+BEING_UNDONE = "was rolled back, or is being"
+
 
 class WholeView(FileView):
     """A view for writes: it shows no partition of which a file is missing."""
@@ -58,7 +60,7 @@ def _missing(now: Timeline, missing: list[DataFile]) -> MissingFileError | Stora
     for file in missing:
         found = now.find(file.instant_time)
         if found is None or found.state != State.COMPLETED or file.instant_time in going:
-            return _taken_meanwhile(now.storage, file, "was rolled back, or is being")
+            return _taken_meanwhile(now.storage, file, BEING_UNDONE)
     first, more = missing[0], len(missing) - 1
     writer = now.find(first.instant_time)
     return MissingFileError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyhudi.errors import OptionConflictError
+from pyhudi.errors import CommitConflictError
 from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig, create_config
 from pyhudi.table.config.property_keys import ADDED_BY_PYHUDI, BUCKET_COUNT, BUCKET_ENGINE, RECORD_KEY_OPTION
@@ -30,11 +30,11 @@ def test_properties_that_pyhudi_adds_by_itself_may_be_missing(tmp_path: Path, le
 
 
 def test_properties_of_a_release_to_come_are_compared(tmp_path: Path) -> None:
-    with pytest.raises(OptionConflictError, match=r"meanwhile, with hoodie\.table\.news="):
+    with pytest.raises(CommitConflictError, match=r"meanwhile, with hoodie\.table\.news="):
         created(tmp_path / "t", **{"hoodie.table.news": "x"})
 
 
 @pytest.mark.parametrize("key", [BUCKET_COUNT, *sorted(ADDED_BY_PYHUDI)])
 def test_a_differing_value_is_a_conflict(tmp_path: Path, key: str) -> None:
-    with pytest.raises(OptionConflictError, match=f"meanwhile, with {key}='17' where"):
+    with pytest.raises(CommitConflictError, match=f"meanwhile, with {key}='17' where"):
         created(tmp_path / "t", **{key: "17"})

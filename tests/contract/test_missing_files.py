@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyhudi.errors import MissingFileError, StorageError, UnreadableTimeError
+from pyhudi.errors import CommitConflictError, MissingFileError, StorageError, UnreadableTimeError
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.reader.predicates import Compare
 from pyhudi.reader.query import AsOf, Changes
@@ -168,7 +168,7 @@ def test_a_write_whose_previous_file_was_cleaned_meanwhile_is_to_be_run_again(pa
     write(past.path, rows("a", "k1"))
     lose(past, 2)
 
-    with pytest.raises(StorageError, match="Run it again"):
+    with pytest.raises(CommitConflictError, match="another writer took it"):
         task(planned, rows("a", "k1"), 0)
 
 

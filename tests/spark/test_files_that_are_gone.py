@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyhudi import HudiTable
 from pyhudi.connector.source.own_errors import own_errors
 from pyhudi.errors import StorageError
+from pyhudi.operations.result import CommitResult
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
+from support.made.cleaning import clean
 
 
 @pytest.fixture
@@ -37,3 +40,24 @@ def test_a_file_that_is_gone_when_spark_plans_its_scan(spark: SparkSession, tabl
 def test_a_file_of_the_user_that_is_gone_is_an_error_of_spark(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(AnalysisException, match="PATH_NOT_FOUND"), own_errors():
         _ = spark.read.parquet(str(tmp_path / "mine.parquet")).schema
+
+
+class MeetsAClean(HudiTable):
+    """A table whose file is replaced, and taken by a clean, whenever an update has chosen its snapshot first."""
+
+    waiting = True
+
+    def _opened(self, given: Any) -> Any:
+        target = super()._opened(given)
+        if self.waiting:
+            self.waiting = False
+            HudiTable(self._spark, self.path).upsert(self._spark.createDataFrame([("k", 5)], "id string, n long"))
+            assert clean(self.path, retain=1)
+        return target
+
+
+def test_an_update_whose_snapshot_a_clean_takes_is_run_again(spark: SparkSession, table: HudiTable) -> None:
+    done: CommitResult = MeetsAClean(spark, table.path).update({"n": "n + 1"}, "id = 'k'")
+
+    assert done.attempts == 2
+    assert [row.n for row in table.to_df().collect()] == [6]

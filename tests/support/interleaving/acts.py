@@ -14,7 +14,12 @@ from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.compaction.compact import Means, compact, schedule_compaction
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import savepoint
-from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, CompactionSettings
+from pyhudi.operations.services.settings import (
+    KEEP_LATEST_FILE_VERSIONS,
+    ArchiveSettings,
+    CleanSettings,
+    CompactionSettings,
+)
 from pyhudi.storage.base import Storage
 from pyhudi.table.files.output import Output
 from pyhudi.table.table import open_table
@@ -24,6 +29,8 @@ from support.interleaving.scheduler import TOLERANCE_S
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("value", pa.int64())])
 PATIENCE = Patience(heartbeat_interval_s=TOLERANCE_S / 2, heartbeat_misses=2, foreign_age_s=60.0)
+# Such a clean leaves nothing to writes at work.
+BY_VERSIONS = CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, file_versions=1)
 # Seconds for which a commit merges again after a conflict; with PYHUDI_RETRY_S=0 it fails at once.
 RETRY_S = float(os.environ.get("PYHUDI_RETRY_S", "600"))
 SETTINGS = WriteSettings(upkeep=OFF, patience=PATIENCE, retry_s=RETRY_S)
@@ -146,6 +153,7 @@ def _means(storage: Storage) -> Means:
 
 SERVICES: Mapping[str, Callable[[Storage], object]] = {
     "clean": lambda storage: clean(storage, CleanSettings(commits=1)),
+    "clean by versions": lambda storage: clean(storage, BY_VERSIONS),
     "archive": lambda storage: archive(storage, ArchiveSettings(min_commits=1, max_commits=2, batch=2)),
     "compact": lambda storage: compact(storage, CompactionSettings(), _means(storage)),
     "plan a compaction": lambda storage: schedule_compaction(storage, CompactionSettings(), PATIENCE),
@@ -185,7 +193,7 @@ def _act(drawn: Drawn, chance: random.Random) -> Act:
         return _write(drawn, chance)
     if number < 0.84:
         return Read()
-    names = ["clean", "archive", "savepoint", "roll back"]
+    names = ["clean", "clean by versions", "clean by versions", "archive", "savepoint", "roll back"]
     if KINDS[drawn.kind].table_type == MOR:
         names += ["compact", "compact", "plan a compaction"]
     return Service(chance.choice(names))

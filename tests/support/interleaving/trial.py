@@ -18,7 +18,6 @@ from pyhudi.errors import (
     OptionConflictError,
     PyHudiError,
     TableNotFoundError,
-    UnreadableTimeError,
     WriteSealedError,
 )
 from pyhudi.operations.rollback.pending import is_given_up
@@ -55,8 +54,6 @@ _ID = re.compile(rb"actor(\d+)act(\d+)try(\d+)end")
 _LAYOUT = LayoutV2()
 _TIMELINE = f"{_LAYOUT.folder}/"
 _TRIES = 3
-# What a write says from which a clean or archiving took a file; nothing of it is left.
-_TAKEN = ("while it was being read", "while it was needed")
 # After so long every broken-off instant counts as dead.
 _LONG_S = 100.0
 _DATA = re.compile(rf"(?:{'|'.join(PARTITIONS)})/.*_(\d{{17}})\b|(?:{'|'.join(PARTITIONS)})/\..*_(\d{{17}})\.log")
@@ -161,11 +158,7 @@ class Trial:
             return True
         if isinstance(error, REFUSALS):
             return "taking its writer for dead" not in str(error) or self._shares_its_time(mine)
-        if isinstance(error, WITHOUT_TABLE):
-            return self.drawn.empty
-        # A file of the moment that it saw is gone: a clean or archiving took it since.
-        serves = any(isinstance(one, Service) for program in self.drawn.programs for one in program)
-        return serves and (isinstance(error, UnreadableTimeError) or any(one in str(error) for one in _TAKEN))
+        return isinstance(error, WITHOUT_TABLE) and self.drawn.empty
 
     def _shares_its_time(self, mine: Try) -> bool:
         """Return whether a service took the requested time of a write, by which the write finds itself undone."""

@@ -2,13 +2,17 @@
 
 Python imports this module as it starts, where its folder is on the path: `support.sessions` puts it on that of Spark's
 processes. Spark has one of them for each look-up of a source, each plan, each task and each commit, and each imports
-the same packages: more work than all that most tests ask of it. What they import by themselves is asked by
-tests/unit/test_imports.py, and of the tests that start a Spark of their own those leave its processes alone whose Spark
-starts few of them: test_logs.py, test_jobs.py and test_shipped.py.
+the same packages: more work than all that most tests ask of it. Spark also puts archives of its own on their path, for
+nodes without PySpark: each process compiles what it finds there, and each that is forked reads the thousands of names
+in them before its first work. Here PySpark is installed.
+
+What they import by themselves is asked by tests/unit/test_imports.py, and of the tests that start a Spark of their own
+those leave its processes alone whose Spark starts few of them: test_logs.py, test_jobs.py and test_shipped.py.
 """
 
 import importlib
 import sys
+from importlib.util import find_spec
 
 IMPORTED = (
     "encodings.utf_16_le",
@@ -33,6 +37,11 @@ IMPORTED = (
 )
 
 if sys.orig_argv[1:3] == ["-m", "pyspark.daemon"]:
+    for archive in [one for one in sys.path if "/pyspark/" in one and one.endswith((".zip", ".jar"))]:
+        sys.path.remove(archive)
+        sys.path_importer_cache.pop(archive, None)
+    if sys.orig_argv[3:] == ["pyspark.worker"] and find_spec("pandas"):
+        IMPORTED += ("pandas",)
     for name in (*sys.orig_argv[3:], *IMPORTED):
         importlib.import_module(name)
     # It is what runs next, and Python warns of that.

@@ -1,0 +1,92 @@
+"""Files and instants that a read missed because other instants took them since the write's plan.
+
+Such an error looks like damage, and running the write again cures it. It is known by its text, as Spark hands on the
+errors of its tasks as text, and the timeline of now tells what became of the names in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...errors import StorageError, TableNotFoundError
+from ...storage.base import Storage
+from ...table.config import load_config
+from ...table.files.lost import BEING_UNDONE
+from ...table.files.names import LogFileName, parse_data_name
+from ...table.files.read_written import read_written
+from ...table.table import Table
+from ...timeline.instants import State
+from ...timeline.timeline import Timeline
+from .since import conflict
+from .transaction import Transaction
+
+# What pyhudi, Spark and Hadoop say of files that are gone.
+_GONE = re.compile(
+    r"while it was (?:needed|being read)|while Spark read it|FILE_NOT_EXIST|PATH_NOT_FOUND|does not exist"
+)
+_NAME = re.compile(r"[\w.-]+")
+
+
+@contextmanager
+def taken_as_conflicts(work: Transaction) -> Iterator[None]:
+    """Raise `CommitConflictError` instead of the error of a file or an instant that other instants took meanwhile."""
+    try:
+        yield
+    except StorageError as error:
+        what = taken_since(work.storage, error)
+        if what is None:
+            raise
+        raise conflict(work, what) from error
+
+
+def taken_since(storage: Storage, error: Exception) -> str | None:
+    """Return in a sentence what other instants took so that a read failed; None where they took nothing.
+
+    A file that the table needs as it is now was not taken: it is damage.
+    """
+    text = str(error)
+    if not _GONE.search(text):
+        return None
+    try:
+        now = Table(storage, load_config(storage)).timeline()
+    except TableNotFoundError:
+        return None
+    names = dict.fromkeys(one.rstrip(".") for one in _NAME.findall(text))
+    undone = BEING_UNDONE in text
+    found = (_file_taken(now, name, is_rolled_back=undone) or _instant_taken(now, name) for name in names)
+    return next((what for what in found if what is not None), None)
+
+
+def _file_taken(now: Timeline, name: str, *, is_rolled_back: bool) -> str | None:
+    parsed = parse_data_name(name)
+    if parsed is None:
+        return None
+    kind = "log file" if isinstance(parsed, LogFileName) else "base file"
+    if not now.is_committed(parsed.instant_time) or is_rolled_back:
+        return f"The {kind} {name} that it read is of the write {parsed.instant_time}, which was rolled back meanwhile"
+    written, named = read_written(now), (parsed.file_id, name)
+    places = (path for path in written.partitions if (path, parsed.file_id) not in written.replaced)
+    if any(named in written.names(path) for path in places):
+        return None
+    by = _clean_of(now, name, parsed.instant_time) or "another writer"
+    return (
+        f"The {kind} {name} that it read was replaced meanwhile, and {by} took it; the file group is {parsed.file_id}"
+    )
+
+
+def _clean_of(now: Timeline, name: str, since: str) -> str | None:
+    from ...table.files.cleaned import deleted_by, read_cleans  # noqa: PLC0415 (brings pydantic along)
+
+    for instant, clean in read_cleans(now, since):
+        if any(one.rpartition("/")[2] == name for _, names in deleted_by(clean) for one in names):
+            return f"the clean {instant.requested_time}"
+    return None
+
+
+def _instant_taken(now: Timeline, name: str) -> str | None:
+    instant = now.files.layout.parse(name)
+    if instant is None or instant.state != State.COMPLETED or instant in now.completed:
+        return None
+    return f"The {instant.action} {instant.requested_time} was archived or rolled back meanwhile"

@@ -1,0 +1,269 @@
+"""What `HudiTable` runs again: each conflict with another write, and nothing else."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyhudi.connector.table.retries import Retries
+from pyhudi.errors import (
+    CommitConflictError,
+    ConcurrentWriteError,
+    CorruptFileError,
+    MissingFileError,
+    NullKeyError,
+    OptionConflictError,
+    PyHudiError,
+    SchemaMismatchError,
+    StorageError,
+    from_spark,
+)
+from pyhudi.operations.planning.plan import WritePlan
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.result import CommitResult
+from pyhudi.operations.services.rollback import rollback
+from pyhudi.operations.write.run import LocalRun
+from pyhudi.operations.write.task import TaskResult
+from pyhudi.options.model import HudiOptions
+from pyhudi.storage import open_storage
+from pyhudi.table.config import TableConfig, create_config
+from pyhudi.table.table import open_table
+from support.attempts import rows
+from support.drawn.upkept import OFF
+from support.drive import KEYED, plan, rows_of, task, write
+from support.made.cleaning import archive, clean
+from support.rules.checks import assert_whole
+
+# As `HudiTable` writes: the tasks have all rows of a file group, so that the commit cannot merge again.
+PLACED = WriteSettings(upkeep=OFF, colocated=True)
+LOOKED_UP = replace(KEYED, bucket_count=None, index_type="SIMPLE")
+Act = Callable[[Path], object]
+
+
+@dataclass
+class Attempts:
+    """A write of one row, in whose first attempt something happens between the plan and the tasks, or the commit.
+
+    Attributes:
+        ids: The write ids of the attempts.
+    """
+
+    path: Path
+    between: Act
+    data: pa.Table = field(default_factory=lambda: rows(1, value=9, ts=9))
+    before_tasks: bool = False
+    table: TableSettings = field(default_factory=TableSettings)
+    settings: WriteSettings = PLACED
+    ids: list[str] = field(default_factory=list)
+
+    def __call__(self, write_id: str) -> CommitResult:
+        """Make one attempt; its error comes as through Spark."""
+        self.ids.append(write_id)
+        planned = plan(self.path, self.data.schema, table=self.table, settings=self.settings, write_id=write_id)
+        try:
+            return LocalRun(planned).finish(lambda: self._tasks(planned))
+        except PyHudiError as error:
+            known = from_spark(RuntimeError(str(error)))
+            assert known is not None
+            raise known from error
+
+    def _tasks(self, planned: WritePlan) -> list[TaskResult]:
+        first = len(self.ids) == 1
+        if first and self.before_tasks:
+            self.between(self.path)
+        handed = [task(planned, self.data, 0)]
+        if first and not self.before_tasks:
+            self.between(self.path)
+        return handed
+
+
+def run(attempts: Attempts) -> CommitResult:
+    """Run the write as `HudiTable` does."""
+    return Retries.of(open_storage(str(attempts.path)), HudiOptions()).run(attempts)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    write(tmp_path / "t", rows(1, 2, value=1), table=KEYED, settings=PLACED)
+    return tmp_path / "t"
+
+
+def upsert(*keys: int) -> Act:
+    """Return a write of other keys."""
+    return lambda path: write(path, rows(*keys, value=3), settings=PLACED)
+
+
+def upsert_and_clean(path: Path) -> None:
+    """Have a clean take the base files that the other write saw."""
+    upsert(1, 2, 3)(path)
+    assert clean(path, retain=1)
+
+
+def widen(path: Path) -> None:
+    """Add a column to the table."""
+    data = rows(4, value=4)
+    write(path, data.append_column("y", data["value"]), settings=PLACED)
+
+
+def lose_a_write(path: Path) -> None:
+    """Roll back the newest completed write."""
+    timeline = open_table(open_storage(str(path))).timeline()
+    rollback(open_storage(str(path)), timeline.writes[-1].requested_time, patience=PLACED.patience)
+
+
+def make_anew(path: Path) -> None:
+    """Drop the table, and create it with another number of buckets."""
+    shutil.rmtree(path)
+    write(path, rows(5, value=5), table=replace(KEYED, bucket_count=4), settings=PLACED)
+
+
+def drop_and_make_anew(path: Path) -> None:
+    """Do the same once the write has begun."""
+    make_anew(path)
+
+
+def upsert_plainly(path: Path) -> None:
+    """Write a key by a plain write."""
+    write(path, rows(1, value=3), settings=replace(PLACED, colocated=False))
+
+
+def create_with(buckets: int) -> Act:
+    """Return a write that creates the table with a number of buckets."""
+    return lambda path: write(path, rows(2, value=1), table=replace(KEYED, bucket_count=buckets), settings=PLACED)
+
+
+def upsert_and_archive(path: Path) -> None:
+    """Take the moment that the other write saw off the timeline."""
+    for key in (2, 3, 4):
+        upsert(key)(path)
+    archive(path, 2)
+
+
+BEFORE_TASKS = {upsert_and_clean, upsert_and_archive, lose_a_write, make_anew}
+
+
+@pytest.mark.parametrize(
+    ("between", "left"),
+    [
+        (upsert(1), {"k1", "k2"}),
+        (upsert(1, 3), {"k1", "k2", "k3"}),
+        (upsert_and_clean, {"k1", "k2", "k3"}),
+        (upsert_and_archive, {"k1", "k2", "k3", "k4"}),
+        (lose_a_write, {"k1", "k2"}),
+        (make_anew, {"k1", "k5"}),
+        (drop_and_make_anew, {"k1", "k5"}),
+    ],
+    ids=["file group", "more rows", "clean", "archived", "base rolled back", "buckets", "dropped"],
+)
+def test_a_conflict_is_no_error(table: Path, between: Act, left: set[str]) -> None:
+    """Each attempt has the same write id, and the last one completes."""
+    upsert(1)(table)
+    done = run(attempts := Attempts(table, between, before_tasks=between in BEFORE_TASKS))
+
+    assert attempts.ids == [done.write_id] * 2
+    assert done.attempts == 2
+    assert {key for (key,) in rows_of(table, "id")} == left
+    assert ("k1", 9) in rows_of(table, "id", "value")
+
+
+def test_a_bucket_that_another_write_opened_is_no_error(tmp_path: Path) -> None:
+    write(tmp_path / "t", rows(2, value=1), table=replace(KEYED, bucket_count=64), settings=PLACED)
+    done = run(Attempts(tmp_path / "t", upsert(1)))
+
+    assert done.attempts == 2
+    assert_whole(tmp_path / "t")
+
+
+def test_a_key_that_another_write_added_is_no_error(tmp_path: Path) -> None:
+    """Each of the two writes opens a file group for it."""
+    first = rows(2, value=1)
+    write(tmp_path / "t", first, table=LOOKED_UP, settings=PLACED)
+    plain = replace(PLACED, colocated=False)
+    done = run(Attempts(tmp_path / "t", upsert_plainly, settings=plain))
+
+    assert done.attempts == 2
+    assert rows_of(tmp_path / "t", "id", "value") == [("k1", 9), ("k2", 1)]
+
+
+def test_columns_that_another_write_added_are_seen_by_the_next_attempt(table: Path) -> None:
+    settings = replace(PLACED, set_null_for_missing=True)
+    done = run(Attempts(table, widen, before_tasks=True, settings=settings))
+
+    assert done.attempts == 2
+    assert rows_of(table, "id", "value", "y") == [("k1", 9, None), ("k2", 1, None), ("k4", 4, 4)]
+
+
+def test_a_table_that_another_write_created_is_taken_as_it_is(tmp_path: Path) -> None:
+    """The options of the write say nothing of what differs."""
+
+    def create(path: Path) -> None:
+        made = plan(path, rows(1, value=1).schema, table=KEYED).config.properties
+        create_config(open_storage(str(path)), TableConfig({**made, "hoodie.table.news": "x"}))
+
+    done = run(Attempts(tmp_path / "t", create, table=KEYED))
+
+    assert done.attempts == 2
+    assert rows_of(tmp_path / "t", "id", "value") == [("k1", 9)]
+
+
+def test_options_that_a_created_table_contradicts_end_the_attempts(tmp_path: Path) -> None:
+    attempts = Attempts(tmp_path / "t", create_with(4), table=KEYED)
+    with pytest.raises(OptionConflictError, match=r"num\.buckets is 2 here and 4 in the table"):
+        run(attempts)
+
+    assert len(attempts.ids) == 2
+
+
+def test_a_table_that_was_dropped_ends_the_attempts(table: Path) -> None:
+    attempts = Attempts(table, shutil.rmtree, table=TableSettings())
+    with pytest.raises(PyHudiError) as raised:
+        run(attempts)
+
+    assert len(attempts.ids) == 2
+    assert not isinstance(raised.value, CommitConflictError)
+
+
+def test_an_attempt_that_completed_all_the_same_ends_the_attempts(table: Path) -> None:
+    """Its answer was lost: a further attempt would add the rows again."""
+
+    def lost(write_id: str) -> CommitResult:
+        ids.append(write_id)
+        write(table, rows(3, value=3), settings=PLACED, write_id=write_id)
+        raise CommitConflictError("Another write came first.", "Write again.")
+
+    ids: list[str] = []
+    done = Retries.of(open_storage(str(table)), HudiOptions()).run(lost)
+
+    assert ids == [done.write_id]
+    assert done.inserts == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        NullKeyError("A key is null.", ""),
+        OptionConflictError("An option differs.", ""),
+        SchemaMismatchError("A column differs.", ""),
+        CorruptFileError("A file is damaged.", ""),
+        MissingFileError("The base file x is gone, which the commit y made.", ""),
+        ConcurrentWriteError("A foreign writer is at work.", ""),
+        StorageError("The store refused.", ""),
+        StorageError("The base file 00000000-9939-5616-91a7-59d54d892d41-0 was removed while it was needed.", ""),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_other_errors_are_not_tried_again(table: Path, error: PyHudiError) -> None:
+    ids: list[str] = []
+
+    def fail(write_id: str) -> CommitResult:
+        ids.append(write_id)
+        raise error
+
+    with pytest.raises(type(error)):
+        Retries.of(open_storage(str(table)), HudiOptions()).run(fail)
+
+    assert len(ids) == 1
