@@ -55,7 +55,7 @@ check: install ## Lint, formatting, types, the rules of layers and language, the
 	$(BIN)/mypy -p pyhudi
 	$(BIN)/python -m pytest -q tests/unit/test_layers.py tests/unit/test_packaging.py tests/unit/test_language.py
 
-test-spark40: $(SPARK40_VENV)/.linked ## Run the tests of what differs on the oldest Spark, 4.0
+test-spark40: install $(SPARK40_VENV)/.spark ## Run the tests of what differs on the oldest Spark, 4.0
 	$(SPARK40_VENV)/bin/python -m pytest -m "oldest and not slow and not long" tests/unit/connector tests/spark $(PYTEST_ARGS)
 
 test-slow: install $(CLASSES) ## Run the slow tests: long histories, kills, heartbeats
@@ -71,7 +71,7 @@ test-interop: install $(CLASSES) hudi-environment ## Run the tests against Apach
 dist: $(VENV)/.dist ## Build the source archive and the wheel, and try each in an environment of its own
 	@.ci/dist $(BIN)/python
 
-bench: $(VENV)/.bench $(VENV)/.linked $(SPARK40_VENV)/.dependencies $(HUDI_VENV)/.pyspark-$(HUDI_PYSPARK) ## Compare with other table formats and Parquet on TPC-H lineitem (SF=1)
+bench: $(VENV)/.bench $(VENV)/.linked $(SPARK40_VENV)/.spark $(HUDI_VENV)/.pyspark-$(HUDI_PYSPARK) ## Compare with other table formats and Parquet on TPC-H lineitem (SF=1)
 	@$(BIN)/python benchmarks/run.py --scale $(SF)
 
 bench-memory: install ## Measure one task's peak memory on a file group of ROWS rows
@@ -84,22 +84,27 @@ $(BIN)/python $(SPARK40_VENV)/bin/python: %/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "pyhudi needs Python 3.10 or newer: make PYTHON=/path/to/python3")'
 	$(PYTHON) -m venv $*
 
-$(VENV)/.dependencies $(SPARK40_VENV)/.dependencies: %/.dependencies: pyproject.toml | %/bin/python
-	$*/bin/python $(PIP) 'setuptools>=77' $(EDITABLE) '.[dev]' $(SPARK)
+$(VENV)/.dependencies: pyproject.toml | $(BIN)/python
+	$(BIN)/python $(PIP) 'setuptools>=77' $(EDITABLE) '.[dev]'
 	@touch $@
 
-$(SPARK40_VENV)/.dependencies: SPARK := 'pyspark[connect]==4.0.*'
-# Both environments have one link tree, which the last of them that is installed makes anew.
-$(SPARK40_VENV)/.dependencies $(SPARK40_VENV)/.linked: | $(VENV)/.linked
+# Its own Spark, and behind that all that the other environment has, the link to the package included. What pip finds
+# there it does not install again, unless this Spark asks for another version.
+$(SPARK40_VENV)/.spark: $(VENV)/.dependencies | $(VENV)/.linked $(SPARK40_VENV)/bin/python
+	packages='import sysconfig; print(sysconfig.get_path("purelib"))' && \
+	  echo "import site; site.addsitedir('$$($(BIN)/python -c "$$packages")')" \
+	  > "$$($(SPARK40_VENV)/bin/python -c "$$packages")/shared.pth"
+	$(SPARK40_VENV)/bin/python $(PIP) 'pyspark[connect]==4.0.*'
+	@touch $@
 
 # The link tree of a strict editable install holds the modules of the moment it was made: it is made anew, in a
 # second or two, whenever a module was added or removed.
-$(VENV)/.modules $(SPARK40_VENV)/.modules: %/.modules: FORCE | %/bin/python
+$(VENV)/.modules: FORCE | $(BIN)/python
 	@new=$$(mktemp) && find $(wildcard *.py) $(FOLDERS) -name '*.py' | LC_ALL=C sort > $$new && \
 	  if cmp -s $$new $@; then rm $$new; else mv $$new $@; fi
 
-$(VENV)/.linked $(SPARK40_VENV)/.linked: %/.linked: %/.dependencies %/.modules
-	$*/bin/python $(PIP) --no-deps --no-build-isolation $(EDITABLE) .
+$(VENV)/.linked: $(VENV)/.dependencies $(VENV)/.modules
+	$(BIN)/python $(PIP) --no-deps --no-build-isolation $(EDITABLE) .
 	@touch $@
 
 $(VENV)/.demo $(VENV)/.dist $(VENV)/.bench: $(VENV)/.%: pyproject.toml | $(VENV)/.dependencies
@@ -114,7 +119,7 @@ $(CLASSES): $(VENV)/.dependencies | $(VENV)/.linked
 
 hudi-environment: $(HUDI_VENV)/.pyspark-$(HUDI_PYSPARK)
 
-environments: $(VENV)/.linked $(CLASSES) $(SPARK40_VENV)/.linked hudi-environment
+environments: $(VENV)/.linked $(CLASSES) $(SPARK40_VENV)/.spark hudi-environment
 
 # The bundle we compare with is built for Spark 3.5, so Apache Hudi gets a Spark of its own; setuptools gives that Spark
 # the distutils which Python 3.12 dropped.

@@ -13,7 +13,7 @@ from ..index.registry import index_for
 from ..operations.planning.plan import seen_moment
 from ..operations.planning.target import find_target
 from ..operations.read_rows import ReadRows
-from ..operations.result import CommitResult
+from ..operations.result import CommitResult, PastAttempts
 from ..options.lookup import INDEX_PREFIX
 from ..options.names import OPTIONS
 from ..options.secrets import STORAGE_PREFIX
@@ -258,15 +258,15 @@ class HudiTable(TableSql, TableUpkeep):
             return self._write(keys.select(*(name for name in keys.columns if name in needed)), given)
         serializable = self._is_serializable(given, config)
 
-        def attempt(write_id: str) -> CommitResult:
+        def attempt(write_id: str, past: PastAttempts) -> CommitResult:
             # Read the timeline before the rows, so that the conflict check covers every commit in between.
             moment = spell_moment(table.timeline().completed)
             rows = self.to_df(list(needed), where=which)
             again = {**given, WRITE_ID: write_id}
             if not serializable:
-                return self._write(rows, again, MadeFrom(moment))
+                return self._write(rows, again, MadeFrom(moment, past=past))
             read = ReadRows(condition_predicates(self._spark, which, with_meta(self._columns()), self._path))
-            return self._write(rows, again, MadeFrom(moment, (read,)))
+            return self._write(rows, again, MadeFrom(moment, (read,), past=past))
 
         return self._retries(given).run(attempt)
 

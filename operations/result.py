@@ -170,6 +170,24 @@ class RowCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class PastAttempts:
+    """What `HudiTable` did for a write before the attempt at hand.
+
+    Attributes:
+        attempts: How many attempts met another write.
+        seconds: For how long it waited for writes.
+        met: The ids of these writes.
+    """
+
+    attempts: int = 0
+    seconds: float = 0.0
+    met: tuple[str, ...] = ()
+
+
+NO_PAST = PastAttempts()
+
+
+@dataclass(frozen=True, slots=True)
 class CommitResult:
     """What one commit did.
 

@@ -29,8 +29,8 @@ def _build(kind: type[T], said: dict[str, Any]) -> T:
 def _value(kind: Any, said: Any) -> Any:
     if is_dataclass(kind):
         return _build(kind, said)  # type: ignore[arg-type]  # it is a class
-    if get_origin(kind) is frozenset:
-        return frozenset(said)
+    if get_origin(kind) in {frozenset, tuple}:
+        return get_origin(kind)(said)
     if not isinstance(said, (int, float) if kind is float else kind):
         raise TypeError(f"{said!r} is no {kind}")
     return said

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Column
 
 from ...errors import InvalidOptionError
-from ...operations.result import CommitResult
+from ...operations.result import CommitResult, PastAttempts
 from ...options.names import OPTIONS
 from ..source.own_errors import own_errors
 from ..table.other_keywords import MERGE_KEYWORDS
@@ -227,7 +227,7 @@ def _carry_out(
     different rows each time is read once. If an executor that keeps some of them is lost, the merge fails.
     """
 
-    def attempt(write_id: str) -> CommitResult:
+    def attempt(write_id: str, past: PastAttempts) -> CommitResult:
         began = time.monotonic()
         target = work.open(options)
         with own_errors():
@@ -237,7 +237,7 @@ def _carry_out(
             rows = rows_to_write(changes, found)
         made = time.monotonic() - began
         read = () if changes.reads is None else changes.reads.rows()
-        done = work.write(rows, {**options, WRITE_ID: write_id}, MadeFrom(target.moment, read, found.counts))
+        done = work.write(rows, {**options, WRITE_ID: write_id}, MadeFrom(target.moment, read, found.counts, past))
         total = done.seconds.get("total", 0.0) + made
         return replace(done, seconds={**done.seconds, "changes": round(made, 3), "total": round(total, 3)})
 

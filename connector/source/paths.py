@@ -38,6 +38,8 @@ LOOKED_UP = "hoodie.pyhudi.write.looked.up"
 COUNTED = "hoodie.pyhudi.write.counted"
 # From `HudiTable`: the rows of the table that decided what the write does.
 READ = "hoodie.pyhudi.write.read"
+# From `HudiTable`: what it did for the write before.
+PAST = "hoodie.pyhudi.write.past"
 
 # Spark (``PythonWorkerFactory``) sets it in its Python processes to the name of the session's folder, or to _NONE.
 _SESSION_FOLDER, _NONE = "SPARK_JOB_ARTIFACT_UUID", "default"

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from ...errors import PyHudiError
 from .logs import shown_logs
-from .paths import COUNTED, LOOKED_UP, READ
+from .paths import COUNTED, LOOKED_UP, PAST, READ
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,15 +59,17 @@ class HudiWriter(DataSourceArrowWriter):
             request = options.to_write_request(path, to_arrow(schema), overwrite=overwrite)
             if any(known.values()):
                 from ...index.base import LookupFigures  # noqa: PLC0415
-                from ...operations.result import RowCounts  # noqa: PLC0415
+                from ...operations.result import NO_PAST, PastAttempts, RowCounts  # noqa: PLC0415
                 from .carried_options import parse_carried, parse_read  # noqa: PLC0415
 
                 looked_up, counted, read = known.get(LOOKED_UP), known.get(COUNTED), known.get(READ)
+                past = known.get(PAST)
                 settings = replace(
                     request.write,
                     looked_up=None if looked_up is None else parse_carried(LookupFigures, LOOKED_UP, looked_up),
                     counted=None if counted is None else parse_carried(RowCounts, COUNTED, counted),
                     read=() if read is None else parse_read(read),
+                    past=NO_PAST if past is None else parse_carried(PastAttempts, PAST, past),
                 )
                 request = replace(request, write=settings)
             plan = plan_write(request)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from ...errors import CommitConflictError
 from ...operations.planning.request import WriteSettings
-from ...operations.result import CommitResult, find_write
+from ...operations.result import CommitResult, PastAttempts, find_write
 from ...operations.transaction.taken import taken_since
 from ...operations.write_ids import generated_id
 from ...options.model import HudiOptions
@@ -43,11 +43,11 @@ class Retries:
         owner = Owner.of_this_process(options.write_id or generated_id(), options.application, settings.patience)
         return cls(storage, settings, owner, "UTC" if config is None else config.timezone)
 
-    def run(self, attempt: Callable[[str], CommitResult]) -> CommitResult:
+    def run(self, attempt: Callable[[str, PastAttempts], CommitResult]) -> CommitResult:
         """Return the result of the first attempt that completes.
 
         Args:
-            attempt: Writes under the write id that all attempts have in common.
+            attempt: Writes under the write id that all attempts have in common, and notes those before in its instant.
 
         Raises:
             CommitConflictError: The write met another in each attempt until its time was over.
@@ -60,14 +60,15 @@ class Retries:
             with held(whole, patience) if number > 1 else nullcontext():
                 waited.add(wait_for_older(whole if number > 1 else self._ticket, patience, self._settings.wait_s))
                 try:
-                    return _with_attempts(attempt(self._ticket.owner.write_id), number, waited)
+                    past = PastAttempts(number - 1, round(waited.seconds, 3), tuple(waited.met))
+                    return attempt(self._ticket.owner.write_id, past)
                 except Exception as error:
                     conflict = self._conflict(error)
                     if conflict is None:
                         raise
                     done = self._completed()
                     if done is not None:
-                        return _with_attempts(done, number, waited)
+                        return done
                     if time.monotonic() > until:
                         raise conflict from error
                     logger.info("table %s: the write is run again: %s", self._storage.path, conflict.what)
@@ -89,10 +90,3 @@ class Retries:
         config = find_config(self._storage)
         table = None if config is None else Table(self._storage, config)
         return None if table is None else find_write(table, table.timeline(), self._ticket.owner.write_id)
-
-
-def _with_attempts(done: CommitResult, number: int, waited: Waited) -> CommitResult:
-    wait = done.seconds.get("wait", 0.0) + waited.seconds
-    seconds = {**done.seconds, **({"wait": round(wait, 3)} if wait else {})}
-    met = tuple(dict.fromkeys((*waited.met, *done.met)))
-    return replace(done, attempts=done.attempts + number - 1, met=met, seconds=seconds)

@@ -18,7 +18,7 @@ from ...operations.planning.operation import opens_alone
 from ...operations.planning.request import WriteRequest, WriteSettings
 from ...operations.planning.target import Target, find_target
 from ...operations.read_rows import ReadRows
-from ...operations.result import CommitResult, RowCounts, find_write, with_services
+from ...operations.result import NO_PAST, CommitResult, PastAttempts, RowCounts, find_write, with_services
 from ...operations.services.means import Means
 from ...operations.write.inline import means_of, run_inline
 from ...operations.write.run import write
@@ -43,7 +43,7 @@ from ..source.carried_options import spell_read
 from ..source.datasource import PyHudiDataSource
 from ..source.logs import level_here
 from ..source.own_errors import own_errors
-from ..source.paths import COUNTED, LOOKED_UP, READ
+from ..source.paths import COUNTED, LOOKED_UP, PAST, READ
 from ..source.spark_types import to_arrow
 from .frames import make_active
 from .retries import Retries
@@ -80,11 +80,13 @@ class MadeFrom:
         moment: The snapshot of the table, as the option ``based_on`` takes it; empty where they were not made from it.
         read: The rows of the snapshot that decided which rows these are, where that counts.
         counted: How many rows they insert, update and delete; None where the caller did not count.
+        past: What was done for the write before they were made.
     """
 
     moment: str = ""
     read: tuple[ReadRows, ...] = ()
     counted: RowCounts | None = None
+    past: PastAttempts = NO_PAST
 
 
 NOTHING_READ = MadeFrom()
@@ -107,7 +109,7 @@ def write_placed(
     options, began = resolved.options, time.monotonic()
     attempt = partial(_write_once, df, path, storage, resolved, creates=creates, made_from=made_from)
     if options.based_on:
-        done = attempt(options.write_id or generated_id())
+        done = attempt(options.write_id or generated_id(), made_from.past)
     else:
         done = Retries.of(storage, options).run(attempt)
     return _timed(done, began, resolved.notices)
@@ -119,6 +121,7 @@ def _write_once(
     storage: Storage,
     resolved: ResolvedOptions,
     write_id: str,
+    past: PastAttempts,
     *,
     creates: bool,
     made_from: MadeFrom,
@@ -135,6 +138,7 @@ def _write_once(
         OPTIONS["application"].key: options.application or _application(spark),
         **({} if made_from.counted is None else {COUNTED: spell(made_from.counted)}),
         **({READ: spell_read(made_from.read)} if made_from.read else {}),
+        **({PAST: spell(past)} if past != NO_PAST else {}),
     }
     # Only a write with the user's own id can have completed in an earlier call.
     named = not write_id.startswith(GENERATED_ID) and target.exists

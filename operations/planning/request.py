@@ -14,7 +14,7 @@ from ...table.files.logs.block_format import LogSettings
 from ...table.files.output import GIB, MIB, Output
 from ...timeline.writers.patience import Patience
 from ..read_rows import ReadRows
-from ..result import RowCounts
+from ..result import NO_PAST, PastAttempts, RowCounts
 from ..services.settings import Upkeep
 
 __all__ = ["TableSettings", "WriteRequest", "WriteSettings"]
@@ -49,6 +49,7 @@ class WriteSettings:
         looked_up: Figures of the lookup that placed the rows; None where no lookup did.
         counted: Counts by a merge or an update that read the table; None for other writes.
         read: The rows of the table that decided what the write does, where its isolation level makes them count.
+        past: What was done for the write before this attempt.
         upkeep: The table services that run after the write.
     """
 
@@ -82,6 +83,7 @@ class WriteSettings:
     looked_up: LookupFigures | None = None
     counted: RowCounts | None = None
     read: tuple[ReadRows, ...] = ()
+    past: PastAttempts = NO_PAST
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     upkeep: Upkeep = field(default_factory=Upkeep)
 

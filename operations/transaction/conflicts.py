@@ -123,7 +123,7 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges
             _check_compaction(work, instant, kind, theirs, changes)
             compacted.update(theirs)
         else:
-            _check_write(work, instant, theirs, changes)
+            _check_write(work, instant, done, theirs, changes)
             _check_read(work, instant, done, changes)
             others.update(theirs)
     _check_schema(work, changes.columns, since)
@@ -184,13 +184,15 @@ def _forbids(
     return judge(Meeting(WRITE, theirs, known, those(shared), asked)) is not Verdict.GO_ON
 
 
-def _check_write(work: Transaction, instant: Instant, theirs: Sequence[FileGroupId], changes: WriteChanges) -> None:
+def _check_write(
+    work: Transaction, instant: Instant, done: CommitMetadata, theirs: Sequence[FileGroupId], changes: WriteChanges
+) -> None:
     ours = {(one.partition_path, changes.rival_key(one)) for one in changes.file_groups}
     groups = [one for one in theirs if (one.partition_path, changes.rival_key(one)) in ours]
     # A partition that is replaced as a whole must be what this write saw, without new file groups.
     covered = [one for one in theirs if changes.covers(one.partition_path)]
     if _forbids(WRITE, _shared(groups, covered, changes)):
-        what = f"The {instant.action} {instant.requested_time} completed meanwhile"
+        what = f"{_told(instant, done)} completed meanwhile"
         for one in (groups or covered)[:1]:
             what += f" and changed the file group {one.file_id} of partition {one.partition_path!r} too"
         raise conflict(work, what)
@@ -201,9 +203,14 @@ def _check_read(work: Transaction, instant: Instant, done: CommitMetadata, chang
     if where is not None and _forbids(WRITE, {Shared.READ: True}):
         raise conflict(
             work,
-            f"The {instant.action} {instant.requested_time} completed meanwhile and changed rows that decided what "
-            f"this write does ({where})",
+            f"{_told(instant, done)} completed meanwhile and changed rows that decided what this write does ({where})",
         )
+
+
+def _told(instant: Instant, done: CommitMetadata) -> str:
+    """Return the name of a completed write; its process is known by the write's id alone."""
+    write_id = done.extra_metadata.get(WRITE_ID)
+    return f"The {instant.action} {instant.requested_time}" + (f" (write id {write_id})" if write_id else "")
 
 
 def _shared(
@@ -259,10 +266,11 @@ def _check_new_keys(
     times = {one.requested_time for one in (*since.writes, *checked.instants) if one.is_write}
     twin = find_twin(work.storage, since.timeline, ours, work.instant_time, theirs, times)
     if twin is not None and _forbids(WRITE, {Shared.NEW_KEY: True}):
+        names = (_told(one, done) for one in since.writes if twin.group in _file_groups(done := since.read(one)))
         raise conflict(
             work,
-            f"Another write that completed meanwhile added the record key {twin.record_key!r}, which this one adds to "
-            f"partition {twin.partition_path!r}, to the file group {twin.group.file_id} of partition "
+            f"{next(names, 'Another write')} completed meanwhile and added the record key {twin.record_key!r}, which "
+            f"this one adds to partition {twin.partition_path!r}, to the file group {twin.group.file_id} of partition "
             f"{twin.group.partition_path!r}",
         )
 
@@ -357,14 +365,15 @@ def check_ownership(work: Transaction, timeline: Timeline, since: Since | None =
     since = since or Since.find(work, timeline)
     own = timeline.find(work.instant_time)
     mine, itself = kind_of(work.action) or WRITE, frozenset({Shared.ITSELF})
-    undone = any(
-        judge(Meeting(mine, ROLLBACK, one.known, itself, Asked.SINCE_PLAN)) is not Verdict.GO_ON
+    undone = [
+        f" (the rollback {one.by})"
         for one in since.rollbacks_of(work.instant_time)
-    )
+        if judge(Meeting(mine, ROLLBACK, one.known, itself, Asked.SINCE_PLAN)) is not Verdict.GO_ON
+    ]
     if own is None or own.state != State.INFLIGHT or undone:
         raise CommitConflictError(
             f"The instant {work.instant_time} of this write is no longer pending on the table {work.path}: another "
-            "writer rolled it back, taking its writer for dead.",
+            f"writer rolled it back{''.join(undone[:1])}, taking its writer for dead.",
             "This write left nothing behind; write again, with a longer heartbeat tolerance "
             "(hoodie.client.heartbeat.tolerable.misses) if its tasks pause for long.",
         )

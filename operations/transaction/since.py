@@ -26,8 +26,12 @@ M = TypeVar("M", bound="InstantModel")
 
 @dataclass(frozen=True, slots=True)
 class Undone:
-    """A write that a pending or completed rollback names, and the file groups of which that deletes a file."""
+    """A write that a pending or completed rollback names, and the file groups of which that deletes a file.
 
+    ``by`` is the requested time of the rollback.
+    """
+
+    by: str
     instant_time: str
     group: str
     file_groups: frozenset[FileGroupId]
@@ -152,7 +156,7 @@ class Since:
 def _undone(rollback: Instant, victim: InstantInfo, deleted: Iterable[tuple[str, Iterable[str]]]) -> Undone:
     names = ((partition, parse_data_name(split(file)[1])) for partition, files in deleted for file in files)
     groups = frozenset(FileGroupId(partition, name.file_id) for partition, name in names if name is not None)
-    return Undone(victim.commit_time, action_group(victim.action), groups, known_of(rollback))
+    return Undone(rollback.requested_time, victim.commit_time, action_group(victim.action), groups, known_of(rollback))
 
 
 def seen_by(work: Transaction, now: Timeline) -> SeenTable:

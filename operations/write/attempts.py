@@ -55,6 +55,7 @@ class Attempts:
         spills: The rows that the tasks handed over, in the order of the tasks.
         opened: Closes the spills after the last attempt.
         wrote: Whether tasks wrote files themselves, which no attempt of the commit can make again.
+        waited: For which writes it waited, those for which `HudiTable` did included.
     """
 
     first: WritePlan
@@ -64,6 +65,10 @@ class Attempts:
     number: int = 0
     is_last: bool = False
     waited: Waited = field(default_factory=Waited)
+
+    def __post_init__(self) -> None:
+        past = self.first.settings.past
+        self.waited.add(Waited(past.seconds, [*past.met]))
 
     @cached_property
     def spilled(self) -> SpilledRows:
@@ -82,7 +87,8 @@ class Attempts:
     @property
     def extra_metadata(self) -> Mapping[str, str]:
         """What the completed instant says of the attempts; nothing where the write met no other."""
-        again = {ATTEMPTS: str(self.number)} if self.number > 1 else {}
+        number = self.first.settings.past.attempts + self.number
+        again = {ATTEMPTS: str(number)} if number > 1 else {}
         return {**again, **({MET: json.dumps(self.waited.met)} if self.waited.met else {})}
 
     def run(self, attempt: Callable[[WritePlan], Committed]) -> Committed:

@@ -24,7 +24,7 @@ from pyhudi.errors import (
 )
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
-from pyhudi.operations.result import CommitResult
+from pyhudi.operations.result import CommitResult, PastAttempts, find_write
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.write.run import LocalRun
 from pyhudi.operations.write.task import TaskResult
@@ -32,6 +32,8 @@ from pyhudi.options.model import HudiOptions
 from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig, create_config
 from pyhudi.table.table import open_table
+from pyhudi.timeline.writers.owner import Owner
+from pyhudi.timeline.writers.tickets import Ticket
 from support.attempts import rows
 from support.drawn.upkept import OFF
 from support.drive import KEYED, plan, rows_of, task, write
@@ -60,10 +62,11 @@ class Attempts:
     settings: WriteSettings = PLACED
     ids: list[str] = field(default_factory=list)
 
-    def __call__(self, write_id: str) -> CommitResult:
+    def __call__(self, write_id: str, past: PastAttempts) -> CommitResult:
         """Make one attempt; its error comes as through Spark."""
         self.ids.append(write_id)
-        planned = plan(self.path, self.data.schema, table=self.table, settings=self.settings, write_id=write_id)
+        settings = replace(self.settings, past=past)
+        planned = plan(self.path, self.data.schema, table=self.table, settings=settings, write_id=write_id)
         try:
             return LocalRun(planned).finish(lambda: self._tasks(planned))
         except PyHudiError as error:
@@ -230,8 +233,9 @@ def test_a_table_that_was_dropped_ends_the_attempts(table: Path) -> None:
 def test_an_attempt_that_completed_all_the_same_ends_the_attempts(table: Path) -> None:
     """Its answer was lost: a further attempt would add the rows again."""
 
-    def lost(write_id: str) -> CommitResult:
+    def lost(write_id: str, past: PastAttempts) -> CommitResult:
         ids.append(write_id)
+        assert not past.attempts
         write(table, rows(3, value=3), settings=PLACED, write_id=write_id)
         raise CommitConflictError("Another write came first.", "Write again.")
 
@@ -259,11 +263,27 @@ def test_an_attempt_that_completed_all_the_same_ends_the_attempts(table: Path) -
 def test_other_errors_are_not_tried_again(table: Path, error: PyHudiError) -> None:
     ids: list[str] = []
 
-    def fail(write_id: str) -> CommitResult:
+    def fail(write_id: str, past: PastAttempts) -> CommitResult:
         ids.append(write_id)
+        assert not past.attempts
         raise error
 
     with pytest.raises(type(error)):
         Retries.of(open_storage(str(table)), HudiOptions()).run(fail)
 
     assert len(ids) == 1
+
+
+def test_the_completed_instant_says_what_came_before(table: Path) -> None:
+    """The attempts that met another write, and the wait for an older write, which another process can read then."""
+    storage = open_storage(str(table))
+    older = Ticket(storage, "20200101000000000.old", Owner.of_this_process("older"), None)
+    older.touch()
+    attempts = Attempts(table, upsert(1))
+    done = Retries.of(storage, HudiOptions(lock_wait_ms=60)).run(attempts)
+    opened = open_table(storage)
+
+    assert (done.attempts, done.met) == (2, ("older",))
+    assert done.seconds["wait"] >= 0.12
+    assert find_write(opened, opened.timeline(), done.write_id) == done
+    assert opened.timeline().files.read_commit(opened.timeline().writes[-1]).extra_metadata["pyhudi.attempts"] == "2"

@@ -31,9 +31,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory, s3: S3Server) -> Iterator[Sp
         .config("spark.sql.session.timeZone", "America/Los_Angeles")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
-        .config("spark.eventLog.enabled", "true")
-        .config("spark.eventLog.compress", "false")
-        .config("spark.eventLog.dir", tmp_path_factory.mktemp("events").as_uri())
+        # Most of what a query makes is garbage when it ends: the fewer collections, the less is copied.
+        .config("spark.driver.extraJavaOptions", "-Xms1g -Xmn500m")
     )
     session.sparkContext.setLogLevel("OFF")
     yield session

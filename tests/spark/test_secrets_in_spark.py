@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import pytest
 from pyhudi import HudiTable
@@ -15,17 +15,32 @@ PREFIX = "hoodie.pyhudi.storage."
 NEEDLE = "vErYsEcReT"
 
 
-def event_log(spark: SparkSession) -> str:
-    """Return what the session's event log holds by now."""
-    context = spark.sparkContext
-    assert context._jsc is not None
-    context._jsc.sc().listenerBus().waitUntilEmpty()
-    folder = Path(urlsplit(spark.conf.get("spark.eventLog.dir") or "").path)
-    return "".join(file.read_text() for file in folder.rglob("*") if file.is_file())
+@pytest.fixture
+def event_log(spark: SparkSession, tmp_path: Path) -> Iterator[Callable[[], str]]:
+    """Gives what an event log of this test holds by now."""
+    jvm, context = spark.sparkContext._jvm, spark._jsc.sc()
+    plain = context.conf().clone().set("spark.eventLog.compress", "false")
+    log = jvm.org.apache.spark.scheduler.EventLoggingListener(
+        "test", jvm.scala.Option.empty(), jvm.java.net.URI(tmp_path.as_uri()), plain, context.hadoopConfiguration()
+    )
+    log.start()
+    context.addSparkListener(log)
+
+    def read() -> str:
+        context.listenerBus().waitUntilEmpty()
+        return "".join(file.read_text() for file in tmp_path.rglob("*") if file.is_file())
+
+    yield read
+    context.removeSparkListener(log)
+    log.stop()
 
 
 def test_plans_and_event_logs_show_none(
-    s3: S3Server, spark: SparkSession, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+    s3: S3Server,
+    spark: SparkSession,
+    event_log: Callable[[], str],
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """By the names that Spark hides, which `HudiTable` gives to options by itself; the plan of a view shows them."""
     url = new_url()
@@ -48,7 +63,7 @@ def test_plans_and_event_logs_show_none(
         with pytest.raises(Exception, match="MISSING_COLUMN") as raised:
             rows.drop("id").write.format("pyhudi").options(**hidden).mode("append").save(url)
 
-    events = event_log(spark)
+    events = event_log()
     assert f"{PREFIX}secret.key=*********(redacted)" in events
     assert NEEDLE not in events
     assert NEEDLE not in f"{raised.value}{caplog.text}{''.join(capfd.readouterr())}"
