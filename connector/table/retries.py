@@ -1,4 +1,9 @@
-"""Writes of `HudiTable` that are run again because another write of the same data came first."""
+"""Writes of `HudiTable` that are run again because another write of the same data came first.
+
+Where a write meets another, it runs in vain. So once a process has met one, its writes of the table leave a ticket
+before they begin, for the data of the meeting, as long as writers wait for each other: they come one after another
+then, and writers of other data wait for none of them.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +11,11 @@ import logging
 import time
 import uuid
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 
-from ...errors import CommitConflictError
+from ...errors import CommitConflictError, PyHudiError
+from ...index.registry import computed_index_for, index_for
 from ...operations.planning.request import WriteSettings
 from ...operations.result import CommitResult, PastAttempts, find_write
 from ...operations.transaction.taken import taken_since
@@ -17,18 +23,25 @@ from ...operations.write_ids import generated_id
 from ...options.model import HudiOptions
 from ...options.sources import find_config
 from ...storage import Storage
+from ...table.files.names import FileGroupId
 from ...table.table import Table
 from ...timeline.clock import format_time
 from ...timeline.writers.owner import Owner
-from ...timeline.writers.tickets import Ticket, Waited, held, wait_for_older
+from ...timeline.writers.tickets import Places, Ticket, Waited, held, wait_for_older
 
 logger = logging.getLogger("pyhudi")
+
+# What the last meeting of this process was about, and when it was: by the table's path.
+_MET: dict[str, tuple[float, Places]] = {}
+_RECENT_S = 60.0
+_MOST_TABLES = 64
 
 
 class Retries:
     """Runs one write until it completes, or its time is over; from the second attempt on, younger writes wait for it.
 
-    Which data the write changes is known only when its rows are, so it keeps back the writers of the whole table then.
+    Which data the write changes is known only when its rows are. So it keeps back the writers of the whole table then,
+    and at first those of the data that this process's writes met another write at.
     """
 
     def __init__(self, storage: Storage, settings: WriteSettings, owner: Owner, zone: str) -> None:
@@ -54,11 +67,15 @@ class Retries:
         """
         patience, waited, number = self._settings.patience, Waited(), 0
         until = time.monotonic() + self._settings.retry_s
+        met = _recent_meeting(self._storage.path)
+        ticket = replace(self._ticket, places=met)
         while True:
             number += 1
-            whole = replace(self._ticket, places=None)
-            with held(whole, patience) if number > 1 else nullcontext():
-                waited.add(wait_for_older(whole if number > 1 else self._ticket, patience, self._settings.wait_s))
+            with nullcontext() if ticket.places == {} else held(ticket, patience):
+                found = wait_for_older(ticket, patience, self._settings.wait_s)
+                waited.add(found)
+                if met and found.met:
+                    _note_meeting(self._storage.path, met)
                 try:
                     past = PastAttempts(number - 1, round(waited.seconds, 3), tuple(waited.met))
                     return attempt(self._ticket.owner.write_id, past)
@@ -72,6 +89,10 @@ class Retries:
                     if time.monotonic() > until:
                         raise conflict from error
                     logger.info("table %s: the write is run again: %s", self._storage.path, conflict.what)
+                    # What cannot be found out now is no reason to end the write.
+                    with suppress(PyHudiError):
+                        _note_meeting(self._storage.path, self._places_in(conflict.what))
+            ticket = replace(self._ticket, places=None)
 
     def _conflict(self, error: Exception) -> CommitConflictError | None:
         """Return an error that is a conflict, or what other instants took so that Spark or this process missed it."""
@@ -85,8 +106,31 @@ class Retries:
             "This write left nothing behind; write again.",
         )
 
+    def _places_in(self, what: str) -> Places:
+        """Return the place of the file group that a conflict names; nothing where other writes may be anywhere."""
+        group, config = FileGroupId.named_in(what), find_config(self._storage)
+        if group is None or config is None or index_for(config).is_global:
+            return {}
+        has_buckets = not (config.generates_keys or index_for(config).needs_lookup)
+        number = computed_index_for(config).number_of(group) if has_buckets else None
+        return {group.partition_path: None if number is None else frozenset({str(number)})}
+
     def _completed(self) -> CommitResult | None:
         """Return the result of an attempt that completed all the same."""
         config = find_config(self._storage)
         table = None if config is None else Table(self._storage, config)
         return None if table is None else find_write(table, table.timeline(), self._ticket.owner.write_id)
+
+
+def _recent_meeting(path: str) -> Places:
+    at, places = _MET.get(path, (0.0, {}))
+    return places if at + _RECENT_S > time.monotonic() else {}
+
+
+def _note_meeting(path: str, places: Places) -> None:
+    if not places:
+        return
+    _MET.pop(path, None)
+    _MET[path] = time.monotonic(), places
+    while len(_MET) > _MOST_TABLES:
+        _MET.pop(next(iter(_MET)), None)

@@ -194,7 +194,7 @@ def _check_write(
     if _forbids(WRITE, _shared(groups, covered, changes)):
         what = f"{_told(instant, done)} completed meanwhile"
         for one in (groups or covered)[:1]:
-            what += f" and changed the file group {one.file_id} of partition {one.partition_path!r} too"
+            what += f" and changed the {one.words} too"
         raise conflict(work, what)
 
 
@@ -247,8 +247,8 @@ def _check_pending(work: Transaction, since: Since, changes: WriteChanges) -> No
         if _forbids(CLUSTERING, shared, known=Known.PENDING, asked=asked_of(work.instant_time, instant)):
             raise conflict(
                 work,
-                f"The clustering {instant.requested_time} was requested meanwhile for the file group {file_id} of "
-                f"partition {partition!r}, which this write changed",
+                f"The clustering {instant.requested_time} was requested meanwhile for the {group.words}, which this "
+                "write changed",
             )
     for held, instant in (held_groups(pending_compactions(timeline)) if opens else {}).items():
         _check_compaction(work, instant, kind_of(instant.action) or COMPACTION, [FileGroupId(*held)], changes)
@@ -270,8 +270,7 @@ def _check_new_keys(
         raise conflict(
             work,
             f"{next(names, 'Another write')} completed meanwhile and added the record key {twin.record_key!r}, which "
-            f"this one adds to partition {twin.partition_path!r}, to the file group {twin.group.file_id} of partition "
-            f"{twin.group.partition_path!r}",
+            f"this one adds to partition {twin.partition_path!r}, to the {twin.group.words}",
         )
 
 
@@ -284,9 +283,7 @@ def _check_compaction(
     if not _forbids(kind, {Shared.BASE_FILE: rewritten, Shared.FILE_GROUP: changed}, known=known, asked=asked):
         return
     told = f"The {'compaction' if known is Known.PENDING else kind.value} {instant.requested_time}"
-    group = "".join(
-        f"the file group {one.file_id} of partition {one.partition_path!r}" for one in (rewritten or changed)[:1]
-    )
+    group = "".join(f"the {one.words}" for one in (rewritten or changed)[:1])
     if kind is LOG_COMPACTION and known is Known.COMPLETED:
         what = f"{told} completed meanwhile and joined the log files of {group}, which this write changed"
     else:

@@ -19,6 +19,7 @@ _LOG = re.compile(
     r"(?:_(?P<token>[0-9]+-[0-9]+-[0-9]+))?(?P<suffix>\.cdc)?"
 )
 _BUCKET = re.compile(r"(?P<bucket>[0-9]{8})(?=-)")
+_WORDS = re.compile(r"file group (?P<file_id>\S+) of partition '(?P<partition>[^'\\]*)'")
 _MAX_BUCKET = 10**8
 # No table has so many buckets in a partition.
 _MOST_BUCKETS = 100_000
@@ -48,6 +49,17 @@ class WriteToken:
 class FileGroupId:
     partition_path: str
     file_id: str
+
+    @property
+    def words(self) -> str:
+        """The file group as errors name it, of which Spark hands on the text alone."""
+        return f"file group {self.file_id} of partition {self.partition_path!r}"
+
+    @classmethod
+    def named_in(cls, text: str) -> FileGroupId | None:
+        """Return the first file group that the text of an error names, where `repr` left the partition as it is."""
+        found = _WORDS.search(text)
+        return None if found is None else cls(found["partition"], found["file_id"])
 
 
 @dataclass(frozen=True, slots=True)

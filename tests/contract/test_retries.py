@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,7 @@ from pyhudi.errors import (
     StorageError,
     from_spark,
 )
+from pyhudi.index.registry import computed_index_for
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.result import CommitResult, PastAttempts, find_write
@@ -33,12 +35,13 @@ from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig, create_config
 from pyhudi.table.table import open_table
 from pyhudi.timeline.writers.owner import Owner
-from pyhudi.timeline.writers.tickets import Ticket
+from pyhudi.timeline.writers.tickets import FOLDER, Ticket
 from support.attempts import rows
 from support.drawn.upkept import OFF
 from support.drive import KEYED, plan, rows_of, task, write
 from support.made.cleaning import archive, clean
 from support.rules.checks import assert_whole
+from support.seams import patch_seam
 
 # As `HudiTable` writes: the tasks have all rows of a file group, so that the commit cannot merge again.
 PLACED = WriteSettings(upkeep=OFF, colocated=True)
@@ -287,3 +290,45 @@ def test_the_completed_instant_says_what_came_before(table: Path) -> None:
     assert done.seconds["wait"] >= 0.12
     assert find_write(opened, opened.timeline(), done.write_id) == done
     assert opened.timeline().files.read_commit(opened.timeline().writes[-1]).extra_metadata["pyhudi.attempts"] == "2"
+
+
+@pytest.fixture
+def no_meetings(monkeypatch: pytest.MonkeyPatch) -> None:
+    patch_seam(monkeypatch, "where this process met other writers", {})
+
+
+@pytest.mark.usefixtures("no_meetings")
+def test_after_a_meeting_the_next_write_leaves_a_ticket_for_its_data_alone(table: Path) -> None:
+    """Before it begins: it waits for older writes of the bucket, and for no other writes."""
+    storage = open_storage(str(table))
+    [number] = computed_index_for(open_table(storage).config).buckets(pa.array(["k1"]))
+    of_bucket = {"": frozenset({str(number)})}
+    run(Attempts(table, upsert(1)))
+    for name, places in (("elsewhere", {"": frozenset({"77"})}), ("here", of_bucket)):
+        Ticket(storage, f"20200101000000000.{name}", Owner.of_this_process(name), places).touch()
+    left: list[object] = []
+
+    def look(path: Path) -> None:
+        del path
+        names = [info.path for info in storage.list(FOLDER) if "/2020" not in info.path]
+        left.extend(json.loads(storage.read(name))["places"] for name in names)
+
+    done = Retries.of(storage, HudiOptions(lock_wait_ms=60)).run(Attempts(table, look))
+
+    assert left == [{"": [str(number)]}]
+    assert (done.attempts, done.met) == (1, ("here",))
+
+
+@pytest.mark.usefixtures("no_meetings")
+def test_a_write_that_met_no_other_leaves_no_ticket_before_it_begins(table: Path) -> None:
+    storage = open_storage(str(table))
+    done = run(Attempts(table, lambda _: pytest.fail("a ticket") if storage.list(FOLDER, strict=False) else None))
+    assert done.attempts == 1
+
+
+@pytest.mark.usefixtures("no_meetings")
+def test_a_meeting_is_forgotten_once_no_writer_waits(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    patch_seam(monkeypatch, "seconds for which a meeting is remembered", 0.0)
+    run(Attempts(table, upsert(1)))
+    storage = open_storage(str(table))
+    run(Attempts(table, lambda _: pytest.fail("a ticket") if storage.list(FOLDER, strict=False) else None))

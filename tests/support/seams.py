@@ -94,6 +94,8 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
         "operations.write.attempts:wait_for_older",
         "connector.table.retries:wait_for_older",
     ),
+    "where this process met other writers": "connector.table.retries:_MET",
+    "seconds for which a meeting is remembered": "connector.table.retries:_RECENT_S",
     "whether the process of a ticket is gone": "timeline.writers.tickets:is_gone",
     # --- properties of a table
     "patience with torn properties": "table.config.properties_file:_PATIENCE_S",
