@@ -44,7 +44,7 @@ def parse_carried(kind: type[T], option: str, text: str) -> T:
     """Return the value that `spell` wrote as an option's text; an `InvalidOptionError` refuses a user's own text."""
     found = parse(kind, text)
     if found is None or spell(found) != text:
-        raise _not_ours(option, text)
+        raise not_ours(option, text)
     return found
 
 
@@ -60,7 +60,7 @@ def parse_predicates(text: str, schema: pa.Schema) -> tuple[Predicate, ...]:
         if unknown:
             raise ValueError(f"no columns {unknown}")
     except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation) as error:
-        raise _not_ours(WHERE, text) from error
+        raise not_ours(WHERE, text) from error
     return found
 
 
@@ -73,7 +73,7 @@ def parse_read(text: str) -> tuple[ReadRows, ...]:
     try:
         return tuple(ReadRows(_read(predicates), bool(absence)) for predicates, absence in json.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation) as error:
-        raise _not_ours(READ, text) from error
+        raise not_ours(READ, text) from error
 
 
 def _spelt(value: Any) -> Any:
@@ -101,6 +101,6 @@ def _read(said: Any) -> Any:
     return found
 
 
-def _not_ours(option: str, text: str) -> InvalidOptionError:
+def not_ours(option: str, text: str) -> InvalidOptionError:
     what, instead = _REFUSALS.get(option, ("nothing that HudiTable has noted of rows", ""))
     return InvalidOptionError(f"The option {option}={text!r} is {what}.", f"Leave it out{instead}.")

@@ -40,6 +40,8 @@ COUNTED = "hoodie.pyhudi.write.counted"
 READ = "hoodie.pyhudi.write.read"
 # From `HudiTable`: what it did for the write before.
 PAST = "hoodie.pyhudi.write.past"
+# From `HudiTable`: the name of the notes by which it finds the write's instant.
+WRITE_KEY = "hoodie.pyhudi.write.key"
 
 # Spark (``PythonWorkerFactory``) sets it in its Python processes to the name of the session's folder, or to _NONE.
 _SESSION_FOLDER, _NONE = "SPARK_JOB_ARTIFACT_UUID", "default"

@@ -13,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from ...errors import PyHudiError
 from .logs import shown_logs
-from .paths import COUNTED, LOOKED_UP, PAST, READ
+from .paths import COUNTED, LOOKED_UP, PAST, READ, WRITE_KEY
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,11 +53,18 @@ class HudiWriter(DataSourceArrowWriter):
         ``known`` has what `HudiTable` spelled of the rows, by option, or None.
         """
         from ...operations.planning.plan import plan_write  # noqa: PLC0415
+        from ...timeline.writers.write_notes import is_key  # noqa: PLC0415
         from .spark_types import to_arrow  # noqa: PLC0415
 
         with shown_logs(options.log_level):
             request = options.to_write_request(path, to_arrow(schema), overwrite=overwrite)
-            if any(known.values()):
+            key = known.get(WRITE_KEY) or ""
+            if key and not is_key(key):
+                from .carried_options import not_ours  # noqa: PLC0415
+
+                raise not_ours(WRITE_KEY, key)
+            request = replace(request, key=key)
+            if any(text for option, text in known.items() if option != WRITE_KEY):
                 from ...index.base import LookupFigures  # noqa: PLC0415
                 from ...operations.result import NO_PAST, PastAttempts, RowCounts  # noqa: PLC0415
                 from .carried_options import parse_carried, parse_read  # noqa: PLC0415

@@ -27,12 +27,12 @@ from ...options.model import HudiOptions
 from ...options.names import OPTIONS, name_of
 from ...options.sources import DEFAULTS_ENABLED, ResolvedOptions, find_config
 from ...storage import Storage, open_storage
-from ...table.config import load_config
 from ...table.schema.columns import POSITION
 from ...table.seen_table import SeenTable
-from ...table.table import Table
+from ...table.table import open_table
 from ...timeline.plain_text import spell
 from ...timeline.timeline import Timeline
+from ...timeline.writers.write_heartbeat import WriteHeartbeat
 from ..placement.arranging import arrange
 from ..placement.choice import places
 from ..placement.colocate import can_place, place, placement_of
@@ -43,7 +43,7 @@ from ..source.carried_options import spell_read
 from ..source.datasource import PyHudiDataSource
 from ..source.logs import level_here
 from ..source.own_errors import own_errors
-from ..source.paths import COUNTED, LOOKED_UP, PAST, READ
+from ..source.paths import COUNTED, LOOKED_UP, PAST, READ, WRITE_KEY
 from ..source.spark_types import to_arrow
 from .frames import make_active
 from .retries import Retries
@@ -129,12 +129,14 @@ def _write_once(
     options, spark = resolved.options, df.sparkSession
     request = options.to_write_request(path, to_arrow(df.schema), overwrite=False)
     target = find_target(request, storage, creates=creates)
+    beat = WriteHeartbeat.of_new_write(storage, target.config.timezone, request.write.patience)
     settings = {
         OPTIONS["log_level"].key: level_here(),
         **{key: text for key, text in resolved.texts.items() if name_of(key) not in {*_CHOSEN_HERE, *_AFTER_WRITES}},
         **_DONE_HERE,
         DEFAULTS_ENABLED: "false",  # the resolved texts contain the defaults
         OPTIONS["write_id"].key: write_id,
+        WRITE_KEY: beat.key,
         OPTIONS["application"].key: options.application or _application(spark),
         **({} if made_from.counted is None else {COUNTED: spell(made_from.counted)}),
         **({READ: spell_read(made_from.read)} if made_from.read else {}),
@@ -146,10 +148,10 @@ def _write_once(
     make_active(spark)
     with own_errors(), ExitStack() as kept:
         rows, more = _placed_rows(df, target, storage, options, request, kept)
+        kept.enter_context(beat)
         rows.write.format(PyHudiDataSource.name()).options(**{**settings, **more}).mode("append").save(path)
     # A first write without rows may have left no instant, and so no table.
-    made = find_config(storage) if creates else load_config(storage)
-    table = None if made is None else Table(storage, made)
+    table = None if creates and find_config(storage) is None else open_table(storage)
     timeline = None if table is None else table.timeline()
     done = None if table is None or timeline is None else find_write(table, timeline, write_id)
     if timeline is None or done is None:

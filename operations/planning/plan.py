@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
@@ -17,11 +15,11 @@ from ...table.latest_schema import latest_schema
 from ...table.schema.columns import RECORD_KEY, avro_schema
 from ...table.seen_table import SeenTable
 from ...table.table import Table
-from ...timeline.clock import hour_of
 from ...timeline.metadata.codec import Codec
 from ...timeline.timeline import Timeline
 from ...timeline.watermark import Watermark, spell_moment
 from ...timeline.writers.owner import Owner
+from ...timeline.writers.write_notes import new_key
 from ..result import find_write
 from ..rollback.pending import PlannedRollback, condemned, settle_pending
 from ..transaction.commit_path import times_after
@@ -110,7 +108,7 @@ def _planned(request: WriteRequest, storage: Storage) -> WritePlan:
         check_retirable(config, request.write.metadata_enable, storage.path)
     times = times_after(table, now, len(dead))
     write_id = request.write_id or generated_id()
-    key = f"{hour_of(int(time.time() * 1000), config.timezone)}/{uuid.uuid4().hex}"
+    key = request.key or new_key(config.timezone)
     transaction = Transaction(
         table=table,
         action=_action(config, rows.operation),

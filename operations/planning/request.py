@@ -98,6 +98,7 @@ class WriteRequest:
         overwrite: True for Spark's mode ``overwrite``.
         schema: The incoming columns.
         write_id: Identifies this write across replays.
+        key: Names the notes by which the processes of the write find its instant; empty where the plan chooses it.
         application: Name of the application, for other writers' error messages.
     """
 
@@ -108,5 +109,6 @@ class WriteRequest:
     table: TableSettings = field(default_factory=TableSettings)
     write: WriteSettings = WriteSettings()
     write_id: str = ""
+    key: str = ""
     application: str = ""
     storage_options: Mapping[str, str] = field(default_factory=dict, repr=False)

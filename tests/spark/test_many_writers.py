@@ -10,9 +10,14 @@ import pyhudi
 import pytest
 from pyhudi import HudiTable
 from pyhudi.operations.result import CommitResult
+from pyhudi.storage import open_storage
+from pyhudi.timeline.writers.write_heartbeat import WriteHeartbeat
+from pyhudi.timeline.writers.write_notes import WriteNotes
 from pyspark.sql import SparkSession
+from support.seams import patch_seam, read_seam
 
 WRITERS, ROUNDS = 3, 3
+INTERVAL = "hoodie.client.heartbeat.interval_in_ms"
 SCHEMA = "id string, ts long, n long"
 
 
@@ -76,3 +81,23 @@ def test_a_write_may_be_told_to_fail_at_once(spark: SparkSession, tmp_path: Path
     table.upsert(rows)
     with pytest.raises(pyhudi.errors.CommitConflictError):
         table.upsert(rows, **{"hoodie.pyhudi.write.based.on": moment.completed})
+
+
+def test_the_call_finds_the_instant_whose_heartbeat_it_touches(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Spark plans the write and runs its tasks in other processes."""
+    beats: list[WriteHeartbeat] = []
+    original = read_seam("sign of life of a call")
+
+    def touch(beat: WriteHeartbeat) -> None:
+        beats.append(beat)
+        original(beat)
+
+    patch_seam(monkeypatch, "sign of life of a call", touch)
+    table = HudiTable.create(spark, tmp_path / "t", SCHEMA, record_key="id", buckets=1)
+    done = table.upsert(spark.createDataFrame([("k", 0, 0)], SCHEMA), **{INTERVAL: 20})
+
+    assert beats
+    assert WriteNotes(open_storage(str(tmp_path / "t")), beats[0].key).newest() == done.instant
+    assert not list((tmp_path / "t" / ".hoodie" / ".heartbeat").glob("*"))

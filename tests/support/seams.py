@@ -78,6 +78,9 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "age at which a torn manifest is dead": "timeline.archive.manifest:_HALF_MADE_S",
     # --- writers at work
     "judge a writer": "timeline.writers.owner:Suspect.judge",
+    "touch a heartbeat": "timeline.writers.heartbeat:Heartbeat.touch",
+    "find a note of a write": "timeline.writers.write_notes:WriteNotes.find",
+    "sign of life of a call": "timeline.writers.write_heartbeat:WriteHeartbeat._touch_newest",
     "seal a write": "timeline.writers.owner:Seal.set",
     "write that a seal ended": "timeline.writers.owner:Seal.key",
     "seal a write for good": "timeline.writers.owner:Seal.set_for_good",

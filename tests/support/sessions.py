@@ -39,8 +39,10 @@ RESTLESS = {
 }
 
 
-# With each query Spark describes its plan to listeners, at length by default.
-BRIEF = {"spark.sql.ui.explainMode": "simple"}
+# With each query Spark describes its plan to listeners, at length by default. Around each call on a column PySpark
+# tells Java the line of Python, for messages that no test is about, by eight more calls. Sessions that tests start in
+# processes of their own keep to both.
+BRIEF = {"spark.sql.ui.explainMode": "simple", "spark.python.sql.dataFrameDebugging.enabled": "false"}
 
 
 def keep_names_of_java() -> None:

@@ -8,6 +8,9 @@ another write holds the millisecond of a note, or an archiving has passed it, th
 from __future__ import annotations
 
 import json
+import re
+import time
+import uuid
 from dataclasses import dataclass
 from itertools import count
 
@@ -15,10 +18,21 @@ from ...errors import CorruptInstantError
 from ...storage.base import Storage, join
 from ...storage.bounds import MOST_OF_A_NOTE, parse_json
 from .. import formats
+from ..clock import hour_of
 from .owner import seal_folder
 
+_KEY = re.compile(r"[0-9]{10}/[0-9a-f]{32}")
 # The time that the note of a write names which was given up before it was on the timeline.
 GIVEN_UP = ""
+
+
+def new_key(zone: str) -> str:
+    """Return a key for the notes of a write that is planned now."""
+    return f"{hour_of(int(time.time() * 1000), zone)}/{uuid.uuid4().hex}"
+
+
+def is_key(text: str) -> bool:
+    return _KEY.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +58,13 @@ class WriteNotes:
         except ValueError:
             found = None
         formats.refuse_newer(self.storage.path, path, formats.number_of(found), formats.WRITE_NOTE)
-        time = found.get("instant") if isinstance(found, dict) else None
-        if not isinstance(time, str) or not (time == GIVEN_UP or time.isdecimal()):
+        noted = found.get("instant") if isinstance(found, dict) else None
+        if not isinstance(noted, str) or not (noted == GIVEN_UP or noted.isdecimal()):
             raise CorruptInstantError(
                 f"The file {join(self.storage.path, path)} does not name the instant of a write.",
                 "Delete that file and write again.",
             )
-        return time
+        return noted
 
     def newest(self) -> str | None:
         """Return the time that the last note names; None without a note."""

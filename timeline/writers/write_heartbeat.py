@@ -1,0 +1,80 @@
+"""The heartbeat of a write whose tasks run in other processes, given by the process that waits for them.
+
+A task touches the heartbeat while it has rows, and the commit while it merges. In between, for example while tasks wait
+for slots, only the process that began the job knows that the write is at work.
+"""
+
+from __future__ import annotations
+
+import logging
+from types import TracebackType
+
+from ...storage.base import Storage
+from .heartbeat import Heartbeat, HeartbeatThread
+from .owner import Claim, Seal, is_gone
+from .patience import Patience
+from .write_notes import WriteNotes, new_key
+
+logger = logging.getLogger("pyhudi")
+
+
+class WriteHeartbeat(HeartbeatThread):
+    """Touches the heartbeat of the instant that a write's notes name, from one interval on and until the block ends.
+
+    A shorter write costs no request. It never makes a heartbeat: the first task does that, and once the write is sealed
+    its commit or abort deletes it.
+    """
+
+    def __init__(self, storage: Storage, key: str, interval_s: float) -> None:
+        super().__init__(storage, key, interval_s, self._touch_newest)
+        self._notes = WriteNotes(storage, key)
+        self._number = 0
+        self._newest = ""
+        self._touched: set[str] = set()
+
+    @classmethod
+    def of_new_write(cls, storage: Storage, zone: str, patience: Patience) -> WriteHeartbeat:
+        """Return the heartbeat of a write that is planned next, by its `key`."""
+        return cls(storage, new_key(zone), patience.heartbeat_interval_s)
+
+    @property
+    def key(self) -> str:
+        return self._notes.key
+
+    def __enter__(self) -> WriteHeartbeat:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        super().__exit__(kind, error, traceback)
+        for instant_time in sorted(self._touched):
+            self._delete_of_over(instant_time)
+
+    def _touch_newest(self) -> None:
+        while (noted := self._notes.find(self._number + 1)) is not None:
+            self._number, self._newest = self._number + 1, noted
+        if not self._newest or not self._is_at_work(self._newest):
+            return
+        beat = Heartbeat(self._storage, self._newest)
+        age = beat.age()
+        if age is not None and age >= self._interval_s / 2:
+            self._touched.add(self._newest)
+            beat.touch()
+
+    def _is_at_work(self, instant_time: str) -> bool:
+        """Return whether the write holds the time, is not sealed, and its process is not known to be gone."""
+        found = Claim(self._storage, instant_time).owner()
+        ours = found is not None and found.key == self.key and not is_gone(found)
+        return ours and not Seal(self._storage, instant_time).is_set()
+
+    def _delete_of_over(self, instant_time: str) -> None:
+        """Delete a heartbeat that a touch brought back while the end of the write deleted it."""
+        try:
+            if Claim(self._storage, instant_time).owner() is None:
+                Heartbeat(self._storage, instant_time).delete()
+        except Exception:
+            logger.warning(
+                "table %s: the heartbeat of %s may have stayed", self._storage.path, instant_time, exc_info=True
+            )
