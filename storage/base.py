@@ -43,6 +43,10 @@ class Folder(Protocol):
     def links(self) -> tuple[str, ...]:
         """The names of symbolic links in it, sorted; pyhudi follows none."""
 
+    @property
+    def unfinished_files(self) -> bool:
+        """Whether there is something for `Storage.sweep`: a file in the making, or what a killed process left of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class ListedFolder:
@@ -51,6 +55,7 @@ class ListedFolder:
     files: tuple[FileInfo, ...] = ()
     folders: tuple[str, ...] = ()
     links: tuple[str, ...] = ()
+    unfinished_files: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -106,6 +106,7 @@ class LocalStorage:
 
     def look(self, folder: str) -> Folder:
         files, folders, links = [], [], []
+        unfinished_files = False
         with storage_errors("list", self._full_path(folder)):
             # A write lists a timeline of maybe 15,000 files several times, so the plain case comes first.
             for entry in self._entries(folder):
@@ -115,7 +116,7 @@ class LocalStorage:
                 elif entry.is_dir(follow_symlinks=False):
                     folders.append(name)
                 elif is_sidecar(name):
-                    continue
+                    unfinished_files = unfinished_files or is_temporary(name)
                 elif entry.is_symlink():
                     links.append(name)
                 else:
@@ -123,7 +124,9 @@ class LocalStorage:
         shown = tuple(sorted(links))
         for name in shown:
             self._warn_once(join(folder, name))
-        return _LocalFolder(files, tuple(sorted(folders)), shown, self._at(folder), self._full_path(folder), folder)
+        return _LocalFolder(
+            files, tuple(sorted(folders)), shown, unfinished_files, self._at(folder), self._full_path(folder), folder
+        )
 
     def exists(self, path: str) -> bool:
         return self.modified(path) is not None
@@ -309,6 +312,7 @@ class _LocalFolder:
     names: Sequence[str]
     folders: tuple[str, ...]
     links: tuple[str, ...]
+    unfinished_files: bool
     _at: str
     _shown: str
     _folder: str

@@ -41,12 +41,12 @@ class InstantFiles:
         """A name that separates these instants from other instants of the same store."""
         return self.folder
 
-    def newest(self) -> tuple[Instant, ...]:
-        """Return the newest state of each instant, in order of requested time."""
+    def listed(self) -> tuple[tuple[Instant, ...], bool]:
+        """Return the newest state of each instant, by requested time, and whether there are unfinished files."""
         content = self.storage.look(self.folder)
         # Without this check an instant that is a link would silently be missing.
         refuse_links(self.storage.path, self.folder, (name for name in content.links if self.layout.parse(name)))
-        return listed_states(self.storage.path, self.layout, content.names)
+        return listed_states(self.storage.path, self.layout, content.names), content.unfinished_files
 
     def path(self, instant: Instant) -> str:
         if instant.state == State.COMPLETED and instant.completion_time is None:

@@ -13,9 +13,6 @@ class State(IntEnum):
     INFLIGHT = 1
     COMPLETED = 2
 
-    # That of an enumeration is a function of Python, and sets of instants ask for it thousands of times.
-    __hash__ = int.__hash__
-
 
 WRITE_ACTIONS = frozenset({"commit", "deltacommit", "replacecommit"})
 
@@ -50,6 +47,10 @@ class Instant:
         object.__setattr__(self, "is_write", self.action in _OF_WRITES)
         object.__setattr__(self, "group", group)
         object.__setattr__(self, "identity", f"{self.requested_time}.{group}")
+
+    def __hash__(self) -> int:
+        # Of one text, which keeps its hash: sets of thousands of instants ask for it.
+        return hash(self.identity)
 
     def __reduce__(self) -> tuple[object, ...]:
         return Instant, (self.requested_time, self.action, self.state, self.completion_time)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
+from operator import attrgetter
 
 from ..storage.base import Storage
 from .instant_files import InstantFiles
@@ -19,15 +22,18 @@ class Timeline:
     """The newest states of a table's active instants, in order of requested time.
 
     ``seen`` holds the instants that were complete at the moment that `as_of` went back to; None for the present.
+    ``unfinished_files``: whether the folder had a file in the making, or what a killed process left of it.
     """
 
     instants: tuple[Instant, ...]
     files: InstantFiles = field(repr=False, compare=False)
     seen: Seen | None = None
+    unfinished_files: bool = field(default=False, repr=False, compare=False)
 
     @classmethod
     def load(cls, files: InstantFiles) -> Timeline:
-        return cls(files.newest(), files)
+        instants, unfinished_files = files.listed()
+        return cls(instants, files, unfinished_files=unfinished_files)
 
     def reload(self) -> Timeline:
         return Timeline.load(self.files)
@@ -51,12 +57,17 @@ class Timeline:
 
     def find(self, requested_time: str) -> Instant | None:
         """Return the instant of a requested time; the write, where a savepoint or another action shares the time."""
-        found = [one for one in self.instants if one.requested_time == requested_time]
+        found: list[Instant] = []
+        at = bisect_left(self.instants, requested_time, key=attrgetter("requested_time"))
+        while at < len(self.instants) and self.instants[at].requested_time == requested_time:
+            found.append(self.instants[at])
+            at += 1
         return next((one for one in found if one.is_write), found[0] if found else None)
 
     def greatest_time(self) -> str | None:
-        times = (time for one in self.instants for time in (one.requested_time, one.completion_time))
-        return max((time for time in times if time is not None and len(time) == _TIME_DIGITS), default=None)
+        last = (one.requested_time for one in reversed(self.instants) if len(one.requested_time) == _TIME_DIGITS)
+        times = [one.completion_time for one in self.completed if one.completion_time is not None]
+        return max([*islice(last, 1), *[time for time in times if len(time) == _TIME_DIGITS]], default=None)
 
     @cached_property
     def completed_until(self) -> str:

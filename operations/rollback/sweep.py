@@ -32,8 +32,11 @@ def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | No
     paths = (*(info.path for info in own_files.files), *(join(owner.ROOT, name) for name in sorted(folders)))
     formats.refuse_newer_names(table.path, paths, formats.NAMES)
     seals.expire(table.storage, table.config.timezone)
-    kept = (owner.SEALS, decisions.FOLDER, announcements.FOLDER, failures.FOLDER)
-    table.storage.sweep((META_FOLDER, table.config.timeline_folder, owner.ROOT, *kept, heartbeat.ROOT), seals.KEPT_S)
+    swept = [META_FOLDER, owner.ROOT, owner.SEALS, decisions.FOLDER, announcements.FOLDER, failures.FOLDER]
+    if timeline is None or timeline.unfinished_files:
+        # The listing of thousands of instants once more would be a tenth of a small write.
+        swept.append(table.config.timeline_folder)
+    table.storage.sweep((*swept, heartbeat.ROOT), seals.KEPT_S)
     # Folders of other names belong to later releases.
     working = {name for name in folders if name.isdecimal() or name == split(owner.SCRATCH)[1]}
     marked = set(marked_instants(table.storage))

@@ -48,17 +48,19 @@ def archive(
     cleaning: CleanSettings | None = None,
     *,
     metadata_enable: bool | None = None,
+    timeline: Timeline | None = None,
 ) -> ServiceResult:
     """Move the oldest completed instants into the archive, where there are more than `settings` keeps.
 
     With `cleaning`, the commits that readers may ask for stay, and two more. A failed call leaves its steps to the
-    next. Raises `UnsupportedTableError`, `CorruptInstantError`, `ConcurrentWriteError` or `StorageError`.
+    next. A `timeline` of a moment ago shows whether something is due, where the caller has listed it. Raises
+    `UnsupportedTableError`, `CorruptInstantError`, `ConcurrentWriteError` or `StorageError`.
     """
     began = time.monotonic()
     table = open_table(storage)
     check_supported(table.config, table.path, writing=True)
     result = ServiceResult(storage.path, _ACTION)
-    timeline = table.timeline()
+    timeline = timeline or table.timeline()
     announced = announcements.announced(storage)
     if len(timeline.writes) <= settings.max_commits and not announced:
         return replace(result, seconds=time.monotonic() - began)

@@ -118,11 +118,13 @@ def clean(
     metadata_enable: bool | None = None,
     dry_run: bool = False,
     inline: bool = False,
+    timeline: Timeline | None = None,
 ) -> ServiceResult:
     """Delete the file slices that the settings do not keep, after finishing pending cleans.
 
-    `inline` marks a clean after a write, which waits for `CleanSettings.after_commits`. Raises `CorruptInstantError`
-    for a pending clean whose plan names what must stay, `ConcurrentWriteError` or `UnsupportedTableError`.
+    `inline` marks a clean after a write, which waits for `CleanSettings.after_commits`. `timeline` is of right before,
+    where the caller has listed it. Raises `CorruptInstantError` for a pending clean whose plan names what must stay,
+    `ConcurrentWriteError` or `UnsupportedTableError`.
     """
     began = time.monotonic()
     table = open_table(storage)
@@ -132,8 +134,9 @@ def clean(
         return run.foretold().result(storage, time.monotonic() - began, dry=True)
     check_format(table.config, table.path)
     for _ in range(_ROUNDS):
-        if run.advance():
+        if run.advance(timeline or table.timeline()):
             break
+        timeline = None
     else:
         raise ConcurrentWriteError(
             f"Savepoints, rollbacks or cleans came in between {_ROUNDS} times while a clean of the table "
@@ -183,9 +186,8 @@ class _Run:
         sizes = sum(info.size for listing in survey.listings.values() for info in listing if info.path in own)
         return _Tally("", len(named) + len(own), sum(plan.bytes for plan in waiting) + sizes)
 
-    def advance(self) -> bool:
+    def advance(self, timeline: Timeline) -> bool:
         """Finish the pending cleans, or make one; return whether the call is done."""
-        timeline = self.table.timeline()
         _refuse_pending(timeline)
         waiting = _pending_cleans(timeline)
         for instant in waiting:

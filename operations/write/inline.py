@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from ...storage.base import Storage
@@ -29,16 +29,31 @@ def run_inline(
     plan of the write.
     """
     done: list[ServiceResult] = []
+    listings = _Listings(timeline)
     call = Call(storage, means.patience, lambda: upkeep, lambda: means, metadata_enable)
     for service in (one.after_write for one in SERVICES.values() if one.after_write is not None):
         if service.automatic(upkeep):
-            result = outcome_of(storage, service.name, partial(_run, service, call, timeline), _SKIPPED, _FAILED)
+            result = outcome_of(storage, service.name, partial(_run, service, call, listings), _SKIPPED, _FAILED)
             done += [] if result is None else [result]
     return tuple(done)
 
 
-def _run(service: AfterWrite, call: Call, timeline: Timeline) -> ServiceResult | None:
-    return service.run(call, timeline) if service.pays(timeline, call.upkeep()) else None
+@dataclass(slots=True)
+class _Listings:
+    """A timeline of before the write completed, and a listing since then, which services use to see what is due."""
+
+    before: Timeline
+    since: Timeline | None = None
+
+
+def _run(service: AfterWrite, call: Call, listings: _Listings) -> ServiceResult | None:
+    if not service.pays(listings.before, call.upkeep()):
+        return None
+    timeline, listings.since = listings.since or listings.before.reload(), None
+    done = service.run(call, timeline)
+    # Not after a failure: a service that runs again because a file went lists again.
+    listings.since = timeline
+    return done
 
 
 def means_of(

@@ -65,7 +65,7 @@ class AfterWrite:
     Attributes:
         automatic: Whether the settings switch it on.
         pays: Whether the timeline shows that the service may have work to do.
-        run: Runs it; returns None where it had no work.
+        run: Runs it, by a listing since the write; returns None where it had no work.
     """
 
     name: str
@@ -106,17 +106,18 @@ def _clean(call: Call, *, retain: int | None = None, dry_run: bool = False) -> S
     return clean(call.storage, settings, metadata_enable=call.metadata_enable, dry_run=dry_run)
 
 
-def _clean_due(call: Call) -> ServiceResult:
+def _clean_due(call: Call, timeline: Timeline | None = None) -> ServiceResult:
     from ..services.clean import clean  # noqa: PLC0415
 
-    return clean(call.storage, call.upkeep().clean, metadata_enable=call.metadata_enable, inline=True)
+    settings, enable = call.upkeep().clean, call.metadata_enable
+    return clean(call.storage, settings, metadata_enable=enable, inline=True, timeline=timeline)
 
 
-def _archive(call: Call, *, keep: int | None = None) -> ServiceResult:
+def _archive(call: Call, timeline: Timeline | None = None, *, keep: int | None = None) -> ServiceResult:
     from ..services.archive import archive  # noqa: PLC0415
 
-    upkeep = call.upkeep()
-    return archive(call.storage, upkeep.archive.keeping(keep), upkeep.clean, metadata_enable=call.metadata_enable)
+    upkeep, enable = call.upkeep(), call.metadata_enable
+    return archive(call.storage, upkeep.archive.keeping(keep), upkeep.clean, metadata_enable=enable, timeline=timeline)
 
 
 def _archive_due(call: Call) -> ServiceResult:
@@ -204,7 +205,7 @@ def _has_logs(timeline: Timeline, _: Upkeep) -> bool:
 def _compact_after_write(of: _Of, call: Call, timeline: Timeline) -> ServiceResult | None:
     from ..services.compaction.after_write import compact_after_write  # noqa: PLC0415
 
-    return compact_after_write(call.storage, timeline.reload(), of(call.upkeep()), call.means(), call.metadata_enable)
+    return compact_after_write(call.storage, timeline, of(call.upkeep()), call.means(), call.metadata_enable)
 
 
 def _compact_due(of: _Of, name: str, call: Call) -> ServiceResult:
@@ -239,9 +240,7 @@ SERVICES: Mapping[str, Service] = {
                 Argument("dry_run", "only report what it would delete", bool, default=False),
             ),
             settings=("clean",),
-            after_write=AfterWrite(
-                "clean", attrgetter("clean.automatic"), _may_clean, lambda call, _: _clean_due(call)
-            ),
+            after_write=AfterWrite("clean", attrgetter("clean.automatic"), _may_clean, _clean_due),
             due=_clean_due,
         ),
         Service(
@@ -250,9 +249,7 @@ SERVICES: Mapping[str, Service] = {
             _archive,
             (Argument("keep", "how many completed writes stay on the timeline", int, default=None),),
             settings=("archive", "clean"),
-            after_write=AfterWrite(
-                "archive", attrgetter("archive.automatic"), _may_archive, lambda call, _: _archive(call)
-            ),
+            after_write=AfterWrite("archive", attrgetter("archive.automatic"), _may_archive, _archive),
             due=_archive_due,
         ),
         Service(

@@ -39,7 +39,7 @@ def read_written(timeline: Timeline) -> Written:
     if not writes:
         return Written()
     place, wanted = _place(timeline), frozenset(writes)
-    base = _best_known(timeline, writes, writes)
+    base = _best_known(timeline, wanted, writes)
     if base.instants == wanted:
         return base
     found = _joined(timeline, base.since(writes[0].requested_time), writes)
@@ -65,14 +65,17 @@ def read_stated(timeline: Timeline, times: Container[str]) -> Written:
 
 def note_written(timeline: Timeline) -> None:
     """Leave a note of what the old writes on a timeline say, where they are many and the last note lacks many."""
-    writes = timeline.writes
+    writes, place = timeline.writes, _place(timeline)
+    if writes and _covers(_NOTED.get(place), writes, writes):
+        # It is cheaper to see than which of the writes are old.
+        return
     # Not the youngest: a note is of no use where a timeline lacks a write, as it was planned before or rolled it back.
     old = {
         write for write in sorted(writes, key=lambda write: write.visible_since)[:-_YOUNGEST] if write.completion_time
     }
     if len(old) < _MANY:
         return
-    named, place = [write for write in writes if write in old], _place(timeline)
+    named = [write for write in writes if write in old]
     if _covers(_NOTED.get(place), writes, named):
         return
     known = _noted(timeline)
@@ -113,7 +116,7 @@ def _read_some(timeline: Timeline, wanted: Callable[[Instant], bool]) -> Written
     if not writes:
         return Written()
     asked = [write for write in writes if wanted(write)]
-    return _joined(timeline, _best_known(timeline, writes, asked).since(writes[0].requested_time), asked)
+    return _joined(timeline, _best_known(timeline, frozenset(writes), asked).since(writes[0].requested_time), asked)
 
 
 def _joined(timeline: Timeline, known: Written, writes: Sequence[Instant]) -> Written:
@@ -125,9 +128,9 @@ def _place(timeline: Timeline) -> _Place:
     return timeline.storage.path, timeline.files.place
 
 
-def _best_known(timeline: Timeline, writes: Sequence[Instant], asked: Sequence[Instant]) -> Written:
+def _best_known(timeline: Timeline, there: frozenset[Instant], asked: Sequence[Instant]) -> Written:
     """Return what the process, or the note, knows of most writes; older, since archived writes may be among them."""
-    place, first, there = _place(timeline), writes[0].requested_time, frozenset(writes)
+    place, first = _place(timeline), timeline.writes[0].requested_time
     with _LOCK:
         exact = _KNOWN.get((place, there))
         if exact is not None:

@@ -80,9 +80,10 @@ class Written:
             yield from ((file_id, name) for name in names)
 
     def since(self, first: str) -> Written:
-        kept = frozenset(instant for instant in self.instants if instant.requested_time >= first)
-        if len(kept) == len(self.instants):
+        gone = [instant for instant in self.instants if instant.requested_time < first]
+        if not gone:
             return self
+        kept = self.instants.difference(gone)
         newest = {
             partition: {file_id: name for file_id, name in names.items() if time_in(name) >= first}
             for partition, names in self.newest.items()

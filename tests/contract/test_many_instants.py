@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -207,3 +208,38 @@ def test_a_repetition_finds_its_write_without_reading_the_others(path: str, monk
     forget_tables()
     assert find_write(table, timeline, "batch none") is None
     assert len(reads) < 3 * 40
+
+
+def test_a_process_parses_a_name_once(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its next write, with a clean, lists the timeline again and again, and looks at the names that are new."""
+    bench.upsert(path, "k2")
+    parsed: list[str] = []
+    parse = read_seam("parse the name of an instant")
+    patch_seam(monkeypatch, "parse the name of an instant", lambda name: parsed.append(name) or parse(name))
+
+    bench.upsert(path, "k3")
+
+    assert len(list(Path(path, TIMELINE).iterdir())) > 3 * SOME
+    assert len(parsed) < 100
+
+
+def test_a_write_lists_its_timeline_a_few_times(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plan, three times in the begin and the seal, the decision; after it once, and for a clean's two decisions."""
+    trace = trace_writes(monkeypatch)
+
+    calls = calls_of(trace, lambda: bench.upsert(path, "k2"))
+
+    assert calls.count(f"look {TIMELINE}") <= 8
+    assert f"list {TIMELINE}" not in calls
+    assert all(TIMELINE not in call for call in calls if call.startswith("sweep"))
+
+
+def test_a_write_removes_what_a_killed_process_left_beside_its_instants(path: str) -> None:
+    """Only where the listing shows it, a sweep lists the timeline once more."""
+    unfinished = Path(path, TIMELINE, f".pyhudi-{0:032x}.crc")
+    unfinished.write_bytes(b"")
+    os.utime(unfinished, (0, 0))
+
+    bench.upsert(path, "k2")
+
+    assert not unfinished.exists()

@@ -72,12 +72,12 @@ class HistoryFiles(InstantFiles):
     def place(self) -> str:
         return f"{self.folder} {self.bodies.archive.folder}"
 
-    def newest(self) -> tuple[Instant, ...]:
+    def listed(self) -> tuple[tuple[Instant, ...], bool]:
         # An instant is in the archive before it leaves the timeline, so the timeline is listed first.
-        active = InstantFiles.newest(self)
+        active, unfinished_files = InstantFiles.listed(self)
         archived = self.bodies.archive.instants()
         self.bodies.expect(archived)
-        return newest_states([*active, *archived])
+        return newest_states([*active, *archived]), unfinished_files
 
     def _read(self, instant: Instant) -> tuple[bytes, str]:
         where = f"{instant.requested_time} in the archive of {self.storage.path}"

@@ -14,6 +14,7 @@ from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.result import CommitResult, ServiceResult
 from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, Upkeep
 from pyhudi.storage import open_storage
+from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.writers import heartbeat
 from support.seams import patch_seam
 
@@ -37,8 +38,13 @@ class Services:
 
     def _service(self, name: str, expected: object) -> Callable[..., ServiceResult]:
         def service(
-            storage: object, *given: object, metadata_enable: bool | None, inline: bool = False
+            storage: object,
+            *given: object,
+            metadata_enable: bool | None,
+            timeline: Timeline,
+            inline: bool = False,
         ) -> ServiceResult:
+            assert timeline.writes
             assert [replace(one, automatic=True) for one in given] == expected  # type: ignore[type-var]
             assert inline is (name == "clean")
             assert metadata_enable is False
