@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
@@ -44,13 +45,34 @@ def connect(bucket: str, options: Mapping[str, str]) -> S3Client:
     Raises InvalidOptionError for an unknown option or a bad value, and StorageError where s3fs is not installed.
     """
     try:
+        from aiobotocore.session import AioSession  # noqa: PLC0415 (as s3fs, which needs it)
         from s3fs import S3FileSystem  # noqa: PLC0415 (an extra, and slow to import)
     except ImportError as error:
         raise StorageError(
             f"Tables on S3 need the package s3fs, which cannot be imported ({error}).",
             "Install pyhudi[s3] on the driver and on all executors.",
         ) from error
-    return S3Client(bucket, S3FileSystem(skip_instance_cache=True, **client_options(options)), secrets_of(options))
+    given = client_options(options)
+    session = AioSession(profile=given.pop("profile", None))
+    session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=parse_time)
+    return S3Client(bucket, S3FileSystem(skip_instance_cache=True, session=session, **given), secrets_of(options))
+
+
+def parse_time(value: Any) -> datetime:
+    """Return a time of an answer, of which a listing has one for each object.
+
+    botocore's own parser takes any spelling, and some 60 µs.
+    """
+    try:
+        if value.endswith("Z"):
+            return datetime.fromisoformat(value[:-1] + "+00:00")
+        if value.endswith("GMT"):
+            return parsedate_to_datetime(value)
+    except (AttributeError, TypeError, ValueError):
+        pass
+    from botocore.parsers import DEFAULT_TIMESTAMP_PARSER  # noqa: PLC0415 (as s3fs, which needs it)
+
+    return DEFAULT_TIMESTAMP_PARSER(value)  # type: ignore[no-any-return]
 
 
 class S3Client:

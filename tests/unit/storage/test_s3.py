@@ -14,11 +14,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from botocore.utils import parse_timestamp
 from pyhudi.errors import InvalidOptionError, StorageError, TableNotFoundError
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage import object_files as files
 from pyhudi.storage.objects import ObjectStorage
-from pyhudi.storage.s3 import connect
+from pyhudi.storage.s3 import connect, parse_time
 from pyhudi.storage.s3_options import client_options
 from pyhudi.table.config import load_config
 from support.s3 import BUCKET, Answer, Application, Environ, S3Server, new_url, put_object
@@ -338,6 +339,43 @@ def test_the_stores_clock_is_that_of_its_answers(s3: S3Server) -> None:
     with s3.watched() as requests:
         storage.now()
     assert requests == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "2024-05-06T07:08:09.123Z",
+        "2024-05-06T07:08:09Z",
+        "Mon, 06 May 2024 07:08:09 GMT",
+        "2024-05-06T07:08:09+02:00",
+        "1714979289",
+    ],
+)
+def test_times_of_answers_are_what_botocore_makes_of_them(text: str) -> None:
+    found, by_botocore = parse_time(text), parse_timestamp(text)
+
+    assert (found, found.timestamp()) == (by_botocore, by_botocore.timestamp())
+
+
+def test_what_is_no_time_is_refused_as_by_botocore() -> None:
+    for text in ("nothing", "Z", "GMT", "2024-13-06T07:08:09Z", None):
+        with pytest.raises(ValueError, match="Invalid timestamp"):
+            parse_time(text)
+
+
+def test_a_client_asks_botocore_for_no_time_of_a_listing(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("botocore.parsers.DEFAULT_TIMESTAMP_PARSER", lambda _: pytest.fail("botocore was asked"))
+    prefix = uuid.uuid4().hex
+    client = connect(BUCKET, {})
+    client.put(f"{prefix}/a", b"1")
+
+    assert [one.key for one in client.list(prefix, delimited=False).objects] == [f"{prefix}/a"]
+    assert client.stat(f"{prefix}/a") is not None
+
+
+def test_an_absent_profile_is_named_at_the_first_request(s3: S3Server) -> None:
+    with pytest.raises(StorageError, match="nobody"):
+        open_storage(new_url(), {"profile": "nobody"}).list("")
 
 
 def test_an_absent_bucket_is_not_an_absent_table(s3: S3Server) -> None:
