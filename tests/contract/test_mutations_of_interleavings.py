@@ -9,7 +9,7 @@ from typing import Any
 from pyhudi.errors import PyHudiError
 from pyhudi.timeline.writers.owner import Liveness
 from pyhudi.timeline.writers.tickets import Waited
-from support.interleaving.acts import Drawn, Write
+from support.interleaving.acts import Drawn, Service, Write
 from support.interleaving.machine import machine
 from support.interleaving.scheduler import Fate
 from support.interleaving.trial import run
@@ -23,6 +23,13 @@ _ENOUGH = 900
 TWO_WRITERS = Drawn(
     "cow bucket", [[Write("upsert", (("k0", "a", 1, 1),))], [Write("upsert", (("k1", "b", 1, 2),))]], empty=False
 )
+
+_BOTH = tuple((key, "a", 1, 1) for key in ("k0", "k1"))
+A_WRITE_AND_A_CLEAN = Drawn(
+    "cow bucket", [[Write("upsert", _BOTH)], [Write("upsert", _BOTH), Service("clean by versions")]], empty=False
+)
+# Seeds among which the clean comes between the choice of the moment and the listing of the files.
+_CLEANED = range(150, 180)
 
 
 def check_interleavings(_: Path) -> None:
@@ -40,6 +47,13 @@ def check_stalls(_: Path) -> None:
     with machine() as there:
         for step in range(1, 130):
             run(there, step, TWO_WRITERS, {-1: {step: Fate.ASLEEP}})
+
+
+def check_cleans(_: Path) -> None:
+    """Have a clean take the files of a write that is at work."""
+    with machine() as there:
+        for seed in _CLEANED:
+            run(there, seed, A_WRITE_AND_A_CLEAN, {})
 
 
 def conflicts_are_not_looked_for(patch: Patch) -> None:
@@ -102,6 +116,10 @@ def the_tickets_of_the_living_are_taken_away(patch: Patch) -> None:
     patch_seam(patch, "whether the process of a ticket is gone", lambda _: True)
 
 
+def what_a_clean_took_is_a_failure_of_the_store(patch: Patch) -> None:
+    patch_seam(patch, "what other instants took", lambda *_: None)
+
+
 MUTATIONS: list[tuple[Mutate, Check]] = [
     (conflicts_are_not_looked_for, check_interleavings),
     (only_the_first_round_looks_for_conflicts, check_interleavings),
@@ -110,6 +128,7 @@ MUTATIONS: list[tuple[Mutate, Check]] = [
     (living_writers_are_taken_for_dead, check_interleavings),
     (new_keys_of_others_are_not_looked_for, check_interleavings),
     (repeated_merges_read_old_rows, check_interleavings),
+    (what_a_clean_took_is_a_failure_of_the_store, check_cleans),
     (a_ticket_is_ignored, check_interleavings),
     (the_tickets_of_the_dead_count, check_interleavings),
     (the_tickets_of_the_living_are_taken_away, check_interleavings),

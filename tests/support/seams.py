@@ -81,6 +81,10 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "judge a writer": "timeline.writers.owner:Suspect.judge",
     "touch a heartbeat": "timeline.writers.heartbeat:Heartbeat.touch",
     "find a note of a write": "timeline.writers.write_notes:WriteNotes.find",
+    "what other instants took": (
+        "operations.transaction.taken:taken_since",
+        "operations.planning.plan:taken_since",
+    ),
     "sign of life of a call": "timeline.writers.write_heartbeat:WriteHeartbeat._touch_newest",
     "seal a write": "timeline.writers.owner:Seal.set",
     "write that a seal ended": "timeline.writers.owner:Seal.key",
