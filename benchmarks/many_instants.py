@@ -1,21 +1,24 @@
 """What a write costs a table with many active instants, beside few: `python benchmarks/many_instants.py`.
 
-Milliseconds of processor time of an upsert of one row, with the services that follow it and without Spark: of a process
-that writes for the first time, with what it imports, and of its second write. A savepoint of the first write keeps
-every instant active, as an hour-long write beside a stream does.
+Milliseconds of processor time of an upsert of one row, with the services that follow it. Without Spark: of a process
+that writes for the first time, with what it imports, and of its second write. With Spark: of a write in a session that
+has made some. A savepoint of the first write keeps every instant active, as an hour-long write beside a stream does.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
 import time
 import uuid
+from pathlib import Path
 from statistics import median
 
 import pyarrow as pa
+from processes import processor_seconds
 from pyhudi.operations.planning.request import TableSettings, WriteRequest
 from pyhudi.operations.write.run import write
 from pyhudi.storage import open_storage
@@ -27,14 +30,18 @@ from pyhudi.table.table import open_table
 from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.codec import WRITE_ID
 from pyhudi.timeline.metadata.models import CommitMetadata, SavepointMetadata, WriteStat
+from stopwatch import Run
 
 INSTANTS = (30, 5_000)
 TYPES = {"COPY_ON_WRITE": "copy-on-write", "MERGE_ON_READ": "merge-on-read"}
 # What pyhudi promises of the two.
 MOST = 2.0
+ROWS = ("a process that writes", "its second write", "a write through Spark")
 TIMELINE = ".hoodie/timeline"
 
 _SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("value", pa.int64())])
+# Of Spark's session: writes before those that are measured, and these.
+_WARM, _WRITES = 20, 15
 _PARTITIONS = 3
 _BUCKETS = 4
 _RUNS = 5
@@ -45,9 +52,14 @@ _COMPACTED = 10
 
 def main() -> None:
     """Print a table; with a path, write two rows, and print the processor time until the first, and of the second."""
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("path", nargs="?")
-    path = asked.parse_args().path
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("path", nargs="?")
+    parser.add_argument("--spark", action="store_true", help="write through a session of Spark")
+    asked = parser.parse_args()
+    path = asked.path
+    if asked.spark:
+        print(*(write_through_spark(path)))
+        return
     if path:
         upsert(path, "k0")
         first = time.process_time()
@@ -58,26 +70,41 @@ def main() -> None:
     print(f"| processor time, ms | {few} | {many} | ratio | at most |\n|---|---:|---:|---:|---:|")
     for kind, named in TYPES.items():
         found = [measure(kind, count) for count in INSTANTS]
-        for row, (low, high) in zip(
-            ("a process that writes", "its second write"), zip(*found, strict=True), strict=True
-        ):
+        for row, (low, high) in zip(ROWS, zip(*found, strict=True), strict=True):
             mark = "" if high / low <= MOST else ", missed"
             print(f"| {named}, {row} | {low * 1000:.0f} | {high * 1000:.0f} | {high / low:.2f}{mark} | {MOST:.2f} |")
 
 
-def measure(kind: str, instants: int) -> tuple[float, float]:
-    """Return the seconds of a process with its first write, and those of its second write; medians."""
+def measure(kind: str, instants: int) -> tuple[float, float, float]:
+    """Return the seconds of a process with its first write, of its second write, and of one of Spark's; medians."""
     with tempfile.TemporaryDirectory() as folder:
         make_table(f"{folder}/t", kind, instants)
         # The first process meets the table without a note of what its commits say, and leaves one.
         runs = [_run(f"{folder}/t") for _ in range(_RUNS)]
-    return median(first for first, _ in runs), median(second for _, second in runs)
+        by_spark = _run(f"{folder}/t", "--spark")
+    return median(first for first, _ in runs), median(second for _, second in runs), median(by_spark)
 
 
-def _run(path: str) -> tuple[float, float]:
-    done = subprocess.run([sys.executable, __file__, path], check=True, capture_output=True, text=True)
-    first, second = map(float, done.stdout.split())
-    return first, second
+def _run(path: str, *more: str) -> list[float]:
+    command = [sys.executable, __file__, path, *more]
+    env = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env)
+    return [*map(float, done.stdout.split()[-_WRITES if more else -2 :])]
+
+
+def write_through_spark(path: str) -> list[float]:
+    """Return the processor seconds of upserts of one row, of Spark and all of its processes."""
+    from pyhudi import HudiTable
+
+    spark = Run(Path(path), path, 1.0, "2g").session()
+    table = HudiTable(spark, path)
+
+    def worked(number: int) -> float:
+        before = processor_seconds()
+        table.upsert(spark.range(1).selectExpr("'k0' as id", "'p0' as p", f"{number}L as value"))
+        return processor_seconds() - before
+
+    return [worked(number) for number in range(_WARM + _WRITES)][_WARM:]
 
 
 def make_table(path: str, kind: str, instants: int) -> None:
