@@ -1,4 +1,4 @@
-"""`HudiTable.merge` and `HudiTable.update`: collect clauses and execute them as one instant."""
+"""`HudiTable.merge` and `HudiTable.update`: collect clauses, and write the rows that they change as one instant."""
 
 from __future__ import annotations
 
@@ -8,22 +8,27 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column
+from pyspark.sql import functions as sf
 
 from ...errors import InvalidOptionError
+from ...operations.planning.changed_rows import ChangedRows
 from ...operations.result import CommitResult, PastAttempts
 from ...options.names import OPTIONS
+from ...table.merging.deletes import IS_DELETED
+from ..placement.key_columns import KEY, PATH
+from ..placement.key_text import quoted
 from ..source.own_errors import own_errors
+from ..source.spark_types import to_spark
 from ..table.other_keywords import MERGE_KEYWORDS
 from ..table.other_names import MERGE_CALLS, NamesOtherCalls
 from ..table.retries import Retries
 from ..table.writing import MadeFrom
-from .changing import MergeChanges, make_changes
+from .changing import OLD_KEY, OLD_PATH, WAS, MergeChanges, is_delete, make_changes
 from .clauses import Clause, ClauseKind, Condition, Side, check_clauses
 from .counting import count
 from .expressions import Value
 from .matching import On
 from .target import MergeTarget
-from .writing import rows_to_write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -242,3 +247,48 @@ def _carry_out(
         return replace(done, seconds={**done.seconds, "changes": round(made, 3), "total": round(total, 3)})
 
     return work.retries(options).run(attempt)
+
+
+def rows_to_write(changes: MergeChanges, found: ChangedRows) -> DataFrame:
+    """Return rows of the table's columns, with the delete flag if there are deletes.
+
+    A delete has the ordering value of the row that it deletes, so it wins. A place that another row enters needs no
+    delete, because the new row replaces the old row.
+    """
+    rows = changes.rows
+    if not found.counts.deletes and not found.left:
+        return rows.select(*_columns(changes))
+    if not found.replaced and not found.left:
+        return rows.select(*_columns(changes, is_delete()))
+    live = rows.where(~is_delete()).select(*_columns(changes, sf.lit(False)))
+    places = [KEY, PATH]
+    gone = rows.where(is_delete()).select(*_columns(changes, sf.lit(True)), *_old_place())
+    if found.left:
+        gone = gone.unionByName(rows.where(changes.leaves).select(*_as_they_were(changes), *_old_place()))
+    if found.replaced:
+        gone = gone.join(rows.where(~is_delete()).select(*changes.place), changes.place, "left_anti")
+    return live.unionByName(gone.drop(*places))
+
+
+def _columns(changes: MergeChanges, deleted: Column | None = None) -> list[Column]:
+    names = changes.target.schema.names
+    columns = [sf.col(quoted(name)) for name in names if deleted is None or name != IS_DELETED]
+    if deleted is None:
+        return columns
+    kept = sf.col(IS_DELETED) if IS_DELETED in names else sf.lit(False)
+    return [*columns, sf.when(deleted, sf.lit(True)).otherwise(kept).alias(IS_DELETED)]
+
+
+def _as_they_were(changes: MergeChanges) -> list[Column]:
+    """Return deletes of the rows that move away, with only the columns that a delete needs."""
+    columns = []
+    for field in to_spark(changes.target.schema).fields:
+        before = f"{WAS}{field.name}"
+        was = sf.col(quoted(before)) if before in changes.rows.columns else sf.lit(None).cast(field.dataType)
+        columns.append(was.alias(field.name))
+    rest = [column for column, name in zip(columns, changes.target.schema.names, strict=True) if name != IS_DELETED]
+    return [*rest, sf.lit(True).alias(IS_DELETED)]
+
+
+def _old_place() -> list[Column]:
+    return [sf.col(OLD_KEY).alias(KEY), sf.col(OLD_PATH).alias(PATH)]

@@ -1,23 +1,36 @@
-"""What a write does for its table's log files: carries out pending plans, and plans more where that is due."""
+"""What a write does for its table's log files: carries out pending plans, and plans more where Hudi's rules say so.
+
+The rules, when a compaction or a log compaction is due, are those of Apache Hudi's ``ScheduleCompactionActionExecutor``
+and ``CompactionUtils`` (1.2), and need the timeline alone: instants are in order of requested time, and a delta commit
+counts from its request on, whether or not it is complete.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from functools import partial
 
 from ....storage.base import Storage
 from ....table.config import load_config
 from ....table.config.property_keys import MERGE_ON_READ
 from ....table.table import open_table
-from ....timeline.held import COMPACTION, LOG_COMPACTION
+from ....timeline.clock import parse_time
+from ....timeline.held import COMPACTION, LOG_COMPACTION, log_compactions
+from ....timeline.instants import Instant
 from ....timeline.timeline import Timeline
 from ...result import ServiceResult
 from ..means import Means
-from ..settings import CompactionSettings, LogCompactionSettings
+from ..settings import (
+    NUM_AND_TIME,
+    NUM_COMMITS_AFTER_LAST_REQUEST,
+    NUM_OR_TIME,
+    TIME_ELAPSED,
+    CompactionSettings,
+    LogCompactionSettings,
+)
 from .compact import compact, schedule_compaction
-from .triggers import is_due, log_compaction_is_due
 
 
 def compact_after_write(
@@ -34,7 +47,7 @@ def compact_after_write(
     config = load_config(storage)
     due: Callable[[Timeline], bool]
     if isinstance(settings, CompactionSettings):
-        action, plans_alone, due = COMPACTION, not settings.inline, partial(_is_due, settings, config.timezone)
+        action, plans_alone, due = COMPACTION, not settings.inline, partial(_is_due_now, settings, config.timezone)
     else:
         action, plans_alone = LOG_COMPACTION, False
         due = partial(log_compaction_is_due, delta_commits=settings.blocks)
@@ -62,5 +75,65 @@ def compact_where_due(
     return compact_after_write(storage, open_table(storage).timeline(), settings, means, metadata_enable)
 
 
-def _is_due(settings: CompactionSettings, zone: str, timeline: Timeline) -> bool:
+def _is_due_now(settings: CompactionSettings, zone: str, timeline: Timeline) -> bool:
     return is_due(timeline, settings, int(time.time() * 1000), zone)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Delta commits since the last compaction, and its requested time, or the first delta commit's without any."""
+
+    delta_commits: int
+    since: str
+
+
+def is_due(timeline: Timeline, settings: CompactionSettings, now_ms: int, zone: str) -> bool:
+    """Return whether a compaction is due on a merge-on-read table; `now_ms` is epoch milliseconds."""
+    found = waiting(timeline, requests=settings.trigger == NUM_COMMITS_AFTER_LAST_REQUEST)
+    if found is None:
+        return False
+    many = found.delta_commits >= settings.delta_commits
+    if {TIME_ELAPSED: False, NUM_AND_TIME: not many, NUM_OR_TIME: many}.get(settings.trigger, True):
+        return many
+    return now_ms // 1000 - parse_time(found.since, zone) // 1000 >= settings.delta_seconds
+
+
+def waiting(timeline: Timeline, *, requests: bool = False) -> Waiting | None:
+    """Return what has gathered; None without a delta commit.
+
+    With `requests`, a pending compaction counts as the last.
+    """
+    compactions = [one for one in timeline.completed if one.action == "commit"]
+    asked = [one for one in timeline.pending if one.action == COMPACTION] if requests else []
+    last = max((one.requested_time for one in asked or compactions), default="")
+    deltas = [one.requested_time for one in timeline.instants if _is_delta(one)]
+    gathered = [time for time in deltas if time > last]
+    if last:
+        return Waiting(len(gathered), last)
+    return Waiting(len(gathered), gathered[0]) if gathered else None
+
+
+def log_compaction_is_due(timeline: Timeline, delta_commits: int) -> bool:
+    """Return whether a log compaction is due on a merge-on-read table, as ``needLogCompact`` says.
+
+    It takes `delta_commits` delta commits both since the last log compaction and since the last compaction, and no
+    pending log compaction. Delta commits count if they completed since, or were requested since and are at work, and so
+    do all log compactions but the last.
+    """
+    if any(one.action == LOG_COMPACTION for one in timeline.pending):
+        return False
+    compactions = (one.requested_time for one in timeline.completed if one.action == "commit")
+    newest_first = [one for one in reversed(timeline.instants) if _is_delta(one)]
+    if len(_modified_after(newest_first, max(compactions, default=""))) < max(delta_commits, 1):
+        return False
+    joined = log_compactions(timeline)
+    last = next((one.requested_time for one in newest_first if one.requested_time in joined), "")
+    return len(_modified_after(newest_first, last)) >= delta_commits
+
+
+def _modified_after(deltas: Iterable[Instant], time: str) -> list[Instant]:
+    return [one for one in deltas if one.visible_since > time and one.requested_time != time]
+
+
+def _is_delta(instant: Instant) -> bool:
+    return instant.action == "deltacommit"
