@@ -11,7 +11,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
+import pyarrow as pa
 from pyhudi.errors import (
     CommitConflictError,
     ConcurrentWriteError,
@@ -22,7 +24,8 @@ from pyhudi.errors import (
 )
 from pyhudi.operations.rollback.pending import is_given_up
 from pyhudi.operations.write.run import write
-from pyhudi.reader.scan import scan
+from pyhudi.reader.plan import Split, whole
+from pyhudi.reader.scan import MergeTerms, RowReader
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import memory
 from pyhudi.table.table import open_table
@@ -90,6 +93,7 @@ class Trial:
     Attributes:
         tries: The calls that write, by write id.
         taken: What was requested, by its time.
+        read: The rows of file slices that were read, by their files.
         completed: The completed writes in their order: requested time and write id.
         states: What the table held before the first write and after each.
     """
@@ -103,6 +107,7 @@ class Trial:
     states: list[Rows] = field(default_factory=list)
     cleans: int = 0
     taken: dict[str, set[str]] = field(default_factory=dict)
+    read: dict[tuple[tuple[str, int], ...], list[tuple[Any, ...]]] = field(default_factory=dict)
     tickets: Tickets = field(init=False)
 
     def __post_init__(self) -> None:
@@ -192,9 +197,18 @@ class Trial:
             snapshot = open_snapshot(self.path)
         except TableNotFoundError:
             return {}
+        schema = pa.schema([snapshot.schema.field(name) for name in ("p", "id", "ts", "value")])
+        reader = RowReader(snapshot.storage, schema, snapshot.schema, terms=MergeTerms(snapshot.config))
         found: Rows = {}
-        for batch in scan(snapshot, ["p", "id", "ts", "value"]):
-            for p, key, ts, value in zip(*(one.to_pylist() for one in batch.columns), strict=True):
+        for file_slice in snapshot.slices():
+            files = tuple(
+                (file.path, file.size) for file in (file_slice.base_file, *file_slice.logs) if file is not None
+            )
+            # Files do not change, and a slice is read after each write.
+            if files not in self.read:
+                read = pa.Table.from_batches(reader.read(Split((whole(file_slice),))), schema)
+                self.read[files] = [*zip(*(one.to_pylist() for one in read.columns), strict=True)]
+            for p, key, ts, value in self.read[files]:
                 if (p, key) in found:
                     self.scheduler.fail(f"the key {key} is twice in the partition {p}")
                 found[p, key] = ts, value
