@@ -1,35 +1,49 @@
-"""Reads base files with Spark's own Parquet reader, and casts columns whose old types that reader does not convert.
+"""Reads base files with Spark's own Parquet reader, many as one list, and casts old types that it does not convert.
 
 Tests with Spark 4.0 to 4.3, vectorised and row by row, show which type changes Spark reads like Apache Hudi: whole
 numbers as bigint and int as double, decimals with more digits, strings as binary, and absent columns as null. All
 others fail or differ (a float becomes 1.100000023841858), so the file's type is read and then cast.
+
+Spark looks up every path that it gets, in a job where there are more than a few: 40,000 paths, which pyhudi has just
+listed, take it most of a minute. Instead of listing a folder, Spark reads the log of a streaming sink in it, whose
+entries may be anywhere. `read_list` writes such a log for the files of one DataFrame. Spark reads it immediately and
+only once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import json
+import tempfile
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
+from pyspark.sql.types import StructType
 
 from ...errors import SchemaMismatchError
 from ...reader.file_schemas import by_file_schema
 from ...reader.predicates import Predicate
 from ...reader.snapshot import Snapshot
 from ...reader.window import COMMIT_TIME
+from ...storage import open_storage
 from ...table.files.file_group import BaseFile, FileSlice
 from ...table.schema.casts import fits, keeps_values
 from ...table.schema.columns import FILE_NAME, RECORD_KEY
 from ...table.schema.types import children, is_list, sql_name
-from .file_lists import read_list, reads_lists
 from .spark_types import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+# The setting by which a session ignores the logs of streaming sinks.
+IGNORED = "spark.sql.streaming.fileStreamSink.ignoreMetadata"
+# Characters of a path that Java does not escape in a URI.
+_PLAIN_IN_PATHS = "/:@!$&'()*+,;=~-._"
 
 # More files go to Spark in a list, because Spark looks up each path in a task of a job.
 MANY = 1000
@@ -197,3 +211,38 @@ def _fields(column: Column, kind: pa.DataType, wanted: pa.DataType) -> list[Colu
 
 def _spark_type(kind: pa.DataType) -> str:
     return to_spark(pa.schema([("v", kind)])).fields[0].dataType.simpleString()
+
+
+def reads_lists(spark: SparkSession) -> bool:
+    """Return whether Spark reads a list of files: its driver must be on this machine and must not ignore the log."""
+    if "connect" in type(spark).__module__:
+        return False
+    return str(spark.conf.get(IGNORED, "false")).lower() != "true"
+
+
+def read_list(
+    spark: SparkSession, files: Iterable[tuple[str, int]], schema: StructType, options: Mapping[str, str]
+) -> DataFrame:
+    """Return the rows of Parquet files, given by URI and size; ``options`` must contain ``recursiveFileLookup``."""
+    with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
+        storage = open_storage(folder)
+        lines = (json.dumps(_entry(uri, size)) for uri, size in files)
+        storage.write("_spark_metadata/0", "\n".join(("v1", *lines)).encode())
+        # If Spark ignores the log, this file makes the read fail, because it is gone by then. An empty folder would
+        # return no rows instead.
+        storage.write("passed-over.parquet", b"PAR1")
+        return spark.read.schema(schema).options(**options).parquet(f"file://{folder}")
+
+
+def _entry(uri: str, size: int) -> dict[str, object]:
+    """Return a log entry; Spark ignores the modification time."""
+    scheme, slashes, path = uri.partition("://")
+    return {
+        "path": f"{scheme}://{quote(path, safe=_PLAIN_IN_PATHS)}" if slashes else quote(uri, safe=_PLAIN_IN_PATHS),
+        "size": size,
+        "isDir": False,
+        "modificationTime": 0,
+        "blockReplication": 1,
+        "blockSize": 128 << 20,
+        "action": "add",
+    }

@@ -1,17 +1,19 @@
-"""One file slice as its readers see it: the rows of its base file merged with those of its log files."""
+"""One file slice with its log files merged: into the rows of its base file, or alone, as a log compaction does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from ...errors import UnsupportedTableError
 from ...storage.base import Storage
+from ..arrow.arrays import Mask, mask
 from ..arrow.spill import SpillWriter
 from ..config import TableConfig, check_mergeable
 from ..config.property_keys import EVENT_TIME_ORDERING
@@ -24,11 +26,10 @@ from ..files.logs.log_scan import effective_blocks
 from ..files.logs.whole_log import read_log
 from ..merging.meet import FOLDING_BYTES, Encounter, PartialRows
 from ..merging.merger import MergeCounts, MergeRules
-from ..merging.overlay import Overlay
+from ..merging.overlay import Given, Overlay, merged_partially
 from ..schema.columns import RECORD_KEY, with_meta
 from ..schema.conform import conform
-from .folded_entries import KeptEntries, LaidEntries, parted
-from .log_rows import LogRows, LogSpec
+from .log_rows import RESET, ROW, LogRows, LogSpec, kinds
 from .partial_updates import PartialUpdates
 
 if TYPE_CHECKING:
@@ -189,3 +190,50 @@ def _rows_of(
     read = pa.schema([*columns, pa.field(RECORD_KEY, pa.string())]) if lacks_all else columns
     for batch in base.batches(read, batch_rows=batch_rows(base.parquet, read), row_groups=wanted):
         yield batch.select(columns.names) if lacks_all else batch
+
+
+@dataclass(frozen=True, slots=True)
+class KeptEntries(LogSpec):
+    """Entries of logs of which none counts as deleted, so that deletes stay among them."""
+
+    def deleted(self, rows: pa.RecordBatch) -> Mask:
+        return np.zeros(rows.num_rows, dtype=np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class LaidEntries:
+    """Entries with some of their columns only, merged by key, for a slice without base rows."""
+
+    rows: pa.RecordBatch
+
+    @classmethod
+    def of(cls, spec: LogSpec, entries: pa.RecordBatch, given: Given) -> LaidEntries:
+        return cls(merged_partially(spec, entries, given))
+
+    def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, bool]]:
+        """Yield the base rows, of which there are none, as they were."""
+        yield from ((batch, False) for batch in base)
+
+    def arrivals(self) -> pa.RecordBatch:
+        return self.rows
+
+    @property
+    def counts(self) -> MergeCounts:
+        return MergeCounts(inserts=self.rows.num_rows, keys=self.rows.num_rows)
+
+
+def parted(entries: pa.RecordBatch, ordering: tuple[str, ...], partition_path: str) -> tuple[pa.RecordBatch, Deletes]:
+    """Return the rows among folded entries, and the deletes, marked rows included, as a delete block has them."""
+    kind = kinds(entries)
+    gone = kind != ROW
+    rows, deleted = (entries.filter(pa.array(chosen)) for chosen in (~gone, gone))
+    default = kind[gone] == RESET if ordering else np.ones(deleted.num_rows, dtype=np.bool_)
+    values = tuple(deleted.column(name) for name in ordering)
+    if any(mask(value.is_null())[~default].any() for value in values):
+        raise UnsupportedTableError(
+            f"A delete in the log files of partition {partition_path!r} has no value in one of the ordering fields "
+            f"({', '.join(ordering)}), and no delete block has a place for that.",
+            "Compact the table instead (HudiTable.compact).",
+        )
+    paths = pa.repeat(pa.scalar(partition_path, pa.string()), deleted.num_rows)
+    return rows, Deletes(deleted.column(RECORD_KEY), paths, values, pa.array(default))

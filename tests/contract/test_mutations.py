@@ -17,7 +17,7 @@ from pyhudi.errors import SchemaMismatchError
 from pyhudi.operations.planning.operation import INSERT, OVERWRITE
 from pyhudi.operations.write.replacement import Replacement
 from pyhudi.table.files.base_file import BaseFileWriter
-from pyhudi.table.merging.inserter import Inserter
+from pyhudi.table.merging.meet import Inserter
 from pyhudi.table.merging.merger import Merger, MergeRules, RowMeeting
 from pyhudi.table.merging.row_spec import RowSpec
 from pyhudi.table.merging.winners import Ordering

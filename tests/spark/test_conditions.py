@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyhudi import HudiTable
 from pyhudi.connector.conditions.condition import parse_condition
-from pyhudi.connector.source.file_lists import IGNORED, read_list
+from pyhudi.connector.source.parquet_scan import IGNORED, read_list
 from pyhudi.errors import InvalidOptionError
 from pyhudi.reader.snapshot import open_snapshot
 from pyspark.sql import Column, DataFrame, SparkSession

@@ -61,7 +61,7 @@ IO_NAMES = {"pathlib": {"Path", "PosixPath", "WindowsPath"}}  # the Pure* classe
 IO_CALLS = {"open", "OSFile", "memory_map"}
 IO_EXCEPTIONS = {
     "options/defaults_file.py": "the environment names the folder of the defaults",
-    "connector/source/file_lists.py": "a list of files is for Spark's driver, which is on this machine",
+    "connector/source/parquet_scan.py": "a list of files is for Spark's driver, which is on this machine",
     "connector/source/paths.py": "a relative path is meant where Spark plans, not where a worker happens to run",
     "reader/scan.py": "so do those of a task that merges log files with a base file, on the machine that it runs on",
     "operations/write/task.py": "a task's spills go to a temporary folder of the machine it runs on",

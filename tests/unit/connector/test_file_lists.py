@@ -3,7 +3,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from pyhudi.connector.source.file_lists import _entry, reads_lists
+from pyhudi.connector.source.parquet_scan import _entry, reads_lists
 
 pytestmark = pytest.mark.oldest
 
