@@ -121,7 +121,6 @@ def _merge_and_complete(
     with phases.phase("merge"), taken_as_conflicts(plan.transaction):
         merged = merge_spills(plan, seen, attempts.spilled, phases)
         outcomes += merged.outcomes
-        _check_counted(plan, outcomes)
     with phases.phase("reconcile"), taken_as_conflicts(plan.transaction):
         if plan.located and plan.rules.meeting is not RowMeeting.ADD:
             absent = {one.group.partition_path for one in outcomes if one.counts.inserts or one.counts.not_found}
@@ -133,6 +132,7 @@ def _merge_and_complete(
         replaced = _replaced(plan, replacement)
         _reconcile(plan, outcomes)
     completion = Completion(plan, outcomes, touched, replacement, replaced)
+    _check_counted(completion)
     with phases.phase("flush"):
         # Flush data files before the commit names them.
         plan.storage.flush([*completion.written, *([plan.config.timeline_folder] if plan.creates_table else [])])
@@ -171,18 +171,20 @@ def _check_placement(plan: WritePlan, results: Sequence[TaskResult]) -> None:
         seen |= places
 
 
-def _check_counted(plan: WritePlan, outcomes: Sequence[Outcome]) -> None:
+def _check_counted(completion: Completion) -> None:
     """Refuse a write that replaces other rows than a merge or an update counted.
 
-    Only a rewrite of file groups meets stored rows; log files meet them when they are read.
+    Only a rewrite of file groups meets stored rows; log files meet them when they are read. Another write that took a
+    row away meanwhile is a conflict.
     """
+    plan, outcomes = completion.plan, completion.outcomes
     counted = plan.settings.counted
     if counted is None or plan.appends:
         return
     came = sum(one.counts.inserts + one.counts.updates for one in outcomes)
     left = sum(one.counts.updates + one.counts.deletes for one in outcomes)
     asked = counted.inserts + counted.updates, counted.updates + counted.deletes
-    if (came, left) != asked:
+    if (came, left) != asked and completion.is_free(plan.table.timeline()):
         raise DuplicateKeyError(
             f"The rows for the table {plan.path} were to replace {asked[1]:,} rows by {asked[0]:,}, and this write "
             f"would replace {left:,} rows by {came:,}: the table holds some of their keys several times, as inserts "

@@ -65,20 +65,20 @@ class Completion:
         # The body needs space twice: in the decision, and later in the completed file.
         work.reserve.hold(len(body))
         # Data files are read before the race, in which each round then looks only at what came since the last.
-        if self._changed.reads_files and not self._is_free(work.table.timeline()):
+        if self._changed.reads_files and not self.is_free(work.table.timeline()):
             return
         complete(work.table, work.inflight, partial(self._outcome, body), relief=work.reserve.release)
 
     def _outcome(self, body: bytes, timeline: Timeline) -> InstantOutcome | None:
         """Return the outcome, having checked and written what it relies on; None where the write is complete."""
-        if not self._is_free(timeline):
+        if not self.is_free(timeline):
             return None
         properties = settle_table(self.plan)
         _keep_partitions(self.plan, self.written)
         added = [one.path for one in self.outcomes if one.path is not None]
         return InstantOutcome(body, added, replaced=self._changed.replaced, properties=properties)
 
-    def _is_free(self, timeline: Timeline) -> bool:
+    def is_free(self, timeline: Timeline) -> bool:
         """Return False where the write is complete, and raise where another instant keeps it from becoming so.
 
         Another process may have completed it for a stalled writer, and archived it.

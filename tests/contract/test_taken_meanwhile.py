@@ -9,14 +9,16 @@ from pathlib import Path
 import pytest
 from pyhudi.errors import CommitConflictError, MissingFileError, StorageError
 from pyhudi.operations.planning.request import WriteSettings
+from pyhudi.operations.result import RowCounts
 from pyhudi.operations.transaction.taken import taken_since
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table
+from pyhudi.timeline.watermark import spell_moment
 from support.attempts import SCHEMA, rows
 from support.drawn.upkept import OFF
 from support.drive import KEYED, plan, rows_of, task, write
-from support.made.cleaning import clean
+from support.made.cleaning import archive, clean
 from support.rules.checks import assert_whole
 from support.seams import patch_seam, read_seam
 
@@ -176,3 +178,17 @@ def test_a_plan_that_meets_an_archiving_is_made_again(
     else:
         with pytest.raises(StorageError):
             plan(table, SCHEMA, settings=AGAIN)
+
+
+def test_a_counted_row_that_went_with_its_archived_moment_is_a_conflict(table: Path) -> None:
+    """An update read it long ago, as a process that stalls does; nothing names the file by now that held it."""
+    read_at = spell_moment(open_table(open_storage(str(table))).timeline().completed)
+    counted = replace(AGAIN, based_on=read_at, counted=RowCounts(updates=1))
+    slow = plan(table, SCHEMA, settings=counted)
+    handed = [task(slow, rows(1, value=2, ts=2), 0)]
+    write_and_clean(table, 1, 2, value=3)
+    write_and_clean(table, 1, 2, value=4)
+    archive(table, 1)
+    with pytest.raises(CommitConflictError):
+        commit_write(slow, handed)
+    assert rows_of(table, "id", "value") == [("k1", 4), ("k2", 4)]
