@@ -349,8 +349,8 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "most hashes of a duplicate check": "operations.checks.duplicates:MOST_HASHES",
     "result of a commit in the history": "operations.inspect.history:result_of",
     # --- reading
-    "timeline with archived writes": "reader.moment:reach_back",
-    "plan a window of commits": "reader.moment:plan_window",
+    "timeline with archived writes": "reader.snapshot:reach_back",
+    "plan a window of commits": "reader.snapshot:plan_window",
     "rows of a window of commits": "reader.window:CommitTimes.mask",
     "most footers that a snapshot reads": "reader.footer_search:_MOST_FOOTERS",
     "files of commits in the past": "reader.listed_files:read_written",
