@@ -92,8 +92,8 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "hold a reserve on the disk": "timeline.writers.reserve:Reserve.hold",
     "size of the reserve on the disk": "timeline.writers.reserve:_SIZE",
     "seconds of work after which its owner is shown": "timeline.writers.long_work:SHOWN_AFTER_S",
-    "clock of heartbeats": "timeline.writers.stillness:time",
-    "files that the process watches": "timeline.writers.stillness:_seen",
+    "clock of heartbeats": "timeline.writers.owner:time",
+    "files that the process watches": "timeline.writers.owner:_seen",
     "heartbeat in a thread": (
         "timeline.writers.heartbeat:HeartbeatThread",
         "timeline.writers.tickets:HeartbeatThread",
