@@ -17,7 +17,7 @@ from pyhudi.operations.services.settings import ArchiveSettings
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table
-from pyhudi.timeline.writers import heartbeat, stillness
+from pyhudi.timeline.writers import heartbeat, owner
 from pyhudi.timeline.writers.patience import Patience
 from support.drive import carry_out, noted, plan, rows_of, task, write
 from support.faults.races import SCHEMA, TABLE, rows
@@ -87,7 +87,7 @@ def test_a_write_that_stood_still_is_rolled_back_by_tasks_that_do_not_watch_it_a
     still = plan(tmp_path, SCHEMA)
     task(still, rows("a", "k1", value=2), 0)
     planned = plan(tmp_path, SCHEMA, settings=QUICK)
-    stillness._seen.clear()
+    owner._seen.clear()
     carry_out(planned, [rows("a", "k2", value=3)])
 
     assert rows_of(tmp_path, "id", "value") == [("k1", 1), ("k2", 3)]

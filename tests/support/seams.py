@@ -92,8 +92,8 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "hold a reserve on the disk": "timeline.writers.reserve:Reserve.hold",
     "size of the reserve on the disk": "timeline.writers.reserve:_SIZE",
     "seconds of work after which its owner is shown": "timeline.writers.long_work:SHOWN_AFTER_S",
-    "clock of heartbeats": "timeline.writers.stillness:time",
-    "files that the process watches": "timeline.writers.stillness:_seen",
+    "clock of heartbeats": "timeline.writers.owner:time",
+    "files that the process watches": "timeline.writers.owner:_seen",
     "heartbeat in a thread": (
         "timeline.writers.heartbeat:HeartbeatThread",
         "timeline.writers.tickets:HeartbeatThread",
@@ -349,8 +349,8 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "most hashes of a duplicate check": "operations.checks.duplicates:MOST_HASHES",
     "result of a commit in the history": "operations.inspect.history:result_of",
     # --- reading
-    "timeline with archived writes": "reader.moment:reach_back",
-    "plan a window of commits": "reader.moment:plan_window",
+    "timeline with archived writes": "reader.snapshot:reach_back",
+    "plan a window of commits": "reader.snapshot:plan_window",
     "rows of a window of commits": "reader.window:CommitTimes.mask",
     "most footers that a snapshot reads": "reader.footer_search:_MOST_FOOTERS",
     "files of commits in the past": "reader.listed_files:read_written",

@@ -7,6 +7,9 @@ A write of pyhudi keeps a working folder ``.hoodie/.pyhudi/<instant>`` with the 
 from __future__ import annotations
 
 import json
+import logging
+import threading
+import time
 import uuid
 from dataclasses import asdict, dataclass, field, fields
 
@@ -18,8 +21,10 @@ from .. import formats
 from ..clock import parse_time
 from ..instant_files import InstantFiles
 from ..instants import Instant, State
-from . import heartbeat, markers, stillness
+from . import heartbeat, markers
 from .patience import Patience
+
+logger = logging.getLogger("pyhudi")
 
 ROOT = ".hoodie/.pyhudi"
 OWNER_FILE = "owner.json"
@@ -38,6 +43,13 @@ _TEXTS = ("host", "boot_id", "process_started", "application", "write_id", "key"
 _SECONDS = ("heartbeat_interval_s", "heartbeat_tolerance_s")
 
 _WAIT = "Wait until that writer is done and write again"
+
+_POLL_S = 0.5
+_MOST_KNOWN = 1000
+
+# By table and path: the last modification time seen, and the monotonic time of its first sight.
+_seen: dict[tuple[str, str], tuple[float, float]] = {}
+_lock = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,9 +275,9 @@ class Suspect:
             return Liveness(False, reason, beat=beat)
         tolerance_s = self.patience.heartbeat_tolerance_s if owner is None else owner.tolerance_s(self.patience)
         if beat is not None and owner is not None and gone is False:
-            still = stillness.stood_still_s(storage, sign, beat)
+            still = stood_still_s(storage, sign, beat)
             if may_wait and still <= tolerance_s < silent:
-                still = stillness.watch(storage, sign, beat, tolerance_s)
+                still = watch(storage, sign, beat, tolerance_s)
             todo = f"{_WAIT}; if its process hangs, end it (kill {owner.pid}), and the next write rolls its write back."
             return Liveness(still <= tolerance_s, reason, todo, beat)
         todo = f"{_WAIT}; if it is dead, a write rolls it back once its heartbeat is {_span(tolerance_s)} old."
@@ -307,6 +319,36 @@ class Suspect:
         except ValueError:
             asked = self.now_s
         return asked, "", asked
+
+
+def stood_still_s(storage: Storage, path: str, modified: float) -> float:
+    """Return for how many seconds this process, by its monotonic clock, has found a file unchanged; 0 at first."""
+    now = time.monotonic()
+    with _lock:
+        if len(_seen) >= _MOST_KNOWN:
+            _seen.clear()
+        known = _seen.get((storage.path, path))
+        if known is None or known[0] != modified:
+            known = _seen[storage.path, path] = modified, now
+    return now - known[1]
+
+
+def watch(storage: Storage, path: str, modified: float, longest_s: float) -> float:
+    """Poll a file until it changes or was unchanged for ``longest_s``; return its unchanged seconds, 0 if gone."""
+    still_s = stood_still_s(storage, path, modified)
+    if still_s <= longest_s:
+        logger.warning(
+            "table %s: %s is overdue, though its process lives; watching it for %.0f s", storage.path, path, longest_s
+        )
+    while still_s <= longest_s:
+        time.sleep(min(_POLL_S, longest_s - still_s + 0.001))
+        now = storage.modified(path)
+        if now is None:
+            return 0.0
+        if now != modified:
+            return stood_still_s(storage, path, now)
+        still_s = stood_still_s(storage, path, modified)
+    return still_s
 
 
 def _span(seconds: float) -> str:

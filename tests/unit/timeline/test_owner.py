@@ -14,7 +14,7 @@ from pyhudi.errors import CorruptInstantError, UnsupportedTableError
 from pyhudi.storage import process
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.instants import Instant, State
-from pyhudi.timeline.writers import heartbeat, owner, stillness
+from pyhudi.timeline.writers import heartbeat, owner
 from pyhudi.timeline.writers.owner import Liveness, Owner
 from pyhudi.timeline.writers.patience import Patience
 from support.made.timelines import instants_in
@@ -255,7 +255,7 @@ def test_who_may_not_wait_takes_another_ones_word_for_one_heartbeat(storage: Loc
     own(storage, Owner.of_this_process("w"), 500)
     beat(storage, 121)
     dead = judged(storage)
-    stillness._seen.clear()
+    owner._seen.clear()
 
     assert judged(storage, may_wait=False).alive
     assert not judged(storage, may_wait=False, known_beat=dead.beat).alive
