@@ -89,10 +89,11 @@ class Retries:
                     if time.monotonic() > until:
                         raise conflict from error
                     logger.info("table %s: the write is run again: %s", self._storage.path, conflict.what)
-                    # What cannot be found out now is no reason to end the write.
-                    with suppress(PyHudiError):
-                        _note_meeting(self._storage.path, self._places_in(conflict.what))
-            ticket = replace(self._ticket, places=None)
+                    places = self._places_in(conflict.what)
+                    _note_meeting(self._storage.path, places)
+            # At first no other writer is kept back for what a clean or archiving took.
+            if places or number > 1:
+                ticket = replace(self._ticket, places=None)
 
     def _conflict(self, error: Exception) -> CommitConflictError | None:
         """Return an error that is a conflict, or what other instants took so that Spark or this process missed it."""
@@ -107,13 +108,18 @@ class Retries:
         )
 
     def _places_in(self, what: str) -> Places:
-        """Return the place of the file group that a conflict names; nothing where other writes may be anywhere."""
-        group, config = FileGroupId.named_in(what), find_config(self._storage)
-        if group is None or config is None or index_for(config).is_global:
-            return {}
-        has_buckets = not (config.generates_keys or index_for(config).needs_lookup)
-        number = computed_index_for(config).number_of(group) if has_buckets else None
-        return {group.partition_path: None if number is None else frozenset({str(number)})}
+        """Return the place of the file group at which a conflict says that two writes met; nothing where it names none.
+
+        What cannot be found out now is no reason to end the write.
+        """
+        with suppress(PyHudiError):
+            group, config = FileGroupId.named_in(what), find_config(self._storage)
+            if group is None or config is None or index_for(config).is_global:
+                return {}
+            has_buckets = not (config.generates_keys or index_for(config).needs_lookup)
+            number = computed_index_for(config).number_of(group) if has_buckets else None
+            return {group.partition_path: None if number is None else frozenset({str(number)})}
+        return {}
 
     def _completed(self) -> CommitResult | None:
         """Return the result of an attempt that completed all the same."""

@@ -15,6 +15,7 @@ from functools import partial
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from ...errors import CommitConflictError, ConcurrentWriteError, PyHudiError, UnsupportedTableError
+from ...table.files.output import MIB
 from ...table.infer_index import with_inferred_index
 from ...table.infer_key_encoding import with_inferred_key_encoding
 from ...table.latest_schema import latest_schema
@@ -39,6 +40,8 @@ from .service import NoTasksError, TableService
 logger = logging.getLogger("pyhudi")
 
 _ROUNDS = 20
+# A plan that this process carries out sooner than a job of the engine would begin.
+_FEW_UNITS, _SMALL_BYTES = 32, 16 * MIB
 
 
 class PlanUnit(Protocol):
@@ -348,11 +351,13 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         with naming_who_took_over(work):
             if self.means.executor is None:
                 return here(worker.execute, units, lambda one: steps.add(one.size))
+            own = self.means.without_tasks
+            if own is not None and _is_small(units, own.most_bytes):
+                return here(worker.within(own.output.memory).execute, units, lambda one: steps.add(one.size))
             try:
                 with polling(partial(self._look, steps, work, units)):
                     return self.means.executor(worker.execute, units)
             except NoTasksError as error:
-                own = self.means.without_tasks
                 if own is None or (own.most_bytes is not None and sum(one.size for one in units) > own.most_bytes):
                     raise
                 logger.warning(
@@ -376,3 +381,8 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         check_claim(worker.work, timeline)
         self.refuse_stale(worker.work, timeline, plan)
         return worker.outcome(done)
+
+
+def _is_small(units: Sequence[Unit], most_bytes: int | None) -> bool:
+    bound = _SMALL_BYTES if most_bytes is None else min(_SMALL_BYTES, most_bytes)
+    return len(units) <= _FEW_UNITS and sum(one.size for one in units) <= bound

@@ -113,11 +113,18 @@ def _clean_due(call: Call, timeline: Timeline | None = None) -> ServiceResult:
     return clean(call.storage, settings, metadata_enable=enable, inline=True, timeline=timeline)
 
 
-def _archive(call: Call, timeline: Timeline | None = None, *, keep: int | None = None) -> ServiceResult:
+def _archive(call: Call, *, keep: int | None = None) -> ServiceResult:
+    from ..services.archive import archive  # noqa: PLC0415
+
+    upkeep = call.upkeep()
+    return archive(call.storage, upkeep.archive.keeping(keep), upkeep.clean, metadata_enable=call.metadata_enable)
+
+
+def _archive_after_write(call: Call, timeline: Timeline) -> ServiceResult:
     from ..services.archive import archive  # noqa: PLC0415
 
     upkeep, enable = call.upkeep(), call.metadata_enable
-    return archive(call.storage, upkeep.archive.keeping(keep), upkeep.clean, metadata_enable=enable, timeline=timeline)
+    return archive(call.storage, upkeep.archive, upkeep.clean, metadata_enable=enable, timeline=timeline)
 
 
 def _archive_due(call: Call) -> ServiceResult:
@@ -249,7 +256,7 @@ SERVICES: Mapping[str, Service] = {
             _archive,
             (Argument("keep", "how many completed writes stay on the timeline", int, default=None),),
             settings=("archive", "clean"),
-            after_write=AfterWrite("archive", attrgetter("archive.automatic"), _may_archive, _archive),
+            after_write=AfterWrite("archive", attrgetter("archive.automatic"), _may_archive, _archive_after_write),
             due=_archive_due,
         ),
         Service(

@@ -241,7 +241,23 @@ def test_what_is_noted_of_a_plan_goes_with_it(tmp_path: Path, monkeypatch: pytes
     assert not of_nobody.exists()
 
 
-def test_without_tasks_this_process_merges_up_to_its_bound(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_small_plan_needs_no_tasks(tmp_path: Path) -> None:
+    """A job of the engine would take longer to begin."""
+    table = tmp_path / "t"
+    for value in range(3):
+        upsert(table, value, replace(OFTEN, inline=False))
+    own = means(open_storage(str(table)), executor=None)
+
+    done = run(table, executor=lambda call, units: pytest.fail(f"tasks for {call, units}"), without_tasks=own)
+
+    assert (done.file_groups, done.skipped) == (2, "")
+    assert in_bases(table) == [("a", f"k{key}", 2) for key in range(6)]
+
+
+def test_without_tasks_this_process_merges_up_to_its_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    patch_seam(monkeypatch, "bytes of a plan that needs no tasks", 0)
     table = tmp_path / "t"
     for value in range(3):
         upsert(table, value, replace(OFTEN, inline=False))

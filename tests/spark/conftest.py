@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import datasource as spark_datasource
 from support.s3 import S3Server
+from support.seams import patch_seam
 from support.sessions import PUSHDOWN, started
 
 
@@ -37,6 +38,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory, s3: S3Server) -> Iterator[Sp
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()
+
+
+@pytest.fixture(autouse=True)
+def plans_by_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tasks of Spark carry out all plans of services, although those of the tests' tables are small."""
+    patch_seam(monkeypatch, "bytes of a plan that needs no tasks", 0)
 
 
 @pytest.fixture

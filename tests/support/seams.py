@@ -102,6 +102,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
         "operations.write.attempts:wait_for_older",
         "connector.table.retries:wait_for_older",
     ),
+    "bytes of a plan that needs no tasks": "operations.services.planned:_SMALL_BYTES",
     "where this process met other writers": "connector.table.retries:_MET",
     "seconds for which a meeting is remembered": "connector.table.retries:_RECENT_S",
     "whether the process of a ticket is gone": "timeline.writers.tickets:is_gone",
