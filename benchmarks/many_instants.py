@@ -18,7 +18,6 @@ from pathlib import Path
 from statistics import median
 
 import pyarrow as pa
-from processes import processor_seconds
 from pyhudi.operations.planning.request import TableSettings, WriteRequest
 from pyhudi.operations.write.run import write
 from pyhudi.storage import open_storage
@@ -30,7 +29,6 @@ from pyhudi.table.table import open_table
 from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.codec import WRITE_ID
 from pyhudi.timeline.metadata.models import CommitMetadata, SavepointMetadata, WriteStat
-from stopwatch import Run
 
 INSTANTS = (30, 5_000)
 TYPES = {"COPY_ON_WRITE": "copy-on-write", "MERGE_ON_READ": "merge-on-read"}
@@ -94,7 +92,9 @@ def _run(path: str, *more: str) -> list[float]:
 
 def write_through_spark(path: str) -> list[float]:
     """Return the processor seconds of upserts of one row, of Spark and all of its processes."""
+    from processes import processor_seconds
     from pyhudi import HudiTable
+    from stopwatch import Run
 
     spark = Run(Path(path), path, 1.0, "2g").session()
     table = HudiTable(spark, path)

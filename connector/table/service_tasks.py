@@ -1,10 +1,11 @@
-"""Units of a table service as Spark tasks, one each, which need only a Python function in any session."""
+"""Table services of `HudiTable`: their units as Spark tasks, which any session runs, and services after a write."""
 
 from __future__ import annotations
 
 import pickle
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from pyspark.sql import SparkSession
@@ -12,7 +13,13 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import BinaryType
 
 from ...errors import PyHudiError
+from ...operations.result import CommitResult, with_services
+from ...operations.services.means import Means
 from ...operations.services.service import NoTasksError
+from ...operations.write.inline import means_of, run_inline
+from ...options.model import HudiOptions
+from ...storage import open_storage
+from ...timeline.timeline import Timeline
 from ..source.own_errors import own_errors
 
 Unit = TypeVar("Unit")
@@ -72,3 +79,25 @@ class SparkTasks:
 
 def _nothing(unit: int) -> int:
     return unit
+
+
+def with_inline_services(
+    spark: SparkSession, done: CommitResult, timeline: Timeline, options: HudiOptions
+) -> CommitResult:
+    """Run the inline services after a write, and return its result together with theirs."""
+    storage = open_storage(done.path, options.storage_options, durable=options.durable)
+    means = spark_means(spark, options)
+    services = run_inline(storage, timeline, options.upkeep(), means, metadata_enable=options.metadata_enable)
+    return with_services(done, services)
+
+
+def spark_means(spark: SparkSession, options: HudiOptions) -> Means:
+    """Return the means to merge log files: Spark tasks for each file group, or this process where Spark runs none."""
+    settings, application = options.write_settings(), options.application or application_of(spark)
+    own = means_of(settings, most_bytes=settings.commit_merge_max_bytes, application=application)
+    by_tasks = means_of(settings, executor=SparkTasks(spark, "compaction"), application=application)
+    return replace(by_tasks, without_tasks=own)
+
+
+def application_of(spark: SparkSession) -> str:
+    return spark.conf.get("spark.app.name", "") or ""

@@ -21,7 +21,7 @@ from ...options.sources import WRITING, ResolvedOptions
 from ...storage import open_storage
 from .base import TableBase
 from .frames import from_arrow, make_active
-from .writing import spark_means
+from .service_tasks import spark_means
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -13,49 +13,33 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ...index.registry import index_for
-from ...operations.planning.operation import opens_alone
-from ...operations.planning.request import WriteRequest, WriteSettings
-from ...operations.planning.target import Target, find_target
+from ...operations.planning.target import find_target
 from ...operations.read_rows import ReadRows
-from ...operations.result import NO_PAST, CommitResult, PastAttempts, RowCounts, find_write, with_services
-from ...operations.services.means import Means
-from ...operations.write.inline import means_of, run_inline
+from ...operations.result import NO_PAST, CommitResult, PastAttempts, RowCounts, find_write
 from ...operations.write.run import write
 from ...operations.write_ids import GENERATED_ID, generated_id
-from ...options.model import HudiOptions
 from ...options.names import OPTIONS, name_of
 from ...options.sources import DEFAULTS_ENABLED, ResolvedOptions, find_config
-from ...storage import Storage, open_storage
-from ...table.schema.columns import POSITION
-from ...table.seen_table import SeenTable
+from ...storage import Storage
 from ...table.table import open_table
 from ...timeline.plain_text import spell
-from ...timeline.timeline import Timeline
 from ...timeline.writers.write_heartbeat import WriteHeartbeat
-from ..placement.arranging import arrange
-from ..placement.choice import places
-from ..placement.colocate import can_place, place, placement_of
-from ..placement.key_places import Tagging
-from ..placement.slots import Placement
-from ..placement.tagging import tag
 from ..source.carried_options import spell_read
 from ..source.datasource import PyHudiDataSource
 from ..source.logs import level_here
 from ..source.own_errors import own_errors
-from ..source.paths import COUNTED, LOOKED_UP, PAST, READ, WRITE_KEY
+from ..source.paths import COUNTED, PAST, READ, WRITE_KEY
 from ..source.spark_types import to_arrow
 from .frames import make_active
+from .placed_rows import placed_rows
 from .retries import Retries
-from .service_tasks import SparkTasks
+from .service_tasks import application_of, with_inline_services
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 logger = logging.getLogger("pyhudi")
 
-# The commit merges any number of rows in bounded memory; the option limits df.write only.
-_NO_BOUND = 1 << 62
 _CHOSEN_HERE = {"colocated", "commit_merge_max_bytes"}
 # Spark's process does not report inline services, so this process runs them after the commit.
 _AFTER_WRITES = (
@@ -66,10 +50,6 @@ _AFTER_WRITES = (
     "log_compact_inline",
 )
 _DONE_HERE = {OPTIONS[name].key: "false" for name in _AFTER_WRITES}
-_MERGED_BY_THE_COMMIT = (
-    "The commit of the write to %s merges its rows, because Spark 4.0 places rows of tables whose keys are not whole "
-    "numbers only where pandas is installed."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +117,7 @@ def _write_once(
         DEFAULTS_ENABLED: "false",  # the resolved texts contain the defaults
         OPTIONS["write_id"].key: write_id,
         WRITE_KEY: beat.key,
-        OPTIONS["application"].key: options.application or _application(spark),
+        OPTIONS["application"].key: options.application or application_of(spark),
         **({} if made_from.counted is None else {COUNTED: spell(made_from.counted)}),
         **({READ: spell_read(made_from.read)} if made_from.read else {}),
         **({PAST: spell(past)} if past != NO_PAST else {}),
@@ -147,7 +127,7 @@ def _write_once(
     until = target.table.timeline().greatest_time() if named else None
     make_active(spark)
     with own_errors(), ExitStack() as kept:
-        rows, more = _placed_rows(df, target, storage, options, request, kept)
+        rows, more = placed_rows(df, target, storage, options, request, kept)
         kept.enter_context(beat)
         rows.write.format(PyHudiDataSource.name()).options(**{**settings, **more}).mode("append").save(path)
     # A first write without rows may have left no instant, and so no table.
@@ -156,71 +136,7 @@ def _write_once(
     done = None if table is None or timeline is None else find_write(table, timeline, write_id)
     if timeline is None or done is None:
         return CommitResult(path, "", (options.operation or "upsert").upper(), write_id=write_id)
-    return _with_inline_services(spark, done, timeline, resolved) if done.instant > (until or "") else done
-
-
-def _with_inline_services(
-    spark: SparkSession, done: CommitResult, timeline: Timeline, resolved: ResolvedOptions
-) -> CommitResult:
-    """Run the inline services after a write, and return its result together with theirs."""
-    options = resolved.options
-    storage = open_storage(done.path, options.storage_options, durable=options.durable)
-    means = spark_means(spark, options)
-    services = run_inline(storage, timeline, options.upkeep(), means, metadata_enable=options.metadata_enable)
-    return with_services(done, services)
-
-
-def spark_means(spark: SparkSession, options: HudiOptions) -> Means:
-    """Return the means to merge log files: Spark tasks for each file group, or this process where Spark runs none."""
-    settings, application = options.write_settings(), options.application or _application(spark)
-    own = means_of(settings, most_bytes=settings.commit_merge_max_bytes, application=application)
-    by_tasks = means_of(settings, executor=SparkTasks(spark, "compaction"), application=application)
-    return replace(by_tasks, without_tasks=own)
-
-
-def _placed_rows(
-    df: DataFrame, target: Target, storage: Storage, options: HudiOptions, request: WriteRequest, kept: ExitStack
-) -> tuple[DataFrame, dict[str, str]]:
-    """Return the rows in the placement for the write, and the options that describe it.
-
-    ``kept`` releases what Spark persists until the rows are written.
-    """
-    left = {OPTIONS["commit_merge_max_bytes"].key: str(_NO_BOUND)}
-    if opens_alone(target.operation.name, target.operation.rules, target.config):
-        return _arranged(df, target, storage, options, request.write), left
-    # Rows that colocate() placed carry their position.
-    if target.config.generates_keys or not (POSITION in df.columns or places(df, options.place_rows)):
-        return df, left
-    if index_for(target.config).needs_lookup:
-        work = Tagging(target, request, SparkTasks(df.sparkSession, "lookup"), kept)
-        tagged = tag(df, work)
-        if tagged is None:
-            return df, left
-        more = {OPTIONS["colocated"].key: "true", OPTIONS["based_on"].key: tagged.moment}
-        if tagged.figures is not None:
-            more[LOOKED_UP] = spell(tagged.figures)
-        return tagged.rows, more
-    to_text = options.number_to_text
-    placement = placement_of(df, SeenTable.now(target.table), number_to_text=to_text)
-    if not can_place(df, placement):
-        logger.warning(_MERGED_BY_THE_COMMIT, storage.path)
-        return df, left
-    rows = place(df, placement, breaks_ties=target.operation.breaks_ties)
-    return rows, {OPTIONS["colocated"].key: "true"}
-
-
-def _arranged(
-    df: DataFrame, target: Target, storage: Storage, options: HudiOptions, settings: WriteSettings
-) -> DataFrame:
-    if not target.operation.sorts or options.place_rows == "never":
-        return df
-    config = target.config
-    if config.generates_keys:
-        placement = Placement(config, None, 1)
-    else:
-        placement = placement_of(df, SeenTable.now(target.table), number_to_text=settings.number_to_text)
-    arranged = arrange(df, placement, settings.bulk_insert_sort_mode, settings.bulk_insert_sort_columns)
-    return df if arranged is None else arranged
+    return with_inline_services(spark, done, timeline, options) if done.instant > (until or "") else done
 
 
 def delete_partitions(
@@ -231,12 +147,8 @@ def delete_partitions(
     options = resolved.options
     request = options.to_write_request(path, pa.schema([]), overwrite=False)
     settings = replace(request.write, partitions_to_delete=tuple(partitions))
-    application = options.application or _application(spark)
+    application = options.application or application_of(spark)
     return _timed(write(replace(request, write=settings, application=application)), began, resolved.notices)
-
-
-def _application(spark: SparkSession) -> str:
-    return spark.conf.get("spark.app.name", "") or ""
 
 
 def _timed(done: CommitResult, began: float, notices: tuple[str, ...]) -> CommitResult:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from pyhudi import CommitResult, HudiTable
-from pyhudi.connector.table.writing import own_errors
+from pyhudi.connector.source.own_errors import own_errors
 from pyhudi.errors import DuplicateKeyError
 from pyspark.sql import DataFrame, SparkSession
 from support.models.model import PARTITIONS, SCHEMA, Counts, Model, Step, random_history

@@ -370,7 +370,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "few keys for the driver": "connector.placement.key_places:FEW_KEYS",
     "join with the table's keys": "connector.placement.key_places:table_keys",
     "scan the table's record keys": "connector.placement.table_keys:scan_record_keys",
-    "tag rows in Spark": "connector.table.writing:tag",
+    "tag rows in Spark": "connector.table.placed_rows:tag",
     "write rows of a table": "connector.hudi_table:write_placed",
     "write changes of a merge": "connector.hudi_table:HudiTable._write_changes",
     "most bytes that each task gets": "connector.source.direct_tasks:MOST_BYTES",

@@ -21,13 +21,14 @@ from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table
 from pyhudi.timeline.instants import WRITE_ACTIONS
 from support.readers import rows_by_hudi_rs
-from support.sessions import WARM
 from support.storms.notes import Act, Begun, End, now, open_acts, read_notes
 from support.storms.oracle import OWN, Ended, first_rows, mistakes_of
 from support.storms.process import call_of, rows_of
 from support.storms.work import SCHEMA, TABLES, Work, batches_of
 
 TESTS = Path(__file__).parents[2]
+# As `support.sessions` has it, which needs Spark.
+WARM = TESTS / "support" / "warm"
 _POLL_S = 0.1
 # A dead instant is gone so long after the tolerance of its writer, and a write ends so long after its stay.
 GONE_S = 60.0

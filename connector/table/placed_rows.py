@@ -1,0 +1,83 @@
+"""The placement of rows for a write of `HudiTable`: by file group, where that is faster than the commit's merge."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from ...index.registry import index_for
+from ...operations.planning.operation import opens_alone
+from ...operations.planning.request import WriteRequest, WriteSettings
+from ...operations.planning.target import Target
+from ...options.model import HudiOptions
+from ...options.names import OPTIONS
+from ...storage import Storage
+from ...table.schema.columns import POSITION
+from ...table.seen_table import SeenTable
+from ...timeline.plain_text import spell
+from ..placement.arranging import arrange
+from ..placement.choice import places
+from ..placement.colocate import can_place, place, placement_of
+from ..placement.key_places import Tagging
+from ..placement.slots import Placement
+from ..placement.tagging import tag
+from ..source.paths import LOOKED_UP
+from .service_tasks import SparkTasks
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+logger = logging.getLogger("pyhudi")
+
+# The commit merges any number of rows in bounded memory; the option limits df.write only.
+_NO_BOUND = 1 << 62
+_MERGED_BY_THE_COMMIT = (
+    "The commit of the write to %s merges its rows, because Spark 4.0 places rows of tables whose keys are not whole "
+    "numbers only where pandas is installed."
+)
+
+
+def placed_rows(
+    df: DataFrame, target: Target, storage: Storage, options: HudiOptions, request: WriteRequest, kept: ExitStack
+) -> tuple[DataFrame, dict[str, str]]:
+    """Return the rows in the placement for the write, and the options that describe it.
+
+    ``kept`` releases what Spark persists until the rows are written.
+    """
+    left = {OPTIONS["commit_merge_max_bytes"].key: str(_NO_BOUND)}
+    if opens_alone(target.operation.name, target.operation.rules, target.config):
+        return _arranged(df, target, storage, options, request.write), left
+    # Rows that colocate() placed carry their position.
+    if target.config.generates_keys or not (POSITION in df.columns or places(df, options.place_rows)):
+        return df, left
+    if index_for(target.config).needs_lookup:
+        work = Tagging(target, request, SparkTasks(df.sparkSession, "lookup"), kept)
+        tagged = tag(df, work)
+        if tagged is None:
+            return df, left
+        more = {OPTIONS["colocated"].key: "true", OPTIONS["based_on"].key: tagged.moment}
+        if tagged.figures is not None:
+            more[LOOKED_UP] = spell(tagged.figures)
+        return tagged.rows, more
+    to_text = options.number_to_text
+    placement = placement_of(df, SeenTable.now(target.table), number_to_text=to_text)
+    if not can_place(df, placement):
+        logger.warning(_MERGED_BY_THE_COMMIT, storage.path)
+        return df, left
+    rows = place(df, placement, breaks_ties=target.operation.breaks_ties)
+    return rows, {OPTIONS["colocated"].key: "true"}
+
+
+def _arranged(
+    df: DataFrame, target: Target, storage: Storage, options: HudiOptions, settings: WriteSettings
+) -> DataFrame:
+    if not target.operation.sorts or options.place_rows == "never":
+        return df
+    config = target.config
+    if config.generates_keys:
+        placement = Placement(config, None, 1)
+    else:
+        placement = placement_of(df, SeenTable.now(target.table), number_to_text=settings.number_to_text)
+    arranged = arrange(df, placement, settings.bulk_insert_sort_mode, settings.bulk_insert_sort_columns)
+    return df if arranged is None else arranged
