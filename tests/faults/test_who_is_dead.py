@@ -84,7 +84,7 @@ def test_a_write_whose_process_is_gone_is_rolled_back_after_the_next_commit(tmp_
 def test_a_write_that_stood_still_is_rolled_back_by_tasks_that_do_not_watch_it_again(tmp_path: Path) -> None:
     """The plan's process has watched it; a task, which does not wait again, takes its word."""
     write(tmp_path, rows("a", "k1", value=1), table=TABLE)
-    still = plan(tmp_path, SCHEMA)
+    still = plan(tmp_path, SCHEMA, settings=QUICK)
     task(still, rows("a", "k1", value=2), 0)
     planned = plan(tmp_path, SCHEMA, settings=QUICK)
     owner._seen.clear()
