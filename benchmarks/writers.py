@@ -26,7 +26,7 @@ from processes import environment, processor_seconds
 from stopwatch import Run
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 WRITERS = "writers: "
 ALONE, APART, TOGETHER, APPENDS = "one alone", "eight, a partition each", "eight, one bucket", "eight that append"
@@ -55,13 +55,13 @@ class Peer:
     """One system: how its tables are made and written.
 
     Attributes:
-        upsert: Upserts a view's rows, all of one partition; writes of a partition have rising turns.
-        append: Appends a view's rows to a table without keys.
+        upsert: Upserts rows, all of one partition, by a session of the thread's own, as Iceberg demands it.
+        append: Appends rows to a table without keys.
         count: Returns the rows of a table: of that with keys, and of that without.
     """
 
-    upsert: Callable[[str, str], Any]
-    append: Callable[[str], Any]
+    upsert: Callable[[DataFrame, str], Any]
+    append: Callable[[DataFrame], Any]
     count: Callable[[], tuple[int, int]]
 
 
@@ -74,11 +74,11 @@ def pyhudi(run: Run, table_type: str) -> tuple[SparkSession, Peer]:
     added = HudiTable.create(spark, f"{run.table}/added", _COLUMNS, record_key=(), **terms)
     keyed.upsert(_all_rows(spark))
 
-    def append(view: str) -> None:
-        added.insert(spark.table(view))
+    def append(rows: DataFrame) -> None:
+        HudiTable(rows.sparkSession, added.path).insert(rows)
 
-    def upsert(view: str, partition: str) -> None:
-        keyed.upsert(spark.table(view))
+    def upsert(rows: DataFrame, partition: str) -> None:
+        HudiTable(rows.sparkSession, keyed.path).upsert(rows)
 
     return spark, Peer(upsert, append, lambda: (keyed.to_df().count(), added.to_df().count()))
 
@@ -92,13 +92,13 @@ def delta(run: Run, *, vectors: bool) -> tuple[SparkSession, Peer]:
     rows.write.format("delta").partitionBy("p").save(keyed)
     rows.limit(0).write.format("delta").partitionBy("p").save(added)
 
-    def append(view: str) -> None:
-        spark.table(view).write.format("delta").mode("append").save(added)
+    def append(rows: DataFrame) -> None:
+        rows.write.format("delta").mode("append").save(added)
 
     def count() -> tuple[int, int]:
         return spark.read.format("delta").load(keyed).count(), spark.read.format("delta").load(added).count()
 
-    return spark, Peer(partial(_merge, spark, f"delta.`{keyed}`"), append, count)
+    return spark, Peer(partial(_merge, f"delta.`{keyed}`"), append, count)
 
 
 def iceberg(run: Run, *, mode: str) -> tuple[SparkSession, Peer]:
@@ -112,19 +112,20 @@ def iceberg(run: Run, *, mode: str) -> tuple[SparkSession, Peer]:
         # Else a commit that meets seven others gives up.
         writer.tableProperty("commit.retry.num-retries", "20").partitionedBy("p").create()
 
-    def append(view: str) -> None:
-        spark.table(view).writeTo("local.db.added").append()
+    def append(rows: DataFrame) -> None:
+        rows.writeTo("local.db.added").append()
 
     def count() -> tuple[int, int]:
         return spark.table("local.db.keyed").count(), spark.table("local.db.added").count()
 
-    return spark, Peer(partial(_merge, spark, "local.db.keyed"), append, count)
+    return spark, Peer(partial(_merge, "local.db.keyed"), append, count)
 
 
-def _merge(spark: SparkSession, target: str, view: str, partition: str) -> None:
+def _merge(target: str, rows: DataFrame, partition: str) -> None:
+    rows.createOrReplaceTempView("s")
     # The others find writes of other partitions apart from a merge only where it names its own.
-    spark.sql(
-        f"merge into {target} t using {view} s on t.p = '{partition}' and t.id = s.id "
+    rows.sparkSession.sql(
+        f"merge into {target} t using s on t.p = '{partition}' and t.id = s.id "
         "when matched and s.ts >= t.ts then update set * when not matched then insert *"
     )
 
@@ -149,7 +150,7 @@ class Writers:
     """The threads that write tables of one system."""
 
     def __init__(self, spark: SparkSession, peer: Peer) -> None:
-        self._spark = spark
+        self._sessions = [spark.newSession() for _ in range(_COUNT)]
         self._peer = peer
         self._turns = [0] * _COUNT
         self._appended = 0
@@ -190,19 +191,22 @@ class Writers:
         with _counting:
             self._appended += 1
 
-    def _rows(self, writer: int, partition: int) -> str:
-        """Name a view of rows of one partition, with other keys each time."""
+    def _rows(self, writer: int, partition: int) -> DataFrame:
+        """Return rows of one partition, with other keys each time."""
         self._turns[writer] += 1
-        turn, view = self._turns[writer], f"rows_{writer}"
+        turn = self._turns[writer]
         first = (turn * _ROWS * _COUNT + writer * _ROWS) % _KEYS
-        self._spark.range(first, first + _ROWS).selectExpr(
-            f"{partition * _KEYS} + id % {_KEYS} as id",
-            f"'p{partition}' as p",
-            f"{turn}L as ts",
-            f"{turn}L as n",
-            f"'{writer}.{turn}' as note",
-        ).createOrReplaceTempView(view)
-        return view
+        return (
+            self._sessions[writer]
+            .range(first, first + _ROWS)
+            .selectExpr(
+                f"{partition * _KEYS} + id % {_KEYS} as id",
+                f"'p{partition}' as p",
+                f"{turn}L as ts",
+                f"{turn}L as n",
+                f"'{writer}.{turn}' as note",
+            )
+        )
 
     def _side_by_side(self, writers: int, write: Callable[[int], None], seconds: float) -> tuple[int, int]:
         """Return how many writes ended, and how many attempts at them others refused."""

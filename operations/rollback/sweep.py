@@ -41,8 +41,11 @@ def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | No
     working = {name for name in folders if name.isdecimal() or name == split(owner.SCRATCH)[1]}
     marked = set(marked_instants(table.storage))
     beating = {split(info.path)[1] for info in table.storage.list(heartbeat.ROOT, strict=False)}
-    known = sorted((working | marked | beating) - {own})
-    deserted = [instant_time for instant_time in known if _deserted(table.storage, instant_time, patience)]
+    ages = {one: _ages(table.storage, one) for one in sorted((working | marked | beating) - {own})}
+    # A writer makes its folder right before the note of its claim, so an empty folder is no sign that a write stalled.
+    empty = [one for one, found in ages.items() if not found and one not in marked]
+    _remove_empty(table.storage, empty)
+    deserted = [one for one in ages if one not in empty and _deserted(table.storage, one, ages[one], patience)]
     if deserted or timeline is None:
         # Read after the folders: a write that made its folder since is on the timeline, or not in these lists.
         timeline = table.timeline()
@@ -77,13 +80,24 @@ def _is_pending(timeline: Timeline, instant_time: str) -> bool:
     return found is not None and found.state != State.COMPLETED
 
 
-def _deserted(storage: Storage, instant_time: str, patience: Patience) -> bool:
+def _remove_empty(storage: Storage, instant_times: list[str]) -> None:
+    folders = [owner.folder(one) for one in instant_times]
+    if folders:
+        inner = [join(folder, name) for folder in folders for name in ("aside", "spills")]
+        storage.sweep([*inner, *folders], seals.KEPT_S, empty=True)
+
+
+def _ages(storage: Storage, instant_time: str) -> list[float]:
+    """Return the seconds since the files of an instant's working folder were made, and since its heartbeat."""
     times = [info.modified for info in storage.list(owner.folder(instant_time), recursive=True, strict=False)]
     beat = heartbeat.Heartbeat(storage, instant_time).age()
-    ages = [storage.now() - time for time in times] + ([] if beat is None else [beat])
+    return [storage.now() - time for time in times] + ([] if beat is None else [beat])
+
+
+def _deserted(storage: Storage, instant_time: str, ages: list[float], patience: Patience) -> bool:
     if not ages:
         return True
     if min(ages) <= patience.heartbeat_tolerance_s:
         return False
-    known = owner.Claim(storage, instant_time).owner() if times else None
+    known = owner.Claim(storage, instant_time).owner()
     return known is None or min(ages) > known.tolerance_s(patience)

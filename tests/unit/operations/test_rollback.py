@@ -111,6 +111,17 @@ def test_two_who_finish_at_once_complete_it_once(storage: Storage) -> None:
     assert len(names) == 3
 
 
+def test_an_empty_folder_is_removed_and_never_sealed(storage: Storage) -> None:
+    """A writer that claims its instant makes the folder first: it would find its write given up."""
+    folder = Path(storage.path) / owner.folder(AT)
+    (folder / "aside").mkdir(parents=True)
+
+    sweep(open_table(storage), Patience(heartbeat_interval_s=-1.0), own="")
+
+    assert not folder.exists()
+    assert not owner.Seal(storage, AT).is_set()
+
+
 def test_scratch_of_an_archiving_is_swept_like_a_write_but_never_sealed(storage: Storage) -> None:
     storage.write(f"{owner.ROOT}/merging/1_1_1.parquet", b"half")
 
