@@ -41,7 +41,7 @@ def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | No
     working = {name for name in folders if name.isdecimal() or name == split(owner.SCRATCH)[1]}
     marked = set(marked_instants(table.storage))
     beating = {split(info.path)[1] for info in table.storage.list(heartbeat.ROOT, strict=False)}
-    ages = {one: _ages(table.storage, one) for one in sorted((working | marked | beating) - {own})}
+    ages = {one: _seconds_since(table.storage, one) for one in sorted((working | marked | beating) - {own})}
     # A writer makes its folder right before the note of its claim, so an empty folder is no sign that a write stalled.
     empty = [one for one, found in ages.items() if not found and one not in marked]
     _remove_empty(table.storage, empty)
@@ -87,7 +87,7 @@ def _remove_empty(storage: Storage, instant_times: list[str]) -> None:
         storage.sweep([*inner, *folders], seals.KEPT_S, empty=True)
 
 
-def _ages(storage: Storage, instant_time: str) -> list[float]:
+def _seconds_since(storage: Storage, instant_time: str) -> list[float]:
     """Return the seconds since the files of an instant's working folder were made, and since its heartbeat."""
     times = [info.modified for info in storage.list(owner.folder(instant_time), recursive=True, strict=False)]
     beat = heartbeat.Heartbeat(storage, instant_time).age()
