@@ -55,6 +55,14 @@ def open_table(storage: Storage) -> Table:
         ) from error
 
 
+def find_table(storage: Storage) -> Table | None:
+    """Return the table at a store's root; None where there is no table."""
+    try:
+        return Table(storage, load_config(storage))
+    except TableNotFoundError:
+        return None
+
+
 def _table_above(storage: Storage) -> str | None:
     try:
         found = storage.parent()

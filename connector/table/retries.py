@@ -24,7 +24,7 @@ from ...options.model import HudiOptions
 from ...options.sources import find_config
 from ...storage import Storage
 from ...table.files.names import FileGroupId
-from ...table.table import Table
+from ...table.table import find_table
 from ...timeline.clock import format_time
 from ...timeline.writers.owner import Owner
 from ...timeline.writers.tickets import Places, Ticket, Waited, held, wait_for_older
@@ -123,8 +123,7 @@ class Retries:
 
     def _completed(self) -> CommitResult | None:
         """Return the result of an attempt that completed all the same."""
-        config = find_config(self._storage)
-        table = None if config is None else Table(self._storage, config)
+        table = find_table(self._storage)
         return None if table is None else find_write(table, table.timeline(), self._ticket.owner.write_id)
 
 

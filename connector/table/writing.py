@@ -19,9 +19,9 @@ from ...operations.result import NO_PAST, CommitResult, PastAttempts, RowCounts,
 from ...operations.write.run import write
 from ...operations.write_ids import GENERATED_ID, generated_id
 from ...options.names import OPTIONS, name_of
-from ...options.sources import DEFAULTS_ENABLED, ResolvedOptions, find_config
+from ...options.sources import DEFAULTS_ENABLED, ResolvedOptions
 from ...storage import Storage
-from ...table.table import open_table
+from ...table.table import find_table, open_table
 from ...timeline.plain_text import spell
 from ...timeline.writers.write_heartbeat import WriteHeartbeat
 from ..source.carried_options import spell_read
@@ -131,7 +131,7 @@ def _write_once(
         kept.enter_context(beat)
         rows.write.format(PyHudiDataSource.name()).options(**{**settings, **more}).mode("append").save(path)
     # A first write without rows may have left no instant, and so no table.
-    table = None if creates and find_config(storage) is None else open_table(storage)
+    table = find_table(storage) if creates else open_table(storage)
     timeline = None if table is None else table.timeline()
     done = None if table is None or timeline is None else find_write(table, timeline, write_id)
     if timeline is None or done is None:

@@ -192,7 +192,7 @@ def _check_write(
     # A partition that is replaced as a whole must be what this write saw, without new file groups.
     covered = [one for one in theirs if changes.covers(one.partition_path)]
     if _forbids(WRITE, _shared(groups, covered, changes)):
-        what = f"{_told(instant, done)} completed meanwhile"
+        what = f"{_name_of(instant, done)} completed meanwhile"
         for one in (groups or covered)[:1]:
             what += f" and changed the {one.words} too"
         raise conflict(work, what)
@@ -203,11 +203,12 @@ def _check_read(work: Transaction, instant: Instant, done: CommitMetadata, chang
     if where is not None and _forbids(WRITE, {Shared.READ: True}):
         raise conflict(
             work,
-            f"{_told(instant, done)} completed meanwhile and changed rows that decided what this write does ({where})",
+            f"{_name_of(instant, done)} completed meanwhile and changed rows that decided what this write does "
+            f"({where})",
         )
 
 
-def _told(instant: Instant, done: CommitMetadata) -> str:
+def _name_of(instant: Instant, done: CommitMetadata) -> str:
     """Return the name of a completed write; its process is known by the write's id alone."""
     write_id = done.extra_metadata.get(WRITE_ID)
     return f"The {instant.action} {instant.requested_time}" + (f" (write id {write_id})" if write_id else "")
@@ -266,7 +267,7 @@ def _check_new_keys(
     times = {one.requested_time for one in (*since.writes, *checked.instants) if one.is_write}
     twin = find_twin(work.storage, since.timeline, ours, work.instant_time, theirs, times)
     if twin is not None and _forbids(WRITE, {Shared.NEW_KEY: True}):
-        names = (_told(one, done) for one in since.writes if twin.group in _file_groups(done := since.read(one)))
+        names = (_name_of(one, done) for one in since.writes if twin.group in _file_groups(done := since.read(one)))
         raise conflict(
             work,
             f"{next(names, 'Another write')} completed meanwhile and added the record key {twin.record_key!r}, which "

@@ -10,13 +10,12 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...errors import StorageError, TableNotFoundError
-from ...storage.base import Storage
-from ...table.config import load_config
+from ...errors import StorageError
+from ...storage.base import Storage, split
+from ...table.files.file_group import data_file
 from ...table.files.lost import BEING_UNDONE
-from ...table.files.names import LogFileName, parse_data_name
 from ...table.files.read_written import read_written
-from ...table.table import Table
+from ...table.table import find_table
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
 from .since import conflict
@@ -49,10 +48,10 @@ def taken_since(storage: Storage, error: Exception) -> str | None:
     text = str(error)
     if not _GONE.search(text):
         return None
-    try:
-        now = Table(storage, load_config(storage)).timeline()
-    except TableNotFoundError:
+    table = find_table(storage)
+    if table is None:
         return None
+    now = table.timeline()
     names = dict.fromkeys(one.rstrip(".") for one in _NAME.findall(text))
     undone = BEING_UNDONE in text
     found = (_file_taken(now, name, is_rolled_back=undone) or _instant_taken(now, name) for name in names)
@@ -60,27 +59,27 @@ def taken_since(storage: Storage, error: Exception) -> str | None:
 
 
 def _file_taken(now: Timeline, name: str, *, is_rolled_back: bool) -> str | None:
-    parsed = parse_data_name(name)
-    if parsed is None:
+    file = data_file(name)
+    if file is None:
         return None
-    kind = "log file" if isinstance(parsed, LogFileName) else "base file"
-    if not now.is_committed(parsed.instant_time) or is_rolled_back:
-        return f"The {kind} {name} that it read is of the write {parsed.instant_time}, which was rolled back meanwhile"
-    written, named = read_written(now), (parsed.file_id, name)
-    places = (path for path in written.partitions if (path, parsed.file_id) not in written.replaced)
+    if not now.is_committed(file.instant_time) or is_rolled_back:
+        return (
+            f"The {file.kind} {name} that it read is of the write {file.instant_time}, which was rolled back meanwhile"
+        )
+    written, named = read_written(now), (file.file_id, name)
+    places = (path for path in written.partitions if (path, file.file_id) not in written.replaced)
     if any(named in written.names(path) for path in places):
         return None
-    by = _clean_of(now, name, parsed.instant_time) or "another writer"
-    return (
-        f"The {kind} {name} that it read was replaced meanwhile, and {by} took it; the file group is {parsed.file_id}"
-    )
+    by = _clean_of(now, name, file.instant_time) or "another writer"
+    what = f"The {file.kind} {name} that it read was replaced meanwhile"
+    return f"{what}, and {by} took it; the file group is {file.file_id}"
 
 
 def _clean_of(now: Timeline, name: str, since: str) -> str | None:
     from ...table.files.cleaned import deleted_by, read_cleans  # noqa: PLC0415 (brings pydantic along)
 
     for instant, clean in read_cleans(now, since):
-        if any(one.rpartition("/")[2] == name for _, names in deleted_by(clean) for one in names):
+        if any(split(one)[1] == name for _, names in deleted_by(clean) for one in names):
             return f"the clean {instant.requested_time}"
     return None
 
