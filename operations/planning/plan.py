@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from functools import partial
 
 import pyarrow as pa
 
-from ...errors import CommitConflictError, MissingColumnError, StorageError, UnsupportedTypeError
+from ...errors import CommitConflictError, MissingColumnError, UnsupportedTypeError
 from ...storage import Storage, open_storage
 from ...table.config import TableConfig
 from ...table.config.property_keys import CREATE_SCHEMA, MERGE_ON_READ
@@ -25,7 +26,7 @@ from ..rollback.pending import PlannedRollback, condemned, settle_pending
 from ..transaction.commit_path import times_after
 from ..transaction.concurrency import WRITE
 from ..transaction.followers import check_retirable
-from ..transaction.taken import taken_since
+from ..transaction.taken import again_where, taken_since
 from ..transaction.transaction import Transaction
 from ..write_ids import GENERATED_ID, generated_id
 from .columns import check_judges, check_log_orders
@@ -34,8 +35,6 @@ from .request import WriteRequest, WriteSettings
 from .row_plan import RowPlan, plan_rows
 from .target import find_target
 
-# An archiving may take an instant between the listing of the timeline and the reading of the instant.
-_TRIES = 3
 # Apache Hudi orders by partition path and record key, of which within a file only the key differs.
 _SORTED_BY_KEY = frozenset({"GLOBAL_SORT", "PARTITION_SORT"})
 
@@ -83,13 +82,7 @@ class WritePlan(RowPlan):
 def plan_write(request: WriteRequest) -> WritePlan:
     """Decide what a write will do; raises PyHudiError where options, schema or table forbid it."""
     storage = open_storage(request.path, request.storage_options, durable=request.write.durable)
-    for _ in range(_TRIES - 1):
-        try:
-            return _planned(request, storage)
-        except StorageError as error:
-            if taken_since(storage, error) is None:
-                raise
-    return _planned(request, storage)
+    return again_where(partial(_planned, request, storage), lambda error: taken_since(storage, error) is not None)
 
 
 def _planned(request: WriteRequest, storage: Storage) -> WritePlan:

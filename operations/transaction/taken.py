@@ -7,8 +7,9 @@ errors of its tasks as text, and the timeline of now tells what became of the na
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from ...errors import StorageError
 from ...storage.base import Storage, split
@@ -26,6 +27,21 @@ _GONE = re.compile(
     r"while it was (?:needed|being read)|while Spark read it|FILE_NOT_EXIST|PATH_NOT_FOUND|does not exist"
 )
 _NAME = re.compile(r"[\w.-]+")
+# An archiving or a clean may take what a call reads between its listing and its read.
+_TRIES = 3
+
+Result = TypeVar("Result")
+
+
+def again_where(run: Callable[[], Result], may_cure: Callable[[StorageError], bool]) -> Result:
+    """Return what a call returns, after up to two more calls where the error of a read says that these may help."""
+    for _ in range(_TRIES - 1):
+        try:
+            return run()
+        except StorageError as error:
+            if not may_cure(error):
+                raise
+    return run()
 
 
 @contextmanager

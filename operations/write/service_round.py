@@ -7,19 +7,15 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeVar
 
-from ...errors import CommitConflictError, ConcurrentWriteError, InvalidOptionError, StorageError
+from ...errors import CommitConflictError, ConcurrentWriteError, InvalidOptionError
 from ...storage.base import Storage
 from ...table.table import open_table
 from ..result import ServiceResult, ServicesResult
+from ..transaction.taken import again_where
 from .services import SERVICES, Call, Service
 
 logger = logging.getLogger("pyhudi")
-
-Result = TypeVar("Result")
-
-_TRIES = 3
 
 
 def run_services(call: Call, names: Sequence[str] = ()) -> ServicesResult:
@@ -40,17 +36,6 @@ def names_of_a_round() -> tuple[str, ...]:
     return tuple(one.name for one in SERVICES.values() if one.due is not None)
 
 
-def again_if_files_went(run: Callable[[], Result]) -> Result:
-    """Call a service, and again where another process archived or cleaned a file between a listing and a read."""
-    for _ in range(_TRIES - 1):
-        try:
-            return run()
-        except StorageError as error:
-            if not isinstance(error.__cause__, FileNotFoundError):
-                raise
-    return run()
-
-
 def outcome_of(
     storage: Storage, name: str, run: Callable[[], ServiceResult | None], skipped: str, failed: str
 ) -> ServiceResult | None:
@@ -60,7 +45,7 @@ def outcome_of(
     """
     began = time.monotonic()
     try:
-        done = again_if_files_went(run)
+        done = again_where(run, lambda error: isinstance(error.__cause__, FileNotFoundError))
     except (ConcurrentWriteError, CommitConflictError) as met:
         # Another process is at work on what the service needs, or was quicker; a later call does what is due then.
         logger.info(skipped, storage.path, name, met)
