@@ -27,7 +27,7 @@ from ...table.files.names import FileGroupId
 from ...table.table import find_table
 from ...timeline.clock import format_time
 from ...timeline.writers.owner import Owner
-from ...timeline.writers.tickets import Places, Ticket, Waited, held, wait_for_older
+from ...timeline.writers.tickets import Places, Ticket, Waited, held, places_of_buckets, wait_for_older
 
 logger = logging.getLogger("pyhudi")
 
@@ -118,7 +118,9 @@ class Retries:
                 return {}
             has_buckets = not (config.generates_keys or index_for(config).needs_lookup)
             number = computed_index_for(config).number_of(group) if has_buckets else None
-            return {group.partition_path: None if number is None else frozenset({str(number)})}
+            return (
+                {group.partition_path: None} if number is None else places_of_buckets([(group.partition_path, number)])
+            )
         return {}
 
     def _completed(self) -> CommitResult | None:

@@ -21,7 +21,7 @@ from ...table.arrow.spill import SpillFile
 from ...table.merging.merger import RowMeeting
 from ...timeline.instants import WRITE_ACTIONS
 from ...timeline.timeline import Timeline
-from ...timeline.writers.tickets import Places, Ticket, Waited, age_of, held, wait_for_older
+from ...timeline.writers.tickets import Places, Ticket, Waited, age_of, held, places_of_buckets, wait_for_older
 from ..planning.operation import OVERWRITE_TABLE, REPLACING
 from ..planning.plan import WritePlan, pin
 from ..planning.settle_table import settle_table
@@ -184,7 +184,4 @@ class Attempts:
             return {}
         if plan.looks_up:
             return None if index.is_global else {route.partition_path: None for route in self.spilled.rows}
-        places: dict[str, set[str]] = {}
-        for path, bucket in self.spilled.rows:
-            places.setdefault(path, set()).add(str(bucket))
-        return {path: frozenset(buckets) for path, buckets in places.items()}
+        return places_of_buckets(self.spilled.rows)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 
@@ -25,6 +25,14 @@ _LAST_POLL_S = 0.25
 
 # Places by partition path: buckets, or other names by which an index tells places apart; None for a whole partition.
 Places = Mapping[str, frozenset[str] | None]
+
+
+def places_of_buckets(buckets: Iterable[tuple[str, int]]) -> Places:
+    """Return the places of buckets, each given by its partition path and number."""
+    places: dict[str, set[str]] = {}
+    for path, bucket in buckets:
+        places.setdefault(path, set()).add(str(bucket))
+    return {path: frozenset(numbers) for path, numbers in places.items()}
 
 
 @dataclass(frozen=True, slots=True)
