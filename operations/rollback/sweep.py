@@ -81,10 +81,8 @@ def _is_pending(timeline: Timeline, instant_time: str) -> bool:
 
 
 def _remove_empty(storage: Storage, instant_times: list[str]) -> None:
-    folders = [owner.folder(one) for one in instant_times]
-    if folders:
-        inner = [join(folder, name) for folder in folders for name in ("aside", "spills")]
-        storage.sweep([*inner, *folders], seals.KEPT_S, empty=True)
+    for one in instant_times:
+        storage.sweep([owner.aside_of(one), owner.spills_of(one), owner.folder(one)], seals.KEPT_S, empty=True)
 
 
 def _seconds_since(storage: Storage, instant_time: str) -> list[float]:

@@ -48,7 +48,7 @@ def forget_attempt(storage: Storage, instant_time: str) -> None:
     Markers(storage, instant_time).delete()
     found = storage.look(owner.folder(instant_time))
     storage.delete(*(info.path for info in found.files if split(info.path)[1] != owner.OWNER_FILE))
-    storage.delete_folder(f"{owner.folder(instant_time)}/aside")
+    storage.delete_folder(owner.aside_of(instant_time))
 
 
 def by_partition(paths: list[str]) -> dict[str, list[str]]:

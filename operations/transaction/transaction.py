@@ -99,8 +99,8 @@ class Transaction:
 
     @property
     def aside(self) -> str:
-        return f"{owner.folder(self.instant_time)}/aside"
+        return owner.aside_of(self.instant_time)
 
     @property
     def spills(self) -> str:
-        return f"{owner.folder(self.instant_time)}/spills"
+        return owner.spills_of(self.instant_time)

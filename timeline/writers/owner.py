@@ -231,6 +231,14 @@ class Seal:
         return join(SEALS, self.name)
 
 
+def aside_of(instant_time: str) -> str:
+    return f"{folder(instant_time)}/aside"
+
+
+def spills_of(instant_time: str) -> str:
+    return f"{folder(instant_time)}/spills"
+
+
 def seal_folder(hour: str) -> str:
     """Return the folder of the seals of writes that were requested within an hour, ``yyyyMMddHH``."""
     return join(SEALS, f"{hour}.v{formats.SEALS}")
