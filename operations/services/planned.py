@@ -348,17 +348,23 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         # Small units come last, so that no task runs long after the others.
         work, units = worker.work, sorted(plan, key=lambda one: -one.size)
         steps = Steps(self.means.observer or LoggedProgress(work.path), self.name, len(units))
+
+        def in_process(near: Worker[Unit, Done]) -> list[Done]:
+            return here(near.execute, units, lambda one: steps.add(one.size))
+
         with naming_who_took_over(work):
             if self.means.executor is None:
-                return here(worker.execute, units, lambda one: steps.add(one.size))
-            own = self.means.without_tasks
-            if own is not None and _is_small(units, own.most_bytes):
-                return here(worker.within(own.output.memory).execute, units, lambda one: steps.add(one.size))
+                return in_process(worker)
+            own, size = self.means.without_tasks, sum(one.size for one in units)
+            may_merge = own is not None and (own.most_bytes is None or size <= own.most_bytes)
+            near = worker.within(own.output.memory) if own is not None and may_merge else None
+            if near is not None and len(units) <= _FEW_UNITS and size <= _SMALL_BYTES:
+                return in_process(near)
             try:
                 with polling(partial(self._look, steps, work, units)):
                     return self.means.executor(worker.execute, units)
             except NoTasksError as error:
-                if own is None or (own.most_bytes is not None and sum(one.size for one in units) > own.most_bytes):
+                if near is None:
                     raise
                 logger.warning(
                     "table %s: this process merges the %d file groups of the %s %s itself, because %s",
@@ -368,7 +374,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
                     work.instant_time,
                     error,
                 )
-                return here(worker.within(own.output.memory).execute, units, lambda one: steps.add(one.size))
+                return in_process(near)
 
     def _look(self, steps: Steps, work: Transaction, units: Sequence[Unit]) -> None:
         """Count the units whose tasks have finished files: markers name files right before they are published."""
@@ -381,8 +387,3 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         check_claim(worker.work, timeline)
         self.refuse_stale(worker.work, timeline, plan)
         return worker.outcome(done)
-
-
-def _is_small(units: Sequence[Unit], most_bytes: int | None) -> bool:
-    bound = _SMALL_BYTES if most_bytes is None else min(_SMALL_BYTES, most_bytes)
-    return len(units) <= _FEW_UNITS and sum(one.size for one in units) <= bound

@@ -61,7 +61,6 @@ class HeartbeatThread:
         interval_s: float = INTERVAL_S,
         sign: Callable[[], None] | None = None,
     ) -> None:
-        self._storage = storage
         self._heartbeat = Heartbeat(storage, instant_time)
         self._sign = sign or self._heartbeat.touch
         self._interval_s = interval_s
