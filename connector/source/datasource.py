@@ -14,7 +14,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import NullType, StructField, StructType
 
 from ...errors import MissingOptionError, OptionConflictError, UnsupportedOptionError
-from .paths import COUNTED, FORMAT, LOOKED_UP, ONLY_PATH, PAST, PINNED, READ, WHERE, WHOLE, WRITE_KEY, absolute
+from .paths import FORMAT, OF_WRITES, ONLY_PATH, PINNED, WHERE, WHOLE, absolute
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -139,7 +139,7 @@ class PyHudiDataSource(DataSource):
         from .writer import HudiWriter  # noqa: PLC0415
 
         options, path = self._parsed(reading=False)
-        known = {key: self._given(key) for key in (LOOKED_UP, COUNTED, READ, PAST, WRITE_KEY)}
+        known = {key: self._given(key) for key in OF_WRITES}
         return HudiWriter.planned(path, options, schema, overwrite=overwrite, known=known)
 
     # Spark calls these two only when the query runs. Before that, a source cannot distinguish a stream.
@@ -173,7 +173,7 @@ class PyHudiDataSource(DataSource):
 
         path = self._path()
         tell_what_spark_shows(self.options)
-        told = {PINNED, WHOLE, WHERE, LOOKED_UP, COUNTED, READ, PAST, WRITE_KEY}
+        told = {PINNED, WHOLE, WHERE, *OF_WRITES}
         said = {name: value for name, value in self.options.items() if name.lower() not in told}
         return resolve_options(said, path, READING if reading else WRITING).options, path
 

@@ -42,6 +42,8 @@ READ = "hoodie.pyhudi.write.read"
 PAST = "hoodie.pyhudi.write.past"
 # From `HudiTable`: the name of the notes by which it finds the write's instant.
 WRITE_KEY = "hoodie.pyhudi.write.key"
+# What `HudiTable` carries into a write.
+OF_WRITES = (LOOKED_UP, COUNTED, READ, PAST, WRITE_KEY)
 
 # Spark (``PythonWorkerFactory``) sets it in its Python processes to the name of the session's folder, or to _NONE.
 _SESSION_FOLDER, _NONE = "SPARK_JOB_ARTIFACT_UUID", "default"

@@ -58,13 +58,14 @@ class HudiWriter(DataSourceArrowWriter):
 
         with shown_logs(options.log_level):
             request = options.to_write_request(path, to_arrow(schema), overwrite=overwrite)
-            key = known.get(WRITE_KEY) or ""
+            carried = {option: text for option, text in known.items() if text}
+            key = carried.pop(WRITE_KEY, "")
             if key and not is_key(key):
                 from .carried_options import not_ours  # noqa: PLC0415
 
                 raise not_ours(WRITE_KEY, key)
             request = replace(request, key=key)
-            if any(text for option, text in known.items() if option != WRITE_KEY):
+            if carried:
                 from ...index.base import LookupFigures  # noqa: PLC0415
                 from ...operations.result import NO_PAST, PastAttempts, RowCounts  # noqa: PLC0415
                 from .carried_options import parse_carried, parse_read  # noqa: PLC0415
