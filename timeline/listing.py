@@ -10,6 +10,7 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from ..storage.kept import keep
 from .instants import Instant
 from .layout import Layout
 
@@ -41,10 +42,7 @@ def listed_states(path: str, layout: Layout, names: Sequence[str]) -> tuple[Inst
     else:
         gone = known.names.difference(names)
     found = _changed(known, layout, added, gone) if len(added) + len(gone) <= _FEW else _all(layout, names)
-    _KNOWN.pop((path, layout), None)
-    _KNOWN[path, layout] = found
-    while len(_KNOWN) > _MOST_KNOWN:
-        _KNOWN.pop(next(iter(_KNOWN)), None)
+    keep(_KNOWN, (path, layout), found, _MOST_KNOWN)
     return found.instants
 
 

@@ -23,6 +23,7 @@ from ...operations.write_ids import generated_id
 from ...options.model import HudiOptions
 from ...options.sources import find_config
 from ...storage import Storage
+from ...storage.kept import keep
 from ...table.files.names import FileGroupId
 from ...table.table import find_table
 from ...timeline.clock import format_time
@@ -135,9 +136,5 @@ def _recent_meeting(path: str) -> Places:
 
 
 def _note_meeting(path: str, places: Places) -> None:
-    if not places:
-        return
-    _MET.pop(path, None)
-    _MET[path] = time.monotonic(), places
-    while len(_MET) > _MOST_TABLES:
-        _MET.pop(next(iter(_MET)), None)
+    if places:
+        keep(_MET, path, (time.monotonic(), places), _MOST_TABLES)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Container, Sequence
 from threading import Lock
 
 from ...errors import StorageError
+from ...storage.kept import keep
 from ...storage.parallel import for_each
 from ...timeline.instants import Instant
 from ...timeline.metadata.codec import CommitFiles
@@ -90,7 +91,7 @@ def note_written(timeline: Timeline) -> None:
         known = base.since(writes[0].requested_time).joined_by(zip(fresh, bodies, strict=True))
         if known.size <= _MOST_NAMES:
             write_note(timeline, known)
-    _keep_noted(place, known)
+    keep(_NOTED, place, known, _MOST_KNOWN)
 
 
 def _covers(known: Written | None, writes: Sequence[Instant], named: Sequence[Instant]) -> bool:
@@ -101,14 +102,8 @@ def _covers(known: Written | None, writes: Sequence[Instant], named: Sequence[In
 
 def _noted(timeline: Timeline) -> Written:
     found = read_note(timeline)
-    _keep_noted(_place(timeline), found)
+    keep(_NOTED, _place(timeline), found, _MOST_KNOWN)
     return found
-
-
-def _keep_noted(place: _Place, noted: Written) -> None:
-    _NOTED[place] = noted
-    while len(_NOTED) > _MOST_KNOWN:
-        _NOTED.pop(next(iter(_NOTED)), None)
 
 
 def _read_some(timeline: Timeline, wanted: Callable[[Instant], bool]) -> Written:
