@@ -158,7 +158,7 @@ class Writers:
     def figures(self, lasts: float, together: float) -> dict[str, float]:
         """Return the writes a second of each phase, and what else is to be known of it; rows must be as written.
 
-        Phases of 0 seconds are left out.
+        A phase of 0 seconds does not run.
         """
         phases: dict[str, tuple[int, Callable[[int], None], float]] = {
             ALONE: (1, partial(self._upsert, partition=0), min(lasts, together)),

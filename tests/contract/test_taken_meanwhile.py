@@ -51,27 +51,19 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, seam: str, act: Callable[[], obje
     patch_seam(monkeypatch, seam, called)
 
 
-def test_a_commit_whose_base_files_a_clean_takes_merges_again(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clean comes between the listing of a file and its reading."""
+@pytest.mark.parametrize("seam", [OPENED, SEEN], ids=["base files", "moment"])
+def test_a_commit_merges_again_what_a_clean_takes_from_it(
+    table: Path, monkeypatch: pytest.MonkeyPatch, seam: str
+) -> None:
+    """Between the listing of a file and its reading, or the choice of the moment and the listing of its files."""
     slow = plan(table, SCHEMA, settings=AGAIN)
     handed = [task(slow, rows(1, 2, value=2, ts=2), 0)]
-    meanwhile(monkeypatch, OPENED, lambda: write_and_clean(table, 1, 2, 3, value=3))
+    meanwhile(monkeypatch, seam, lambda: write_and_clean(table, 1, 2, 3, value=3))
     done = commit_write(slow, handed)
 
     assert done.attempts == 2
     assert rows_of(table, "id", "value") == [("k1", 2), ("k2", 2), ("k3", 3)]
     assert_whole(table)
-
-
-def test_a_commit_whose_moment_a_clean_takes_merges_again(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The clean comes between the choice of the moment and the listing of its files."""
-    slow = plan(table, SCHEMA, settings=AGAIN)
-    handed = [task(slow, rows(1, 2, value=2, ts=2), 0)]
-    meanwhile(monkeypatch, SEEN, lambda: write_and_clean(table, 1, 2, 3, value=3))
-    done = commit_write(slow, handed)
-
-    assert done.attempts == 2
-    assert rows_of(table, "id", "value") == [("k1", 2), ("k2", 2), ("k3", 3)]
 
 
 @pytest.mark.parametrize("seam", [None, OPENED], ids=["before the task", "in the task"])

@@ -47,14 +47,14 @@ def test_a_write_of_a_killed_process_may_be_there_and_may_not() -> None:
     for number in range(len(ACTS)):
         there = _with_end(_ended(), number)
         assert mistakes_of(there) == []
-        without = [one for one in ACTS if one is not ACTS[number]]
+        without = [act for act in ACTS if act is not ACTS[number]]
         assert mistakes_of(_with_end(_ended(without), number)) == []
 
 
 @pytest.mark.parametrize("number", range(len(ACTS)))
 def test_a_lost_write_is_seen(number: int) -> None:
     """The table neither has the rows, nor does its timeline name the write; or it lacks the rows alone."""
-    without = [one for one in ACTS if one is not ACTS[number]]
+    without = [act for act in ACTS if act is not ACTS[number]]
     lost = replace(_ended(), completed=_ended(without).completed, rows=list(replay(without).values()))
     assert any(ACTS[number].write_id in one for one in mistakes_of(lost))
     assert mistakes_of(_ended(rows=list(replay(without).values())))
@@ -74,7 +74,7 @@ def test_an_update_that_counts_twice_is_seen() -> None:
 
 
 def test_an_update_of_a_number_that_another_replaced_is_seen() -> None:
-    without = [one for one in ACTS if one.write_id != "storm-1-0-2"]
+    without = [act for act in ACTS if act.write_id != "storm-1-0-2"]
     assert any("counter" in one for one in mistakes_of(_ended(rows=list(replay(without).values()))))
 
 

@@ -54,7 +54,7 @@ class Tickets:
 
     Attributes:
         lives: Whether the writer of a write id gave signs of life all the time, and is at work.
-        met: How many writes completed after an older one that lived had given its ticket back.
+        met: How many writes completed after an older living write had given its ticket back.
         buried: How many tickets of dead writers a write that waited took away.
     """
 
@@ -65,7 +65,7 @@ class Tickets:
     buried: int = 0
 
     def made(self, path: str, data: bytes) -> None:
-        """Take note of a ticket that is left, or touched."""
+        """Take note of a ticket that a write leaves, or touches."""
         if not path.startswith(_FOLDER):
             return
         now = self.scheduler.now

@@ -1,7 +1,7 @@
 """What each process of a storm notes outside the tables: a line before each write, and a line once it is over.
 
-A line is on the disk before the process continues, so that a kill leaves a write without a second line: nobody outside
-knows whether that write is there.
+A line is on the disk before the process continues, so that a kill leaves a write without a second line: no other
+process knows whether that write is there.
 """
 
 from __future__ import annotations
@@ -151,7 +151,7 @@ def open_acts(path: Path) -> list[Act]:
 
 
 def may_meet(error: Exception) -> bool:
-    """Return whether an error is one that a write or a read beside others may end with."""
+    """Return whether a write or a read beside others may end with an error."""
     return isinstance(error, (RetryError, UnreadableTimeError)) or any(one in str(error) for one in _TAKEN)
 
 

@@ -276,7 +276,7 @@ class Storm:
                 one.send(signal.SIGKILL)
                 one.process.wait()
 
-    # --- what is left
+    # --- what the tables hold
 
     def mistakes(self) -> list[str]:
         """Return all that is wrong after the storm, by three readers and by what the processes noted."""

@@ -6,8 +6,8 @@ the same packages: more work than all that most tests ask of it. Spark also puts
 nodes without PySpark: each process compiles what it finds there, and each that is forked reads the thousands of names
 in them before its first work. Here PySpark is installed.
 
-What they import by themselves is asked by tests/unit/test_imports.py, and of the tests that start a Spark of their own
-those leave its processes alone whose Spark starts few of them: test_logs.py, test_jobs.py and test_shipped.py.
+tests/unit/test_imports.py counts what such processes import by themselves. Of the tests that start a Spark of their
+own, test_logs.py, test_jobs.py and test_shipped.py leave its processes alone, as their Spark starts few of them.
 """
 
 import importlib

@@ -364,7 +364,7 @@ def test_what_is_no_time_is_refused_as_by_botocore() -> None:
 
 
 def test_a_client_asks_botocore_for_no_time_of_a_listing(s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("botocore.parsers.DEFAULT_TIMESTAMP_PARSER", lambda _: pytest.fail("botocore was asked"))
+    monkeypatch.setattr("botocore.parsers.DEFAULT_TIMESTAMP_PARSER", lambda _: pytest.fail("botocore parses a time"))
     prefix = uuid.uuid4().hex
     client = connect(BUCKET, {})
     client.put(f"{prefix}/a", b"1")
