@@ -228,6 +228,9 @@ class LocalStorage:
     def sweep(self, folders: Iterable[str], older_than_s: float, *, empty: bool = False) -> None:
         for folder in folders:
             with storage_errors("sweep", self._full_path(folder)):
+                if link := link_on_the_way(self.root, folder):
+                    self._warn_once(link)
+                    continue
                 for entry in [entry for entry in self._entries(folder) if is_temporary(entry.name)]:
                     with suppress(FileNotFoundError):
                         if self.now() - entry.stat(follow_symlinks=False).st_mtime > older_than_s:
