@@ -24,7 +24,16 @@ SHORT_PAGES = [
     "CONTRIBUTING.md",
     *(
         f"docs/{name}.md"
-        for name in ("architecture", "concepts", "quickstart", "operations", "queries", "upkeep", "coming-from")
+        for name in (
+            "architecture",
+            "concepts",
+            "quickstart",
+            "operations",
+            "queries",
+            "streams",
+            "upkeep",
+            "coming-from",
+        )
     ),
 ]
 MOST_WORDS = 1200
