@@ -14,17 +14,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _VERBS = "is|was|has|does|may|can"
-_PREPOSITIONS = "of|in|on|at|by|for|from|with|to|into|than|as|after|before|without|under|over|between|behind|below"
+_PREPOSITIONS = "of|in|on|at|by|for|from|into|than|as|after|before|without|under|over|between|behind|below"
 _AFTER_ONE = f"that|which|who|{_VERBS}|{_PREPOSITIONS}"
 _BEFORE_ONE = "the|this|that|each|every|any|no|another|other|older|newer|last|first|next"
 PATTERNS = {
     "a person without a name": r"(?:whoever|whomever|somebody|someone|anybody|anyone|nobody|everybody)\b",
-    "'ones'": r"ones\b",
-    "'one' as a pronoun": rf"one (?:that|which|who|{_VERBS}|of which|of them)\b",
+    "'one' as a pronoun": rf"one (?:that|which|who|{_VERBS}|of which)\b",
     "'one' after a determiner": rf"(?:{_BEFORE_ONE}) one(?=\s*[.,;:!?)]|\s+(?:{_AFTER_ONE})\b)",
-    "a passive of telling": r"(?:is|are|was|were|be|been) (?:told|said|asked|meant|left)\b",
+    "a passive of telling": r"(?:is|are|was|were|be|been) (?:told|said|asked|meant|left(?! out))\b",
     "'told apart', 'told by'": r"told (?:apart|of|by)\b",
-    "'stands' for 'is'": r"(?:stands?|stood)\b",
+    "'stands' for 'is'": r"(?:stands?|stood)\b(?!-| (?:in )?for\b| still\b)",
     "'goes on' for 'continues'": r"(?:go|goes|going|went) on\b",
 }
 _ANY = {name: re.compile(rf"(?<![\w-]){pattern}", re.IGNORECASE) for name, pattern in PATTERNS.items()}
