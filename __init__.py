@@ -12,10 +12,10 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pyhudi.connector.datasource import PyHudiDataSource
     from pyhudi.connector.hudi_table import HudiTable
     from pyhudi.connector.placement.colocate import colocate
     from pyhudi.connector.placement.sizing import suggest_buckets
-    from pyhudi.connector.source.datasource import PyHudiDataSource
     from pyhudi.errors import DataError, OptionError, PyHudiError, RetryError, TableError, from_spark
     from pyhudi.operations.result import CommitResult, ServiceResult, ServicesResult
     from pyhudi.options.parsing import PyHudiWarning
@@ -44,7 +44,7 @@ _HOMES = {
     "DataError": "pyhudi.errors",
     "HudiTable": "pyhudi.connector.hudi_table",
     "OptionError": "pyhudi.errors",
-    "PyHudiDataSource": "pyhudi.connector.source.datasource",
+    "PyHudiDataSource": "pyhudi.connector.datasource",
     "PyHudiError": "pyhudi.errors",
     "PyHudiWarning": "pyhudi.options.parsing",
     "RetryError": "pyhudi.errors",

@@ -34,6 +34,10 @@ SECTIONS = {
         "Upkeep",
         "They say how a table is [kept small](upkeep.md), after each write and by jobs of their own.",
     ),
+    Scope.STREAM: (
+        "Streams",
+        "They say how a streaming query writes its batches, see [Streams](streams.md).",
+    ),
     Scope.READ: ("Reading", "They belong to `spark.read`."),
 }
 TEMPLATE = """\

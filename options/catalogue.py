@@ -25,6 +25,7 @@ class Scope(Enum):
     WRITE = "one write"
     LOOKUP = "the index, where it looks keys up"
     UPKEEP = "what keeps a table small"
+    STREAM = "a streaming query"
     READ = "one read"
     ANY = "any of them"
 
@@ -296,7 +297,6 @@ _NO_MEANING = {
             plan.strategy.target.file.max.bytes rollback.pending.replacecommit.on.conflict updates.strategy""",
         "hoodie.layout.optimize.": "build.curve.sample.size curve.build.method data.skipping.enable strategy",
         "hoodie.compaction.": "lazy.block.read plan.generator reverse.log.read",
-        "hoodie.datasource.compaction.": "async.enable",
         "hoodie.rollback.": "avoid.duplicate.plan instant.backup.dir using.markers",
         "hoodie.table.services.": "incremental.enabled",
         "hoodie.": "metricscompaction.log.blocks.on",
@@ -324,8 +324,7 @@ _NO_MEANING = {
             early.conflict.check.commit.conflict early.conflict.detection.strategy schema.conflict.resolution.enable""",
     },
     "it concerns streams, SQL statements or Spark's JVM readers": {
-        "hoodie.datasource.write.": """row.writer.enable streaming.checkpoint.identifier streaming.disable.compaction
-            streaming.ignore.failed.batch streaming.retry.count streaming.retry.interval.ms""",
+        "hoodie.datasource.write.": "row.writer.enable",
         "hoodie.datasource.": "streaming.startoffset",
         "hoodie.datasource.read.": """file.index.list.partitions.from.catalog file.index.listing.mode
             file.index.listing.partition-path-prefix.analysis.enabled

@@ -8,9 +8,11 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 
 from ..operations.planning.request import WriteRequest
+from ..operations.streams.batch import StreamBatch
 from .catalogue import Scope
 from .lookup import LookupOptions
 from .read import ReadOptions
+from .streams import StreamOptions
 from .table import TableOptions
 from .types import option
 from .upkeep import UpkeepOptions
@@ -35,29 +37,38 @@ PARTS: dict[Scope, type[BaseModel]] = {
     Scope.WRITE: WriteOptions,
     Scope.LOOKUP: LookupOptions,
     Scope.UPKEEP: UpkeepOptions,
+    Scope.STREAM: StreamOptions,
     Scope.READ: ReadOptions,
 }
 
 
-class HudiOptions(ReadOptions, UpkeepOptions, LookupOptions, WriteOptions, TableOptions, CommonOptions):
+class HudiOptions(ReadOptions, StreamOptions, UpkeepOptions, LookupOptions, WriteOptions, TableOptions, CommonOptions):
     """The typed options of one read or write; None where an option is not set."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True, hide_input_in_errors=True)
 
-    def to_write_request(self, path: str, schema: pa.Schema, *, overwrite: bool) -> WriteRequest:
+    def to_write_request(
+        self, path: str, schema: pa.Schema, *, overwrite: bool, batch: StreamBatch | None = None
+    ) -> WriteRequest:
         """Return what these options ask of a write; ``overwrite`` is True for Spark's mode ``overwrite``.
+
+        A micro-batch without rows leaves no instant unless the options say so.
 
         Raises OptionConflictError where a query's options are among them, or two options contradict each other.
         """
         self.refuse_query()
+        write = replace(self.write_settings(), upkeep=self.upkeep(), stream=self.stream_settings())
+        if batch is not None:
+            leaves_empty = "allow_empty_commit" in self.model_fields_set and self.allow_empty_commit
+            write = replace(write, batch=batch, allow_empty_commit=leaves_empty)
         return WriteRequest(
             path=path,
             operation=self.operation,
             overwrite=overwrite,
             schema=schema,
             table=self.table_settings(),
-            write=replace(self.write_settings(), upkeep=self.upkeep()),
-            write_id=self.write_id,
+            write=write,
+            write_id=self.write_id if batch is None else batch.write_id,
             application=self.application,
             storage_options=dict(self.storage_options),
         )

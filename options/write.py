@@ -9,6 +9,7 @@ from pydantic import BaseModel, Field
 from ..operations.planning.partial_update import PARTIAL_UPDATE
 from ..operations.planning.request import WriteSettings
 from ..operations.services.settings import Upkeep
+from ..operations.streams.batch import StreamSettings
 from ..table.files.logs.block_format import LogSettings
 from ..table.files.output import Output
 from ..table.schema.casts import NUMBER_TO_TEXT
@@ -288,4 +289,4 @@ class WriteOptions(BaseModel):
         """Return how the write works, without the services that follow it."""
         fold = self.combine_before_insert
         fold = self.insert_drop_duplicates if fold is None else fold
-        return settings_of(WriteSettings, self, combine_before_insert=fold, upkeep=Upkeep())
+        return settings_of(WriteSettings, self, combine_before_insert=fold, upkeep=Upkeep(), stream=StreamSettings())

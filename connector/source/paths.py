@@ -42,8 +42,10 @@ READ = "hoodie.pyhudi.write.read"
 PAST = "hoodie.pyhudi.write.past"
 # From `HudiTable`: the name of the notes by which it finds the write's instant.
 WRITE_KEY = "hoodie.pyhudi.write.key"
+# From `HudiTable.stream`: the micro-batch that the rows are.
+BATCH = "_pyhudi_batch"
 # What `HudiTable` carries into a write.
-OF_WRITES = (LOOKED_UP, COUNTED, READ, PAST, WRITE_KEY)
+OF_WRITES = (LOOKED_UP, COUNTED, READ, PAST, WRITE_KEY, BATCH)
 
 # Spark (``PythonWorkerFactory``) sets it in its Python processes to the name of the session's folder, or to _NONE.
 _SESSION_FOLDER, _NONE = "SPARK_JOB_ARTIFACT_UUID", "default"

@@ -13,12 +13,13 @@ from pyspark.sql.types import StructType
 
 from ...errors import PyHudiError
 from .logs import shown_logs
-from .paths import COUNTED, LOOKED_UP, PAST, READ, WRITE_KEY
+from .paths import BATCH, COUNTED, LOOKED_UP, PAST, READ, WRITE_KEY
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from ...operations.planning.plan import WritePlan
+    from ...operations.streams.batch import StreamBatch
     from ...operations.write.task import TaskResult
     from ...options.model import HudiOptions
 
@@ -57,8 +58,9 @@ class HudiWriter(DataSourceArrowWriter):
         from .spark_types import to_arrow  # noqa: PLC0415
 
         with shown_logs(options.log_level):
-            request = options.to_write_request(path, to_arrow(schema), overwrite=overwrite)
             carried = {option: text for option, text in known.items() if text}
+            batch = _batch_in(carried.pop(BATCH, None))
+            request = options.to_write_request(path, to_arrow(schema), overwrite=overwrite, batch=batch)
             key = carried.pop(WRITE_KEY, "")
             if key and not is_key(key):
                 from .carried_options import not_ours  # noqa: PLC0415
@@ -113,3 +115,12 @@ class HudiWriter(DataSourceArrowWriter):
 
         with shown_logs(self._log_level):
             abort_write(self._plan)
+
+
+def _batch_in(text: str | None) -> StreamBatch | None:
+    if text is None:
+        return None
+    from ...operations.streams.batch import StreamBatch  # noqa: PLC0415
+    from .carried_options import parse_carried  # noqa: PLC0415
+
+    return parse_carried(StreamBatch, BATCH, text)

@@ -17,10 +17,9 @@ from ...reader.snapshot import Snapshot
 from ...table.files.file_group import FileSlice
 from ...timeline.plain_text import spell
 from ..source.carried_options import spell_predicates
-from ..source.datasource import PyHudiDataSource
 from ..source.direct_tasks import by_tasks, takes_tasks
 from ..source.parquet_scan import lacks_file_system, scan_files
-from ..source.paths import PINNED, WHERE, WHOLE
+from ..source.paths import FORMAT, PINNED, WHERE, WHOLE
 from ..source.reader import HudiReader
 from ..source.spark_types import to_spark
 
@@ -79,7 +78,7 @@ class SnapshotFrames:
         """Return a DataFrame of the data source; a given schema saves Spark a look-up of the types."""
         # The resolved options contain the defaults file already.
         options = {**self.resolved.texts, DEFAULTS_ENABLED: "false", "columns": ",".join(columns), **more}
-        reader = self.spark.read.format(PyHudiDataSource.name()).options(**options)
+        reader = self.spark.read.format(FORMAT).options(**options)
         return (reader if schema is None else reader.schema(schema)).load(self.path)
 
 

@@ -25,10 +25,9 @@ from ...table.table import find_table, open_table
 from ...timeline.plain_text import spell
 from ...timeline.writers.write_heartbeat import WriteHeartbeat
 from ..source.carried_options import spell_read
-from ..source.datasource import PyHudiDataSource
 from ..source.logs import level_here
 from ..source.own_errors import own_errors
-from ..source.paths import COUNTED, PAST, READ, WRITE_KEY
+from ..source.paths import COUNTED, FORMAT, PAST, READ, WRITE_KEY
 from ..source.spark_types import to_arrow
 from .frames import make_active
 from .placed_rows import placed_rows
@@ -129,7 +128,7 @@ def _write_once(
     with own_errors(), ExitStack() as kept:
         rows, more = placed_rows(df, target, storage, options, request, kept)
         kept.enter_context(beat)
-        rows.write.format(PyHudiDataSource.name()).options(**{**settings, **more}).mode("append").save(path)
+        rows.write.format(FORMAT).options(**{**settings, **more}).mode("append").save(path)
     # A first write without rows may have left no instant, and so no table.
     table = find_table(storage) if creates else open_table(storage)
     timeline = None if table is None else table.timeline()

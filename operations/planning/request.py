@@ -16,6 +16,7 @@ from ...timeline.writers.patience import Patience
 from ..read_rows import ReadRows
 from ..result import NO_PAST, PastAttempts, RowCounts
 from ..services.settings import Upkeep
+from ..streams.batch import StreamBatch, StreamSettings
 
 __all__ = ["TableSettings", "WriteRequest", "WriteSettings"]
 
@@ -51,6 +52,7 @@ class WriteSettings:
         read: The rows of the table that decided what the write does, where its isolation level makes them count.
         past: What was done for the write before this attempt.
         upkeep: The table services that run after the write.
+        batch: The micro-batch that the write is; None for other writes.
     """
 
     batch_size: int = 256 * MIB
@@ -86,6 +88,8 @@ class WriteSettings:
     past: PastAttempts = NO_PAST
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     upkeep: Upkeep = field(default_factory=Upkeep)
+    batch: StreamBatch | None = None
+    stream: StreamSettings = field(default_factory=StreamSettings)
 
 
 @dataclass(frozen=True, slots=True)

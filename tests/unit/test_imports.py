@@ -32,7 +32,7 @@ class Context:
 if step == "look-up":
     import pyspark_pyhudi
 elif step == "plan":
-    from pyhudi.connector.source.datasource import PyHudiDataSource
+    from pyhudi.connector.datasource import PyHudiDataSource
     from pyspark.sql.types import LongType, StructField, StructType
 
     source = PyHudiDataSource({"path": str(folder / "t"), "recordkey": "id"})
@@ -47,7 +47,7 @@ elif step == "commit":
     writer = pickle.loads((folder / "writer").read_bytes())
     writer.commit([pickle.loads((folder / "message").read_bytes())])
 elif step == "plan of a read":
-    from pyhudi.connector.source.datasource import PyHudiDataSource
+    from pyhudi.connector.datasource import PyHudiDataSource
     from pyspark.sql.types import LongType, StructField, StructType
 
     source = PyHudiDataSource({"path": str(folder / "t")})
@@ -93,5 +93,5 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
 
 @pytest.mark.parametrize("step", UNWANTED)
 def test_a_step_imports_only_what_it_needs(imported: dict[str, set[str]], step: str) -> None:
-    assert "pyhudi.connector.source.datasource" in imported[step] or not step.startswith(("look-up", "plan"))
+    assert "pyhudi.connector.datasource" in imported[step] or not step.startswith(("look-up", "plan"))
     assert not imported[step] & UNWANTED[step]

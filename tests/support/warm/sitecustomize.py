@@ -25,7 +25,7 @@ IMPORTED = (
     "pyhudi.options.defaults_file",
     "pyhudi.options.parsing",
     "pyhudi.options.sources",
-    "pyhudi.connector.source.datasource",
+    "pyhudi.connector.datasource",
     "pyhudi.connector.source.carried_options",
     "pyhudi.connector.source.reader",
     "pyhudi.connector.source.writer",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyhudi.connector.source.datasource import PyHudiDataSource
+from pyhudi.connector.datasource import PyHudiDataSource
 from pyhudi.operations.planning.request import TableSettings
 from support.drive import write
 from support.seams import patch_seam

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from pyhudi.connector import jobs
-from pyhudi.connector.source.datasource import PyHudiDataSource
+from pyhudi.connector.datasource import PyHudiDataSource
 from pyhudi.connector.source.writer import HudiWriter
 from pyhudi.errors import PyHudiError
 from pyhudi.operations.planning.plan import plan_write

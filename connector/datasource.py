@@ -13,14 +13,14 @@ from pyspark.sql.datasource import (
 )
 from pyspark.sql.types import NullType, StructField, StructType
 
-from ...errors import MissingOptionError, OptionConflictError, UnsupportedOptionError
-from .paths import FORMAT, OF_WRITES, ONLY_PATH, PINNED, WHERE, WHOLE, absolute
+from ..errors import MissingOptionError, OptionConflictError, UnsupportedOptionError
+from .source.paths import FORMAT, OF_WRITES, ONLY_PATH, PINNED, WHERE, WHOLE, absolute
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from ...options.model import HudiOptions
-    from ...timeline.watermark import Watermark
+    from ..options.model import HudiOptions
+    from ..timeline.watermark import Watermark
 
 
 class PyHudiDataSource(DataSource):
@@ -62,9 +62,9 @@ class PyHudiDataSource(DataSource):
         """
         if ONLY_PATH in self.options:
             return StructType([StructField(self._path(), NullType())])
-        from ...reader.snapshot import open_snapshot  # noqa: PLC0415 (Spark imports this module at each look-up)
-        from ...table.schema.columns import without_meta  # noqa: PLC0415
-        from .spark_types import select, to_spark  # noqa: PLC0415
+        from ..reader.snapshot import open_snapshot  # noqa: PLC0415 (Spark imports this module at each look-up)
+        from ..table.schema.columns import without_meta  # noqa: PLC0415
+        from .source.spark_types import select, to_spark  # noqa: PLC0415
 
         options, path = self._parsed(reading=True)
         pinned = self._given_pin()
@@ -92,10 +92,10 @@ class PyHudiDataSource(DataSource):
             SchemaMismatchError: A column has another type in the table.
             PyHudiError: The options or the table cannot be used.
         """
-        from ...reader.snapshot import open_snapshot  # noqa: PLC0415
-        from .carried_options import parse_predicates  # noqa: PLC0415
-        from .reader import kind_of_reader  # noqa: PLC0415
-        from .spark_types import requested_schema  # noqa: PLC0415
+        from ..reader.snapshot import open_snapshot  # noqa: PLC0415
+        from .source.carried_options import parse_predicates  # noqa: PLC0415
+        from .source.reader import kind_of_reader  # noqa: PLC0415
+        from .source.spark_types import requested_schema  # noqa: PLC0415
 
         options, path = self._parsed(reading=True)
         asked = tuple(field.name for field in schema.fields)
@@ -136,7 +136,7 @@ class PyHudiDataSource(DataSource):
         Raises:
             PyHudiError: The options, the columns or the table do not allow the write.
         """
-        from .writer import HudiWriter  # noqa: PLC0415
+        from .source.writer import HudiWriter  # noqa: PLC0415
 
         options, path = self._parsed(reading=False)
         known = {key: self._given(key) for key in OF_WRITES}
@@ -168,8 +168,8 @@ class PyHudiDataSource(DataSource):
         raise _no_streams("writeStream", "df.write in foreachBatch")
 
     def _parsed(self, *, reading: bool) -> tuple[HudiOptions, str]:
-        from ...options.secrets import tell_what_spark_shows  # noqa: PLC0415
-        from ...options.sources import READING, WRITING, resolve_options  # noqa: PLC0415
+        from ..options.secrets import tell_what_spark_shows  # noqa: PLC0415
+        from ..options.sources import READING, WRITING, resolve_options  # noqa: PLC0415
 
         path = self._path()
         tell_what_spark_shows(self.options)
@@ -182,8 +182,8 @@ class PyHudiDataSource(DataSource):
         text = self._given(PINNED)
         if text is None:
             return None
-        from ...timeline.watermark import Watermark  # noqa: PLC0415
-        from .carried_options import parse_carried  # noqa: PLC0415
+        from ..timeline.watermark import Watermark  # noqa: PLC0415
+        from .source.carried_options import parse_carried  # noqa: PLC0415
 
         return parse_carried(Watermark, PINNED, text)
 
@@ -192,7 +192,7 @@ class PyHudiDataSource(DataSource):
         return next((value for name, value in self.options.items() if name.lower() == option), None)
 
     def _path(self) -> str:
-        from ...options.parsing import path_of  # noqa: PLC0415
+        from ..options.parsing import path_of  # noqa: PLC0415
 
         if "paths" in self.options:
             raise UnsupportedOptionError(

@@ -1,0 +1,1 @@
+"""What a table remembers of the streams that write to it."""

@@ -1,0 +1,46 @@
+"""One micro-batch of a streaming query, and how a stream meets failures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+# Apache Hudi's identifier of a stream that was given none.
+DEFAULT_IDENTIFIER = "default_single_writer"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamBatch:
+    """A micro-batch, which becomes one instant of its table.
+
+    Attributes:
+        query_id: Spark's id of the query, which its restarts keep.
+        run_id: Spark's id of this run of the query; empty where it is unknown.
+        identifier: Apache Hudi's name of the stream, under which a table keeps its greatest batch id.
+    """
+
+    query_id: str
+    batch_id: int
+    run_id: str = ""
+    identifier: str = DEFAULT_IDENTIFIER
+
+    @property
+    def write_id(self) -> str:
+        return f"stream:{self.query_id}:{self.batch_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamSettings:
+    """How a stream writes its batches.
+
+    Attributes:
+        retries: How often a commit that failed is repeated.
+        retry_wait_s: Seconds before the first repetition; the pause doubles with each.
+        ignores_failures: Whether a batch whose commit failed for good is passed over.
+        compacts: Whether compactions may run between batches.
+    """
+
+    identifier: str = DEFAULT_IDENTIFIER
+    retries: int = 3
+    retry_wait_s: float = 2.0
+    ignores_failures: bool = False
+    compacts: bool = True
