@@ -1,4 +1,4 @@
-"""A Spark job whose tasks stop in the middle of their rows; a program that test_kills.py starts and kills."""
+"""Spark jobs whose tasks stop in the middle of their rows; a program that test_kills.py starts, feeds and kills."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyhudi
 from pyhudi.errors import from_spark
-from pyhudi.operations.planning.request import TableSettings
 from pyhudi.storage.process import responsible_process
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 # The test that starts this program imports it too, in a process without Spark.
 
 DDL = "id bigint, p string, ts bigint, value bigint"
-SETTINGS = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=2)
 TABLE = {"recordkey": "id", "partitionby": "p", "orderby": "ts", "buckets": "2"}
 ROWS = 30_000
 # Late enough for the first rows to have reached the table's writer through all buffers.
@@ -36,13 +34,12 @@ class Job:
 
     Attributes:
         path: The table.
-        flags: Folder through which the job and its test speak; a task that stops says so in ``stopped-<partition>``.
+        flags: Folder through which the job and its test speak; a task that stops says so in ``stopped-<partition>``,
+            and what came of the write is in ``answer``.
         value: Ordering value and value of all rows.
         tasks: Number of tasks; with 2 each has half of the rows, colocated too.
         stops: Partitions whose first attempt stops until ``go-<partition>`` is there.
         fails: Partitions that fail when they are told to go on.
-        repeat: Write again and again until ``enough`` is there; what came of each write is in ``answers-<value>``.
-        master: Where Spark runs.
         colocated: Whether each file group's rows are brought into one task.
         index: That of a table whose keys are looked up, and whose rows `HudiTable` then places; empty for buckets.
         options: Options of the write.
@@ -54,14 +51,12 @@ class Job:
     tasks: int = 2
     stops: tuple[int, ...] = ()
     fails: tuple[int, ...] = ()
-    repeat: bool = False
-    master: str = "local[4]"
     colocated: bool = False
     index: str = ""
     options: dict[str, str] = field(default_factory=dict)
 
     def encode(self) -> str:
-        """Return the job as one argument of a command line."""
+        """Return the job as one line."""
         return json.dumps(asdict(self))
 
 
@@ -118,19 +113,13 @@ def write(spark: SparkSession, job: Job) -> str:
     return "COMMITTED"
 
 
-def say(job: Job, answer: str) -> None:
-    """Add a line to the job's answers."""
-    with Path(job.flags, f"answers-{job.value}").open("a") as answers:
-        answers.write(f"{answer}\n")
-
-
-def main(job: Job) -> None:
-    """Write once, or until told that it is enough."""
+def main(master: str) -> None:
+    """Carry out the job of each line, until there is none left."""
     from pyspark.sql import SparkSession
     from support.sessions import INTERPRETED
 
     spark = (
-        SparkSession.builder.master(job.master)
+        SparkSession.builder.master(master)
         .config("spark.ui.enabled", "false")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.driver.bindAddress", "127.0.0.1")
@@ -141,15 +130,14 @@ def main(job: Job) -> None:
         .getOrCreate()
     )
     spark.sparkContext.setLogLevel("ERROR")
-    if not job.repeat:
-        say(job, write(spark, job))
-        return
-    while not Path(job.flags, "enough").exists():
-        say(job, write(spark, job))
-        time.sleep(1)
+    for line in sys.stdin:
+        said = json.loads(line)
+        job = Job(**{**said, "stops": tuple(said["stops"]), "fails": tuple(said["fails"])})
+        unfinished = Path(job.flags, ".answer")
+        unfinished.write_text(write(spark, job))
+        unfinished.rename(Path(job.flags, "answer"))
 
 
 if __name__ == "__main__":
     os.environ["PYSPARK_PYTHON"] = sys.executable
-    said = json.loads(sys.argv[1])
-    main(Job(**{**said, "stops": tuple(said["stops"]), "fails": tuple(said["fails"])}))
+    main(sys.argv[1])
