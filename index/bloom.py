@@ -8,7 +8,6 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import ClassVar
 
-from ..storage.base import Storage
 from ..table.config.table_config import TableConfig
 from ..table.files.base_file import BaseFileReader
 from ..table.files.bloom_filter import BloomSettings
@@ -30,11 +29,11 @@ class BloomIndex(TableLookup):
     def look(self, keys: SliceKeys, wanted: WantedKeys) -> Hits:
         """Log files have no filters, so their keys are always read."""
         base = keys.slice.base
-        found = Hits.none() if base is None else self._look_at_base(keys.storage, base, wanted)
+        found = Hits.none() if base is None else self._look_at_base(keys, base, wanted)
         return found + keys.hits_of_logs(wanted)
 
-    def _look_at_base(self, storage: Storage, file: BaseFile, wanted: WantedKeys) -> Hits:
-        by_range = self.settings.prunes_by_ranges
+    def _look_at_base(self, keys: SliceKeys, file: BaseFile, wanted: WantedKeys) -> Hits:
+        storage, by_range = keys.storage, self.settings.prunes_by_ranges
         # The cache may have dropped the filter; the range alone may exclude the file.
         known = FOOTERS.known(storage, file) or KeyFooter(FOOTERS.range_of(storage, file))
         possible = known.possible(wanted.filtered, by_range=by_range)
@@ -50,8 +49,8 @@ class BloomIndex(TableLookup):
             if not len(possible):
                 return Hits.none(base.parquet.metadata.serialized_size)
             if 2 * len(possible) > len(wanted):
-                return hits_of_base(base, file, wanted)
-            return hits_of_base(base, file, wanted.some(possible)).at(possible)
+                return hits_of_base(base, file, wanted, keys.gathered)
+            return hits_of_base(base, file, wanted.some(possible), keys.gathered).at(possible)
 
 
 def filters_for(config: TableConfig, output: Output) -> BloomSettings | None:

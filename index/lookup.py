@@ -65,20 +65,25 @@ class TableLookup(LookupIndex):
         """Return where each row's key is; each file is opened once."""
 
         def look(units: Sequence[Unit]) -> list[Hits]:
-            # All units of a search share one array of keys, so it is prepared once.
-            apart = {id(keys): keys for keys, _ in units}
-            ready = {each: WantedKeys.of(keys) for each, keys in apart.items()}
-
-            def find(number: int) -> Hits:
-                keys, one = units[number]
-                return self.look(SliceKeys(storage, one, view.sees), ready[id(keys)])
-
-            # Updates mostly hit young files, and files with hits take longest: start with the youngest.
-            order = sorted(range(len(units)), key=lambda number: units[number][1].base_time, reverse=True)
-            found = dict(zip(order, for_each(storage, find, order, computes=True), strict=True))
-            return [found[number] for number in range(len(units))]
+            return self.look_here([(keys, SliceKeys(storage, file_slice, view.sees)) for keys, file_slice in units])
 
         return self.tag_by(rows, view, look)
+
+    def look_here(self, units: Sequence[tuple[pa.StringArray, SliceKeys]]) -> list[Hits]:
+        """Return which keys each slice holds, by threads of this process; units of one search share their array."""
+        # All units of a search share one array of keys, so it is prepared once.
+        apart = {id(keys): keys for keys, _ in units}
+        ready = {each: WantedKeys.of(keys) for each, keys in apart.items()}
+
+        def find(number: int) -> Hits:
+            keys, of_slice = units[number]
+            return self.look(of_slice, ready[id(keys)])
+
+        # Updates mostly hit young files, and files with hits take longest: start with the youngest.
+        order = sorted(range(len(units)), key=lambda number: units[number][1].slice.base_time, reverse=True)
+        storage = units[0][1].storage if units else None
+        found = {} if storage is None else dict(zip(order, for_each(storage, find, order, computes=True), strict=True))
+        return [found[number] for number in range(len(units))]
 
     def tag_by(self, rows: KeyedRows, view: FileView, look: Callable[[Sequence[Unit]], Sequence[Hits]]) -> Tags:
         """Return where each row's key is, where `look` opens the files, in Spark tasks for instance.

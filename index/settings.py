@@ -41,6 +41,8 @@ class LookupSettings:
             ``hoodie.simple.index.use.caching``).
         moves_rows: Whether a row whose partition changed moves there; else it is updated where it is. Of global indexes
             alone (``hoodie.bloom.index.update.partition.path``, ``hoodie.simple.index.update.partition.path``).
+        cache_bytes: Bytes of record keys, all tables together, that a process knows between batches of streams; 0 for
+            none (``hoodie.pyhudi.index.cache.bytes``).
         sizes: Where new keys are written.
         own: Options of another package's index, by its own names, in lower case; never shown, because they may hold
             secrets (``hoodie.pyhudi.index.*``).
@@ -50,5 +52,6 @@ class LookupSettings:
     keys_per_task: int = 10_000_000
     caches: bool = True
     moves_rows: bool = True
+    cache_bytes: int = 512 * MIB
     sizes: FileSizes = field(default_factory=FileSizes)
     own: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -21,6 +21,7 @@ from ..table.files.logs.whole_log import read_log
 from ..table.merging.key_probe import KeyProbe
 from ..table.schema.columns import RECORD_KEY
 from .base import Positions
+from .gathered_keys import GatheredKeys
 
 # Above one hit in this many wanted keys, a mask over all keys is faster than sorting the hits.
 _MANY = 64
@@ -88,11 +89,15 @@ class Hits:
 
 @dataclass(frozen=True, slots=True)
 class SliceKeys:
-    """The record keys of one file slice; `sees` says whether the blocks of an instant are visible."""
+    """The record keys of one file slice; `sees` says whether the blocks of an instant are visible.
+
+    Where ``gathered`` is given, a lookup that reads keys of the base file reads all of them.
+    """
 
     storage: Storage
     slice: FileSlice
     sees: Callable[[str], bool]
+    gathered: GatheredKeys | None = None
 
     def __iter__(self) -> Iterator[pa.StringArray]:
         """Yield all record keys, of the base file and of rows in log files."""
@@ -109,12 +114,13 @@ class SliceKeys:
         if base is None:
             return found
         with BaseFileReader(self.storage, base.path) as reader:
-            return hits_of_base(reader, base, wanted) + found
+            return hits_of_base(reader, base, wanted, self.gathered) + found
 
     def hits_of_logs(self, wanted: WantedKeys) -> Hits:
         """Return which wanted keys are in rows of log files, deleted or not: a later insert has to meet that delete."""
         logs = self.slice.logs
-        found = [_found(keys, wanted) for keys in self._of_blocks()]
+        blocks = self._of_blocks() if self.gathered is None else map(self.gathered.of_log, self._of_blocks())
+        found = [_found(keys, wanted) for keys in blocks]
         positions = np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
         return Hits(positions, sum(log.size for log in logs), bool(found))
 
@@ -125,14 +131,20 @@ class SliceKeys:
                 yield _keys(BlockContent(self.storage, block).rows(_KEYS), shown)
 
 
-def hits_of_base(base: BaseFileReader, file: BaseFile, wanted: WantedKeys) -> Hits:
+def hits_of_base(
+    base: BaseFileReader, file: BaseFile, wanted: WantedKeys, gathered: GatheredKeys | None = None
+) -> Hits:
     """Return which wanted keys a base file holds, by its row groups whose key ranges overlap them."""
     metadata = base.parquet.metadata
     groups = row_groups_around(base.parquet, RECORD_KEY, wanted.keys)
+    gathers = gathered is not None and bool(groups) and gathered.takes_base(base.rows)
+    groups = list(range(metadata.num_row_groups)) if gathers else groups
     leaves = leaves_of(base.parquet, (RECORD_KEY,))
     chunks = (metadata.row_group(number).column(leaf) for number in groups for leaf in leaves)
     nbytes = metadata.serialized_size + sum(chunk.total_compressed_size for chunk in chunks)
     keys = _keys(base.batches(_KEYS, row_groups=groups), f"The base file {file.path}")
+    if gathered is not None and gathers:
+        keys = gathered.of_base(keys)
     return Hits(_found(keys, wanted), nbytes, bool(groups))
 
 

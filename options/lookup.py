@@ -12,7 +12,7 @@ from ..table.files.bloom_filter import DYNAMIC, BloomSettings
 from .types import Count, FieldsOf, FilterType, Share, Size, SizeOrNone, family, option
 
 INDEX_PREFIX = "hoodie.pyhudi.index."
-
+CACHE_BYTES = f"{INDEX_PREFIX}cache.bytes"
 
 LOOKUP, BLOOM, SIZES = map(FieldsOf, (LookupSettings, BloomSettings, FileSizes))
 
@@ -42,6 +42,12 @@ class LookupOptions(BaseModel):
         "partition. Only for GLOBAL_BLOOM and GLOBAL_SIMPLE.",
         "hoodie.bloom.index.update.partition.path",
         "hoodie.simple.index.update.partition.path",
+    )
+    index_cache_bytes: SizeOrNone = option(
+        LOOKUP.cache_bytes,
+        "Bytes of record keys, 16 for each key, that a process keeps from one batch of a stream to the next, so that "
+        "no lookup reads a file again whose keys it knows; 0 for none.",
+        CACHE_BYTES,
     )
     filter_type: FilterType = option(
         BLOOM.dynamic.of(lambda kind: kind == DYNAMIC, default=DYNAMIC),
@@ -93,4 +99,5 @@ class LookupOptions(BaseModel):
 
 def index_options(texts: Mapping[str, str]) -> dict[str, str]:
     """Return the options of an index of another package, by the index's own names; ``texts`` has lower-case keys."""
-    return {key.removeprefix(INDEX_PREFIX): text for key, text in texts.items() if key.startswith(INDEX_PREFIX)}
+    own = (key for key in texts if key.startswith(INDEX_PREFIX) and key != CACHE_BYTES)
+    return {key.removeprefix(INDEX_PREFIX): texts[key] for key in own}

@@ -11,16 +11,19 @@ from ...index.base import NOT_FOUND, KeyedRows, LookupIndex, Tags
 from ...table.config.property_keys import LOOKUP_INDEXES
 from ...table.files.lost import open_view
 from ...table.seen_table import SeenTable
+from .known_keys import KeysOfWrite
 from .notify import asking
 
 
-def ask(index: LookupIndex, rows: KeyedRows, seen: SeenTable) -> Tags:
+def ask(index: LookupIndex, rows: KeyedRows, seen: SeenTable, known: KeysOfWrite | None = None) -> Tags:
     """Return where the keys of some rows of a write are.
 
     Raises:
         CommitConflictError: The index knows file groups that another write created meanwhile.
         IndexMisfitError: The answer cannot be of this table.
     """
+    if known is not None:
+        return known.tag(rows, seen)
     if seen.table.config.index_type in LOOKUP_INDEXES:
         return index.tag(rows, seen.view, seen.storage)
     tags = asking(seen.table, lambda: index.tag(rows, seen.view, seen.storage))

@@ -24,6 +24,7 @@ from ...table.seen_table import SeenTable
 from ...writer.buffer import MERGE_RESERVE
 from ...writer.moved_rows import Look, OldRows, Settled, settle
 from ...writer.slice_reader import SliceReader
+from ..indexing.known_keys import KeysOfWrite
 from ..indexing.query import ask
 from ..planning.row_plan import RowPlan
 from .file_group_writes import Pieces, unknown_group
@@ -31,10 +32,16 @@ from .file_group_writes import Pieces, unknown_group
 
 @dataclass(frozen=True)
 class Tagger:
-    """Takes the rows of one write to their file groups; ``seen`` is None where no key is looked up in the table."""
+    """Takes the rows of one write to their file groups.
+
+    Attributes:
+        seen: None where no key is looked up in the table.
+        known: What the commit knows of the table's keys; None in tasks.
+    """
 
     plan: RowPlan
     seen: SeenTable | None
+    known: KeysOfWrite | None = None
 
     @cached_property
     def spec(self) -> RowSpec:
@@ -57,7 +64,7 @@ class Tagger:
         """Return the file groups of each row's key."""
         if self.seen is None:
             return Tags((), np.full(len(keyed), NOT_FOUND, np.int32))
-        return ask(self.plan.lookup, keyed, self.seen)
+        return ask(self.plan.lookup, keyed, self.seen, self.known)
 
     def old_rows(self, local: Storage) -> OldRows:
         """Return the reader of stored rows that incoming rows could meet; it spills to a local folder."""

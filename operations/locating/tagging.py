@@ -31,6 +31,7 @@ from ...writer.moved_rows import living, tombstones
 from ...writer.passes import Held, Portion, passes
 from ...writer.routes import Route
 from ...writer.rows import cut
+from ..indexing.known_keys import KeysOfWrite
 from ..indexing.notify import catch_up
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
@@ -60,7 +61,13 @@ class Tagged:
     known_partitions: set[str]
 
 
-def tag_rows(plan: WritePlan, local: Storage, spilled: Mapping[Route, GroupRows], seen: SeenTable) -> Tagged:
+def tag_rows(
+    plan: WritePlan,
+    local: Storage,
+    spilled: Mapping[Route, GroupRows],
+    seen: SeenTable,
+    known: KeysOfWrite | None = None,
+) -> Tagged:
     """Look up the keys of spilled rows, and place new keys.
 
     Args:
@@ -79,15 +86,15 @@ def tag_rows(plan: WritePlan, local: Storage, spilled: Mapping[Route, GroupRows]
     if searched is None and not (plan.rules.fold and plan.lookup.is_global):
         rows = _added(spilled)
     else:
-        lookup = _Lookup(plan, local, searched)
+        lookup = _Lookup(plan, local, Tagger(plan, searched, known))
         rows, nowhere = lookup.sort(spilled), lookup.nowhere
         if searched is not None:
             check_spelling_of_others(plan, searched.view, lookup.absent)
             figures = lookup.figures
     jobs = jobs_of(plan, local, view, seen.timeline, rows)
     paths = {job.group.partition_path for job, _ in jobs}
-    known = {path for path in paths if view is not None and view.is_partition(path)}
-    return Tagged(tuple(jobs), nowhere, figures, known)
+    there = {path for path in paths if view is not None and view.is_partition(path)}
+    return Tagged(tuple(jobs), nowhere, figures, there)
 
 
 def _added(spilled: Mapping[Route, GroupRows]) -> SortedRows:
@@ -124,18 +131,15 @@ class _Aims:
 class _Lookup:
     """Finds the file groups of spilled rows, pass by pass, and keeps the rows by file group.
 
-    Args:
-        seen: None where the write adds all rows, and only folds those of one key.
-
     Attributes:
         nowhere: Counts of rows that belong to no file group.
         absent: The partitions in which some keys were not found.
     """
 
-    def __init__(self, plan: WritePlan, local: Storage, seen: SeenTable | None) -> None:
+    def __init__(self, plan: WritePlan, local: Storage, tagger: Tagger) -> None:
         self._plan = plan
         self._local = local
-        self._tagger = Tagger(plan, seen)
+        self._tagger = tagger
         self._old_rows = self._tagger.old_rows(local)
         self._buffers = open_buffers(plan, local, "tagged")
         self._groups: list[FileGroupId] = []

@@ -22,6 +22,7 @@ from ...table.merging.merger import RowMeeting
 from ...timeline.instants import WRITE_ACTIONS
 from ...timeline.timeline import Timeline
 from ...timeline.writers.tickets import Places, Ticket, Waited, age_of, held, places_of_buckets, wait_for_older
+from ..indexing.known_keys import KeysOfWrite, keys_of_write
 from ..planning.operation import OVERWRITE_TABLE, REPLACING
 from ..planning.plan import WritePlan, pin
 from ..planning.settle_table import settle_table
@@ -73,6 +74,13 @@ class Attempts:
     @cached_property
     def spilled(self) -> SpilledRows:
         return self.opened.enter_context(opened_spills(self.first, self.spills))
+
+    @cached_property
+    def known(self) -> KeysOfWrite | None:
+        """What the commit knows of the table's keys; None where it knows none."""
+        plan = self.first
+        index = index_for(plan.config, plan.settings.lookup)
+        return keys_of_write(plan.table, index, fills=plan.settings.batch is not None, is_new=plan.creates_table)
 
     @property
     def merges_again(self) -> bool:

@@ -119,7 +119,7 @@ def _merge_and_complete(
     seen = seen_by(plan.transaction, timeline)
     outcomes = [outcome for result in results for outcome in result.outcomes]
     with phases.phase("merge"), taken_as_conflicts(plan.transaction):
-        merged = merge_spills(plan, seen, attempts.spilled, phases)
+        merged = merge_spills(plan, seen, attempts.spilled, phases, attempts.known)
         outcomes += merged.outcomes
     with phases.phase("reconcile"), taken_as_conflicts(plan.transaction):
         if plan.located and plan.rules.meeting is not RowMeeting.ADD:
@@ -143,6 +143,8 @@ def _merge_and_complete(
         return Committed(plan, empty, timeline)
     with phases.phase("complete"):
         completion.complete(plan.table.instants.codec.encode(metadata))
+    if attempts.known is not None:
+        attempts.known.complete()
     done = result_from(plan.path, plan.instant_time, metadata)
     return Committed(plan, replace(done, warnings=replacement.warnings), timeline)
 

@@ -27,13 +27,15 @@ from ...table.seen_table import SeenTable
 from ...writer.buffer import GroupRows
 from ...writer.group_writer import FileGroupWrite
 from ...writer.routes import Route
+from ..indexing.known_keys import KeysOfWrite
 from ..locating.routing import FileGroups, routing_of
 from ..locating.tagging import tag_rows
 from ..planning.plan import WritePlan
 from ..progress import Progress
 from ..transaction.fence import Fence
+from .known_after import note_written
 from .phases import PhaseProgress, Phases
-from .writers import Outcome, file_work, versions_of_commit, writers
+from .writers import Outcome, Writers, file_work, versions_of_commit, writers
 
 logger = logging.getLogger("pyhudi")
 
@@ -78,16 +80,20 @@ def opened_spills(plan: WritePlan, spills: Sequence[SpillFile]) -> Iterator[Spil
         yield SpilledRows(rows, sum(spill.size for spill in spills))
 
 
-def merge_spills(plan: WritePlan, seen: SeenTable, spilled: SpilledRows, phases: Phases) -> Merged:
+def merge_spills(
+    plan: WritePlan, seen: SeenTable, spilled: SpilledRows, phases: Phases, known: KeysOfWrite | None = None
+) -> Merged:
     """Fold and merge the rows that the tasks handed over, with one thread per file group; may run several times.
 
     Raises:
         PlacementError: The spills and the base files that they touch exceed the bound.
     """
+    if known is not None:
+        known.written.clear()
     if not spilled.rows:
         return Merged()
     with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
-        work = _Merge(plan, open_storage(folder, durable=False), seen, phases)
+        work = _Merge(plan, open_storage(folder, durable=False), seen, phases, known)
         routing = routing_of(plan, lambda: seen)
         return work.by_routes(routing, spilled) if isinstance(routing, FileGroups) else work.look_up(spilled)
 
@@ -98,6 +104,7 @@ class _Merge:
     local: Storage
     seen: SeenTable
     phases: Phases
+    known: KeysOfWrite | None
 
     def by_routes(self, groups: FileGroups, spilled: SpilledRows) -> Merged:
         """Merge rows whose routes name their file groups."""
@@ -111,7 +118,7 @@ class _Merge:
         plan, size = self.plan, spilled.size
         _refuse_beyond(plan, size)
         with self.phases.phase("lookup") as facts:
-            tagged = tag_rows(plan, self.local, spilled.rows, self.seen)
+            tagged = tag_rows(plan, self.local, spilled.rows, self.seen, self.known)
             if tagged.figures is not None:
                 facts.update({name: count for name, count in asdict(tagged.figures).items() if name != "seconds"})
         # Readers merge the rows of log files.
@@ -135,13 +142,21 @@ class _Merge:
             slices = work.slices(self.seen.timeline.is_committed, local_spills(self.local))
             to = writers(plan, work, work.files(COMMIT_TOKEN, fence), slices, versions_of_commit(plan))
             fence.announce(to.first_file(job) for job, _ in jobs)
-            futures = [pool.submit(to.write, job, rows, f"{number}") for number, (job, rows) in enumerate(jobs)]
+            futures = [
+                pool.submit(self._write_group, to, job, rows, f"{number}") for number, (job, rows) in enumerate(jobs)
+            ]
             try:
                 _await(futures, observer)
                 return tuple(outcome for future in futures for outcome in future.result())
             finally:
                 for future in futures:
                     future.cancel()
+
+    def _write_group(self, to: Writers, job: FileGroupWrite, rows: GroupRows, sequence: str) -> tuple[Outcome, ...]:
+        outcomes = to.write(job, rows, sequence)
+        if self.known is not None:
+            note_written(self.known, self.plan, job, rows, outcomes)
+        return outcomes
 
 
 def _await(futures: Sequence[Future[tuple[Outcome, ...]]], observer: PhaseProgress) -> None:

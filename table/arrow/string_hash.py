@@ -36,6 +36,7 @@ _NOT_ASCII = 0x80
 _BEYOND_BASIC_PLANE = 0xF0
 _FIRST_BYTES = -0x40
 _GOLDEN = 0x9E3779B97F4A7C15  # 2**64 divided by the golden ratio, an odd number
+_OTHER = 0x6A09E667F3BCC909  # 2**64 times the digits of the square root of 2 behind the point, an odd number
 
 
 def java_string_hash(array: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.int32]]:
@@ -46,6 +47,11 @@ def java_string_hash(array: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dt
 def hash64(array: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """Return a 64-bit hash of each string's bytes, good in all its bits and the same in every process; null is 0."""
     return _over(array, _hash64, np.dtype(np.uint64))
+
+
+def other_hash64(array: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    """Return a second hash of the kind of `hash64`; both together are 128 bits."""
+    return _over(array, _other_hash64, np.dtype(np.uint64))
 
 
 def _over(array: pa.Array | pa.ChunkedArray, kernel: Kernel, dtype: np.dtype[Any]) -> Hashes:
@@ -74,10 +80,18 @@ def _valid(array: pa.Array, dtype: np.dtype[Any]) -> Hashes:
 
 
 def _hash64(array: pa.Array) -> Words:
+    return _mixed(array, _term64, _GOLDEN)
+
+
+def _other_hash64(array: pa.Array) -> Words:
+    return _mixed(array, _other_term64, _OTHER)
+
+
+def _mixed(array: pa.Array, term: Mix, of_length: int) -> Words:
     hashes = np.empty(len(array), np.uint64)
     for first, data, offsets in _chunks(array):
-        sums = _sum_words(data, offsets, _term64)
-        sums += (np.diff(offsets) + 1).astype(np.uint64) * np.uint64(_GOLDEN)
+        sums = _sum_words(data, offsets, term)
+        sums += (np.diff(offsets) + 1).astype(np.uint64) * np.uint64(of_length)
         hashes[first : first + len(sums)] = _fmix(sums)
     return hashes
 
@@ -215,6 +229,12 @@ def _fmix(words: Words) -> Words:
 
 def _term64(words: Words, distance: int | Offsets) -> Words:
     words *= _powers(_GOLDEN, distance)
+    return _fmix(words)
+
+
+def _other_term64(words: Words, distance: int | Offsets) -> Words:
+    # The last word, too, gets a factor: it is the only word of a short string.
+    words *= _powers(_OTHER, distance + 1)
     return _fmix(words)
 
 

@@ -82,7 +82,9 @@ def ranges_leave_their_last_key_out(patch: Patch) -> None:
 
 
 def a_false_positive_is_taken(patch: Patch) -> None:
-    patch_seam(patch, "keys that a base file holds", lambda base, file, wanted: Hits(np.arange(len(wanted)), 0, True))
+    patch_seam(
+        patch, "keys that a base file holds", lambda base, file, wanted, _: Hits(np.arange(len(wanted)), 0, True)
+    )
 
 
 def footers_are_known_by_their_table_alone(patch: Patch) -> None:

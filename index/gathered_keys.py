@@ -1,0 +1,59 @@
+"""The keys of a file slice, gathered while a lookup reads them, within a bound of memory."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from ..table.files.file_group import FileSlice
+from ..table.merging.key_set import BYTES_OF_A_KEY, KeyHashes, KeySet
+
+
+class Room:
+    """Free bytes of memory, which several threads take."""
+
+    def __init__(self, free: int) -> None:
+        self._free = free
+        self._lock = threading.Lock()
+
+    def take(self, nbytes: int) -> bool:
+        """Take so many bytes; False, without effect, where fewer are free."""
+        with self._lock:
+            if nbytes > self._free:
+                return False
+            self._free -= nbytes
+            return True
+
+
+@dataclass(slots=True)
+class GatheredKeys:
+    room: Room
+    _parts: list[KeyHashes] = field(default_factory=list)
+    _has_base: bool = False
+    _lacks_some: bool = False
+
+    def takes_base(self, rows: int) -> bool:
+        """Return whether there is room for the keys of a base file; the caller then reads all of them."""
+        self._has_base = self.room.take(BYTES_OF_A_KEY * rows)
+        return self._has_base
+
+    def of_base(self, batches: Iterable[pa.StringArray]) -> Iterator[pa.StringArray]:
+        for keys in batches:
+            self._parts.append(KeyHashes.of(keys))
+            yield keys
+
+    def of_log(self, batches: Iterable[pa.StringArray]) -> Iterator[pa.StringArray]:
+        for keys in batches:
+            if self._lacks_some or not self.room.take(BYTES_OF_A_KEY * len(keys)):
+                self._lacks_some = True
+            else:
+                self._parts.append(KeyHashes.of(keys))
+            yield keys
+
+    def all_keys(self, file_slice: FileSlice) -> KeySet | None:
+        """Return the keys of the slice; None where the lookup did not read all, or found no room for some."""
+        whole = not self._lacks_some and (file_slice.base is None or self._has_base)
+        return KeySet.of(self._parts) if whole else None

@@ -1,0 +1,226 @@
+"""The record keys of file slices that this process knows between the batches of streams, without their values.
+
+A slice is known by its files, which never change: their paths and sizes. A commit, a compaction, a rollback or a
+restore by any process gives a file group other files, and a replaced file group has no slice. So a lookup that finds
+another slice than the known one reads it, whatever happened in between; absence counts only for a slice whose keys are
+known completely. Keys are held by file group, so that a key in several file groups is found in each.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from ...index.base import Index, KeyedRows, Tags
+from ...index.gathered_keys import GatheredKeys, Room
+from ...index.lookup import TableLookup, Unit
+from ...index.slice_keys import Hits, SliceKeys
+from ...table.files.file_group import FileSlice
+from ...table.files.names import FileGroupId
+from ...table.merging.key_set import KeyHashes, KeySet
+from ...table.seen_table import SeenTable
+from ...table.table import Table
+
+# A lookup pushes out no file group that the last lookups used: tables beyond the bound would take turns in filling it.
+_RECENT = 8
+
+TableName = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SliceName:
+    """What identifies the contents of a file slice.
+
+    Attributes:
+        files: Paths and sizes; no two writers give files of different contents one path.
+    """
+
+    group: FileGroupId
+    base_time: str
+    files: frozenset[tuple[str, int]]
+
+    @classmethod
+    def of(cls, file_slice: FileSlice) -> SliceName:
+        files = frozenset((file.path, file.size) for file in file_slice.data_files)
+        return cls(file_slice.group, file_slice.base_time, files)
+
+    def is_newer(self, other: SliceName) -> bool:
+        """Whether this slice of one file group came after another; appends add files to a slice."""
+        return (self.base_time, len(self.files)) > (other.base_time, len(other.files))
+
+
+@dataclass(slots=True)
+class _Known:
+    name: SliceName
+    keys: KeySet
+    last: int
+
+
+class KnownSlices:
+    """The known slices of all tables, the newest of each file group; those leave first that no lookup used lately."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._tables: dict[TableName, dict[FileGroupId, _Known]] = {}
+        self._lookups = 0
+
+    @property
+    def nbytes(self) -> int:
+        with self._lock:
+            return sum(known.keys.nbytes for known in self._all())
+
+    def begin(self) -> None:
+        """Count one more lookup."""
+        with self._lock:
+            self._lookups += 1
+
+    def has(self, table: TableName) -> bool:
+        return table in self._tables
+
+    def keys_of(self, table: TableName, name: SliceName) -> KeySet | None:
+        with self._lock:
+            groups = self._tables.get(table, {})
+            known = groups.get(name.group)
+            if known is None:
+                return None
+            if known.name != name:
+                if name.is_newer(known.name):
+                    self._drop(table, name.group)
+                return None
+            known.last = self._lookups
+            return known.keys
+
+    def room(self, most: int) -> Room:
+        """Return the bytes that new slices may take, where all slices together may take ``most``."""
+        with self._lock:
+            recent = (known.keys.nbytes for known in self._all() if known.last > self._lookups - _RECENT)
+            return Room(most - sum(recent))
+
+    def keep(self, table: TableName, slices: Mapping[SliceName, KeySet], most: int) -> None:
+        """Keep the keys of some slices, the later ones of a file group last, and drop others beyond ``most`` bytes."""
+        with self._lock:
+            groups = self._tables.setdefault(table, {})
+            for name, keys in slices.items():
+                groups[name.group] = _Known(name, keys, self._lookups)
+            nbytes = sum(known.keys.nbytes for known in self._all())
+            every = [(path, known) for path, groups in self._tables.items() for known in groups.values()]
+            for path, known in sorted(every, key=lambda place: place[1].last):
+                if nbytes <= most:
+                    break
+                nbytes -= known.keys.nbytes
+                self._drop(path, known.name.group)
+
+    def forget(self, table: TableName) -> None:
+        with self._lock:
+            self._tables.pop(table, None)
+
+    def _all(self) -> list[_Known]:
+        return [known for groups in self._tables.values() for known in groups.values()]
+
+    def _drop(self, table: TableName, group: FileGroupId) -> None:
+        groups = self._tables[table]
+        del groups[group]
+        if not groups:
+            del self._tables[table]
+
+
+KNOWN_SLICES = KnownSlices()
+
+
+@dataclass
+class KeysOfWrite:
+    """What one write knows of the table's keys, and what it adds to `KNOWN_SLICES` once it is complete.
+
+    Attributes:
+        fills: Whether its lookup gathers the keys of slices that it reads, as a later batch may want them.
+        read: The slices whose keys its lookups read.
+        written: The slices that its attempt at hand makes.
+    """
+
+    table: TableName
+    index: TableLookup
+    fills: bool
+    room: Room
+    read: dict[SliceName, KeySet] = field(default_factory=dict)
+    written: dict[SliceName, KeySet] = field(default_factory=dict)
+
+    def keys_of(self, file_slice: FileSlice) -> KeySet | None:
+        name = SliceName.of(file_slice)
+        found = KNOWN_SLICES.keys_of(self.table, name)
+        return self.read.get(name) if found is None else found
+
+    def tag(self, rows: KeyedRows, seen: SeenTable) -> Tags:
+        """Return where each row's key is; only slices whose keys are unknown are read."""
+        return self.index.tag_by(rows, seen.view, partial(self._look, seen))
+
+    def complete(self) -> None:
+        """Keep what the write learned, after its instant completed."""
+        KNOWN_SLICES.keep(self.table, {**self.read, **self.written}, self.index.settings.cache_bytes)
+
+    def _look(self, seen: SeenTable, units: Sequence[Unit]) -> list[Hits]:
+        hits: dict[int, Hits] = {}
+        hashes: dict[int, _Ordered] = {}
+        for number, (wanted, file_slice) in enumerate(units):
+            keys = self.keys_of(file_slice)
+            if keys is not None:
+                of_search = hashes.get(id(wanted)) or hashes.setdefault(id(wanted), _Ordered.of(wanted))
+                hits[number] = of_search.hits(keys)
+        rest = [number for number in range(len(units)) if number not in hits]
+        gathered = {number: GatheredKeys(self.room) if self.fills else None for number in rest}
+        storage, sees = seen.storage, seen.view.sees
+        found = self.index.look_here(
+            [(units[number][0], SliceKeys(storage, units[number][1], sees, gathered[number])) for number in rest]
+        )
+        for number, keys_read in gathered.items():
+            file_slice = units[number][1]
+            keys = None if keys_read is None else keys_read.all_keys(file_slice)
+            if keys is not None:
+                self.read[SliceName.of(file_slice)] = keys
+        hits.update(zip(rest, found, strict=True))
+        return [hits[number] for number in range(len(units))]
+
+
+@dataclass(frozen=True, slots=True)
+class _Ordered:
+    """The hashes of wanted keys in the order in which they are found fastest, with the position of each key."""
+
+    hashes: KeyHashes
+    positions: np.ndarray[tuple[int], np.dtype[np.int64]]
+
+    @classmethod
+    def of(cls, keys: pa.StringArray) -> _Ordered:
+        hashes = KeyHashes.of(keys)
+        order = np.argsort(hashes.first)
+        return cls(hashes.take(order), order)
+
+    def hits(self, keys: KeySet) -> Hits:
+        return Hits(np.sort(self.positions[keys.holds(self.hashes)]))
+
+
+def keys_of_write(table: Table, index: Index, *, fills: bool, is_new: bool = False) -> KeysOfWrite | None:
+    """Return what a write knows of the table's keys; None where it knows none and will know none.
+
+    Args:
+        fills: Whether the write is a batch of a stream, after which another comes.
+        is_new: Whether the write makes the table.
+    """
+    if not isinstance(index, TableLookup) or not index.settings.cache_bytes:
+        return None
+    name = _name_of(table)
+    if is_new:
+        KNOWN_SLICES.forget(name)
+    if not fills and not KNOWN_SLICES.has(name):
+        return None
+    KNOWN_SLICES.begin()
+    return KeysOfWrite(name, index, fills, KNOWN_SLICES.room(index.settings.cache_bytes))
+
+
+def _name_of(table: Table) -> TableName:
+    """Return what tells a table from others, and from another table that was at its path."""
+    config = table.config
+    return table.storage.uri(""), config.name, config.record_key_fields, config.partition_fields

@@ -1,0 +1,79 @@
+"""Which keys a file group holds after a commit, as far as they follow from its keys before and the rows of the commit.
+
+They do not follow in a few cases, where the next lookup reads the group: a merge of log files, which may have held
+deletes; deletes beside rows that lost; and very many rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from ...table.arrow.batches import concat
+from ...table.files.file_group import FileSlice, base_file, log_file
+from ...table.merging.key_set import EMPTY, KeyHashes, KeySet
+from ...table.merging.merger import MergeCounts, RowMeeting, folded
+from ...table.schema.columns import RECORD_KEY
+from ...writer.buffer import GroupRows
+from ...writer.group_writer import FileGroupWrite, GroupOutcome
+from ...writer.log_handle import LogOutcome
+from ..indexing.known_keys import KeysOfWrite, SliceName
+from ..planning.plan import WritePlan
+from .writers import Outcome
+
+_MANY_ROWS = 1 << 20
+
+
+def note_written(
+    keys: KeysOfWrite, plan: WritePlan, job: FileGroupWrite, rows: GroupRows, outcomes: Sequence[Outcome]
+) -> None:
+    """Add the slice that some rows made of a file group to the keys of the write, where all its keys are known."""
+    before = EMPTY if job.file_slice is None else keys.keys_of(job.file_slice)
+    if before is None or job.rolls or rows.rows > _MANY_ROWS:
+        return
+    file_slice = _slice_after(job, outcomes)
+    if file_slice is None:
+        return
+    after: KeySet | None = None
+    if isinstance(outcomes[0], LogOutcome):
+        after = before if before.holds(_all_keys(rows)).all() else None
+    elif not (job.file_slice and job.file_slice.logs):
+        after = _merged(plan, before, rows, outcomes[0])
+    if after is not None:
+        keys.written[SliceName.of(file_slice)] = after
+
+
+def _slice_after(job: FileGroupWrite, outcomes: Sequence[Outcome]) -> FileSlice | None:
+    """Return the slice that readers find after the commit; None where it is the slice from before."""
+    last = outcomes[-1] if outcomes else None
+    if isinstance(last, GroupOutcome):
+        base = None if last.path is None else base_file(last.path, last.size)
+        return None if base is None else FileSlice(job.group, base.instant_time, base)
+    if last is None or job.file_slice is None:
+        return None
+    found = (log_file(outcome.path, outcome.size) for outcome in outcomes if isinstance(outcome, LogOutcome))
+    return replace(job.file_slice, logs=(*job.file_slice.logs, *(log for log in found if log is not None)))
+
+
+def _merged(plan: WritePlan, before: KeySet, rows: GroupRows, outcome: Outcome) -> KeySet | None:
+    counts: MergeCounts = outcome.counts
+    if not counts.deletes and not counts.not_found:
+        return before.added(_all_keys(rows))
+    if plan.lays_rows or plan.rules.meeting is not RowMeeting.MERGE:
+        return None
+    incoming = concat(list(rows.batches(plan.spec.deciding)))
+    won = incoming.take(folded(plan.spec, incoming))
+    deleted = plan.spec.deleted(won)
+    hashes = KeyHashes.of(won.column(RECORD_KEY))
+    after = before.added(hashes.take(~deleted))
+    if not counts.deletes:
+        return after
+    # A delete may have lost against the stored row. No row of a key stays behind if the file has no further row.
+    after = after.without(hashes.take(np.flatnonzero(deleted)))
+    return after if len(after) == outcome.rows else None
+
+
+def _all_keys(rows: GroupRows) -> KeyHashes:
+    return KeyHashes.joined(KeyHashes.of(batch.column(RECORD_KEY)) for batch in rows.batches([RECORD_KEY]))

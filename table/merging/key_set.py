@@ -1,0 +1,125 @@
+"""Sets of record keys as hashes of 128 bits, which memory holds at 16 bytes a key.
+
+A hash stands for its key: two of a billion keys share a hash with a probability below 1e-20. A key that was made to
+collide brings its row to the file group of the other key, where the merge compares keys, so that no row is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..arrow.arrays import Mask
+from ..arrow.string_hash import hash64, other_hash64
+from .winners import Positions
+
+Hashes = np.ndarray[Any, np.dtype[np.uint64]]
+BYTES_OF_A_KEY = 16
+# Recent keys are merged with the others once there is one in so many.
+_RECENT_SHARE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHashes:
+    """The hashes of n record keys, as two halves of 64 bits."""
+
+    first: Hashes
+    other: Hashes
+
+    @classmethod
+    def of(cls, keys: pa.Array) -> KeyHashes:
+        return cls(hash64(keys), other_hash64(keys))
+
+    @classmethod
+    def joined(cls, parts: Iterable[KeyHashes]) -> KeyHashes:
+        every = [_NONE, *parts]
+        return cls(np.concatenate([part.first for part in every]), np.concatenate([part.other for part in every]))
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    @property
+    def nbytes(self) -> int:
+        return self.first.nbytes + self.other.nbytes
+
+    def take(self, at: Positions | Mask) -> KeyHashes:
+        return KeyHashes(self.first[at], self.other[at])
+
+    def unique(self) -> KeyHashes:
+        """Return each hash once, in the order of the first halves."""
+        ordered = self.take(np.argsort(self.first))
+        repeated = (ordered.first[1:] == ordered.first[:-1]) & (ordered.other[1:] == ordered.other[:-1])
+        return ordered.take(np.append(True, ~repeated)) if repeated.any() else ordered
+
+    def without(self, at: Mask) -> KeyHashes:
+        return self.take(~at) if at.any() else self
+
+    def within(self, ordered: KeyHashes) -> Mask:
+        """Return which of these hashes are among others that are in the order of their first halves."""
+        found = np.zeros(len(self), np.bool_)
+        at = np.searchsorted(ordered.first, self.first)
+        rest = np.arange(len(self))
+        # Hardly ever do two hashes share a first half.
+        while len(rest):
+            rest = rest[at[rest] < len(ordered)]
+            rest = rest[ordered.first[at[rest]] == self.first[rest]]
+            same = ordered.other[at[rest]] == self.other[rest]
+            found[rest[same]] = True
+            rest = rest[~same]
+            at[rest] += 1
+        return found
+
+
+_NONE = KeyHashes(np.zeros(0, np.uint64), np.zeros(0, np.uint64))
+
+
+@dataclass(frozen=True, slots=True)
+class KeySet:
+    """A set of keys that changes by copies: most keys in one ordered array, recent keys in a small one."""
+
+    most: KeyHashes
+    recent: KeyHashes
+
+    @classmethod
+    def of(cls, parts: Iterable[KeyHashes]) -> KeySet:
+        return cls(KeyHashes.joined(parts).unique(), _NONE)
+
+    def __len__(self) -> int:
+        return len(self.most) + len(self.recent)
+
+    @property
+    def nbytes(self) -> int:
+        return self.most.nbytes + self.recent.nbytes
+
+    def holds(self, keys: KeyHashes) -> Mask:
+        """Return which keys are in the set; keys in the order of their first halves are found faster."""
+        found = keys.within(self.most)
+        if len(self.recent):
+            found |= keys.within(self.recent)
+        return found
+
+    def added(self, keys: KeyHashes) -> KeySet:
+        unique = keys.unique()
+        new = unique.without(self.holds(unique))
+        if not len(new):
+            return self
+        recent = _inserted(self.recent, new)
+        if _RECENT_SHARE * len(recent) < len(self.most):
+            return KeySet(self.most, recent)
+        return KeySet(_inserted(self.most, recent), _NONE)
+
+    def without(self, keys: KeyHashes) -> KeySet:
+        gone = keys.unique()
+        return KeySet(*(part.without(part.within(gone)) for part in (self.most, self.recent)))
+
+
+EMPTY = KeySet(_NONE, _NONE)
+
+
+def _inserted(ordered: KeyHashes, new: KeyHashes) -> KeyHashes:
+    at = np.searchsorted(ordered.first, new.first)
+    return KeyHashes(np.insert(ordered.first, at, new.first), np.insert(ordered.other, at, new.other))
