@@ -14,6 +14,10 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from backlog import BACKLOG, reads
+from backlog import verdicts as verdicts_of_backlogs
+from batches import BATCH, costs
+from batches import verdicts as verdicts_of_batches
 from figures.picture import draw
 from figures.promises import verdicts
 from indexes import INDEX, filters, groups, tagging
@@ -26,6 +30,8 @@ from phases.loads import TURNS
 from phases.lookups import LOOKUP, lookups
 from phases.sizes import SIZE, sizes
 from run import ROOT, of, table
+from streams import STREAM, sinks
+from streams import verdicts as verdicts_of_streams
 from writers import WRITERS, rates, refusals
 from writers import verdicts as verdicts_of_writers
 
@@ -35,7 +41,7 @@ _TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n)(.*?)(<!-- end -->)", re.DOTAL
 
 def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
     """Return each table by the name that pages call it by."""
-    others = (LIMIT, FLUSH, SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, WRITERS)
+    others = (LIMIT, FLUSH, SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, WRITERS, STREAM, BATCH, BACKLOG)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     return {
         "systems": table(systems),
@@ -55,6 +61,12 @@ def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
         "writers": rates(seconds),
         "refusals": refusals(seconds),
         "promised": verdicts_of_writers(seconds),
+        "streams": sinks(seconds),
+        "streamed": verdicts_of_streams(seconds),
+        "batches": costs(seconds),
+        "batched": verdicts_of_batches(seconds),
+        "backlogs": reads(seconds),
+        "caught": verdicts_of_backlogs(seconds),
     }
 
 

@@ -17,6 +17,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from backlog import BACKLOG, backlogs
+from backlog import measure as measure_backlog
+from batches import BATCH, batches
+from batches import measure as measure_batches
 from figures.promises import verdicts
 from figures.tables import table_of
 from indexes import INDEX, filters, groups, tagging
@@ -32,6 +36,8 @@ from phases.loads import TURNS
 from phases.lookups import LOOKUP, lookups
 from phases.sizes import SIZE, sizes
 from processes import environment
+from streams import STREAM, streams
+from streams import measure as measure_streams
 from systems import BUNDLE, DELTA, ICEBERG, SYSTEMS
 from writers import WRITERS, writers
 from writers import measure as measure_writers
@@ -105,6 +111,27 @@ def machine() -> dict[str, Any]:
     }
 
 
+def report(scale: float, seconds: Seconds) -> None:
+    """Print all tables of what was measured."""
+    print(f"\nTPC-H lineitem at scale {scale:g}; every system below found what DuckDB expects.\n")
+    others = (SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, WRITERS, STREAM, BATCH, BACKLOG)
+    systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
+    print("### Seconds", table(systems), sep="\n\n")
+    for base in ("Apache Hudi", "Parquet"):
+        if base in systems:
+            print(f"### As a multiple of {base} (below 1 is faster)", table(systems, systems[base]), sep="\n\n")
+    print("### Loads in turns", table(of(TURNS, seconds)), sep="\n\n")
+    print("### With conditions", conditions(seconds), sep="\n\n")
+    print("### By size", sizes(seconds), sep="\n\n")
+    print("### After a long life", lives(seconds), sep="\n\n")
+    shown = (lookups(seconds), tagging(seconds), groups(seconds), newest(seconds), filters(seconds))
+    print("### Indexes", *shown, sep="\n\n")
+    print("### Many files", many_files(seconds), sep="\n\n")
+    print("### Writers side by side", writers(seconds), sep="\n\n")
+    print("### Streams", streams(seconds), batches(seconds), backlogs(seconds), sep="\n\n")
+    print(verdicts(seconds))
+
+
 def main() -> None:
     """Prepare the rows, run the systems, print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -139,26 +166,15 @@ def main() -> None:
     seconds |= measure_many()
     print("writers side by side …", flush=True)
     seconds |= measure_writers()
+    print("streams …", flush=True)
+    seconds |= measure_streams()
+    seconds |= measure_batches()
+    seconds |= measure_backlog()
 
     results = {"scale": arguments.scale, "driver_memory": arguments.memory, "machine": machine(), "seconds": seconds}
     results |= {"wrong": wrong} if wrong else {}
     (arguments.work / "results.json").write_text(json.dumps(results, indent=2) + "\n", encoding="utf-8")
-    print(f"\nTPC-H lineitem at scale {arguments.scale:g}; every system below found what DuckDB expects.\n")
-    others = (SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, WRITERS)
-    systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
-    print("### Seconds", table(systems), sep="\n\n")
-    for base in ("Apache Hudi", "Parquet"):
-        if base in systems:
-            print(f"### As a multiple of {base} (below 1 is faster)", table(systems, systems[base]), sep="\n\n")
-    print("### Loads in turns", table(of(TURNS, seconds)), sep="\n\n")
-    print("### With conditions", conditions(seconds), sep="\n\n")
-    print("### By size", sizes(seconds), sep="\n\n")
-    print("### After a long life", lives(seconds), sep="\n\n")
-    shown = (lookups(seconds), tagging(seconds), groups(seconds), newest(seconds), filters(seconds))
-    print("### Indexes", *shown, sep="\n\n")
-    print("### Many files", many_files(seconds), sep="\n\n")
-    print("### Writers side by side", writers(seconds), sep="\n\n")
-    print(verdicts(seconds))
+    report(arguments.scale, seconds)
     if wrong:
         raise SystemExit("\n".join(wrong))
 
