@@ -42,8 +42,16 @@ class StreamOptions(BaseModel):
     )
     stream_compacts: bool = option(
         True,
-        "Whether a stream compacts between its batches; Apache Hudi does so in threads of the driver.",
+        "Whether a stream compacts between its batches, where hoodie.compact.inline lets writes compact; Apache Hudi "
+        "does so in threads of the driver.",
         "hoodie.datasource.compaction.async.enable",
+    )
+
+    stream_upkeep_ms: Threshold = option(
+        STREAM.upkeep_s.of(lambda ms: ms / 1000, default=500),
+        "Milliseconds that the table services after each batch of a stream may take together: compactions are cut so "
+        "small that they probably fit, and `run_services()` does the rest; 0 for no services after batches.",
+        "hoodie.pyhudi.stream.upkeep.ms",
     )
 
     def stream_settings(self) -> StreamSettings:

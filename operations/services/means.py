@@ -28,6 +28,8 @@ class Means:
         output: The format of base files, and the bytes of log entries that each task may hold at once.
         executor: Where units are executed; None for this process.
         most_bytes: Plans that read more bytes than this stay pending; None for no bound.
+        within_s: Plans are cut so small that this process probably carries one out in so many seconds, and larger plans
+            stay pending; None for no bound.
         without_tasks: What this process uses where the executor cannot run tasks; None to leave the plan pending.
         observer: Receives the progress of a plan's units; None for a line a minute in the log.
     """
@@ -37,6 +39,7 @@ class Means:
     logs: LogSettings = field(default_factory=LogSettings)
     executor: Executor | None = None
     most_bytes: int | None = None
+    within_s: float | None = None
     application: str = ""
     without_tasks: Means | None = None
     observer: Observer | None = None

@@ -36,6 +36,7 @@ from .execution import check_claim, claim, clear, close, kept, naming_who_took_o
 from .means import Means, here
 from .preconditions import finish_rollbacks_first, refuse_restoring
 from .service import NoTasksError, TableService
+from .throughput import note_nothing_fits, throughput_of
 
 logger = logging.getLogger("pyhudi")
 
@@ -183,15 +184,24 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         refuse_restoring(self.kind, self.table.storage, timeline)
         for instant in self._waiting(timeline):
             self.carry_out(instant, timeline)
+            if self._at_bound:
+                return
         self.schedule(due)
         # These may include a plan of a process that died between its decision and the timeline.
         timeline = self.table.timeline()
         for instant in self._waiting(timeline):
             self.carry_out(instant, timeline)
+            if self._at_bound:
+                return
         if self._refused is not None and not self.done and self.insists:
             raise self._refused
         if self.waiting:
             self.skip(self.waiting)
+
+    @property
+    def _at_bound(self) -> bool:
+        """Whether this call has carried out as much as the seconds of its means allow."""
+        return self.means.within_s is not None and bool(self.done)
 
     def carry_out(self, instant: Instant, timeline: Timeline) -> None:
         """Carry a pending plan out, unless it is too large, or another process is at work on it.
@@ -305,6 +315,13 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
             take_back(self.table, instant)
             self.skip(f"the {self.name} {instant.requested_time} has nothing left to merge, and was taken back")
             return None
+        if not self.allows(plan):
+            note_nothing_fits(self.table.path, self.action)
+            why = (
+                f"{self._shown(instant, plan)}, which is more than hoodie.pyhudi.stream.upkeep.ms allows: it is pending"
+            )
+            self.skip(f"{why}, and HudiTable.{self.call} carries it out", logging.INFO)
+            return None
         most = self.means.most_bytes
         if most is not None and sum(one.size for one in plan) > most:
             self.skip(
@@ -313,6 +330,25 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
             )
             return None
         return plan
+
+    def cost(self, unit: Unit) -> int:
+        """Return the work of a unit, in bytes that are read and written in the same time."""
+        return 2 * unit.size
+
+    def cut(self, units: Sequence[Unit]) -> tuple[Unit, ...]:
+        """Return the units that this process probably does within the seconds of the means."""
+        seconds = self.means.within_s
+        if seconds is None or not units:
+            return tuple(units)
+        chosen = throughput_of(self.table.path, self.action).fits([*map(self.cost, units)], seconds)
+        if not chosen:
+            note_nothing_fits(self.table.path, self.action)
+        return tuple(units[number] for number in chosen)
+
+    def allows(self, plan: Sequence[Unit]) -> bool:
+        """Return whether this process probably does a plan within the seconds of the means."""
+        seconds = self.means.within_s
+        return seconds is None or throughput_of(self.table.path, self.action).allows(map(self.cost, plan), seconds)
 
     @contextmanager
     def _leaving_to_others(self, instant: Instant, plan: tuple[Unit, ...]) -> Iterator[None]:

@@ -134,9 +134,16 @@ class Upkeep:
 
     def called_for(self) -> Upkeep:
         """Return the same settings for services that run only when called, not after writes."""
-        return Upkeep(
-            replace(self.clean, automatic=False),
-            replace(self.archive, automatic=False),
-            replace(self.compaction, inline=False, schedule_inline=False),
-            replace(self.log_compaction, inline=False),
+        return replace(
+            self.without_compactions(),
+            clean=replace(self.clean, automatic=False),
+            archive=replace(self.archive, automatic=False),
+        )
+
+    def without_compactions(self) -> Upkeep:
+        """Return the same settings, by which no write merges log files or plans to."""
+        return replace(
+            self,
+            compaction=replace(self.compaction, inline=False, schedule_inline=False),
+            log_compaction=replace(self.log_compaction, inline=False),
         )

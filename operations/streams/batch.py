@@ -37,6 +37,7 @@ class StreamSettings:
         retry_wait_s: Seconds before the first repetition; the pause doubles with each.
         ignores_failures: Whether a batch whose commit failed for good is passed over.
         compacts: Whether compactions may run between batches.
+        upkeep_s: How many seconds the table services after a batch may take together; with 0 none run.
     """
 
     identifier: str = DEFAULT_IDENTIFIER
@@ -44,3 +45,4 @@ class StreamSettings:
     retry_wait_s: float = 2.0
     ignores_failures: bool = False
     compacts: bool = True
+    upkeep_s: float = 0.5

@@ -14,6 +14,7 @@ from ..planning.plan import WritePlan
 from ..result import CommitResult, with_services
 from ..rollback.dead import try_to_undo_dead
 from ..transaction.left_overs import forget
+from .after_batch import run_after_batch
 from .inline import means_of, run_inline
 
 logger = logging.getLogger("pyhudi")
@@ -37,7 +38,13 @@ def follow_up(plan: WritePlan, result: CommitResult, timeline: Timeline) -> Comm
     # This process may run without a cluster, so it leaves large merges to a later service run.
     bound, application = settings.commit_merge_max_bytes, plan.transaction.owner.application
     means = means_of(settings, most_bytes=bound, application=application)
-    services = run_inline(plan.storage, timeline, settings.upkeep, means, metadata_enable=settings.metadata_enable)
+    enable = settings.metadata_enable
+    if settings.batch is None:
+        services = run_inline(plan.storage, timeline, settings.upkeep, means, metadata_enable=enable)
+    else:
+        services = run_after_batch(
+            plan.storage, timeline, settings.upkeep, means, settings.stream, metadata_enable=enable
+        )
     return with_services(result, services)
 
 

@@ -16,8 +16,8 @@ from ..services.settings import Upkeep
 from .service_round import outcome_of
 from .services import SERVICES, AfterWrite, Call
 
-_SKIPPED = "table %s: the %s after the write is skipped: %s"
-_FAILED = "table %s: the write is complete, and the %s after it failed: %s"
+SKIPPED = "table %s: the %s after the write is skipped: %s"
+FAILED = "table %s: the write is complete, and the %s after it failed: %s"
 
 
 def run_inline(
@@ -29,24 +29,24 @@ def run_inline(
     plan of the write.
     """
     done: list[ServiceResult] = []
-    listings = _Listings(timeline)
+    listings = Listings(timeline)
     call = Call(storage, means.patience, lambda: upkeep, lambda: means, metadata_enable)
     for service in (one.after_write for one in SERVICES.values() if one.after_write is not None):
         if service.automatic(upkeep):
-            result = outcome_of(storage, service.name, partial(_run, service, call, listings), _SKIPPED, _FAILED)
+            result = outcome_of(storage, service.name, partial(run_due, service, call, listings), SKIPPED, FAILED)
             done += [] if result is None else [result]
     return tuple(done)
 
 
 @dataclass(slots=True)
-class _Listings:
+class Listings:
     """A timeline of before the write completed, and a listing since then, which services use to see what is due."""
 
     before: Timeline
     since: Timeline | None = None
 
 
-def _run(service: AfterWrite, call: Call, listings: _Listings) -> ServiceResult | None:
+def run_due(service: AfterWrite, call: Call, listings: Listings) -> ServiceResult | None:
     if not service.pays(listings.before, call.upkeep()):
         return None
     timeline, listings.since = listings.since or listings.before.reload(), None

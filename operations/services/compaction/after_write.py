@@ -30,6 +30,7 @@ from ..settings import (
     CompactionSettings,
     LogCompactionSettings,
 )
+from ..throughput import Rest, in_backoff, rest_of
 from .compact import compact, schedule_compaction
 
 
@@ -51,6 +52,10 @@ def compact_after_write(
     else:
         action, plans_alone = LOG_COMPACTION, False
         due = partial(log_compaction_is_due, delta_commits=settings.blocks)
+    if means.within_s is not None:
+        if in_backoff(storage.path, action):
+            return None
+        due = partial(_is_due_again, rest_of(storage.path, action), settings, due)
     pending = any(one.action == action for one in timeline.pending)
     # A write that only plans makes no plan while the last plan is pending.
     wanted = not pending and due(timeline) if plans_alone else pending or due(timeline)
@@ -73,6 +78,17 @@ def compact_where_due(
     if isinstance(settings, CompactionSettings):
         settings = replace(settings, inline=True)
     return compact_after_write(storage, open_table(storage).timeline(), settings, means, metadata_enable)
+
+
+def _is_due_again(
+    rest: Rest,
+    settings: CompactionSettings | LogCompactionSettings,
+    due: Callable[[Timeline], bool],
+    timeline: Timeline,
+) -> bool:
+    """Return whether what a cut plan left out has as many delta commits by now as make a plan due."""
+    most = settings.delta_commits if isinstance(settings, CompactionSettings) else settings.blocks
+    return due(timeline) or rest.by_now(timeline) >= max(most, 1)
 
 
 def _is_due_now(settings: CompactionSettings, zone: str, timeline: Timeline) -> bool:

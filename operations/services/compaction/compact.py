@@ -16,6 +16,7 @@ from ...result import ServiceResult
 from ..means import Means
 from ..preconditions import open_for_service
 from ..settings import CompactionSettings, LogCompactionSettings
+from ..throughput import note_work
 from .compactor import Compaction
 from .log_compactor import LogCompaction
 
@@ -58,7 +59,10 @@ def compact(
     table = open_merge_on_read(storage, metadata_enable)
     service = _SERVICES[type(settings)](table, settings, means, insists=due is None)
     service.run(due)
-    return service.result(time.monotonic() - began)
+    seconds = time.monotonic() - began
+    if means.within_s is not None:
+        note_work(table.path, service.action, [service.cost(result.file_slice) for result in service.done], seconds)
+    return service.result(seconds)
 
 
 def open_merge_on_read(storage: Storage, metadata_enable: bool | None) -> Table:

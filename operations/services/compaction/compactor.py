@@ -47,9 +47,13 @@ class Compaction(SliceService[CompactionSettings]):
     call = "compact"
     does = "merges {:,} bytes of base and log files"
 
+    @property
+    def due_after(self) -> int:
+        return self.settings.delta_commits
+
     def plan(self, timeline: Timeline) -> Plan | None:
         slices = self.slices.find(timeline, partial(choose_partitions, self.settings))
-        return tuple(choose_slices(self.settings, slices)) or None
+        return self.fits(choose_slices(self.settings, slices), timeline)
 
     def requested(self, plan: Plan) -> CompactionPlan:
         from ....timeline.metadata.models import CompactionPlan  # noqa: PLC0415 (see timeline/instant_files.py)

@@ -59,16 +59,24 @@ class LogCompaction(SliceService[LogCompactionSettings]):
         """Return what to join on a timeline; None where nothing comes before the first write at work."""
         at_work = older_writes(self.kind, timeline, timeline.greatest_time() or "")
         self.at = self._time_before(timeline, at_work[0]) if at_work else None
-        plan: Plan = ()
+        plan: Plan | None = None
         if self.at is not None or not at_work:
             slices = self.slices.find(timeline)
             if self.at is not None:
                 slices = [_before(one, self.at) for one in slices if one.base_time < self.at]
             wanted = for_each(self.table.storage, self._is_wanted, slices)
-            plan = tuple(one for one, wants in zip(slices, wanted, strict=True) if wants)
+            many = [one for one, wants in zip(slices, wanted, strict=True) if wants]
+            plan = self.fits(many, timeline)
         waits = at_work and not plan
         self.waiting = f"a log compaction waits for {shown(self.table, at_work[0])}" if waits else ""
-        return plan or None
+        return plan
+
+    @property
+    def due_after(self) -> int:
+        return self.settings.blocks
+
+    def cost(self, unit: FileSlice) -> int:
+        return super().cost(replace(unit, base=None))
 
     def requested(self, plan: Plan) -> CompactionPlan:
         from ....timeline.metadata.models import CompactionPlan, CompactionStrategy  # noqa: PLC0415 (as in compactor.py)

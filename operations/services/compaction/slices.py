@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -34,10 +35,14 @@ from ...transaction.since import Since
 from ...transaction.transaction import Transaction
 from ..means import Means
 from ..planned import PlannedService, Settings
+from ..throughput import note_left_out
 from .plan import FreeSlices, Plan, replaced_since
 from .slice_worker import SliceResult
 
 logger = logging.getLogger("pyhudi")
+
+# What a slice and each of its log files cost beyond their bytes.
+_PER_SLICE, _PER_LOG = 256 << 10, 192 << 10
 
 
 class SliceService(PlannedService[Settings, FileSlice, SliceResult]):
@@ -47,6 +52,29 @@ class SliceService(PlannedService[Settings, FileSlice, SliceResult]):
 
     def missed(self, now: Timeline, made: Instant) -> bool:
         return self.slices.missed(now, made)
+
+    def cost(self, unit: FileSlice) -> int:
+        return 2 * unit.size + _PER_SLICE + _PER_LOG * len(unit.logs)
+
+    @property
+    @abstractmethod
+    def due_after(self) -> int:
+        """How many delta commits make a compaction due."""
+
+    def fits(self, slices: Sequence[FileSlice], timeline: Timeline) -> Plan | None:
+        """Return the slices that fit into the seconds of the means, and note what they leave out; None for no slice.
+
+        Where they do not all fit, slices with few log files wait: their base files would be rewritten for little.
+        """
+        if self.means.within_s is None:
+            return tuple(slices) or None
+        waiting = {file_slice.group: len({log.instant_time for log in file_slice.logs}) for file_slice in slices}
+        many = [file_slice for file_slice in slices if waiting[file_slice.group] >= self.due_after]
+        plan = self.cut(slices if not many or self.allows(slices) else many)
+        rest = waiting.keys() - {file_slice.group for file_slice in plan}
+        most = max((waiting[group] for group in rest), default=0)
+        note_left_out(self.table.path, self.action, most, timeline.greatest_time() or "")
+        return plan or None
 
     def finished(self, units: Sequence[FileSlice], paths: Sequence[str]) -> Sequence[FileSlice]:
         names = ((split(path)[0], parse_data_name(split(path)[1])) for path in paths)

@@ -1,0 +1,121 @@
+"""How much work of a service fits into some seconds of this process, as its earlier work of that kind tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ...storage.kept import keep
+from ...table.files.output import MIB
+from ...timeline.delta_commits import since_compaction
+from ...timeline.timeline import Timeline
+
+# What a plan costs beyond its units, in bytes that are read and written in the same time.
+_PER_PLAN = MIB
+# A first guess, which the first plan of a process tries with one unit.
+_GUESS = 32.0 * MIB
+# Of the seconds, so that most of the plans that take longer than expected fit, too.
+_SHARE = 0.8
+# Each call for which nothing was small enough takes a greater share, in case the machine was busy before.
+_MORE, _MOST = 1.25, 1.6
+_BACKOFF = 5
+_MOST_TABLES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """Bytes that a service reads and writes in a second.
+
+    Attributes:
+        share: Of the seconds that a plan may take, for how many it is made.
+    """
+
+    bytes_s: float = _GUESS
+    measured: bool = False
+    share: float = _SHARE
+
+    def fits(self, costs: Sequence[int], seconds: float) -> list[int]:
+        """Return the numbers of the units, in the order given, whose work probably fits into so many seconds.
+
+        A unit's cost is in bytes that are read and written.
+        """
+        room, chosen = self._room(seconds), []
+        for number, cost in enumerate(costs):
+            if cost <= room:
+                room -= cost
+                chosen.append(number)
+                if not self.measured:
+                    break
+        return chosen
+
+    def allows(self, costs: Iterable[int], seconds: float) -> bool:
+        """Return whether the work of a whole plan probably fits."""
+        return sum(costs) <= self._room(seconds)
+
+    def after(self, costs: Iterable[int], seconds: float) -> Throughput:
+        """Return the throughput that the work on units of these costs showed."""
+        shown = (_PER_PLAN + sum(costs)) / max(seconds, 0.001)
+        # Seconds vary with what else the machine does.
+        return Throughput((self.bytes_s + shown) / 2 if self.measured else shown, measured=True)
+
+    def _room(self, seconds: float) -> float:
+        return self.bytes_s * self.share * seconds - _PER_PLAN
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """What the newest plan of a service left out.
+
+    Attributes:
+        delta_commits: How many of them the unit had that had most; 0 where the plan took all units.
+        until: The greatest time on the timeline of the plan.
+        backoff: How many calls pass before the service looks again, because nothing fitted.
+    """
+
+    delta_commits: int = 0
+    until: str = ""
+    backoff: int = 0
+
+    def by_now(self, timeline: Timeline) -> int:
+        """Return how many delta commits the unit may have on a later timeline; 0 where the plan took all units."""
+        if not self.delta_commits:
+            return 0
+        return self.delta_commits + sum(time > self.until for time in since_compaction(timeline).since)
+
+
+_THROUGHPUTS: dict[tuple[str, str], Throughput] = {}
+_RESTS: dict[tuple[str, str], Rest] = {}
+
+
+def throughput_of(path: str, action: str) -> Throughput:
+    """Return the throughput of a service on the table at a path."""
+    return _THROUGHPUTS.get((path, action), Throughput())
+
+
+def rest_of(path: str, action: str) -> Rest:
+    return _RESTS.get((path, action), Rest())
+
+
+def note_work(path: str, action: str, costs: Sequence[int], seconds: float) -> None:
+    if costs:
+        keep(_THROUGHPUTS, (path, action), throughput_of(path, action).after(costs, seconds), _MOST_TABLES)
+        keep(_RESTS, (path, action), replace(rest_of(path, action), backoff=0), _MOST_TABLES)
+
+
+def note_nothing_fits(path: str, action: str) -> None:
+    throughput = throughput_of(path, action)
+    keep(_THROUGHPUTS, (path, action), replace(throughput, share=min(throughput.share * _MORE, _MOST)), _MOST_TABLES)
+    keep(_RESTS, (path, action), replace(rest_of(path, action), backoff=_BACKOFF), _MOST_TABLES)
+
+
+def note_left_out(path: str, action: str, delta_commits: int, until: str) -> None:
+    rest = replace(rest_of(path, action), delta_commits=delta_commits, until=until)
+    keep(_RESTS, (path, action), rest, _MOST_TABLES)
+
+
+def in_backoff(path: str, action: str) -> bool:
+    """Return whether a call passes without a look, and count it."""
+    rest = rest_of(path, action)
+    if rest.backoff:
+        keep(_RESTS, (path, action), replace(rest, backoff=rest.backoff - 1), _MOST_TABLES)
+    return rest.backoff > 0

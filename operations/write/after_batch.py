@@ -1,0 +1,90 @@
+"""The table services after a batch of a stream: as many of those that are due as fit into the seconds for upkeep.
+
+A service without time is the first after the next batch. Compactions are cut so small that they fit; `run_services`
+does the rest, and one line of the log warns of much rest.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import replace
+from functools import partial
+
+from ...storage.base import Storage
+from ...storage.kept import keep
+from ...timeline.delta_commits import since_compaction
+from ...timeline.held import COMPACTION
+from ...timeline.timeline import Timeline
+from ..result import ServiceResult
+from ..services.means import Means
+from ..services.settings import Upkeep
+from ..services.throughput import rest_of
+from ..streams.batch import StreamSettings
+from .inline import FAILED, SKIPPED, Listings, run_due
+from .service_round import outcome_of
+from .services import SERVICES, Call
+
+logger = logging.getLogger("pyhudi")
+
+MUCH = 20
+_MUCH = (
+    "table %s: %d delta commits of some file groups wait for a compaction, more than %d, because the upkeep after a "
+    "batch leaves them out. Merge them beside the stream: python -m pyhudi.connector.jobs services --path %s, or "
+    "HudiTable.run_services()."
+)
+# By the table's path: the service that had no time, and whether the log has the warning of much rest.
+_NEXT: dict[str, str] = {}
+_WARNED: dict[str, bool] = {}
+_MOST_TABLES = 256
+
+
+def run_after_batch(
+    storage: Storage,
+    timeline: Timeline,
+    upkeep: Upkeep,
+    means: Means,
+    stream: StreamSettings,
+    *,
+    metadata_enable: bool | None = None,
+) -> tuple[ServiceResult, ...]:
+    """Run the services that are due after a batch, and return a result for each; none of their errors fails the batch.
+
+    The timeline may be of any moment since the plan of the batch.
+    """
+    if not stream.upkeep_s:
+        return ()
+    until = time.monotonic() + stream.upkeep_s
+    upkeep = upkeep if stream.compacts else upkeep.without_compactions()
+    done: list[ServiceResult] = []
+    listings = Listings(timeline)
+    services = (service.after_write for service in SERVICES.values())
+    wanted = [service for service in services if service is not None and service.automatic(upkeep)]
+    names = [service.name for service in wanted]
+    first = names.index(_NEXT[storage.path]) if _NEXT.get(storage.path) in names else 0
+    for service in [*wanted[first:], *wanted[:first]]:
+        left = until - time.monotonic()
+        if left <= 0 and done:
+            keep(_NEXT, storage.path, service.name, _MOST_TABLES)
+            break
+        call = Call(
+            storage, means.patience, lambda: upkeep, partial(replace, means, within_s=max(left, 0.0)), metadata_enable
+        )
+        result = outcome_of(storage, service.name, partial(run_due, service, call, listings), SKIPPED, FAILED)
+        done += [] if result is None else [result]
+    else:
+        _NEXT.pop(storage.path, None)
+    _warn_of_much(storage.path, listings.since or timeline)
+    return tuple(done)
+
+
+def debt(path: str, timeline: Timeline) -> int:
+    """Return how many delta commits a file group may have that waits for a compaction."""
+    return rest_of(path, COMPACTION).by_now(timeline) or len(since_compaction(timeline).since)
+
+
+def _warn_of_much(path: str, timeline: Timeline) -> None:
+    found = debt(path, timeline)
+    if found > MUCH and not _WARNED.get(path):
+        logger.warning(_MUCH, path, found, MUCH, path)
+    keep(_WARNED, path, found > MUCH, _MOST_TABLES)
