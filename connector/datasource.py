@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import (
@@ -98,13 +99,7 @@ class PyHudiDataSource(DataSource):
         from .source.spark_types import requested_schema  # noqa: PLC0415
 
         options, path = self._parsed(reading=True)
-        asked = tuple(field.name for field in schema.fields)
-        if options.columns is not None and options.columns != asked:
-            raise OptionConflictError(
-                f"The option columns names {', '.join(options.columns)}, and the schema given for reading {path} has "
-                f"{', '.join(asked)}.",
-                "Give either the option or the schema.",
-            )
+        _refuse_other_columns(options, schema, path)
         given = self._given_pin()
         snapshot = open_snapshot(
             path,
@@ -143,17 +138,28 @@ class PyHudiDataSource(DataSource):
         return HudiWriter.planned(path, options, schema, overwrite=overwrite, known=known)
 
     # Spark calls these two only when the query runs. Before that, a source cannot distinguish a stream.
-
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Refuse a streaming read.
+        """Return a reader of a stream of the table; it opens the table when Spark first asks it for an offset.
 
         Args:
-            schema: The columns to read.
+            schema: The columns to read: the user's schema, or the result of `schema`.
+
+        Returns:
+            The reader.
 
         Raises:
-            UnsupportedOptionError: Always.
+            OptionError: The path or an option cannot be used.
         """
-        raise _no_streams("readStream", "spark.read with an incremental query")
+        options, path = self._parsed(reading=True)
+        _refuse_other_columns(options, schema, path)
+        options.to_stream()
+        if find_spec("pyspark.sql.streaming.datasource") is None:
+            from .stream.source import HudiStreamReader  # noqa: PLC0415 (as above)
+
+            return HudiStreamReader(path, schema, options)
+        from .stream.available_now import AvailableNowReader  # noqa: PLC0415
+
+        return AvailableNowReader(path, schema, options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Refuse a streaming write.
@@ -207,6 +213,16 @@ class PyHudiDataSource(DataSource):
                 "Give the path to load() or save(), or to CREATE TEMPORARY VIEW … USING pyhudi OPTIONS (path '…').",
             )
         return absolute(path)
+
+
+def _refuse_other_columns(options: HudiOptions, schema: StructType, path: str) -> None:
+    asked = tuple(field.name for field in schema.fields)
+    if options.columns is not None and options.columns != asked:
+        raise OptionConflictError(
+            f"The option columns names {', '.join(options.columns)}, and the schema given for reading {path} has "
+            f"{', '.join(asked)}.",
+            "Give either the option or the schema.",
+        )
 
 
 def _no_streams(what: str, instead: str) -> UnsupportedOptionError:

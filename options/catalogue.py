@@ -325,7 +325,6 @@ _NO_MEANING = {
     },
     "it concerns streams, SQL statements or Spark's JVM readers": {
         "hoodie.datasource.write.": "row.writer.enable",
-        "hoodie.datasource.": "streaming.startoffset",
         "hoodie.datasource.read.": """file.index.list.partitions.from.catalog file.index.listing.mode
             file.index.listing.partition-path-prefix.analysis.enabled
             file.index.optimize.listing.using.path.filter incr.table.version

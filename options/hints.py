@@ -140,6 +140,7 @@ _OVERWRITE, _OPERATION = (OPTIONS[name].key for name in ("overwrite_mode", "oper
 _POLICY, _COMMITS, _HOURS, _VERSIONS = (
     OPTIONS[name].key for name in ("clean_policy", "clean_commits", "clean_hours", "clean_file_versions")
 )
+_START = OPTIONS["stream_start"].key
 _CHANGES = (_QUERY, "incremental")
 _NOTE = "_note"
 
@@ -150,7 +151,12 @@ _BY_INSTANT = "A table has no such numbers: {} takes the instant of a commit, wh
 _NO_BRANCH = "A table has one line of instants: {} takes an instant, which HudiTable.history() lists."
 _SINCE = "{} with {} shows the rows that later commits changed, without deletes."
 _UNTIL = "{} with {} and {} shows the rows that commits changed between two times, without deletes."
-_STREAM = "Streams are not done yet: {} with {} shows the rows that commits changed after a time."
+_STREAM = (
+    "Leave it out: a stream reads the rows that commits write, and nothing of what they take away. {} says where it "
+    "begins."
+)
+_STARTS = "{} says where a stream begins."
+_PER_BATCH = "A batch of a stream has whole commits: {} limits their number."
 _COLUMNS = "Leave it out: a write adds columns and makes types wider by itself. {} lets its rows lack columns."
 _FILES = (
     "Leave it out: files are as large as buckets are, and {} fixes their number when the table is made. Where another "
@@ -186,7 +192,7 @@ _THEIRS: Theirs = {
         ),
         "usermetadata": (_KEPT, ((_NOTE, _same),)),
         "optimizewrite autocompact": (_FILES, ((_BUCKETS, ""), (_LARGEST, ""))),
-        "ignorechanges ignoredeletes skipchangecommits failondataloss": (_STREAM, (_CHANGES, (_BEGIN, ""))),
+        "ignorechanges ignoredeletes skipchangecommits failondataloss": (_STREAM, ((_START, ""),)),
         "delta.deletedfileretentionduration": (_BY_AGE, ((_POLICY, "KEEP_LATEST_BY_HOURS"), (_HOURS, ""))),
         "delta.logretentionduration": (_BY_NUMBER, ((_MOST, ""),)),
     },
@@ -199,7 +205,7 @@ _THEIRS: Theirs = {
         "start-timestamp": (_SINCE, (_CHANGES, (_BEGIN, _time))),
         "end-snapshot-id": (_UNTIL, (_CHANGES, (_BEGIN, ""), (_END, ""))),
         "end-timestamp": (_UNTIL, (_CHANGES, (_BEGIN, ""), (_END, _time))),
-        "stream-from-timestamp": (_STREAM, (_CHANGES, (_BEGIN, _time))),
+        "stream-from-timestamp": (_STARTS, ((_START, _time),)),
         "write-format write.format.default": ("Leave it out: base files are Parquet.", ()),
         "delete-format write.delete.format.default": ("Leave it out: there are no delete files.", ()),
         "fanout-enabled write.spark.fanout.enabled distribution-mode write.distribution-mode "
@@ -224,7 +230,7 @@ _THEIRS: Theirs = {
     _SPARK: {
         "compression": (_IN_PLACE, ((_CODEC, _codec),)),
         "maxrecordsperfile": (_FILES, ((_BUCKETS, ""), (_LARGEST, ""))),
-        "maxfilespertrigger maxbytespertrigger": (_STREAM, (_CHANGES, (_BEGIN, ""))),
+        "maxfilespertrigger": (_PER_BATCH, ((OPTIONS["stream_commits"].key, _count),)),
         "recursivefilelookup pathglobfilter modifiedafter modifiedbefore basepath": (
             "Leave it out: the table knows its files. Say with .where(…) which rows are wanted.",
             (),
@@ -307,7 +313,7 @@ _NEVER_DONE: Theirs = {
         "index.": ("Leave it out: no index has a state, which would have to be loaded or to expire.", ()),
         "metadata.": ("Leave it out: no metadata table is kept.", ()),
         "cdc. changelog.": ("Leave it out: tables keep no change data.", ()),
-        "read.streaming.": (_STREAM, (_CHANGES, (_BEGIN, ""))),
+        "read.streaming.": (_STREAM, ((_START, ""),)),
         "read.": ("Leave it out: it tunes Flink's readers.", ()),
         "write.": ("Leave it out: it tunes Flink's writers.", ()),
     },

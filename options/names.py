@@ -122,6 +122,7 @@ _TYPE_WORDS = {
     "PayloadName": "Java class",
     "PathGlob": "path pattern",
     "QueryTime": "time, see [Times](times.md)",
+    "StreamStart": "time, see [Times](times.md), or `earliest` or `latest`",
     "QueryBegin": "time, see [Times](times.md), or `earliest`",
 }
 

@@ -6,8 +6,9 @@ from pydantic import BaseModel
 
 from ..errors import MissingOptionError, OptionConflictError
 from ..reader.query import AS_OF, BEGIN, END, FULL_SCAN, AsOf, Changes, Query
+from ..reader.streams.terms import START, BatchLimits, StreamTerms
 from ..table.files.output import GIB, MIB
-from .types import Fields, PathGlob, QueryBegin, QueryTime, QueryType, Size, option
+from .types import Count, Fields, PathGlob, QueryBegin, QueryTime, QueryType, Size, StreamStart, option
 
 QUERY_TYPE = "hoodie.datasource.query.type"
 _GLOB = "hoodie.datasource.read.incr.path.glob"
@@ -78,6 +79,28 @@ class ReadOptions(BaseModel):
         "hoodie.memory.merge.max.size",
     )
 
+    stream_start: StreamStart = option(
+        "earliest",
+        "After which completion time a streaming read begins: `earliest` reads all rows, `latest` what completes "
+        "from now on. It counts where the checkpoint is new.",
+        START.lower(),
+    )
+    stream_commits: Count | None = option(
+        None,
+        "How many commits a batch of a streaming read has at most. Compactions do not count.",
+        "hoodie.pyhudi.stream.max.commits.per.trigger",
+        "maxcommitspertrigger",
+        otherwise="no limit",
+    )
+    stream_bytes: Size | None = option(
+        None,
+        "Bytes of the files that the commits of one batch of a streaming read wrote at most; a batch has at least one "
+        "commit.",
+        "hoodie.pyhudi.stream.max.bytes.per.trigger",
+        "maxbytespertrigger",
+        otherwise="no limit",
+    )
+
     @property
     def bases_alone(self) -> bool:
         """Whether a read skips log files."""
@@ -97,6 +120,28 @@ class ReadOptions(BaseModel):
                     f"Add {QUERY_TYPE}=incremental, or leave the option out.",
                 )
         return None if self.as_of is None else AsOf(self.as_of)
+
+    def to_stream(self) -> StreamTerms:
+        """Return what a streaming read shows; raises OptionConflictError where an option shows one moment or window."""
+        given = {
+            AS_OF: self.as_of,
+            BEGIN: self.begin_time,
+            END: self.end_time,
+            _SCHEMA_OF_END: self.incremental_end_schema,
+            f"{QUERY_TYPE}=read_optimized": self.bases_alone,
+        }
+        for key, value in given.items():
+            if value:
+                raise OptionConflictError(
+                    f"The option {key} belongs to a batch read, and a streaming read shows what changes.",
+                    f"Leave it out; {START} says where a stream begins.",
+                )
+        return StreamTerms(
+            self.stream_start,
+            BatchLimits(self.stream_commits, self.stream_bytes),
+            self.incremental_glob,
+            self.incremental_full_scan,
+        )
 
     def refuse_query(self) -> None:
         """Raise OptionConflictError where a write got options of a query."""

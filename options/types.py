@@ -13,7 +13,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 from ..errors import UnsupportedTableError
 from ..index.registry import is_offered
 from ..reader.path_glob import compile_glob
-from ..reader.query import is_beginning
+from ..reader.query import LATEST, is_beginning
 from ..table.config.key_types import KeyGeneratorType, split_partition_field
 from ..table.config.payloads import Payload
 from ..table.config.property_keys import INDEXES_NOT_DONE
@@ -91,6 +91,10 @@ def _check_time(value: str) -> str:
 
 def _check_begin(value: str) -> str:
     return value if is_beginning(value) else _check_time(value)
+
+
+def _check_start(value: str) -> str:
+    return value if value.lower() == LATEST else _check_begin(value)
 
 
 def _check_glob(value: str) -> str:
@@ -214,6 +218,7 @@ QueryType = Annotated[Literal["snapshot", "read_optimized", "incremental"], Befo
 PathGlob = Annotated[str, AfterValidator(_check_glob)]
 QueryTime = Annotated[str, AfterValidator(_check_time)]
 QueryBegin = Annotated[str, AfterValidator(_check_begin)]
+StreamStart = Annotated[str, AfterValidator(_check_start)]
 Codec = Annotated[Literal["zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"], BeforeValidator(_lower)]
 
 

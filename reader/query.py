@@ -13,6 +13,7 @@ BEGIN = "hoodie.datasource.read.begin.instanttime"
 END = "hoodie.datasource.read.end.instanttime"
 FULL_SCAN = "hoodie.datasource.read.incr.fallback.fulltablescan.enable"
 EARLIEST = "earliest"
+LATEST = "latest"
 _ZEROS = re.compile(r"0+", re.ASCII)
 
 

@@ -45,15 +45,19 @@ def files_of(cleans: Iterable[Clean]) -> Mapping[str, tuple[DataFile, ...]]:
 
 def _keeps(clean: Clean, now: Timeline, moment: Timeline) -> bool:
     """Return whether a clean kept every slice that the moment shows, going by the instant from which it kept them."""
-    if isinstance(clean, CleanMetadata):
-        earliest = clean.earliest_commit_to_retain
-    else:
-        retained = clean.earliest_instant_to_retain
-        earliest = retained.timestamp if retained else ""
+    earliest = earliest_kept(clean)
     if not earliest:
         return False
     shown = {instant.requested_time for instant in moment.writes}
     return all(instant.requested_time in shown for instant in now.writes if instant.requested_time <= earliest)
+
+
+def earliest_kept(clean: Clean) -> str:
+    """Return the requested time of the first write whose slices a clean keeps; "" where it does not go by writes."""
+    if isinstance(clean, CleanMetadata):
+        return clean.earliest_commit_to_retain
+    retained = clean.earliest_instant_to_retain
+    return retained.timestamp if retained else ""
 
 
 def deleted_by(clean: Clean) -> Iterator[tuple[str, list[str]]]:

@@ -32,6 +32,7 @@ RANKS = {
     "index": 11,
     "writer": 12,
     "reader": 12,
+    "reader/streams": 13,
     "operations": 13,
     "operations/checks": 13,
     "operations/inspect": 14,

@@ -109,6 +109,18 @@ def numbers(storage: Storage) -> list[int]:
     return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
 
 
+def newest(storage: Storage) -> Decision | None:
+    """Return the newest decision, which alone may wait to be carried out; None where it is not whole."""
+    while known := numbers(storage):
+        try:
+            data = storage.read(path_of(known[-1]))
+        except FileNotFoundError:
+            continue  # old decisions go when newer decisions are made
+        refuse_newer(storage, known[-1], data)
+        return Decision.parse(data)
+    return None
+
+
 def path_of(number: int) -> str:
     return join(FOLDER, f"{number:012d}")
 

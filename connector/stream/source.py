@@ -1,0 +1,102 @@
+"""Streaming reads through Spark: a process of the query finds what each batch has, and tasks read it.
+
+Spark starts that process with the query, keeps it, and calls `initialOffset`, `latestOffset` and `partitions` there. A
+process for each batch makes another reader, which travels with the tasks and knows nothing of the first; so a task has
+all that it needs from its partition.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.types import StructType
+
+from ...errors import MissingColumnError, SchemaMismatchError
+from ..source.logs import shown_logs
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ...options.model import HudiOptions
+    from ...reader.snapshot import Snapshot
+    from ...reader.streams.table_stream import TableStream
+
+logger = logging.getLogger("pyhudi")
+
+
+class HudiStreamReader(DataSourceStreamReader):
+    """Reads the batches of one query, on a Spark without read limits.
+
+    ``schema`` has exactly the columns for Spark, which are fixed while the query runs.
+    """
+
+    def __init__(self, path: str, schema: StructType, options: HudiOptions) -> None:
+        self._path = path
+        self._schema = schema
+        self._options = options
+        self._stream_of_table: TableStream | None = None
+        self._told = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
+
+    def initialOffset(self) -> dict[str, Any]:
+        with shown_logs(self._options.log_level):
+            return self._stream.initial().to_fields()
+
+    def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]
+        from ...reader.streams.terms import NO_LIMITS  # noqa: PLC0415 (only the query's process looks for batches)
+
+        with shown_logs(self._options.log_level):
+            if self._stream.terms.limits != NO_LIMITS and not self._told:
+                self._told = True
+                logger.warning(
+                    "table %s: this Spark tells a source nothing of its trigger, so that a query with the trigger "
+                    "AvailableNow and a limit ends after one batch; Spark 4.2 and later read on",
+                    self._path,
+                )
+            return self._stream.latest().to_fields()
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        from ...reader.scan import MergeTerms, RowReader  # noqa: PLC0415 (only the query's process plans)
+        from ...reader.streams.offsets import parse_offset  # noqa: PLC0415
+
+        with shown_logs(self._options.log_level):
+            stream = self._stream
+            batch = stream.batch(parse_offset(start, self._path), parse_offset(end, self._path))
+            if batch is None:
+                return []
+            columns = self._columns(batch)
+            terms = MergeTerms(batch.config, self._options.merge_memory)
+            reader = RowReader(batch.storage, columns, batch.schema, (), batch.times, terms)
+            splits = stream.plan(batch, columns, self._options.split_size)
+            return [InputPartition((reader, split)) for split in splits]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        reader, split = partition.value
+        yield from reader.read(split)
+
+    @property
+    def _stream(self) -> TableStream:
+        if self._stream_of_table is None:
+            from ...reader.streams.table_stream import TableStream  # noqa: PLC0415 (the process has to start soon)
+
+            options = self._options
+            self._stream_of_table = TableStream(self._path, dict(options.storage_options), options.to_stream())
+        return self._stream_of_table
+
+    def _columns(self, batch: Snapshot) -> pa.Schema:
+        """Return the query's columns; raises MissingColumnError or SchemaMismatchError where the table lost them."""
+        from ..source.spark_types import requested_schema  # noqa: PLC0415
+
+        todo = "Start the query again, so that it takes the table's columns anew."
+        what = f"The columns of the stream of {self._path} are fixed while the query runs, and the table has others now"
+        try:
+            return requested_schema(batch.schema, self._schema, self._path)
+        except MissingColumnError as error:
+            raise MissingColumnError(f"{what}: {error.what}", todo) from error
+        except SchemaMismatchError as error:
+            raise SchemaMismatchError(what, todo, error.differences) from error

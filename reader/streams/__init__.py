@@ -1,0 +1,1 @@
+"""Reads a table as a stream: which completed writes a batch has, and where it ends."""

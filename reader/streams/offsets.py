@@ -1,0 +1,116 @@
+"""Where a stream of a table has come to: Apache Hudi's offset, and by which writes a batch came there.
+
+Apache Hudi's offset is ``{"offsetCommitTime": "<completion time>"}`` (``HoodieSourceOffset``; an older source has the
+field ``commitTime``), and its parser passes over other fields. pyhudi adds the number of the writes that completed
+until then and a sum of hashes of their requested times, so that a write which completes behind an offset is found after
+a restart, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from itertools import chain, combinations, islice
+from typing import Any
+
+from ...errors import InvalidOptionError
+
+TIME = "offsetCommitTime"
+_OLDER_NAME = "commitTime"
+_COUNT, _SUM, _AFTER = "pyhudiWrites", "pyhudiSum", "pyhudiAfter"
+_INITIAL = "00000000000000"
+_DIGITS = re.compile(r"\d{14,17}", re.ASCII)
+_BYTES = 16
+_MOST = 1 << (8 * _BYTES)
+# To try which of the undone writes a batch had takes a comparison for each set of them.
+_MOST_SETS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSum:
+    """The number of some writes, and the sum of hashes of their requested times, in whatever order they are added."""
+
+    count: int = 0
+    total: int = 0
+
+    @classmethod
+    def of(cls, times: Collection[str]) -> WriteSum:
+        return cls(len(times), sum(map(_hash, times)) % _MOST)
+
+    def explain(self, present: Collection[str], undone: Collection[str]) -> tuple[str, ...] | None:
+        """Return which of the ``present`` times the sum lacks; None where they cannot be found.
+
+        The sum may hold ``undone`` times, which are no longer present. Up to two times are found.
+        """
+        found = WriteSum.of(present)
+        hashes = {_hash(time): time for time in present}
+        gone = sorted(undone)
+        sets = chain.from_iterable(combinations(gone, number) for number in range(len(gone) + 1))
+        for taken in islice(sets, _MOST_SETS):
+            excess = (found.total - self.total + sum(map(_hash, taken))) % _MOST
+            late = found.count - self.count + len(taken)
+            if not late and not excess:
+                return ()
+            if late == 1 and excess in hashes:
+                return (hashes[excess],)
+            if late == 2:
+                for value, time in hashes.items():
+                    other = hashes.get((excess - value) % _MOST, time)
+                    if other != time:
+                        return tuple(sorted((time, other)))
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Offset:
+    """The end of a batch.
+
+    Attributes:
+        time: The completion time of the newest write in it; zeros before the first.
+        writes: The writes completed until then; None where a batch of Apache Hudi, or a user, gave the time.
+        after: Where the batch began; "" where unknown.
+    """
+
+    time: str
+    writes: WriteSum | None = None
+    after: str = ""
+
+    @property
+    def is_initial(self) -> bool:
+        return not self.time.strip("0")
+
+    @property
+    def bound(self) -> str:
+        """What the completion times of later writes are greater than."""
+        return "" if self.is_initial else self.time
+
+    def to_fields(self) -> dict[str, Any]:
+        found: dict[str, Any] = {TIME: self.time}
+        if self.writes is not None:
+            found |= {_COUNT: self.writes.count, _SUM: f"{self.writes.total:0{2 * _BYTES}x}"}
+        return found | {_AFTER: self.after} if self.after else found
+
+
+INITIAL = Offset(_INITIAL)
+
+
+def parse_offset(fields: Mapping[str, Any], path: str) -> Offset:
+    """Return the offset in a checkpoint; raises InvalidOptionError for the checkpoint of another source."""
+    try:
+        time = str(fields[TIME] if TIME in fields else fields[_OLDER_NAME])
+        if not _DIGITS.fullmatch(time):
+            raise ValueError(time)
+        count = fields.get(_COUNT)
+        writes = None if count is None else WriteSum(int(count), int(str(fields[_SUM]), 16))
+        return Offset(time, writes, str(fields.get(_AFTER, "")))
+    except (KeyError, ValueError, TypeError) as error:
+        raise InvalidOptionError(
+            f"The checkpoint of the stream of {path} has the offset {dict(fields)}, which is none of a Hudi table.",
+            "Start the query with a checkpoint of its own.",
+        ) from error
+
+
+def _hash(time: str) -> int:
+    return int.from_bytes(blake2b(time.encode(), digest_size=_BYTES).digest(), "big")

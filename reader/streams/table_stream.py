@@ -1,0 +1,187 @@
+"""A table read batch by batch: the offset that a batch ends with, and the rows between two offsets."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from ...errors import UnreadableTimeError
+from ...storage import open_storage
+from ...table.config import check_supported
+from ...table.table import Table, open_table
+from ...timeline.archive.history import undone
+from ...timeline.instants import Instant
+from ...timeline.timeline import Timeline
+from ..plan import Split
+from ..query import EARLIEST, LATEST, Changes, Query, is_beginning, resolve
+from ..snapshot import Snapshot, open_snapshot
+from .limits import end_of_batch
+from .offsets import INITIAL, Offset, WriteSum
+from .settled import SettledWrites, completed_writes, settled_timeline, times_until
+from .terms import START, BatchLimits, StreamTerms
+
+logger = logging.getLogger("pyhudi")
+
+
+@dataclass
+class TableStream:
+    """One stream of one table in one process; batches are the same in any other process.
+
+    Every batch has the writes that completed after its first offset and until its second, in the state of the table at
+    the second. The process keeps which writes those were; another process knows their sum from the offset.
+
+    ``newest`` is the offset of all that was complete at the last look.
+    """
+
+    path: str
+    storage_options: Mapping[str, str] = field(repr=False)
+    terms: StreamTerms
+    newest: Offset | None = None
+    _initial: Offset | None = None
+    _last: Offset | None = None
+    _target: str | None = None
+    _seen: tuple[Offset, tuple[Instant, ...]] | None = None
+    _known: tuple[Offset, frozenset[str]] | None = None
+    _archived: tuple[str, tuple[Instant, ...]] | None = None
+
+    def initial(self) -> Offset:
+        """Return the offset after which the first batch of a new query begins."""
+        if self._initial is None:
+            start = self.terms.start
+            if start.lower() == LATEST:
+                _, until = settled_timeline(self._table())
+                self._initial = Offset(until) if until else INITIAL
+            elif is_beginning(start):
+                self._initial = INITIAL
+            else:
+                self._initial = Offset(resolve(start, self._table().config.timezone))
+        return self._initial
+
+    def prepare(self) -> None:
+        """Take all that is complete now for the last that `latest` ever shows."""
+        _, self._target = settled_timeline(self._table())
+
+    def latest(self, start: Offset | None = None, limits: BatchLimits | None = None) -> Offset:
+        """Return the end of the next batch; ``start`` where nothing has completed since, or nothing readable.
+
+        ``limits`` count in place of the stream's own. Without ``start`` the batch begins where the last batch of this
+        process ended. Raises UnreadableTimeError where a write completed behind ``start``.
+        """
+        start = start or self._last or self.initial()
+        table = self._table()
+        listed = table.timeline()
+        if self._seen == (start, listed.instants):
+            return start
+        timeline, until = settled_timeline(table, listed)
+        # An instant is archived before it leaves the timeline.
+        settled = SettledWrites(timeline, self._archive(table), until)
+        self.newest = Offset(until) if until else INITIAL
+        self._check(table, start, settled.timeline, settled.all)
+        until = settled.until if self._target is None else min(settled.until, self._target)
+        end = end_of_batch(table, settled, start.bound, until, self.terms.limits if limits is None else limits)
+        if end is None or end <= start.time:
+            self._last, self._seen = start, (start, listed.instants)
+            return start
+        times = settled.times_until(end)
+        self._last = Offset(end, WriteSum.of(times), start.time)
+        self._known = self._last, times
+        return self._last
+
+    def batch(self, start: Offset, end: Offset) -> Snapshot | None:
+        """Return the table as a batch shows it; None for a batch without writes.
+
+        Raises UnreadableTimeError where archiving has taken its end from sight, or a write completed behind its end.
+        """
+        self._last = end
+        # The first batch of a query that began at `latest` is replayed with another beginning: no checkpoint holds it.
+        after = min(start.time, end.after) if end.after else start.time
+        # After a restart Spark plans the last batch with its end as its beginning, and reads nothing of it.
+        if start == end or after >= end.time:
+            return None
+        changes = Changes(after, end.time, self.terms.path_glob, self.terms.full_scan)
+        try:
+            snapshot = open_snapshot(self.path, self.storage_options, query=changes)
+        except UnreadableTimeError as error:
+            raise self._unreadable(changes, error) from error
+        table, timeline = snapshot.seen.table, snapshot.timeline
+        self._check(table, end, timeline, completed_writes(timeline, self._archive(table)))
+        return snapshot
+
+    def plan(self, batch: Snapshot, columns: pa.Schema, split_size: int) -> list[Split]:
+        """Return the splits of a batch; raises UnreadableTimeError where cleaning has taken what it shows."""
+        try:
+            return batch.plan(columns, (), split_size)
+        except UnreadableTimeError as error:
+            raise self._unreadable(batch.query, error) from error
+
+    def _unreadable(self, changes: Query | None, error: UnreadableTimeError) -> UnreadableTimeError:
+        begin, end = (changes.begin, changes.end) if isinstance(changes, Changes) else ("", "")
+        return UnreadableTimeError(
+            f"The batch of the stream of {self.path} after {begin} and until {end} cannot be read: {error.what}",
+            f"Start the query with a new checkpoint and {START} as the first readable begin, or else as {begin}: from "
+            "there on it reads what changed, as it is now.",
+        )
+
+    def _table(self) -> Table:
+        table = open_table(open_storage(self.path, self.storage_options))
+        check_supported(table.config, table.path, writing=False)
+        return table
+
+    def _archive(self, table: Table) -> tuple[Instant, ...]:
+        state = table.archive.state()
+        if self._archived is None or self._archived[0] != state:
+            self._archived = state, table.archive.instants()
+        return self._archived[1]
+
+    def _check(self, table: Table, offset: Offset, timeline: Timeline, writes: Mapping[str, Instant]) -> None:
+        """Raise UnreadableTimeError where a write completed behind an offset that no batch until then had."""
+        if offset.writes is None:
+            return
+        present = times_until(writes, offset.time)
+        if self._known is not None and self._known[0] == offset:
+            late = tuple(sorted(present - self._known[1]))
+            gone = len(self._known[1] - present)
+        else:
+            found = offset.writes
+            gone = max(0, found.count - len(present))
+            explained = () if found == WriteSum.of(present) else found.explain(present, undone(timeline) - present)
+            if explained is None:
+                raise _other_writes(table, offset, present)
+            late = explained
+        if late:
+            raise _late(table, offset, [writes[time] for time in late], writes)
+        if gone:
+            logger.warning(
+                "table %s: %d of the writes that the stream has read were undone since; their rows stay where the "
+                "stream brought them",
+                table.path,
+                gone,
+            )
+        self._known = offset, present
+
+
+def _anew(after: str) -> str:
+    return f"start the query with a new checkpoint and {START}={after}, from where on it reads what changed."
+
+
+def _late(table: Table, offset: Offset, late: list[Instant], writes: Mapping[str, Instant]) -> UnreadableTimeError:
+    first = min(write.visible_since for write in late)
+    before = max((write.visible_since for write in writes.values() if write.visible_since < first), default=EARLIEST)
+    named = ", ".join(f"{write.requested_time} (completed at {write.visible_since})" for write in late)
+    return UnreadableTimeError(
+        f"The stream of {table.path} had read all that completed until {offset.time} when a write came to light that "
+        f"completed before that: {named}. No batch has its rows.",
+        f"To read its rows and those of all later writes again, {_anew(before)}",
+    )
+
+
+def _other_writes(table: Table, offset: Offset, present: frozenset[str]) -> UnreadableTimeError:
+    count = 0 if offset.writes is None else offset.writes.count
+    return UnreadableTimeError(
+        f"The stream of {table.path} had read {count} writes that completed until {offset.time}, and these are not the "
+        f"{len(present)} that the table has until then: it is another table, or writes completed behind the stream.",
+        f"To read everything again, {_anew(EARLIEST)}",
+    )
