@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import resource
 import subprocess
 import tempfile
@@ -36,6 +37,9 @@ ROOT = Path(__file__).parents[1]
 
 Figures: TypeAlias = "Mapping[str, Mapping[str, float]]"
 
+# A stream that begins at the earliest commit reads the whole table; this one and the query begin after the first.
+START, SINCE = "hoodie.datasource.streaming.startOffset", "hoodie.datasource.read.begin.instanttime"
+
 _SCHEMA = pa.schema([("id", pa.int64()), ("p", pa.string()), ("ts", pa.int64()), ("note", pa.string())])
 _OPTIONS = {
     "recordkey": "id",
@@ -52,8 +56,8 @@ _TOGETHER = 25
 _WARM_COMMITS = 20
 
 
-def make_table(path: str, table_type: str, commits: int) -> None:
-    """Make a table by commits of new rows, a partition after another."""
+def make_table(path: str, table_type: str, commits: int) -> str:
+    """Make a table by commits of new rows, a partition after another; return when the first of them completed."""
     from pyhudi.operations.write.run import write
     from pyhudi.options.parsing import parse_options
 
@@ -64,14 +68,16 @@ def make_table(path: str, table_type: str, commits: int) -> None:
         columns = [ids, [f"p{number // _TOGETHER:03d}"] * _ROWS, [number] * _ROWS, [f"note {key}" for key in ids]]
         rows = pa.table([pa.array(column) for column in columns], schema=_SCHEMA)
         write(parsed.to_write_request(path, _SCHEMA, overwrite=False), [rows.to_batches()])
+    names = [entry.name for entry in os.scandir(f"{path}/.hoodie/timeline")]
+    return min(name for name in names if name.endswith("commit") and "_" in name).partition("_")[2].partition(".")[0]
 
 
-def plan(path: str) -> dict[str, float]:
-    """Plan a batch of all commits as Spark's process of the query does, and return what that took."""
+def plan(path: str, since: str) -> dict[str, float]:
+    """Plan a batch of all later commits as Spark's process of the query does, and return what that took."""
     began = time.perf_counter()
     from pyhudi import PyHudiDataSource
 
-    source = PyHudiDataSource({"path": path})  # type: ignore[arg-type]
+    source = PyHudiDataSource({"path": path, START: since})  # type: ignore[arg-type]
     reader: Any = source.streamReader(source.schema())
     start = reader.initialOffset()
     try:
@@ -89,33 +95,34 @@ def plan(path: str) -> dict[str, float]:
     }
 
 
-def read(run: Run) -> dict[str, float]:
+def read(run: Run, since: str, since_of_warm: str) -> dict[str, float]:
     """Read the table in both ways, once Spark is warm, and return the seconds and the rows."""
     spark = run.session()
-    _by_stream(spark, f"{run.table}/warm", f"{run.data}/warm")
-    _by_query(spark, f"{run.table}/warm")
-    streamed, rows = _by_stream(spark, f"{run.table}/t", f"{run.data}/checkpoint")
-    asked, found = _by_query(spark, f"{run.table}/t")
+    _by_stream(spark, f"{run.table}/warm", since_of_warm, f"{run.data}/warm")
+    _by_query(spark, f"{run.table}/warm", since_of_warm)
+    streamed, rows = _by_stream(spark, f"{run.table}/t", since, f"{run.data}/checkpoint")
+    asked, found = _by_query(spark, f"{run.table}/t", since)
     if rows != found:
         raise SystemExit(f"the stream has {rows} rows, the query {found}")
     return {ROWS: rows, STREAM: round(streamed, 2), QUERY: round(asked, 2)}
 
 
-def _by_stream(spark: SparkSession, path: str, checkpoint: str) -> tuple[float, int]:
+def _by_stream(spark: SparkSession, path: str, since: str, checkpoint: str) -> tuple[float, int]:
     """Return the seconds of the one batch, planning included, and its rows."""
-    writer = spark.readStream.format("pyhudi").load(path).writeStream.format("noop").trigger(availableNow=True)
+    rows = spark.readStream.format("pyhudi").option(START, since).load(path)
+    writer = rows.writeStream.format("noop").trigger(availableNow=True)
     query = writer.option("checkpointLocation", checkpoint).start()
     query.awaitTermination()
     [batch] = [report for report in query.recentProgress if report["numInputRows"]]
     return batch["durationMs"]["triggerExecution"] / 1000, batch["numInputRows"]
 
 
-def _by_query(spark: SparkSession, path: str) -> tuple[float, int]:
+def _by_query(spark: SparkSession, path: str, since: str) -> tuple[float, int]:
     """Return the seconds of the incremental query, planning included, and its rows."""
 
     def rows() -> Any:
-        window = {"hoodie.datasource.query.type": "incremental", "since": "earliest"}
-        return spark.read.format("pyhudi").options(**window).load(path)
+        changes = spark.read.format("pyhudi").option("hoodie.datasource.query.type", "incremental")
+        return changes.option(SINCE, since).load(path)
 
     began = time.perf_counter()
     rows().write.format("noop").mode("overwrite").save()
@@ -127,11 +134,11 @@ def measure(commits: int = 5_000, memory: str = "4g") -> dict[str, dict[str, flo
     found: dict[str, dict[str, float]] = {}
     for table_type in TYPES:
         with tempfile.TemporaryDirectory() as folder:
-            make_table(f"{folder}/tables/t", table_type, commits)
-            make_table(f"{folder}/tables/warm", table_type, _WARM_COMMITS)
+            since = make_table(f"{folder}/tables/t", table_type, commits + 1)
+            since_of_warm = make_table(f"{folder}/tables/warm", table_type, _WARM_COMMITS)
             print(time.strftime("%H:%M:%S"), f"made {commits:,} commits, {table_type}", flush=True)
-            planned = _done("plan", f"{folder}/tables/t")
-            found[f"{BACKLOG}{table_type}"] = planned | _done("read", folder, memory)
+            planned = _done("plan", f"{folder}/tables/t", since)
+            found[f"{BACKLOG}{table_type}"] = planned | _done("read", folder, since, since_of_warm, memory)
         print(time.strftime("%H:%M:%S"), table_type, found[f"{BACKLOG}{table_type}"], flush=True)
     return found
 
@@ -180,10 +187,10 @@ def main() -> None:
     if not asked.step:
         print(backlogs(measure(asked.commits, asked.memory)))
     elif asked.step[0] == "plan":
-        print(json.dumps(plan(asked.step[1])))
+        print(json.dumps(plan(*asked.step[1:])))
     else:
-        _, folder, memory = asked.step
-        print(json.dumps(read(Run(Path(folder), f"{folder}/tables", 1.0, memory))))
+        _, folder, since, since_of_warm, memory = asked.step
+        print(json.dumps(read(Run(Path(folder), f"{folder}/tables", 1.0, memory), since, since_of_warm)))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The scripts in docs/ and benchmarks/, which are in no package, as modules."""
+"""The scripts in docs/, benchmarks/ and examples/, which are in no package, as modules."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from types import ModuleType
 
 DOCS = Path(__file__).parents[2] / "docs"
 BENCHMARKS = DOCS.with_name("benchmarks")
+EXAMPLES = DOCS.with_name("examples")
 
 
 def script(name: str, folder: Path = DOCS) -> ModuleType:
