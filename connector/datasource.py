@@ -17,6 +17,10 @@ from pyspark.sql.types import NullType, StructField, StructType
 from ..errors import MissingOptionError, OptionConflictError, UnsupportedOptionError
 from .source.paths import FORMAT, OF_WRITES, ONLY_PATH, PINNED, WHERE, WHOLE, absolute
 
+# Options of a streaming query that Spark passes on.
+_CHECKPOINT = "checkpointlocation"
+_OF_SPARK = (_CHECKPOINT, "queryname")
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -40,6 +44,11 @@ class PyHudiDataSource(DataSource):
     _pinned: Watermark | None = None
     # The columns of that snapshot. Finding them again may mean reading a large commit.
     _columns: pa.Schema | None = None
+    # Whether this is a copy that Spark sent to another process. The process that commits a stream's batches has one.
+    _sent = False
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        self.__dict__.update(state, _sent=True)
 
     @classmethod
     def name(cls) -> str:
@@ -137,7 +146,6 @@ class PyHudiDataSource(DataSource):
         known = {key: self._given(key) for key in OF_WRITES}
         return HudiWriter.planned(path, options, schema, overwrite=overwrite, known=known)
 
-    # Spark calls these two only when the query runs. Before that, a source cannot distinguish a stream.
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return a reader of a stream of the table; it opens the table when Spark first asks it for an offset.
 
@@ -162,16 +170,23 @@ class PyHudiDataSource(DataSource):
         return AvailableNowReader(path, schema, options)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        """Refuse a streaming write.
+        """Return a writer of a streaming query's batches.
 
         Args:
             schema: The columns of the rows.
-            overwrite: Whether each batch replaces the data.
+            overwrite: Whether each batch replaces the data, as in output mode complete.
+
+        Returns:
+            The writer; where Spark plans a batch, with its plan.
 
         Raises:
-            UnsupportedOptionError: Always.
+            PyHudiError: The options, the columns or the table do not allow the write.
         """
-        raise _no_streams("writeStream", "df.write in foreachBatch")
+        from .stream.sink import HudiStreamWriter  # noqa: PLC0415
+
+        options, path = self._parsed(reading=False)
+        writer = HudiStreamWriter(path, options, schema, overwrite=overwrite, checkpoint=self._given(_CHECKPOINT))
+        return writer if self._sent else writer.planned()
 
     def _parsed(self, *, reading: bool) -> tuple[HudiOptions, str]:
         from ..options.secrets import tell_what_spark_shows  # noqa: PLC0415
@@ -179,7 +194,7 @@ class PyHudiDataSource(DataSource):
 
         path = self._path()
         tell_what_spark_shows(self.options)
-        told = {PINNED, WHOLE, WHERE, *OF_WRITES}
+        told = {PINNED, WHOLE, WHERE, *OF_WRITES, *_OF_SPARK}
         said = {name: value for name, value in self.options.items() if name.lower() not in told}
         return resolve_options(said, path, READING if reading else WRITING).options, path
 
@@ -223,7 +238,3 @@ def _refuse_other_columns(options: HudiOptions, schema: StructType, path: str) -
             f"{', '.join(asked)}.",
             "Give either the option or the schema.",
         )
-
-
-def _no_streams(what: str, instead: str) -> UnsupportedOptionError:
-    return UnsupportedOptionError(f"pyhudi does not support streams yet, so {what} fails.", f"Use {instead}.")

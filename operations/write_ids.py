@@ -26,6 +26,8 @@ from ..timeline.writers.owner import ROOT
 NOTE = join(ROOT, "write_ids")
 # Prefix of ids that no user gave.
 GENERATED_ID = "auto-"
+# Prefix of the ids of micro-batches: the query's id and the batch's follow.
+STREAM_ID = "stream:"
 
 logger = logging.getLogger("pyhudi")
 
@@ -35,9 +37,25 @@ def generated_id() -> str:
     return f"{GENERATED_ID}{uuid.uuid4()}"
 
 
+def batch_of(write_id: str) -> tuple[str, int] | None:
+    """Return the query and the number of a micro-batch whose id this is; None for another write's."""
+    query_id, _, number = write_id.removeprefix(STREAM_ID).rpartition(":")
+    is_batch = write_id.startswith(STREAM_ID) and number.isdecimal()
+    return (query_id, int(number)) if is_batch else None
+
+
+def greatest_batch(ids: Mapping[str, str], query_id: str) -> tuple[int, str] | None:
+    """Return the greatest number of a query's batches among some write ids, and its requested time."""
+    batches = ((batch_of(write_id), time) for write_id, time in ids.items() if write_id.startswith(STREAM_ID))
+    return max(((batch[1], time) for batch, time in batches if batch and batch[0] == query_id), default=None)
+
+
 @dataclass(frozen=True, slots=True)
 class NotedIds:
-    """The requested time of the newest write of each id, for the writes in some files of the archive."""
+    """The requested time of the newest write of each id, for the writes in some files of the archive.
+
+    Of a streaming query it has the greatest batch alone.
+    """
 
     files: frozenset[str] = frozenset()
     ids: Mapping[str, str] = field(default_factory=dict)
@@ -46,14 +64,17 @@ class NotedIds:
 def archived_write(table: Table, write_id: str) -> Instant | None:
     if write_id.startswith(GENERATED_ID):
         return None
-    manifest = table.archive.manifests.newest()
-    if not manifest.files:
-        return None
-    time = _up_to_date(table, manifest, _read(table.storage)).ids.get(write_id)
+    time = archived_ids(table).get(write_id)
     if time is None:
         return None
     near = table.archive.instants(time, time)
     return next((one for one in near if one.requested_time == time and one.action in WRITE_ACTIONS), None)
+
+
+def archived_ids(table: Table) -> Mapping[str, str]:
+    """Return the requested times of archived writes by their ids; of a streaming query the greatest batch alone."""
+    manifest = table.archive.manifests.newest()
+    return _up_to_date(table, manifest, _read(table.storage)).ids if manifest.files else {}
 
 
 def read_noted(storage: Storage) -> NotedIds:
@@ -85,7 +106,17 @@ def _up_to_date(table: Table, manifest: Manifest, known: NotedIds) -> NotedIds:
         write_id = _id_in(codec, instant, body)
         if write_id and not write_id.startswith(GENERATED_ID):
             ids[write_id] = max(ids.get(write_id, ""), instant.requested_time)
-    return NotedIds(manifest.names, ids)
+    return NotedIds(manifest.names, without_old_batches(ids))
+
+
+def without_old_batches(ids: Mapping[str, str]) -> Mapping[str, str]:
+    """Return write ids without the batches of streaming queries that are not the greatest of their query."""
+    greatest: dict[str, int] = {}
+    batches = {write_id: batch_of(write_id) for write_id in ids}
+    for query_id, number in filter(None, batches.values()):
+        greatest[query_id] = max(number, greatest.get(query_id, 0))
+    old = {write_id for write_id, batch in batches.items() if batch is not None and batch[1] < greatest[batch[0]]}
+    return {write_id: time for write_id, time in ids.items() if write_id not in old}
 
 
 def _id_in(codec: Codec, instant: Instant, body: bytes) -> str:

@@ -48,19 +48,20 @@ class HudiOptions(ReadOptions, StreamOptions, UpkeepOptions, LookupOptions, Writ
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True, hide_input_in_errors=True)
 
     def to_write_request(
-        self, path: str, schema: pa.Schema, *, overwrite: bool, batch: StreamBatch | None = None
+        self, path: str, schema: pa.Schema, *, overwrite: bool, batch: StreamBatch | None = None, stream: bool = False
     ) -> WriteRequest:
         """Return what these options ask of a write; ``overwrite`` is True for Spark's mode ``overwrite``.
 
-        A micro-batch without rows leaves no instant unless the options say so.
+        ``stream`` is True of a micro-batch that its tasks alone know. A micro-batch without rows leaves no instant
+        unless the options say so.
 
         Raises OptionConflictError where a query's options are among them, or two options contradict each other.
         """
         self.refuse_query()
         write = replace(self.write_settings(), upkeep=self.upkeep(), stream=self.stream_settings())
-        if batch is not None:
+        if stream or batch is not None:
             leaves_empty = "allow_empty_commit" in self.model_fields_set and self.allow_empty_commit
-            write = replace(write, batch=batch, allow_empty_commit=leaves_empty)
+            write = replace(write, batch=batch, hand_over=stream, allow_empty_commit=leaves_empty)
         return WriteRequest(
             path=path,
             operation=self.operation,
@@ -68,7 +69,7 @@ class HudiOptions(ReadOptions, StreamOptions, UpkeepOptions, LookupOptions, Writ
             schema=schema,
             table=self.table_settings(),
             write=write,
-            write_id=self.write_id if batch is None else batch.write_id,
+            write_id=self.write_id,
             application=self.application,
             storage_options=dict(self.storage_options),
         )

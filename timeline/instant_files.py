@@ -11,13 +11,18 @@ from typing import TypeVar
 
 from ..errors import StorageError
 from ..storage.base import Storage, join, refuse_links, split
+from ..storage.kept import keep
 from . import metadata
 from .instants import Instant, State
 from .layout import Layout
 from .listing import listed_states
-from .metadata.codec import Codec, CommitFiles
+from .metadata.codec import Codec, CommitFiles, StreamTexts
 
 M = TypeVar("M", bound="metadata.models.InstantModel")
+
+# What this process has read of completed writes about streams, by table, folder and instant.
+_OF_STREAMS: dict[tuple[str, str, Instant], StreamTexts] = {}
+_MOST_OF_STREAMS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +60,9 @@ class InstantFiles:
         return join(self.layout.folder, self.layout.format(instant))
 
     def read_commit(self, instant: Instant) -> metadata.models.CommitMetadata:
-        return self.decode_commit(instant, *self._read(instant))
+        found = self.decode_commit(instant, *self._read(instant))
+        self._keep(instant, StreamTexts.of(found.extra_metadata))
+        return found
 
     def decode_commit(self, instant: Instant, body: bytes, where: str) -> metadata.models.CommitMetadata:
         models = metadata.models
@@ -68,7 +75,18 @@ class InstantFiles:
 
     def read_written_files(self, instant: Instant) -> CommitFiles:
         """Return what a completed write records about its files, decoding nothing else."""
-        return self.codec.decode_files(*self._read(instant), replaces=instant.replaces)
+        found = self.codec.decode_files(*self._read(instant), replaces=instant.replaces)
+        self._keep(instant, found.of_streams)
+        return found
+
+    def read_of_streams(self, instant: Instant) -> StreamTexts:
+        """Return what a completed write says of streams; a body that this process has read is not read again."""
+        known = _OF_STREAMS.get((self.storage.path, self.place, instant))
+        return known or self._keep(instant, StreamTexts.of(self.read_summary(instant).extra_metadata))
+
+    def _keep(self, instant: Instant, found: StreamTexts) -> StreamTexts:
+        keep(_OF_STREAMS, (self.storage.path, self.place, instant), found, _MOST_OF_STREAMS)
+        return found
 
     def read_clean(self, instant: Instant) -> metadata.models.CleanMetadata | metadata.models.CleanerPlan | None:
         if instant.state == State.COMPLETED:

@@ -53,7 +53,7 @@ class HudiWriter(DataSourceArrowWriter):
 
         ``known`` has what `HudiTable` spelled of the rows, by option, or None.
         """
-        from ...operations.planning.plan import plan_write  # noqa: PLC0415
+        from ...operations.planning.micro_batch import plan_batch  # noqa: PLC0415
         from ...timeline.writers.write_notes import is_key  # noqa: PLC0415
         from .spark_types import to_arrow  # noqa: PLC0415
 
@@ -82,7 +82,7 @@ class HudiWriter(DataSourceArrowWriter):
                     past=NO_PAST if past is None else parse_carried(PastAttempts, PAST, past),
                 )
                 request = replace(request, write=settings)
-            plan = plan_write(request)
+            plan = plan_batch(request)
         return cls(plan, options.log_level)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> HudiMessage:

@@ -96,7 +96,9 @@ def _planned(request: WriteRequest, storage: Storage) -> WritePlan:
         done = find_write(table, timeline, request.write_id)
         replays = None if done is None else done.instant
     victims = frozenset(one.victim.requested_time for one in going)
-    dead = () if replays else settle_pending(table, timeline, request.write.patience, victims)
+    # Of a micro-batch, what is pending beside it is judged once its query is known.
+    judged = replays is None and not request.write.is_batch
+    dead = settle_pending(table, timeline, request.write.patience, victims) if judged else ()
     if target.exists:
         check_retirable(config, request.write.metadata_enable, storage.path)
     times = times_after(table, now, len(dead))

@@ -52,7 +52,8 @@ class WriteSettings:
         read: The rows of the table that decided what the write does, where its isolation level makes them count.
         past: What was done for the write before this attempt.
         upkeep: The table services that run after the write.
-        batch: The micro-batch that the write is; None for other writes.
+        hand_over: Whether tasks leave all rows to the commit, which then merges them again as often as needed.
+        batch: The micro-batch that the write is; None for other writes, and where only its tasks know it.
     """
 
     batch_size: int = 256 * MIB
@@ -88,8 +89,14 @@ class WriteSettings:
     past: PastAttempts = NO_PAST
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     upkeep: Upkeep = field(default_factory=Upkeep)
+    hand_over: bool = False
     batch: StreamBatch | None = None
     stream: StreamSettings = field(default_factory=StreamSettings)
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether the write is a micro-batch, known by now or not."""
+        return self.hand_over or self.batch is not None
 
 
 @dataclass(frozen=True, slots=True)

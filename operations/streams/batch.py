@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..write_ids import STREAM_ID
+
 # Apache Hudi's identifier of a stream that was given none.
 DEFAULT_IDENTIFIER = "default_single_writer"
 
@@ -25,7 +27,7 @@ class StreamBatch:
 
     @property
     def write_id(self) -> str:
-        return f"stream:{self.query_id}:{self.batch_id}"
+        return f"{STREAM_ID}{self.query_id}:{self.batch_id}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,7 @@ from ...timeline.clock import Parity, next_time
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers.decisions import Decision, DecisionKind
+from .body import CommitBody
 from .decide import decide
 from .followers import changed_properties, follow
 from .locks import lock_of
@@ -98,7 +99,8 @@ def complete(
             return None
         done = Instant(pending.requested_time, pending.group, State.COMPLETED, time_after(table, timeline))
         completed.append((done, found))
-        body = found.body if isinstance(found.body, bytes) else timeline.files.codec.encode(found.body)
+        codec = timeline.files.codec
+        body = found.body.at(timeline, pending) if isinstance(found.body, CommitBody) else codec.encode(found.body)
         follows = changed_properties(table, found) if found.followed else {}
         return Decision(
             DecisionKind.MAKE, done, body, found.properties.new_table, {**found.properties.changes, **follows}

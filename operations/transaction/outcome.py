@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...table.config import TableConfig
 from ...table.files.names import FileGroupId
+from .body import CommitBody
 
 if TYPE_CHECKING:
     from ...timeline.metadata.models import InstantModel
@@ -33,12 +34,12 @@ class Outcome:
     """What a completing instant changes.
 
     Attributes:
-        body: Content of the completed file, encoded or not.
+        body: Content of the completed file; of a write it carries the checkpoints of streams on.
         removed: Paths of the data files that the instant deleted.
         followed: False for a savepoint, which changes nothing that readers see.
     """
 
-    body: InstantModel | bytes
+    body: InstantModel | CommitBody
     added: Collection[str] = ()
     removed: Collection[str] = ()
     replaced: Collection[FileGroupId] = ()

@@ -15,7 +15,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from ...errors import CommitConflictError
+from ...errors import CommitConflictError, ConcurrentWriteError, StorageError
 from ...index.registry import index_for
 from ...table.arrow.spill import SpillFile
 from ...table.merging.merger import RowMeeting
@@ -27,6 +27,7 @@ from ..planning.operation import OVERWRITE_TABLE, REPLACING
 from ..planning.plan import WritePlan, pin
 from ..planning.settle_table import settle_table
 from ..result import ATTEMPTS, MET, CommitResult, find_write
+from ..streams.checkpoints import find_batch
 from ..transaction.abort import abort
 from ..transaction.conflicts import check_moment
 from ..transaction.since import Since
@@ -55,6 +56,7 @@ class Attempts:
         first: The write under the instant of its tasks.
         spills: The rows that the tasks handed over, in the order of the tasks.
         opened: Closes the spills after the last attempt.
+        repeated: How many attempts followed a pause, as the options of a stream ask.
         wrote: Whether tasks wrote files themselves, which no attempt of the commit can make again.
         waited: For which writes it waited, those for which `HudiTable` did included.
     """
@@ -64,6 +66,7 @@ class Attempts:
     opened: ExitStack
     wrote: bool
     number: int = 0
+    repeated: int = 0
     is_last: bool = False
     waited: Waited = field(default_factory=Waited)
 
@@ -100,7 +103,10 @@ class Attempts:
         return {**again, **({MET: json.dumps(self.waited.met)} if self.waited.met else {})}
 
     def run(self, attempt: Callable[[WritePlan], Committed]) -> Committed:
-        """Attempt the commit until it completes, or `WriteSettings.retry_s` are over; else raise its last error."""
+        """Attempt the commit until it completes, or `WriteSettings.retry_s` are over; else raise its last error.
+
+        A micro-batch is repeated some times after that, and after failures of the store.
+        """
         until, last = time.monotonic() + self.first.settings.retry_s, ""
         while True:
             self.number += 1
@@ -110,22 +116,40 @@ class Attempts:
                     return attempt(plan)
                 except CommitConflictError as error:
                     done = self._replayed()
-                    if done is None and not (self._can_merge_again and time.monotonic() < until):
+                    if done is None and not (self._can_merge_again and (time.monotonic() < until or self._repeat())):
                         raise
                     logger.info("table %s: %s gives way: %s", plan.path, plan.instant_time, error.what)
+                except (StorageError, ConcurrentWriteError) as error:
+                    if not self._repeat():
+                        raise
+                    done = self._replayed()
+                    logger.warning("table %s: the commit %s is repeated: %s", plan.path, plan.instant_time, error.what)
             last = plan.instant_time
             # The spills are in the folder of the first instant.
             abort(plan.transaction, tries_again=plan is self.first and done is None)
+            # A decision to complete the write may have been made before the store failed.
+            done = done or (self._replayed() if self.repeated else None)
             if done is not None:
                 return done
 
+    def _repeat(self) -> bool:
+        """Return whether a micro-batch is repeated once more, after its pause."""
+        settings = self.first.settings
+        if settings.batch is None or not self.merges_again or self.repeated >= settings.stream.retries:
+            return False
+        time.sleep(settings.stream.retry_wait_s * 2**self.repeated)
+        self.repeated += 1
+        return True
+
     def _replayed(self) -> Committed | None:
         """Return the write where a replay of it completed meanwhile."""
-        write_id = self.first.transaction.write_id
+        table, batch, write_id = self.first.table, self.first.settings.batch, self.first.transaction.write_id
         if write_id.startswith(GENERATED_ID):
             return None
-        timeline = self.first.table.timeline()
-        found = find_write(self.first.table, timeline, write_id)
+        timeline = table.timeline()
+        if batch is not None and find_batch(table, timeline, batch) is None:
+            return None
+        found = find_write(table, timeline, write_id)
         return None if found is None else Committed(self.first, found, timeline)
 
     @property

@@ -142,7 +142,7 @@ def _merge_and_complete(
         empty = replace(result_from(plan.path, "", metadata), warnings=replacement.warnings)
         return Committed(plan, empty, timeline)
     with phases.phase("complete"):
-        completion.complete(plan.table.instants.codec.encode(metadata))
+        completion.complete(metadata)
     if attempts.known is not None:
         attempts.known.complete()
     done = result_from(plan.path, plan.instant_time, metadata)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
 from ...index.registry import index_for
 from ...storage.parallel import for_each
@@ -17,13 +18,19 @@ from ...writer.group_writer import GroupOutcome
 from ...writer.log_handle import LogOutcome
 from ..planning.plan import WritePlan
 from ..planning.settle_table import settle_table
+from ..streams.checkpoints import find_newest_batch
+from ..transaction.body import CommitBody
 from ..transaction.commit_path import complete
 from ..transaction.conflicts import CheckedInstants, WriteChanges, check_conflicts
 from ..transaction.new_keys import NewKeys
 from ..transaction.outcome import Outcome as InstantOutcome
+from ..transaction.since import conflict
 from ..transaction.taken import taken_as_conflicts
 from .replacement import Replacement
 from .writers import Outcome
+
+if TYPE_CHECKING:
+    from ...timeline.metadata.models import CommitMetadata
 
 
 @dataclass(frozen=True)
@@ -53,8 +60,8 @@ class Completion:
         """Whether the table has the same files afterwards."""
         return not self.written and not any(self.replaced.values())
 
-    def complete(self, body: bytes) -> None:
-        """Complete the write, with the body of its completed file.
+    def complete(self, metadata: CommitMetadata) -> None:
+        """Complete the write, with what its completed file says.
 
         Raises:
             CommitConflictError: Another instant changed the same data or the table's properties since the plan, or
@@ -62,14 +69,15 @@ class Completion:
             ConcurrentWriteError: Other writers decided first, again and again.
         """
         work = self.plan.transaction
+        body = CommitBody(metadata, work.table.instants.codec, self.plan.settings.batch)
         # The body needs space twice: in the decision, and later in the completed file.
-        work.reserve.hold(len(body))
+        work.reserve.hold(body.size)
         # Data files are read before the race, in which each round then looks only at what came since the last.
         if self._changed.reads_files and not self.is_free(work.table.timeline()):
             return
         complete(work.table, work.inflight, partial(self._outcome, body), relief=work.reserve.release)
 
-    def _outcome(self, body: bytes, timeline: Timeline) -> InstantOutcome | None:
+    def _outcome(self, body: CommitBody, timeline: Timeline) -> InstantOutcome | None:
         """Return the outcome, having checked and written what it relies on; None where the write is complete."""
         if not self.is_free(timeline):
             return None
@@ -87,6 +95,10 @@ class Completion:
         own = timeline.find(work.instant_time)
         if work.table.archive.holds(work.instant_time) if own is None else own.state == State.COMPLETED:
             return False
+        batch = self.plan.settings.batch
+        done = None if batch is None else find_newest_batch(timeline, batch)
+        if done is not None:
+            raise conflict(work, f"A replay of its batch completed meanwhile, as {done}")
         with taken_as_conflicts(work):
             check_conflicts(work, timeline, self._changed, self._checked)
         return True

@@ -80,7 +80,7 @@ class _Task:
         if plan.operation == DELETE_PARTITION:
             return self._name_partitions(batches)
         routing = routing_of(plan, partial(seen_by, plan.transaction, timeline))
-        if not isinstance(routing, FileGroups) or not (routing.alone or self._shares()):
+        if plan.settings.hand_over or not isinstance(routing, FileGroups) or not (routing.alone or self._shares()):
             return self._hand_over(batches, routing)
         with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
             return self._finish(batches, routing, open_storage(folder, durable=False))

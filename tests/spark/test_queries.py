@@ -236,15 +236,3 @@ def test_tables_of_sparks_catalog_are_refused(spark: SparkSession, copy: Past) -
     assert [row.tableName for row in spark.sql("SHOW TABLES").collect() if not row.isTemporary] == ["silent"]
     spark.sql("DROP TABLE silent")
     assert copy.shown() == copy.as_of("3")
-
-
-@pytest.mark.oldest
-def test_written_streams_are_refused_in_our_own_words(spark: SparkSession, copy: Past, tmp_path: Path) -> None:
-    def write() -> None:
-        stream = spark.readStream.format("rate").load().writeStream.format("pyhudi")
-        stream = stream.option("path", str(copy.path)).option("checkpointLocation", str(tmp_path / "checkpoint"))
-        stream.trigger(availableNow=True).start().awaitTermination()
-
-    error = raised(write)
-    assert type(error) is UnsupportedOptionError
-    assert "writeStream" in str(error)

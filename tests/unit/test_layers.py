@@ -137,6 +137,8 @@ LOOKS_AT_OTHERS = {
     "operations/services/compaction/after_write.py": "it looks for plans to carry out, and counts what gathered",
     "operations/services/compaction/repair.py": "it takes back plans, as the user asked it to",
     "operations/transaction/carried_out.py": "it carries a decision out, whatever is beside it",
+    "operations/planning/micro_batch.py": "it finds what its own query left pending; pending.py judges the others",
+    "operations/streams/checkpoints.py": "it looks which streams have an older instant pending",
     "operations/write/attempts.py": "it looks whether it has to take its turn; conflicts.py judges",
     "operations/transaction/commit_path.py": "it looks whether its own instant is pending still",
     "operations/transaction/since.py": "it finds what conflicts.py judges",

@@ -11,7 +11,7 @@ import pyarrow as pa
 from ...errors import CorruptInstantError
 from . import avro_schemas as schemas
 from .avro_container import read_container
-from .codec import PYHUDI_KEYS, WRITE_ID, CommitFiles
+from .codec import WRITE_ID, CommitFiles, StreamTexts
 
 if TYPE_CHECKING:
     from . import models
@@ -75,11 +75,13 @@ def decode_summary(data: bytes, where: str, *, replaces: bool) -> models.CommitS
 def decode_files(data: bytes, where: str, *, replaces: bool) -> CommitFiles:
     record = _record(data, where, _part("files", replaces))
     extra = record["extraMetadata"] or {}
+    of_streams = StreamTexts.of(extra)
     return CommitFiles(
         record["partitionToWriteStats"] or {},
         record.get("partitionToReplaceFileIds") or {},
-        any(key.startswith(PYHUDI_KEYS) for key in extra),
+        of_streams.by_pyhudi,
         extra.get(WRITE_ID, ""),
+        of_streams,
     )
 
 

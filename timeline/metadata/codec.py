@@ -18,6 +18,23 @@ PYHUDI_KEYS = "pyhudi."
 WRITE_ID = "pyhudi.write.id"
 # The key under which a repair notes the damaged log files that it gave up.
 REPAIR = "pyhudi.repair"
+# The keys of the checkpoints of streams: pyhudi's own, and Apache Hudi's.
+STREAMS = "pyhudi.streams"
+SINK_CHECKPOINT = "_hudi_streaming_sink_checkpoint"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamTexts:
+    """What a completed write says of streams, under the keys `STREAMS` and `SINK_CHECKPOINT`; "" where it is silent."""
+
+    streams: str = ""
+    sinks: str = ""
+    by_pyhudi: bool = False
+
+    @classmethod
+    def of(cls, extra: Mapping[str, str]) -> StreamTexts:
+        by_pyhudi = any(key.startswith(PYHUDI_KEYS) for key in extra)
+        return cls(extra.get(STREAMS, ""), extra.get(SINK_CHECKPOINT, ""), by_pyhudi)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +49,7 @@ class CommitFiles:
     replaced: Mapping[str, list[str]] = field(default_factory=dict)
     by_pyhudi: bool = False
     write_id: str = ""
+    of_streams: StreamTexts = field(default_factory=StreamTexts)
 
 
 class Codec(Protocol):

@@ -40,6 +40,7 @@ _GREATEST_PID = (1 << 31) - 1
 
 _PATIENT = Patience()
 _TEXTS = ("host", "boot_id", "process_started", "application", "write_id", "key")
+_OF_STREAMS = ("query_id", "batch_id", "run_id", "identifier")
 _SECONDS = ("heartbeat_interval_s", "heartbeat_tolerance_s")
 
 _WAIT = "Wait until that writer is done and write again"
@@ -58,7 +59,8 @@ class Owner:
 
     ``boot_id`` and ``process_started`` separate processes of the same ``pid`` on other boots, in other containers, and
     later; "" where unknown. The write's own heartbeat interval and tolerance are 0 where a release before these fields
-    made the write. ``key`` names the notes of the write, whose ``write_id`` a replay has, too.
+    made the write. ``key`` names the notes of the write, whose ``write_id`` a replay has, too. A micro-batch has the id
+    of its query, its number, the id of the query's run, and the stream's name for Apache Hudi, all "" of other writes.
     """
 
     host: str
@@ -70,6 +72,10 @@ class Owner:
     heartbeat_interval_s: float = 0.0
     heartbeat_tolerance_s: float = 0.0
     key: str = ""
+    query_id: str = ""
+    batch_id: str = ""
+    run_id: str = ""
+    identifier: str = ""
 
     @classmethod
     def of_this_process(
@@ -132,7 +138,8 @@ class Claim:
 
     def make(self, owner: Owner) -> bool:
         """Claim the instant time; False where this write or another has claimed it already."""
-        content = formats.numbered(asdict(owner), formats.OWNER)
+        found = {name: value for name, value in asdict(owner).items() if value or name not in _OF_STREAMS}
+        content = formats.numbered(found, formats.OWNER)
         return self.storage.create(self.path, json.dumps(content, indent=1).encode())
 
     def owner(self) -> Owner | None:
@@ -156,8 +163,8 @@ def parse_owner(data: bytes) -> Owner:
     found = parse_json(data)
     if not isinstance(found, dict):
         raise ValueError("it is no JSON object")
-    known = {**dict.fromkeys(_SECONDS, 0.0), "key": "", **found}
-    kinds: dict[str, tuple[type, ...]] = {**dict.fromkeys(_TEXTS, (str,)), "pid": (int,)}
+    known = {**dict.fromkeys(_SECONDS, 0.0), **dict.fromkeys(("key", *_OF_STREAMS), ""), **found}
+    kinds: dict[str, tuple[type, ...]] = {**dict.fromkeys((*_TEXTS, *_OF_STREAMS), (str,)), "pid": (int,)}
     for name, of in {**kinds, **dict.fromkeys(_SECONDS, (int, float))}.items():
         if type(known.get(name)) not in of:
             raise ValueError(f"its {name} is missing or has a wrong type")

@@ -17,6 +17,7 @@ from ....table.slices.merged_slice import LogCounts, MergedSlice
 from ....timeline import formats
 from ....version import VERSION
 from ....writer.data_files import DataFiles
+from ...transaction.body import CommitBody
 from ...transaction.fence import Fence
 from ...transaction.file_work import FileWork
 from ...transaction.outcome import Outcome
@@ -93,7 +94,7 @@ class SliceWorker:
             },
             operation_type=self.operation,
         )
-        return Outcome(body, added=[one.path for one in done if one.path])
+        return Outcome(CommitBody(body, self.work.table.instants.codec), added=[one.path for one in done if one.path])
 
     @contextmanager
     def opened(self, file_slice: FileSlice) -> Iterator[tuple[MergedSlice, DataFiles]]:

@@ -1,0 +1,183 @@
+"""The sink of a streaming query: Spark's calls of one micro-batch, each in a process of its own.
+
+Spark makes a writer for each batch in the process that plans, sends copies of it to the tasks, and makes another writer
+in the process of the commit, which gets nothing but the messages of the tasks. So each message has the plan.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from ...errors import DataError, OptionConflictError, OptionError, PyHudiError
+from ..source.logs import shown_logs
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ...operations.planning.plan import WritePlan
+    from ...operations.write.micro_batch import BatchResult
+    from ...options.model import HudiOptions
+
+logger = logging.getLogger("pyhudi")
+
+# Spark's names of what a task knows of its micro-batch.
+QUERY_ID, BATCH_ID, RUN_ID = "sql.streaming.queryId", "streaming.sql.batchId", "spark.jobGroup.id"
+
+_WRITE_ID, _BASED_ON = "hoodie.pyhudi.write.id", "hoodie.pyhudi.write.based.on"
+
+# By table: the rows of batches that this process passed over since the last commit.
+_LOST: dict[str, int] = {}
+
+
+@dataclass(frozen=True)
+class BatchMessage(WriterCommitMessage):
+    result: BatchResult
+
+
+class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
+    """Writes the micro-batches of a streaming query; a copy in a task has the plan of one.
+
+    As a `DataSourceArrowWriter` it gets record batches from Spark 4.0, too, which hands rows to other sinks.
+    """
+
+    def __init__(
+        self, path: str, options: HudiOptions, schema: StructType, *, overwrite: bool, checkpoint: str | None
+    ) -> None:
+        self._path = path
+        self._options: HudiOptions | None = options
+        self._schema = schema
+        self._overwrite = overwrite
+        self._checkpoint = checkpoint
+        self._log_level = options.log_level
+        self._plan: WritePlan | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        # The model of the options is slow to import, and the tasks need none of it.
+        return {**self.__dict__, "_options": None}
+
+    def planned(self) -> HudiStreamWriter:
+        """Return the writer for the tasks of one batch."""
+        with shown_logs(self._log_level):
+            self._plan = self._new_plan()
+        return self
+
+    def _new_plan(self) -> WritePlan:
+        from ...operations.planning.plan import plan_write  # noqa: PLC0415
+        from ..source.spark_types import to_arrow  # noqa: PLC0415
+
+        options = self._given
+        for key, value in {_WRITE_ID: options.write_id, _BASED_ON: options.based_on}.items():
+            if value:
+                raise OptionConflictError(
+                    f"The option {key}={value!r} is about one write, and the stream to {self._path} makes many.",
+                    "Leave it out: a query writes each of its batches once.",
+                )
+        schema = to_arrow(self._schema)
+        return plan_write(options.to_write_request(self._path, schema, overwrite=self._overwrite, stream=True))
+
+    @property
+    def _given(self) -> HudiOptions:
+        if self._options is None:
+            raise PyHudiError("A task of a stream has no options.", "Report this as a bug.")
+        return self._options
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> BatchMessage:
+        from ...operations.streams.batch import StreamBatch  # noqa: PLC0415
+        from ...operations.write.micro_batch import run_batch_task  # noqa: PLC0415
+        from ...table.files.names import WriteToken  # noqa: PLC0415
+
+        context = TaskContext.get()
+        query_id = None if context is None else context.getLocalProperty(QUERY_ID)
+        batch_id = None if context is None else context.getLocalProperty(BATCH_ID)
+        if context is None or self._plan is None or not query_id or not batch_id:
+            raise PyHudiError(
+                f"Spark does not say which batch of which streaming query a task writes to {self._path}.",
+                "Write with HudiTable.stream, which knows both.",
+            )
+        run_id = context.getLocalProperty(RUN_ID) or ""
+        batch = StreamBatch(query_id, int(batch_id), run_id, self._plan.settings.stream.identifier)
+        token = WriteToken(context.partitionId(), context.stageId(), context.taskAttemptId())
+        with shown_logs(self._log_level):
+            return BatchMessage(run_batch_task(self._plan, batch, iterator, token))
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> None:  # type: ignore[override]
+        results = _results_in(messages)
+        if len(results) < len(messages):
+            raise PyHudiError(
+                f"{len(messages) - len(results)} of {len(messages)} tasks of the batch {batch_id} to {self._path} left "
+                "no message.",
+                "Start the query again.",
+            )
+        with shown_logs(self._log_level):
+            try:
+                self._commit(results or self._without_tasks(batch_id))
+            except PyHudiError as error:
+                if not self._given.stream_ignores_failures or isinstance(error, (DataError, OptionError)):
+                    raise
+                self._pass_over(results, batch_id, error)
+
+    def _commit(self, results: Sequence[BatchResult]) -> None:
+        from ...operations.write.micro_batch import commit_batch  # noqa: PLC0415
+
+        if commit_batch(results, _LOST.get(self._path, 0)).instant:
+            _LOST.pop(self._path, None)
+
+    def _pass_over(self, results: Sequence[BatchResult], batch_id: int, error: PyHudiError) -> None:
+        """Give a batch up for good, where the options ask for it."""
+        from ...operations.write.micro_batch import abort_batch  # noqa: PLC0415
+
+        abort_batch(results)
+        rows = sum(one.result.rows for one in results)
+        _LOST[self._path] = _LOST.get(self._path, 0) + rows
+        logger.warning(
+            "table %s: passed over the batch %d, whose %d rows are lost: %s", self._path, batch_id, rows, error
+        )
+
+    def _without_tasks(self, batch_id: int) -> Sequence[BatchResult]:
+        """Return the result of a batch for which Spark ran no task; in mode complete it empties the table."""
+        from ...operations.streams.batch import StreamBatch  # noqa: PLC0415
+        from ...operations.write.micro_batch import no_rows  # noqa: PLC0415
+
+        plan = self._new_plan()
+        # Without a name the batch is not remembered: emptying the table twice does no harm.
+        batch = StreamBatch(self._query_id(), batch_id, "", plan.settings.stream.identifier)
+        return [no_rows(plan, batch)]
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> None:  # type: ignore[override]
+        """Undo a batch unless it is complete; Spark passes None for tasks that failed."""
+        from ...operations.write.micro_batch import abort_batch, abort_numbered  # noqa: PLC0415
+
+        results = _results_in(messages)
+        with shown_logs(self._log_level):
+            if results:
+                abort_batch(results)
+                return
+            query_id = self._query_id()
+            if query_id:
+                abort_numbered(self._path, self._given.storage_options, query_id, batch_id)
+
+    def _query_id(self) -> str:
+        """Return the query's id as its checkpoint folder has it; "" where the options do not name the folder."""
+        from ...storage import open_storage  # noqa: PLC0415
+        from ...storage.bounds import parse_json  # noqa: PLC0415
+        from ..source.paths import absolute  # noqa: PLC0415
+
+        if not self._checkpoint:
+            return ""
+        try:
+            folder = open_storage(absolute(self._checkpoint), self._given.storage_options)
+            return str(parse_json(folder.read("metadata"))["id"])
+        except (PyHudiError, OSError, ValueError, KeyError, TypeError) as error:
+            logger.info("table %s: the checkpoint %s does not name its query: %s", self._path, self._checkpoint, error)
+            return ""
+
+
+def _results_in(messages: Sequence[WriterCommitMessage | None]) -> list[BatchResult]:
+    return [message.result for message in messages if isinstance(message, BatchMessage)]

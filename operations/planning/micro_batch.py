@@ -1,0 +1,81 @@
+"""A planned write as the micro-batch that it turns out to be: a plan is made before its query is known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from ...table.table import Table
+from ...timeline.instants import WRITE_ACTIONS, Instant
+from ...timeline.timeline import Timeline
+from ...timeline.writers.owner import Claim, Owner
+from ..rollback.pending import PlannedRollback, settle_pending
+from ..streams.batch import StreamBatch
+from ..streams.checkpoints import find_batch
+from ..transaction.decide import settle
+from .plan import WritePlan, plan_write
+from .request import WriteRequest
+
+
+def plan_batch(request: WriteRequest) -> WritePlan:
+    """Plan a write, which may be a micro-batch. Raises as `plan_write` and `settle_batch`."""
+    plan, batch = plan_write(request), request.write.batch
+    return plan if batch is None else settle_batch(plan, batch)
+
+
+def as_batch(plan: WritePlan, batch: StreamBatch) -> WritePlan:
+    """Return a planned write under the name of a micro-batch; every task and the commit do."""
+    work = plan.transaction
+    work = replace(work, write_id=batch.write_id, owner=owner_of_batch(work.owner, batch))
+    return replace(plan, transaction=work, settings=replace(plan.settings, batch=batch))
+
+
+def settle_batch(plan: WritePlan, batch: StreamBatch) -> WritePlan:
+    """Return a micro-batch as the table has it, or with the rollbacks before it, which its first task carries out.
+
+    Raises as `find_batch`, and as `settle_pending`.
+    """
+    table, settings = plan.table, plan.settings
+    # A decision that died before its completed file may be about this very batch.
+    _, timeline = settle(table)
+    done = find_batch(table, timeline, batch)
+    if done is not None:
+        return replace(as_batch(plan, batch), replays=done)
+    rollbacks = (*plan.rollbacks, *older_runs(table, timeline, batch))
+    victims = frozenset(planned.victim.requested_time for planned in rollbacks)
+    dead = settle_pending(table, timeline, settings.patience, victims)
+    rollbacks += tuple(PlannedRollback(instant, beat=beat) for instant, beat in dead)
+    return replace(as_batch(plan, batch), rollbacks=rollbacks)
+
+
+def older_runs(table: Table, timeline: Timeline, batch: StreamBatch) -> tuple[PlannedRollback, ...]:
+    """Return the rollbacks of what earlier runs of the batch's query left pending, and of the query's older batches.
+
+    Spark runs a query once at a time, so that no sign of life counts: in a driver that lives on, a query that failed
+    has the same process as its restart.
+    """
+    return tuple(
+        PlannedRollback(instant, certain=True)
+        for instant, owner in pending_batches(table, timeline, batch.query_id)
+        if (number := int(owner.batch_id)) < batch.batch_id
+        or (number == batch.batch_id and owner.run_id != batch.run_id)
+    )
+
+
+def pending_batches(table: Table, timeline: Timeline, query_id: str) -> Iterator[tuple[Instant, Owner]]:
+    """Yield the pending instants of a query's batches, with their owners."""
+    for instant in timeline.pending:
+        owner = Claim(table.storage, instant.requested_time).owner() if instant.action in WRITE_ACTIONS else None
+        if owner is not None and owner.query_id == query_id and owner.batch_id.isdecimal():
+            yield instant, owner
+
+
+def owner_of_batch(owner: Owner, batch: StreamBatch) -> Owner:
+    return replace(
+        owner,
+        write_id=batch.write_id,
+        query_id=batch.query_id,
+        batch_id=str(batch.batch_id),
+        run_id=batch.run_id,
+        identifier=batch.identifier,
+    )

@@ -1,0 +1,228 @@
+"""Which micro-batches a table has: the checkpoints of streams that every completed write of pyhudi carries on.
+
+The newest completed write of pyhudi has them all, however many instants were archived, since each write takes those of
+the newest before it along, in the rounds of its decision. Apache Hudi keeps the greatest batch id of an identifier in
+the same way, and finds it in the newest active write that names the identifier; pyhudi keeps its own by the query.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import astuple, dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ...errors import OptionConflictError, StorageError
+from ...storage.bounds import parse_json
+from ...table.files.read_written import read_written
+from ...timeline.instants import WRITE_ACTIONS, Instant
+from ...timeline.metadata.codec import SINK_CHECKPOINT, STREAMS, StreamTexts
+from ...timeline.timeline import Timeline
+from ...timeline.writers.owner import Claim
+from ..write_ids import archived_ids, greatest_batch
+from .batch import StreamBatch
+
+if TYPE_CHECKING:
+    from ...table.table import Table
+
+# Of more queries, those whose last batches are the oldest are found by their write ids only.
+MOST_QUERIES = 64
+
+_PARTS = ("queries", "identifiers")
+_CHECKPOINT = "hoodie.datasource.write.streaming.checkpoint.identifier"
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """The greatest batch of a query or of an identifier, and the requested time of its instant.
+
+    Attributes:
+        name: The identifier of a query's batch; the query of an identifier's, empty where Apache Hudi wrote the batch.
+    """
+
+    batch_id: int
+    instant: str
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """The greatest batches by query id, and by Apache Hudi's identifier; the newest come last."""
+
+    queries: Mapping[str, Checkpoint] = field(default_factory=dict)
+    identifiers: Mapping[str, Checkpoint] = field(default_factory=dict)
+
+    def with_batch(self, batch: StreamBatch, instant: str) -> Checkpoints:
+        of_query = Checkpoint(batch.batch_id, instant, batch.identifier)
+        return Checkpoints(
+            _moved_last(self.queries, batch.query_id, of_query),
+            _moved_last(self.identifiers, batch.identifier, replace(of_query, name=batch.query_id)),
+        )
+
+    def followed_by(self, instant: Instant, texts: StreamTexts) -> Checkpoints:
+        """Return the checkpoints after a write that completed later, of pyhudi or of Apache Hudi."""
+        if texts.streams:
+            found = _parsed(texts.streams)
+            return Checkpoints({**self.queries, **found.queries}, {**self.identifiers, **found.identifiers})
+        identifiers = self.identifiers
+        for name, batch_id in _parsed_sinks(texts.sinks).items():
+            if name not in identifiers or identifiers[name].batch_id < batch_id:
+                identifiers = _moved_last(identifiers, name, Checkpoint(batch_id, instant.requested_time))
+        return replace(self, identifiers=identifiers)
+
+    def on(self, timeline: Timeline) -> Checkpoints:
+        """Return the checkpoints without those of instants that were rolled back."""
+        there = {
+            time: timeline.is_committed(time)
+            for time in {found.instant for part in (self.queries, self.identifiers) for found in part.values()}
+        }
+        if all(there.values()):
+            return self
+        return Checkpoints(
+            {name: found for name, found in self.queries.items() if there[found.instant]},
+            {name: found for name, found in self.identifiers.items() if there[found.instant]},
+        )
+
+    def place_of(self, path: str, batch: StreamBatch, noted: Checkpoint | None) -> str | None:
+        """Return the requested time of the instant that has a batch; None where it is to be written.
+
+        ``noted`` is the query's greatest batch where these checkpoints do not name the query.
+        """
+        mine, sink = self.queries.get(batch.query_id, noted), self.identifiers.get(batch.identifier)
+        if sink is not None and sink.name not in {"", batch.query_id}:
+            raise OptionConflictError(
+                f"The streaming query {batch.query_id} writes to the table {path} as {batch.identifier!r}, and so did "
+                f"the query {sink.name}, up to its batch {sink.batch_id}.",
+                f"Give each query into the table, and each new checkpoint folder, a name of its own by {_CHECKPOINT}.",
+            )
+        greatest = max((found.batch_id for found in (mine, sink) if found is not None), default=-1)
+        if batch.batch_id > greatest:
+            return None
+        if mine is not None and batch.batch_id == mine.batch_id == greatest:
+            return mine.instant
+        if sink is not None and batch.batch_id == sink.batch_id == greatest and (batch.batch_id or mine or sink.name):
+            return sink.instant
+        if mine is None:
+            raise OptionConflictError(
+                f"The streaming query {batch.query_id} writes its batch {batch.batch_id} to the table {path} as "
+                f"{batch.identifier!r}, and another stream of that name had come to its batch {greatest} there.",
+                f"Give the query a name of its own by {_CHECKPOINT}; to continue the other stream, start from its "
+                "checkpoint folder.",
+            )
+        raise OptionConflictError(
+            f"The streaming query {batch.query_id} writes its batch {batch.batch_id} to the table {path}, which has "
+            f"its batch {greatest} already: the checkpoint folder is older than the table, or another run of the query "
+            "is at work.",
+            "End the other run; where the checkpoint folder is an old copy, start from a new folder and give "
+            f"{_CHECKPOINT} another name.",
+        )
+
+    def texts(self, left_out: Iterable[str] = ()) -> dict[str, str]:
+        """Return the entries of extraMetadata; Apache Hudi's without the identifiers ``left_out``."""
+        if not self.queries and not self.identifiers:
+            return {}
+        sinks = {name: str(found.batch_id) for name, found in self.identifiers.items() if name not in {*left_out}}
+        parts = zip(_PARTS, (self.queries, self.identifiers), strict=True)
+        own = json.dumps(
+            {part: {name: [*astuple(found)] for name, found in checkpoints.items()} for part, checkpoints in parts},
+            separators=(",", ":"),
+        )
+        return {STREAMS: own, **({SINK_CHECKPOINT: json.dumps(sinks, separators=(",", ":"))} if sinks else {})}
+
+
+def newest_checkpoints(timeline: Timeline) -> Checkpoints:
+    """Return the checkpoints of a timeline's newest write of pyhudi, and of what another engine wrote since."""
+    since: list[tuple[Instant, StreamTexts]] = []
+    for instant in _newest_first(timeline.writes):
+        try:
+            texts = timeline.files.read_of_streams(instant)
+        except StorageError:
+            if instant in timeline.reload().instants:
+                raise
+            # It was archived meanwhile, or rolled back.
+            continue
+        since.append((instant, texts))
+        if texts.by_pyhudi:
+            break
+    found = Checkpoints()
+    for instant, texts in reversed(since):
+        found = found.followed_by(instant, texts)
+    return found.on(timeline)
+
+
+def carried_on(timeline: Timeline, pending: Instant, batch: StreamBatch | None) -> Mapping[str, str]:
+    """Return what a write that completes now says of streams: all that the newest says, and its own batch."""
+    found = newest_checkpoints(timeline)
+    if batch is not None:
+        found = found.with_batch(batch, pending.requested_time)
+    if not found.identifiers:
+        return found.texts()
+    # Apache Hudi believes the write with the greatest requested time, also where an older one completes after it.
+    older = (write for write in timeline.pending if write.requested_time < pending.requested_time)
+    owners = (Claim(timeline.storage, write.requested_time).owner() for write in older if write.action in WRITE_ACTIONS)
+    own = set() if batch is None else {batch.identifier}
+    return found.texts({owner.identifier for owner in owners if owner is not None and owner.query_id} - own)
+
+
+def find_batch(table: Table, timeline: Timeline, batch: StreamBatch) -> str | None:
+    """Return the requested time of the completed instant that has a batch; None where it is to be written.
+
+    Raises `OptionConflictError` for a batch that the table is past, and for an identifier of another stream.
+    """
+    found = newest_checkpoints(timeline)
+    noted = None if batch.query_id in found.queries else _by_write_ids(table, timeline, batch)
+    return found.place_of(table.path, batch, noted)
+
+
+def find_newest_batch(timeline: Timeline, batch: StreamBatch) -> str | None:
+    """As `find_batch`, for a batch that was to be written a while ago: the newest write tells."""
+    return newest_checkpoints(timeline).place_of(timeline.storage.path, batch, None)
+
+
+def _by_write_ids(table: Table, timeline: Timeline, batch: StreamBatch) -> Checkpoint | None:
+    """Return a query's greatest batch where the newest write does not name the query, one of very many."""
+    for ids in (read_written(timeline).ids, archived_ids(table)):
+        found = greatest_batch(ids, batch.query_id)
+        if found is not None:
+            return Checkpoint(*found, batch.identifier)
+    return None
+
+
+def _newest_first(writes: Iterable[Instant]) -> Iterable[Instant]:
+    newest = max(writes, key=_completed, default=None)
+    if newest is not None:
+        yield newest
+        yield from (write for write in sorted(writes, key=_completed, reverse=True) if write != newest)
+
+
+def _completed(instant: Instant) -> tuple[str, str]:
+    return instant.visible_since, instant.requested_time
+
+
+def _moved_last(known: Mapping[str, Checkpoint], name: str, found: Checkpoint) -> Mapping[str, Checkpoint]:
+    others = [(other, checkpoint) for other, checkpoint in known.items() if other != name]
+    return dict([*others[-(MOST_QUERIES - 1) :], (name, found)])
+
+
+def _parsed(text: str) -> Checkpoints:
+    """Return the checkpoints in a text of `Checkpoints.texts`; none where it is no such text."""
+    try:
+        found = parse_json(text)
+        return Checkpoints(*({name: _checkpoint(spelled) for name, spelled in found[part].items()} for part in _PARTS))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return Checkpoints()
+
+
+def _checkpoint(found: Any) -> Checkpoint:
+    batch_id, instant, name = found
+    if type(batch_id) is not int or not isinstance(instant, str) or not isinstance(name, str):
+        raise ValueError(f"{found} is no checkpoint")
+    return Checkpoint(batch_id, instant, name)
+
+
+def _parsed_sinks(text: str) -> Mapping[str, int]:
+    try:
+        found = parse_json(text) if text else {}
+        return {name: int(batch_id) for name, batch_id in found.items()}
+    except (ValueError, TypeError, AttributeError):
+        return {}

@@ -1,0 +1,42 @@
+"""The body of a completing write: what the write did, and the checkpoints of streams that it carries on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ...timeline.instants import Instant
+from ...timeline.metadata.codec import Codec
+from ...timeline.timeline import Timeline
+from ..streams.batch import StreamBatch
+from ..streams.checkpoints import carried_on
+
+if TYPE_CHECKING:
+    from ...timeline.metadata.models import CommitMetadata
+
+
+@dataclass
+class CommitBody:
+    """A body that each round of a decision asks for; it is encoded again only where the checkpoints have changed."""
+
+    metadata: CommitMetadata
+    codec: Codec
+    batch: StreamBatch | None = None
+    _encoded: tuple[Mapping[str, str], bytes] | None = field(default=None, init=False)
+
+    @property
+    def size(self) -> int:
+        return len(self._with({} if self._encoded is None else self._encoded[0]))
+
+    def at(self, timeline: Timeline, pending: Instant) -> bytes:
+        """Return the body of an instant that completes as the next on a timeline."""
+        return self._with(carried_on(timeline, pending, self.batch))
+
+    def _with(self, carried: Mapping[str, str]) -> bytes:
+        if self._encoded is None or self._encoded[0] != carried:
+            found = self.metadata
+            extra = {**found.extra_metadata, **carried}
+            body = self.codec.encode(found.model_copy(update={"extra_metadata": extra}) if carried else found)
+            self._encoded = carried, body
+        return self._encoded[1]

@@ -1,0 +1,83 @@
+"""Micro-batches driven without Spark: the calls that it makes of a sink, each on copies that went through pickle."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+import pyarrow as pa
+from pyhudi.operations.planning.plan import WritePlan
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.result import CommitResult
+from pyhudi.operations.streams.batch import StreamBatch
+from pyhudi.operations.write.micro_batch import BatchResult, abort_batch, commit_batch, run_batch_task
+from pyhudi.table.files.names import WriteToken
+from support.attempts import SCHEMA
+from support.drive import KEYED, plan
+from support.places import Place
+
+T = TypeVar("T")
+
+STREAMED = WriteSettings(hand_over=True, allow_empty_commit=False, retry_s=60.0)
+
+
+def sent(value: T) -> T:
+    """Return a copy as another process gets it."""
+    return pickle.loads(pickle.dumps(value))  # noqa: S301
+
+
+@dataclass
+class DrivenQuery:
+    """A streaming query into a table; `restarted` is its next run, with the same checkpoint folder."""
+
+    path: Place
+    table: TableSettings = KEYED
+    query_id: str = "q1"
+    run_id: str = "r1"
+    identifier: str = "default_single_writer"
+    settings: WriteSettings = STREAMED
+    operation: str | None = None
+    overwrite: bool = False
+    schema: pa.Schema = field(default=SCHEMA)
+
+    def restarted(self) -> DrivenQuery:
+        return replace(self, run_id=f"{self.run_id}+")
+
+    def planned(self) -> WritePlan:
+        return plan(
+            self.path,
+            self.schema,
+            operation=self.operation,
+            overwrite=self.overwrite,
+            table=self.table,
+            settings=self.settings,
+        )
+
+    def batch(self, number: int) -> StreamBatch:
+        return StreamBatch(self.query_id, number, self.run_id, self.identifier)
+
+    def tasks(self, number: int, parts: Sequence[pa.Table], planned: WritePlan | None = None) -> list[BatchResult]:
+        """Run the tasks of a batch, and return their messages."""
+        planned = planned or self.planned()
+        return [
+            sent(
+                run_batch_task(
+                    sent(planned),
+                    self.batch(number),
+                    iter(part.to_batches(max_chunksize=7)),
+                    WriteToken(at, 1, 100 + at),
+                )
+            )
+            for at, part in enumerate(parts)
+        ]
+
+    def run(self, number: int, *parts: pa.Table) -> CommitResult:
+        """Write a batch; abort it as Spark does where its commit fails."""
+        messages = self.tasks(number, parts)
+        try:
+            return commit_batch(sent(messages))
+        except BaseException:
+            abort_batch(sent(messages))
+            raise
