@@ -1,0 +1,43 @@
+"""What a process knows of the keys of file slices between the batches of a stream."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from pyhudi.index.bloom import BloomIndex
+from pyhudi.index.lookup import TableLookup
+from pyhudi.index.simple import GlobalSimpleIndex, SimpleIndex
+from pyhudi.operations.indexing.known_keys import KnownSlices
+from support.drawn.known_keys import keys_of_write, process, tag_known
+from support.made.keyed_files import KeyedFiles
+from support.rules.tagging import ROWS, Places, all_homes, tables, tag
+
+
+@pytest.mark.parametrize(
+    "index", [SimpleIndex(), BloomIndex(), GlobalSimpleIndex()], ids=lambda one: type(one).__name__
+)
+@settings(max_examples=40)
+@given(table=tables(), rows=ROWS)
+def test_keys_are_found_where_a_lookup_without_knowledge_finds_them(
+    index: TableLookup, table: tuple[KeyedFiles, Places], rows: list[tuple[str, str]]
+) -> None:
+    files, places = table
+    wanted = [*rows, *places, *list(places)[::2]]
+    plain = tag(index, files, *wanted)
+    with process(KnownSlices()):
+        for number in range(3):
+            _ = files.opened
+            found = tag_known(keys_of_write(index), files, *(wanted if number else wanted[::3]))
+            assert number < 2 or not isinstance(index, SimpleIndex) or not files.opened
+        assert all_homes(found) == all_homes(plain)
+        assert found.groups == plain.groups
+
+
+def test_a_key_takes_sixteen_bytes() -> None:
+    files, known = KeyedFiles(), KnownSlices()
+    for group in range(4):
+        files.add("p", [f"k{number}" for number in range(1000 * group, 1000 * group + 1000)])
+    with process(known):
+        tag_known(keys_of_write(SimpleIndex()), files, *(("p", f"k{number}") for number in range(0, 4000, 7)))
+
+    assert known.nbytes == 16 * 4000
