@@ -112,6 +112,14 @@ class ApacheHudi:
         self.call("read", table=str(table), options=dict(options or {}), out=str(out))
         return pq.read_table(out, partitioning=None)
 
+    def read_stream(self, table: Path, checkpoint: Path, options: Mapping[str, str] | None = None) -> pa.Table:
+        """Run one ``spark.readStream.format("hudi")`` until nothing is left, and return the rows that it read."""
+        out = self.folder / f"stream-{next(self._names)}"
+        out.mkdir()
+        told = {"table": str(table), "checkpoint": str(checkpoint), "out": str(out), "options": dict(options or {})}
+        self.call("read_stream", **told)
+        return pa.concat_tables([pq.read_table(file) for file in sorted(out.glob("*.parquet"))])
+
     def types(self, table: Path) -> dict[str, str]:
         """Return the Spark types of a table's columns, as ``spark.read.format("hudi")`` declares them."""
         found: dict[str, str] = self.call("types", table=str(table))

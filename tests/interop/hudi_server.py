@@ -86,6 +86,15 @@ class Server:
         """Dump what a query of the table returns, with the meta columns, as Parquet into the folder `out`."""
         self.spark.read.format("hudi").options(**options).load(table).coalesce(1).write.parquet(out)
 
+    def read_stream(self, table: str, checkpoint: str, out: str, options: dict[str, str]) -> None:
+        """Add what a stream of the table reads until nothing is left to the Parquet files in the folder `out`."""
+
+        def add(frame: Any, number: int) -> None:
+            frame.coalesce(1).write.mode("append").parquet(out)
+
+        stream = self.spark.readStream.format("hudi").options(**options).load(table).writeStream.foreachBatch(add)
+        stream.option("checkpointLocation", checkpoint).trigger(availableNow=True).start().awaitTermination()
+
     def types(self, table: str) -> dict[str, str]:
         """Name the Spark type of each column."""
         return {one.name: one.dataType.simpleString() for one in self.spark.read.format("hudi").load(table).schema}
