@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,9 +11,9 @@ import pytest
 from pyhudi.errors import PyHudiError
 from pyhudi.storage import open_storage
 from support.drive import rows_of
-from support.faults.faulty import Faults, FaultyStorage, Killed
+from support.faults.faulty import Faults, FaultyStorage, Killed, failing
 from support.faults.stops import Stop
-from support.places import state_of
+from support.places import copied, state_of
 from support.upkeep.archiving import (
     ROWS,
     assert_tidy,
@@ -42,8 +43,11 @@ def test_every_step_that_fails_is_made_good_by_the_next_round(first: Path, tmp_p
 
     It is gone on with once from each state that is left.
     """
-    before, states = on_timeline(first), set()
-    for number, table in tables(first, tmp_path):
+    before, states, count = on_timeline(first), set(), Faults()
+    move(FaultyStorage(open_storage(str(copied(first, tmp_path / "count"))), count))
+    assert len(count.steps) > 25
+    for number in failing(count.steps, how):
+        table = copied(first, tmp_path / f"t{number}")
         faults = Faults(at=number, after=how == "after", kill=how == "killed")
         with contextlib.suppress(PyHudiError, Killed):
             move(FaultyStorage(open_storage(str(table)), faults))
@@ -60,9 +64,7 @@ def test_every_step_that_fails_is_made_good_by_the_next_round(first: Path, tmp_p
             assert rows_of(table, "id") == [*ROWS, ("k6",)], name
             assert known | before == on_timeline(table) | in_archive(table), name
             assert_tidy(table)
-        if len(faults.steps) < number:
-            assert number > 25
-            return
+        shutil.rmtree(table)
 
 
 def others_archive(table: Path, said: list[str]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,18 @@ from pyhudi.errors import StorageError
 # Of no effect, so that it is all the same whether they fail before or after it.
 READS = frozenset({"read", "open_input", "list", "look", "exists", "has_files", "modified"})
 STEPS = READS | {"write", "create", "delete", "delete_folder", "stage", "sweep", "flush"}
+
+
+def failing(steps: Sequence[str], how: str) -> list[int]:
+    """Return the numbers of the steps, from 1, whose failures are not those of other steps.
+
+    A step without an effect fails "after" it as it does "before". A process that is "killed" leaves what its last step
+    with an effect left.
+    """
+    before = ["sweep", *steps]
+    skipped = {"before": (), "after": steps, "killed": before}[how]
+    alike = {number for number, name in enumerate(skipped, 1) if name in READS}
+    return [number for number in range(1, len(steps) + 1) if number not in alike]
 
 
 class Killed(BaseException):
