@@ -28,6 +28,8 @@ NO_BOUNDS = {"hoodie.metadata.index.column.stats.enable": "false"}
 FEW_TASKS = {f"hoodie.{index}.index.parallelism": "2" for index in ("simple", "global.simple", "bloom")} | {
     "hoodie.global.index.reconcile.parallelism": "2"
 }
+# A Bloom filter has room for 60,000 keys by default, in each file of ten rows; who reads filters asks for less still.
+SMALL_FILTERS = {"hoodie.index.bloom.num_entries": "100"}
 START_S = 900  # the first start on a machine fetches the bundle
 ANSWER_S = 300
 
@@ -101,9 +103,12 @@ class ApacheHudi:
         return path
 
     def write(self, table: Path, rows: pa.Table, options: Mapping[str, str], mode: str = "append") -> None:
-        """Run one ``df.write.format("hudi")``, without bounds of columns and by few tasks unless options say so."""
+        """Run one ``df.write.format("hudi")``, whose files have little beside their rows, by few tasks.
+
+        Options may say otherwise.
+        """
         path, schema = self.put_rows(rows), strict_schema(rows.schema)
-        told = {**NO_BOUNDS, **FEW_TASKS, **options}
+        told = {**NO_BOUNDS, **SMALL_FILTERS, **FEW_TASKS, **options}
         self.call("write", table=str(table), rows=str(path), options=told, mode=mode, schema=schema)
 
     def read(self, table: Path, options: Mapping[str, str] | None = None) -> pa.Table:

@@ -16,6 +16,21 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 BUNDLE = "org.apache.hudi:hudi-spark3.5-bundle_2.12:{}"
+# Without its native library Hadoop starts a process, chmod, for each file that it makes: fifty for a write of ten rows.
+# The files have these permissions anyway.
+LOCAL_FILES = """
+public class LocalFiles extends org.apache.hadoop.fs.LocalFileSystem {
+    public LocalFiles() {
+        super(new Raw());
+    }
+
+    public static class Raw extends org.apache.hadoop.fs.RawLocalFileSystem {
+        public void setPermission(
+            org.apache.hadoop.fs.Path path, org.apache.hadoop.fs.permission.FsPermission permission
+        ) {}
+    }
+}
+"""
 
 
 def start_session(folder: str, master: str, release: str) -> SparkSession:
@@ -44,7 +59,22 @@ def start_session(folder: str, master: str, release: str) -> SparkSession:
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("WARN")
+    leave_permissions_alone(spark)
     return spark
+
+
+def leave_permissions_alone(spark: SparkSession) -> None:
+    """Have Java's file system be one that sets no permissions, as of the first that Hadoop keeps from now on."""
+    jvm = spark._jvm
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
+    compiler.cook(LOCAL_FILES)
+    settings = jvm.org.apache.hadoop.conf.Configuration(spark.sparkContext._jsc.hadoopConfiguration())
+    settings.setClassLoader(compiler.getClassLoader())
+    settings.set("fs.file.impl", "LocalFiles")
+    jvm.org.apache.hadoop.fs.FileSystem.closeAll()
+    kept = jvm.org.apache.hadoop.fs.FileSystem.get(jvm.java.net.URI.create("file:///"), settings)
+    assert kept.getClass().getName() == "LocalFiles", kept
 
 
 class Server:
