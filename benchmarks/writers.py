@@ -1,7 +1,8 @@
 """What writers of one table do a second, as threads of one driver: `python benchmarks/writers.py`.
 
-Each write has ten rows. Each system works in a process of its own, with tables of its own; a write that another write
-of the same table makes fail is a refusal, and its rows are written again. What is promised of it is at the end.
+Each write has ten rows, which every system gets as a DataFrame of an Arrow table: they lie in the driver's process, and
+Spark knows them without a job. Each system works in a process of its own, with tables of its own; a write that another
+write of the same table makes fail is a refusal, and its rows are written again. What is promised of it is at the end.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import pyarrow as pa
 from figures.tables import table_of
 from processes import environment, processor_seconds
 from stopwatch import Run
@@ -196,17 +198,10 @@ class Writers:
         self._turns[writer] += 1
         turn = self._turns[writer]
         first = (turn * _ROWS * _COUNT + writer * _ROWS) % _KEYS
-        return (
-            self._sessions[writer]
-            .range(first, first + _ROWS)
-            .selectExpr(
-                f"{partition * _KEYS} + id % {_KEYS} as id",
-                f"'p{partition}' as p",
-                f"{turn}L as ts",
-                f"{turn}L as n",
-                f"'{writer}.{turn}' as note",
-            )
-        )
+        ids = [partition * _KEYS + (first + number) % _KEYS for number in range(_ROWS)]
+        columns = {"id": ids, "p": f"p{partition}", "ts": turn, "n": turn, "note": f"{writer}.{turn}"}
+        rows = {name: held if name == "id" else [held] * _ROWS for name, held in columns.items()}
+        return self._sessions[writer].createDataFrame(pa.table(rows))
 
     def _side_by_side(self, writers: int, write: Callable[[int], None], seconds: float) -> tuple[int, int]:
         """Return how many writes ended, and how many attempts at them others refused."""

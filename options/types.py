@@ -166,6 +166,7 @@ Operation = Annotated[
 ]
 DupPolicy = Annotated[Literal["none", "drop", "fail"], BeforeValidator(_lower)]
 OverwriteMode = Annotated[Literal["dynamic", "static"], BeforeValidator(_lower)]
+LocalWrites = Annotated[Literal["auto", "never"], BeforeValidator(_lower)]
 Placing = Annotated[Literal["auto", "always", "never"], BeforeValidator(_lower)]
 LogBlocks = Annotated[Literal["parquet", "avro", "hfile"], BeforeValidator(_lower)]
 LogLevel = Annotated[Literal["debug", "info", "warning", "error"], BeforeValidator(_lower)]

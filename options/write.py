@@ -22,6 +22,7 @@ from .types import (
     FailedWrites,
     Fields,
     FieldsOf,
+    LocalWrites,
     LogBlocks,
     LogLevel,
     Operation,
@@ -198,6 +199,12 @@ class WriteOptions(BaseModel):
         "Whether `HudiTable` brings the rows of each file group into one task first, so that executors merge, or "
         "leaves that to the commit; `auto` where the executors have more cores and rows enough for them.",
         "hoodie.pyhudi.place.rows",
+    )
+    write_local: LocalWrites = option(
+        "auto",
+        "Whether `HudiTable` writes few rows that lie in the driver's process already in that process, without a Spark "
+        "job; `never` for a job always.",
+        "hoodie.pyhudi.write.local",
     )
     commit_merge_max_bytes: Size = option(
         WRITE.commit_merge_max_bytes,

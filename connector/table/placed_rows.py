@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("pyhudi")
 
 # The commit merges any number of rows in bounded memory; the option limits df.write only.
-_NO_BOUND = 1 << 62
+NO_BOUND = 1 << 62
 _MERGED_BY_THE_COMMIT = (
     "The commit of the write to %s merges its rows, because Spark 4.0 places rows of tables whose keys are not whole "
     "numbers only where pandas is installed."
@@ -45,7 +45,7 @@ def placed_rows(
 
     ``kept`` releases what Spark persists until the rows are written.
     """
-    left = {OPTIONS["commit_merge_max_bytes"].key: str(_NO_BOUND)}
+    left = {OPTIONS["commit_merge_max_bytes"].key: str(NO_BOUND)}
     if opens_alone(target.operation.name, target.operation.rules, target.config):
         return _arranged(df, target, storage, options, request.write), left
     # Rows that colocate() placed carry their position.

@@ -30,7 +30,8 @@ from ..source.own_errors import own_errors
 from ..source.paths import COUNTED, FORMAT, PAST, READ, WRITE_KEY
 from ..source.spark_types import to_arrow
 from .frames import make_active
-from .placed_rows import placed_rows
+from .local_writes import write_here
+from .placed_rows import NO_BOUND, placed_rows
 from .retries import Retries
 from .service_tasks import application_of, with_inline_services
 
@@ -108,6 +109,12 @@ def _write_once(
     options, spark = resolved.options, df.sparkSession
     request = options.to_write_request(path, to_arrow(df.schema), overwrite=False)
     target = find_target(request, storage, creates=creates)
+    request = replace(request, write_id=write_id, application=options.application or application_of(spark))
+    here = replace(request.write, colocated=False, commit_merge_max_bytes=NO_BOUND)
+    here = replace(here, counted=made_from.counted, read=made_from.read, past=past)
+    done = write_here(df, replace(request, write=here), options)
+    if done is not None:
+        return done
     beat = WriteHeartbeat.of_new_write(storage, target.config.timezone, request.write.patience)
     settings = {
         OPTIONS["log_level"].key: level_here(),
@@ -116,7 +123,7 @@ def _write_once(
         DEFAULTS_ENABLED: "false",  # the resolved texts contain the defaults
         OPTIONS["write_id"].key: write_id,
         WRITE_KEY: beat.key,
-        OPTIONS["application"].key: options.application or application_of(spark),
+        OPTIONS["application"].key: request.application,
         **({} if made_from.counted is None else {COUNTED: spell(made_from.counted)}),
         **({READ: spell_read(made_from.read)} if made_from.read else {}),
         **({PAST: spell(past)} if past != NO_PAST else {}),
