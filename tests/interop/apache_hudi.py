@@ -117,6 +117,12 @@ class ApacheHudi:
         self.call("read", table=str(table), options=dict(options or {}), out=str(out))
         return pq.read_table(out, partitioning=None)
 
+    def write_stream(self, table: Path, rows: Path, schema: str, checkpoint: Path, options: Mapping[str, str]) -> None:
+        """Run one ``writeStream.format("hudi")`` over files of JSON until nothing is left."""
+        told = {**NO_BOUNDS, **SMALL_FILTERS, **FEW_TASKS, **options}
+        places = {"table": str(table), "rows": str(rows), "checkpoint": str(checkpoint)}
+        self.call("write_stream", **places, schema=schema, options=told)
+
     def read_stream(self, table: Path, checkpoint: Path, options: Mapping[str, str] | None = None) -> pa.Table:
         """Run one ``spark.readStream.format("hudi")`` until nothing is left, and return the rows that it read."""
         out = self.folder / f"stream-{next(self._names)}"

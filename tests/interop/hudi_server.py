@@ -116,6 +116,12 @@ class Server:
         """Dump what a query of the table returns, with the meta columns, as Parquet into the folder `out`."""
         self.spark.read.format("hudi").options(**options).load(table).coalesce(1).write.parquet(out)
 
+    def write_stream(self, table: str, rows: str, schema: str, checkpoint: str, options: dict[str, str]) -> None:
+        """Stream the files of JSON in the folder `rows` into a table, a file a batch, until nothing is left."""
+        stream = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(rows)
+        writer = stream.writeStream.format("hudi").options(**options).option("checkpointLocation", checkpoint)
+        writer.outputMode("append").trigger(availableNow=True).start(table).awaitTermination()
+
     def read_stream(self, table: str, checkpoint: str, out: str, options: dict[str, str]) -> None:
         """Add what a stream of the table reads until nothing is left to the Parquet files in the folder `out`."""
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyhudi import OptionError, from_spark
+from pyhudi import HudiTable, OptionError, from_spark
 from pyhudi.storage import open_storage
 from pyhudi.table.table import Table, open_table
 from pyspark.errors import StreamingQueryException
@@ -101,7 +101,7 @@ def test_a_query_runs_beside_a_batch_writer(pipeline: Callable[[str], Pipeline],
         for turn in range(1, 6):
             some.add(str(turn), (f"k{turn}", turn, turn), ("k0", turn, turn))
             written = some.spark.createDataFrame([(f"b{turn}", turn, turn), ("k0", 0, 0)], SCHEMA)
-            written.write.format("pyhudi").options(**some.options).mode("append").save(str(some.table))
+            HudiTable(some.spark, some.table).upsert(written)
         query.processAllAvailable()
         assert query.exception() is None
     finally:
