@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -50,7 +51,7 @@ KINDS = [
     for index in ("SIMPLE", "BLOOM", "GLOBAL_SIMPLE", "GLOBAL_BLOOM")
     for table_type in ("COPY_ON_WRITE", "MERGE_ON_READ")
 ]
-FIRST_BATCH = StreamBatch("query", 0)
+_NUMBERS = count()
 KEEP_ONE = CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, file_versions=1)
 
 
@@ -65,7 +66,8 @@ def rows(*keys: int, value: int, p: str = "a", ts: int | None = None, deleted: t
 def settings(*, small: int = 0, streams: bool = True, cache: int = 1 << 20) -> WriteSettings:
     """Return the settings of a batch of a stream, or of another write."""
     lookup = LookupSettings(sizes=FileSizes(small=small), cache_bytes=cache)
-    return replace(QUIET, lookup=lookup, batch=FIRST_BATCH if streams else None)
+    query = f"query {next(_NUMBERS)}"
+    return replace(QUIET, lookup=lookup, batch=StreamBatch(query, 0, identifier=query) if streams else None)
 
 
 @contextmanager
