@@ -35,7 +35,7 @@ from .table.creation import Columns, create_table
 from .table.frames import Rows, to_frame
 from .table.retries import Retries
 from .table.sql import TableSql
-from .table.upkeep import TableUpkeep
+from .table.streaming import TableStreams
 from .table.writing import NOTHING_READ, MadeFrom, delete_partitions, write_placed
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ _CHANGES = {
 }
 
 
-class HudiTable(TableSql, TableUpkeep):
+class HudiTable(TableSql, TableStreams):
     """One Apache Hudi table in a Spark session.
 
     This process reads the table's properties and timeline itself, so it must reach the table's path, also on Spark

@@ -45,7 +45,7 @@ What users may rely on, from the docstrings of the code. `help(HudiTable.upsert)
 """
 SUBJECTS: Mapping[str, tuple[str, ...]] = {
     "Make and find a table": ("create", "exists", "path", "schema", "storage_options"),
-    "Write rows": ("upsert", "insert", "bulk_insert", "insert_overwrite", "overwrite"),
+    "Write rows": ("upsert", "insert", "bulk_insert", "insert_overwrite", "overwrite", "stream"),
     "Change rows": ("update", "delete", "delete_partitions", "merge"),
     "Read": ("to_df", "sql", "create_view", "refresh_views"),
     "Look at a table": ("detail", "history", "activity", "last_commit", "explain_options", "validate", "savepoints"),

@@ -16,6 +16,7 @@ from ...errors import PyHudiError
 from ...operations.result import CommitResult, with_services
 from ...operations.services.means import Means
 from ...operations.services.service import NoTasksError
+from ...operations.write.after_batch import run_after_batch
 from ...operations.write.inline import means_of, run_inline
 from ...options.model import HudiOptions
 from ...storage import open_storage
@@ -91,12 +92,26 @@ def with_inline_services(
     return with_services(done, services)
 
 
+def with_services_after_batch(
+    spark: SparkSession, done: CommitResult, timeline: Timeline, options: HudiOptions
+) -> CommitResult:
+    """Run the services after a batch of a stream, in this process, and return its result together with theirs."""
+    storage = open_storage(done.path, options.storage_options, durable=options.durable)
+    stream, means, enable = options.stream_settings(), _own_means(spark, options), options.metadata_enable
+    services = run_after_batch(storage, timeline, options.upkeep(), means, stream, metadata_enable=enable)
+    return with_services(done, services)
+
+
 def spark_means(spark: SparkSession, options: HudiOptions) -> Means:
     """Return the means to merge log files: Spark tasks for each file group, or this process where Spark runs none."""
-    settings, application = options.write_settings(), options.application or application_of(spark)
-    own = means_of(settings, most_bytes=settings.commit_merge_max_bytes, application=application)
-    by_tasks = means_of(settings, executor=SparkTasks(spark, "compaction"), application=application)
+    settings, own = options.write_settings(), _own_means(spark, options)
+    by_tasks = means_of(settings, executor=SparkTasks(spark, "compaction"), application=own.application)
     return replace(by_tasks, without_tasks=own)
+
+
+def _own_means(spark: SparkSession, options: HudiOptions) -> Means:
+    settings, application = options.write_settings(), options.application or application_of(spark)
+    return means_of(settings, most_bytes=settings.commit_merge_max_bytes, application=application)
 
 
 def application_of(spark: SparkSession) -> str:

@@ -16,6 +16,7 @@ import pyarrow as pa
 from ...operations.planning.target import find_target
 from ...operations.read_rows import ReadRows
 from ...operations.result import NO_PAST, CommitResult, PastAttempts, RowCounts, find_write
+from ...operations.streams.batch import StreamBatch
 from ...operations.write.run import write
 from ...operations.write_ids import GENERATED_ID, generated_id
 from ...options.names import OPTIONS, name_of
@@ -27,13 +28,13 @@ from ...timeline.writers.write_heartbeat import WriteHeartbeat
 from ..source.carried_options import spell_read
 from ..source.logs import level_here
 from ..source.own_errors import own_errors
-from ..source.paths import COUNTED, FORMAT, PAST, READ, WRITE_KEY
+from ..source.paths import BATCH, COUNTED, FORMAT, PAST, READ, WRITE_KEY
 from ..source.spark_types import to_arrow
 from .frames import make_active
 from .local_writes import write_here
 from .placed_rows import NO_BOUND, placed_rows
 from .retries import Retries
-from .service_tasks import application_of, with_inline_services
+from .service_tasks import application_of, with_inline_services, with_services_after_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -61,12 +62,14 @@ class MadeFrom:
         read: The rows of the snapshot that decided which rows these are, where that counts.
         counted: How many rows they insert, update and delete; None where the caller did not count.
         past: What was done for the write before they were made.
+        batch: The micro-batch that they are; None where they are not of a stream.
     """
 
     moment: str = ""
     read: tuple[ReadRows, ...] = ()
     counted: RowCounts | None = None
     past: PastAttempts = NO_PAST
+    batch: StreamBatch | None = None
 
 
 NOTHING_READ = MadeFrom()
@@ -106,13 +109,13 @@ def _write_once(
     creates: bool,
     made_from: MadeFrom,
 ) -> CommitResult:
-    options, spark = resolved.options, df.sparkSession
-    request = options.to_write_request(path, to_arrow(df.schema), overwrite=False)
+    options, spark, batch = resolved.options, df.sparkSession, made_from.batch
+    request = options.to_write_request(path, to_arrow(df.schema), overwrite=False, batch=batch)
     target = find_target(request, storage, creates=creates)
     request = replace(request, write_id=write_id, application=options.application or application_of(spark))
     here = replace(request.write, colocated=False, commit_merge_max_bytes=NO_BOUND)
     here = replace(here, counted=made_from.counted, read=made_from.read, past=past)
-    done = write_here(df, replace(request, write=here), options)
+    done = None if batch is not None else write_here(df, replace(request, write=here), options)
     if done is not None:
         return done
     beat = WriteHeartbeat.of_new_write(storage, target.config.timezone, request.write.patience)
@@ -127,6 +130,7 @@ def _write_once(
         **({} if made_from.counted is None else {COUNTED: spell(made_from.counted)}),
         **({READ: spell_read(made_from.read)} if made_from.read else {}),
         **({PAST: spell(past)} if past != NO_PAST else {}),
+        **({} if batch is None else {BATCH: spell(batch), OPTIONS["stream_upkeep_ms"].key: "0"}),
     }
     # Only a write with the user's own id can have completed in an earlier call.
     named = not write_id.startswith(GENERATED_ID) and target.exists
@@ -142,7 +146,10 @@ def _write_once(
     done = None if table is None or timeline is None else find_write(table, timeline, write_id)
     if timeline is None or done is None:
         return CommitResult(path, "", (options.operation or "upsert").upper(), write_id=write_id)
-    return with_inline_services(spark, done, timeline, options) if done.instant > (until or "") else done
+    if done.instant <= (until or ""):
+        return done
+    follow = with_inline_services if batch is None else with_services_after_batch
+    return follow(spark, done, timeline, options)
 
 
 def delete_partitions(

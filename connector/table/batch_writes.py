@@ -1,0 +1,93 @@
+"""A micro-batch of `HudiTable.stream`: skipped where the table has it, repeated where it failed."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ...errors import DataError, OptionError, TableError
+from ...operations.result import CommitResult
+from ...operations.streams.batch import StreamBatch, StreamSettings
+from ...operations.streams.checkpoints import find_batch
+from ...options.names import OPTIONS
+from ...options.sources import WRITING, resolve_options
+from ...storage import open_storage
+from ...table.table import open_table
+from ..source.own_errors import own_errors
+from .writing import MadeFrom, write_placed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+logger = logging.getLogger("pyhudi")
+
+# What Spark says of a batch whose query is being stopped.
+_STOPPED = re.compile("InterruptedException|InterruptedIOException|ClosedByInterrupt|CANCELLED|[Cc]ancelled")
+
+
+def write_batch(df: DataFrame, batch: StreamBatch, path: str, texts: Mapping[str, str], lost: int) -> int:
+    """Write a micro-batch unless the table has it.
+
+    Returns how many rows were passed over so far that no commit states yet; ``lost`` are those of the batches before.
+    """
+    resolved = resolve_options(
+        {**texts, OPTIONS["write_id"].key: batch.write_id}, path, WRITING, session=df.sparkSession
+    )
+    options = resolved.options
+    stream, storage = options.stream_settings(), open_storage(path, options.storage_options)
+    batch = replace(batch, identifier=stream.identifier)
+    table = open_table(storage)
+    instant = find_batch(table, table.timeline(), batch)
+    if instant is not None:
+        logger.info("table %s: has the batch %d already, as %s", path, batch.batch_id, instant)
+        return lost
+    try:
+        done = _repeated(
+            lambda: write_placed(df, path, storage, resolved, made_from=MadeFrom(batch=batch)), stream, path
+        )
+    except Exception as error:
+        if not stream.ignores_failures or not _may_be_repeated(error):
+            raise
+        return lost + _passed_over(df, batch, path, error)
+    return 0 if done.instant else lost
+
+
+def _repeated(write: Callable[[], CommitResult], stream: StreamSettings, path: str) -> CommitResult:
+    """Return the result of the first attempt that does not fail; pauses double."""
+    for number in range(stream.retries):
+        try:
+            return write()
+        except Exception as error:
+            if not _may_be_repeated(error):
+                raise
+            pause = stream.retry_wait_s * 2**number
+            logger.warning("table %s: a batch failed, and is repeated in %.1f s: %s", path, pause, error)
+            time.sleep(pause)
+    return write()
+
+
+def _may_be_repeated(error: Exception) -> bool:
+    """Return whether an attempt might succeed later: not with bad rows or options, nor where the query is stopped."""
+    return not isinstance(error, (DataError, OptionError, TableError)) and not _STOPPED.search(str(error))
+
+
+def _passed_over(df: DataFrame, batch: StreamBatch, path: str, error: Exception) -> int:
+    """Return how many rows a batch had that is given up; 0 where Spark cannot count them."""
+    try:
+        with own_errors():
+            rows = df.count()
+    except Exception:
+        logger.info("table %s: Spark cannot count the batch %d", path, batch.batch_id, exc_info=True)
+        rows = 0
+    logger.warning(
+        "table %s: passed over the batch %d, whose rows are lost, %s: %s",
+        path,
+        batch.batch_id,
+        f"{rows:,} of them" if rows else "of a number that is unknown",
+        error,
+    )
+    return rows

@@ -1,0 +1,65 @@
+"""The function that Spark calls with each micro-batch of `HudiTable.stream`.
+
+On Spark Connect it travels to a Python process of the server, which unpickles it and calls it there: so it holds no
+session, and what is slow to import comes with the first batch.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ...operations.streams.batch import StreamBatch
+
+# Spark's names of what a thread of a query knows of it.
+_QUERY_ID, _RUN_ID = "sql.streaming.queryId", "spark.jobGroup.id"
+
+
+@dataclass
+class MicroBatches:
+    """Writes the micro-batches of one run of a query to a table.
+
+    Attributes:
+        texts: The resolved options of the stream.
+        checkpoint: Spark's folder of the query, whose metadata names it.
+        run_id: Tells this run from others of the query where Spark does not.
+        lost: How many rows were passed over since the last completed batch.
+    """
+
+    path: str
+    texts: Mapping[str, str]
+    checkpoint: str
+    run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
+    lost: int = 0
+    _query_id: str = ""
+
+    def __call__(self, df: DataFrame, batch_id: int) -> None:
+        from .batch_writes import write_batch  # noqa: PLC0415
+
+        self.lost = write_batch(df, self.batch(df, batch_id), self.path, self.texts, self.lost)
+
+    def batch(self, df: DataFrame, batch_id: int) -> StreamBatch:
+        """Return the batch with the names by which a replay finds it."""
+        from ...operations.streams.batch import StreamBatch  # noqa: PLC0415
+
+        context = getattr(df.sparkSession, "_sc", None)
+        if context is not None:
+            query_id, run_id = context.getLocalProperty(_QUERY_ID), context.getLocalProperty(_RUN_ID)
+            if query_id:
+                return StreamBatch(query_id, batch_id, run_id or self.run_id)
+        if not self._query_id:
+            self._query_id = _query_id_in(df, self.checkpoint)
+        return StreamBatch(self._query_id, batch_id, self.run_id)
+
+
+def _query_id_in(df: DataFrame, checkpoint: str) -> str:
+    """Return the query's id, which Spark keeps in its folder; Spark reads each store that it writes checkpoints to."""
+    import json  # noqa: PLC0415
+
+    lines = df.sparkSession.read.text(f"{checkpoint.rstrip('/')}/metadata").collect()
+    return str(json.loads("".join(row[0] for row in lines))["id"])
