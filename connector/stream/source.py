@@ -65,15 +65,14 @@ class HudiStreamReader(DataSourceStreamReader):
         from ...reader.streams.offsets import parse_offset  # noqa: PLC0415
 
         with shown_logs(self._options.log_level):
-            stream = self._stream
-            batch = stream.batch(parse_offset(start, self._path), parse_offset(end, self._path))
-            if batch is None:
+            begin, until = parse_offset(start, self._path), parse_offset(end, self._path)
+            planned = self._stream.plan(begin, until, self._columns, self._options.split_size)
+            if planned is None:
                 return []
-            columns = self._columns(batch)
+            batch = planned.snapshot
             terms = MergeTerms(batch.config, self._options.merge_memory)
-            reader = RowReader(batch.storage, columns, batch.schema, (), batch.times, terms)
-            splits = stream.plan(batch, columns, self._options.split_size)
-            return [InputPartition((reader, split)) for split in splits]
+            reader = RowReader(batch.storage, planned.columns, batch.schema, (), batch.times, terms)
+            return [InputPartition((reader, split)) for split in planned.splits]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         reader, split = partition.value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from ...errors import StorageError
 from ...table.config.property_keys import MERGE_ON_READ
 from ...table.files.cleaned import earliest_kept
 from ...table.table import Table
@@ -67,7 +68,12 @@ def _size(settled: SettledWrites, write: Instant) -> int:
     """Return the bytes of the files that a write names; 0 of an archived write, which no limit cuts off."""
     if settled.timeline.write_at(write.requested_time) is None:
         return 0
-    stats = settled.timeline.files.read_written_files(write).stats
+    try:
+        stats = settled.timeline.files.read_written_files(write).stats
+    except StorageError as error:
+        if isinstance(error.__cause__, FileNotFoundError):
+            return 0  # archived since the listing
+        raise
     return sum(stat.get("fileSizeInBytes") or 0 for files in stats.values() for stat in files)
 
 

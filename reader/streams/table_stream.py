@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from ...errors import UnreadableTimeError
+from ...errors import StorageError, UnreadableTimeError
 from ...storage import open_storage
 from ...table.config import check_supported
 from ...table.table import Table, open_table
@@ -24,6 +24,16 @@ from .settled import SettledWrites, completed_writes, settled_timeline, times_un
 from .terms import START, BatchLimits, StreamTerms
 
 logger = logging.getLogger("pyhudi")
+
+
+_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedBatch:
+    snapshot: Snapshot
+    columns: pa.Schema
+    splits: list[Split]
 
 
 @dataclass
@@ -110,12 +120,27 @@ class TableStream:
         self._check(table, end, timeline, completed_writes(timeline, self._archive(table)))
         return snapshot
 
-    def plan(self, batch: Snapshot, columns: pa.Schema, split_size: int) -> list[Split]:
-        """Return the splits of a batch; raises UnreadableTimeError where cleaning has taken what it shows."""
-        try:
-            return batch.plan(columns, (), split_size)
-        except UnreadableTimeError as error:
-            raise self._unreadable(batch.query, error) from error
+    def plan(
+        self, start: Offset, end: Offset, columns: Callable[[Snapshot], pa.Schema], split_size: int
+    ) -> PlannedBatch | None:
+        """Return a batch with its splits; None without writes. ``columns`` chooses the columns to read.
+
+        Raises UnreadableTimeError as `batch` does, and where cleaning has taken what the batch shows.
+        """
+        for attempt in range(1, _TRIES + 1):
+            batch = self.batch(start, end)
+            if batch is None:
+                return None
+            try:
+                wanted = columns(batch)
+                return PlannedBatch(batch, wanted, batch.plan(wanted, (), split_size))
+            except UnreadableTimeError as error:
+                raise self._unreadable(batch.query, error) from error
+            except StorageError as error:
+                # An instant was archived after the timeline was listed.
+                if attempt == _TRIES or not isinstance(error.__cause__, FileNotFoundError):
+                    raise
+        return None
 
     def _unreadable(self, changes: Query | None, error: UnreadableTimeError) -> UnreadableTimeError:
         begin, end = (changes.begin, changes.end) if isinstance(changes, Changes) else ("", "")

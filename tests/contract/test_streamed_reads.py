@@ -10,8 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi.errors import InvalidOptionError, UnreadableTimeError
+from pyhudi.operations.services.rollback import rollback
 from pyhudi.reader.query import Changes
 from pyhudi.reader.scan import MergeTerms, RowReader
+from pyhudi.reader.snapshot import Snapshot
 from pyhudi.reader.streams.offsets import INITIAL, Offset, WriteSum, parse_offset
 from pyhudi.reader.streams.table_stream import TableStream
 from pyhudi.reader.streams.terms import NO_LIMITS, BatchLimits, StreamTerms
@@ -51,15 +53,17 @@ def kept(offset: Offset) -> Offset:
 
 def rows(source: TableStream, start: Offset, end: Offset) -> list[Shown]:
     """Return the rows of a batch, read from what Spark passes to tasks."""
-    batch = source.batch(start, end)
-    if batch is None:
+    planned = source.plan(start, end, shown_columns, 1 << 27)
+    if planned is None:
         return []
-    asked = pa.schema([batch.schema.field(name) for name in NAMES])
+    batch, asked = planned.snapshot, planned.columns
     reader = RowReader(batch.storage, asked, batch.schema, (), batch.times, MergeTerms(batch.config))
-    found = pa.Table.from_batches(
-        [one for split in source.plan(batch, asked, 1 << 27) for one in reader.read(split)], asked
-    )
+    found = pa.Table.from_batches([one for split in planned.splits for one in reader.read(split)], asked)
     return sorted(zip(*(column.to_pylist() for column in found.columns), strict=True))
+
+
+def shown_columns(batch: Snapshot) -> pa.Schema:
+    return pa.schema([batch.schema.field(name) for name in NAMES])
 
 
 def batches(source: TableStream, start: Offset | None = None) -> list[tuple[Offset, Offset]]:
@@ -407,10 +411,8 @@ def test_a_batch_whose_files_were_cleaned_is_refused_with_the_first_readable_tim
     end = source.latest(begin)
     clean(past.path, retain=2)
 
-    batch = source.batch(begin, end)
-    assert batch is not None
     with pytest.raises(UnreadableTimeError, match=f"first readable end is {past.commits[3].completed}"):
-        source.plan(batch, batch.schema, 1 << 27)
+        rows(source, begin, end)
     assert ends(stream(past, commits=1)) == [one.completed for one in past.commits[3:]]
 
 
@@ -431,6 +433,44 @@ def test_limits_end_no_batch_before_what_a_clean_left(
 
     assert begun.time == past.commits[-1].completed
     assert "larger than its limits" in caplog.text
+
+
+class Archived(TableStream):
+    """A stream beside an archiver, which acts once a batch's timeline is listed."""
+
+    act: Callable[[], None] = staticmethod(lambda: None)
+
+    def batch(self, start: Offset, end: Offset) -> Snapshot | None:
+        found = super().batch(start, end)
+        act, self.act = self.act, lambda: None
+        act()
+        return found
+
+
+def test_a_batch_is_planned_again_where_its_instants_were_archived_meanwhile(past: Past) -> None:
+    begin = stream(past, commits=1).latest(INITIAL)
+    source = Archived(str(past.path), {}, StreamTerms())
+    end = source.latest(begin)
+    source.act = lambda: archive(past.path, 2)
+
+    assert rows(source, begin, end) == past.changes(begin.time, None)
+
+
+def test_a_write_that_was_undone_after_a_batch_had_it_is_reported(past: Past, caplog: pytest.LogCaptureFixture) -> None:
+    """Its rows stay where the stream brought them; what comes afterwards is read as ever."""
+    source = stream(past)
+    first = source.latest(INITIAL)
+    rollback(open_storage(str(past.path)), past.commits[-1].instant)
+    undone = past.commits.pop()
+    done = past.upsert("c", ["k1"], 7)
+
+    for again in (source, stream(past)):
+        caplog.clear()
+        second = again.latest(kept(first))
+        assert "1 of the writes that the stream has read were undone" in caplog.text
+        assert second.writes == WriteSum.of([one.instant for one in past.commits])
+        assert rows(again, first, second) == past.changes(first.time, done.completed)
+    assert undone.instant < done.instant
 
 
 def test_a_table_that_was_made_anew_is_refused(past: Past, tmp_path: Path) -> None:
@@ -459,6 +499,21 @@ def test_no_compaction_brings_rows(tmp_path: Path) -> None:
     assert [row[:3] for row in rows(source, second, third)] == [("a", "k2", 3)]
     assert [row[:3] for row in rows(source, INITIAL, third)] == [("a", "k1", 2), ("a", "k2", 3)]
     assert len(batches(stream(past, commits=1))) == 3
+
+
+def test_no_log_compaction_brings_rows(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    compacting.new_table(path, ("k1", "a", 1, 1), ("k2", "a", 1, 1))
+    for value in (2, 3):
+        compacting.append(path, ("k1", "a", value, value))
+    past = Past(path, merge_on_read=True)
+    source = stream(past)
+    first = source.latest(INITIAL)
+    assert compacting.join(path).instant
+    second = source.latest(first)
+
+    assert second != first
+    assert rows(source, first, second) == []
 
 
 def test_an_overwrite_brings_its_rows_and_no_removals(past: Past) -> None:

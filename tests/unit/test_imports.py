@@ -56,6 +56,26 @@ elif step == "plan of a read":
 elif step == "task of a read":
     reader, partitions = pickle.loads((folder / "reader").read_bytes())
     assert sum(batch.num_rows for one in partitions for batch in reader.read(one)) == 3
+elif step == "start of a stream":
+    from pyhudi.connector.datasource import PyHudiDataSource
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    source = PyHudiDataSource({"path": str(folder / "t")})
+    (folder / "stream").write_bytes(pickle.dumps(source.streamReader(StructType([StructField("id", LongType())]))))
+elif step == "plan of a stream":
+    from pyhudi.connector.datasource import PyHudiDataSource
+    from pyspark.sql.streaming.datasource import ReadAllAvailable
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    source = PyHudiDataSource({"path": str(folder / "t")})
+    reader = source.streamReader(StructType([StructField("id", LongType())]))
+    first = reader.initialOffset()
+    planned = reader.partitions(first, reader.latestOffset(first, ReadAllAvailable()))
+    (folder / "batch").write_bytes(pickle.dumps(planned))
+elif step == "task of a stream":
+    reader = pickle.loads((folder / "stream").read_bytes())
+    partitions = pickle.loads((folder / "batch").read_bytes())
+    assert sum(batch.num_rows for one in partitions for batch in reader.read(one)) == 3
 print(*sorted(set(sys.modules) - before))
 """
 
@@ -70,6 +90,12 @@ UNWANTED = {
     "task": {"pydantic", "pyhudi.operations.write.commit"} | OTHER_STORES | METADATA | OPTIONS,
     "commit": OTHER_STORES | OPTIONS | {"pyhudi.operations.services.clean", "pyhudi.operations.services.archive"},
     "plan of a read": {"pyarrow.parquet", "pandas"} | OTHER_STORES,
+    "start of a stream": {"pyarrow.parquet", "pandas", "pyhudi.reader.snapshot"} | OTHER_STORES | METADATA,
+    "plan of a stream": {"pyarrow.parquet", "pandas"} | OTHER_STORES,
+    "task of a stream": {"pydantic", "pyhudi.index.registry", "pyhudi.reader.snapshot"}
+    | OTHER_STORES
+    | METADATA
+    | OPTIONS,
     "task of a read": {"pydantic", "pyhudi.index.registry", "pyhudi.reader.snapshot"}
     | OTHER_STORES
     | METADATA
