@@ -23,6 +23,8 @@ from batches import BATCH, batches
 from batches import measure as measure_batches
 from figures.promises import verdicts
 from figures.tables import table_of
+from index_state import STATE, states
+from index_state import measure as measure_states
 from indexes import INDEX, filters, groups, tagging
 from indexes import measure as measure_indexes
 from lineitem import prepare
@@ -114,7 +116,7 @@ def machine() -> dict[str, Any]:
 def report(scale: float, seconds: Seconds) -> None:
     """Print all tables of what was measured."""
     print(f"\nTPC-H lineitem at scale {scale:g}; every system below found what DuckDB expects.\n")
-    others = (SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, WRITERS, STREAM, BATCH, BACKLOG)
+    others = (SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, WRITERS, STREAM, BATCH, BACKLOG, STATE)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     print("### Seconds", table(systems), sep="\n\n")
     for base in ("Apache Hudi", "Parquet"):
@@ -128,7 +130,7 @@ def report(scale: float, seconds: Seconds) -> None:
     print("### Indexes", *shown, sep="\n\n")
     print("### Many files", many_files(seconds), sep="\n\n")
     print("### Writers side by side", writers(seconds), sep="\n\n")
-    print("### Streams", streams(seconds), batches(seconds), backlogs(seconds), sep="\n\n")
+    print("### Streams", streams(seconds), batches(seconds), backlogs(seconds), states(seconds), sep="\n\n")
     print(verdicts(seconds))
 
 
@@ -170,6 +172,7 @@ def main() -> None:
     seconds |= measure_streams()
     seconds |= measure_batches()
     seconds |= measure_backlog()
+    seconds |= measure_states()
 
     results = {"scale": arguments.scale, "driver_memory": arguments.memory, "machine": machine(), "seconds": seconds}
     results |= {"wrong": wrong} if wrong else {}
