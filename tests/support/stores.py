@@ -35,5 +35,6 @@ def _number_of(store: object) -> int:
 
 
 def merge_in_one_thread(patch: pytest.MonkeyPatch) -> None:
-    """Have a write take the same steps in the same order every time."""
+    """Have a write take the same steps in the same order every time, look-ups in several files too."""
     patch_seam(patch, "most workers of a merge", 1)
+    patch_seam(patch, "cores for store calls that compute", lambda: 1)
