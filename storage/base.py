@@ -174,7 +174,7 @@ class Storage(Protocol):
 
 def join(*parts: str) -> str:
     """Return the non-empty path parts joined by "/"."""
-    return "/".join(part for part in parts if part)
+    return "/".join(filter(None, parts))
 
 
 def split(path: str) -> tuple[str, str]:

@@ -84,16 +84,14 @@ class MemoryStorage:
         return pa.BufferReader(self.read(path))
 
     def list(self, folder: str, *, recursive: bool = False, strict: bool = True) -> list[FileInfo]:
-        return [
-            FileInfo(join(folder, name), len(file.data), file.modified)
-            for name, file in self._below(folder)
-            if recursive or "/" not in name
-        ]
+        return [_info(folder, name, file) for name, file in self._below(folder) if recursive or "/" not in name]
 
     def look(self, folder: str) -> Folder:
         """Return the files and the sub-folders of a folder; a folder exists as long as it holds files."""
-        names = {name.partition("/")[0] for name, _ in self._below(folder) if "/" in name}
-        return ListedFolder(tuple(self.list(folder)), tuple(sorted(names)))
+        below = self._below(folder)
+        names = {name.partition("/")[0] for name, _ in below if "/" in name}
+        files = tuple(_info(folder, name, file) for name, file in below if "/" not in name)
+        return ListedFolder(files, tuple(sorted(names)))
 
     def exists(self, path: str) -> bool:
         return self.modified(path) is not None
@@ -155,6 +153,10 @@ class MemoryStorage:
         prefix = self._prefix(folder)
         with _LOCK:
             return [(key[len(prefix) :], _FILES.by_key[key]) for key in _FILES.below(prefix)]
+
+
+def _info(folder: str, name: str, file: _File) -> FileInfo:
+    return FileInfo(join(folder, name), len(file.data), file.modified)
 
 
 class MemoryStaged:

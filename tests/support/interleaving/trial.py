@@ -265,19 +265,21 @@ class Trial:
         """
         made, states = KINDS[self.drawn.kind], self.states
         states.append(mine.act.apply(states[-1], made))
-        if made.index_type is not None:
+        found = self._rows_or_failure(when)
+        if made.index_type is not None and found != states[-1]:
             looked = [mine.act.apply(states[-2], made, looked_at=one) for one in states[mine.began : -1]]
-            found = self._rows()
             states[-1] = next((one for one in looked if one == found), states[-1])
-        self._check_rows(when)
+        self._compare(found, when)
 
-    def _check_rows(self, when: str) -> None:
+    def _rows_or_failure(self, when: str) -> Rows | None:
         try:
-            found = self._rows()
+            return self._rows()
         except PyHudiError as error:
             self.scheduler.fail(f"{when}, reading fails: {type(error).__name__}: {error}")
-            return
-        if found != self.states[-1]:
+            return None
+
+    def _compare(self, found: Rows | None, when: str) -> None:
+        if found is not None and found != self.states[-1]:
             self.scheduler.fail(f"{when}, the table holds {_told(found)}, and should hold {_told(self.states[-1])}")
 
     # --- the end
@@ -312,7 +314,7 @@ class Trial:
 
     def check_end(self) -> None:
         """Check what is left once each actor is over or gone."""
-        self._check_rows("at the end")
+        self._compare(self._rows_or_failure("at the end"), "at the end")
         self._check_tickets()
         done = {name for _, name in self.completed}
         for name, one in self.tries.items():
