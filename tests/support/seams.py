@@ -142,6 +142,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "written files that the process knows": "table.files.read_written:_KNOWN",
     "notes of written files that the process knows": "table.files.read_written:_NOTED",
     "listings that the process knows": "timeline.listing:_KNOWN",
+    "checkpoints of streams that the process knows": "timeline.instant_files:_OF_STREAMS",
     "most tables that the process knows": "table.files.read_written:_MOST_KNOWN",
     "log files that a commit names": "table.files.written:logs_in",
     "add commits to known written files": "table.files.written:Written.joined_by",

@@ -20,6 +20,7 @@ from pyhudi.operations.services.settings import (
     CleanSettings,
     CompactionSettings,
 )
+from pyhudi.operations.streams.batch import StreamSettings
 from pyhudi.storage.base import Storage
 from pyhudi.table.files.output import Output
 from pyhudi.table.table import open_table
@@ -34,6 +35,9 @@ BY_VERSIONS = CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, file_versions=1)
 # Seconds for which a commit merges again after a conflict; with PYHUDI_RETRY_S=0 it fails at once.
 RETRY_S = float(os.environ.get("PYHUDI_RETRY_S", "600"))
 SETTINGS = WriteSettings(upkeep=OFF, patience=PATIENCE, retry_s=RETRY_S)
+ONCE = StreamSettings(retries=0)
+# The key of the extra metadata in which a batch says which try made it.
+TRY = "_try"
 
 COW, MOR = "COPY_ON_WRITE", "MERGE_ON_READ"
 # Where rows have no ordering value the order of two writes shows.
@@ -60,16 +64,22 @@ class Write:
 
     Attributes:
         tasks: Among how many tasks its rows are dealt out.
+        streamed: Whether it is a batch of its actor's stream.
     """
 
     operation: str
     rows: tuple[Row, ...]
     tasks: int = 1
+    streamed: bool = False
 
     def request(self, path: str, made: TableSettings, write_id: str) -> WriteRequest:
         """Return the write as pyhudi takes it."""
         drops = self.operation == "insert"
         settings = replace(SETTINGS, insert_dup_policy="drop") if drops else SETTINGS
+        if self.streamed:
+            # What a batch leaves has the name of the try, and ids that its repetitions have too.
+            named = {TRY: write_id}
+            settings = replace(settings, hand_over=True, extra_metadata=named, stream=ONCE)
         return WriteRequest(
             path=path,
             operation=self.operation,
@@ -77,7 +87,8 @@ class Write:
             schema=SCHEMA,
             table=made,
             write=settings,
-            write_id=write_id,
+            write_id="" if self.streamed else write_id,
+            application=write_id if self.streamed else "",
         )
 
     def parts(self) -> list[list[pa.RecordBatch]]:
@@ -123,6 +134,15 @@ class Read:
 
 
 Act = Write | Service | Read
+
+
+def with_stream(drawn: Drawn, seed: int) -> Drawn:
+    """Have the writes of an actor be the batches of a stream, in one seed of five."""
+    chance = random.Random(seed ^ (1 << 59))
+    if chance.random() < 0.2:
+        program = chance.choice(drawn.programs)
+        program[:] = [replace(one, streamed=True) if isinstance(one, Write) else one for one in program]
+    return drawn
 
 
 def _roll_back(storage: Storage) -> None:

@@ -57,6 +57,7 @@ class Machine:
     def forget(self) -> None:
         """Have the process know nothing of any table, as a new one."""
         read_seam("written files that the process knows").clear()
+        read_seam("checkpoints of streams that the process knows").clear()
         read_seam("files that the process watches").clear()
         read_seam("footers in memory").__init__()
 

@@ -73,7 +73,8 @@ class Tickets:
             self.there[path].touched = now
             return
         told = json.loads(data)
-        name, write_id = path.removeprefix(_FOLDER), told["owner"]["write_id"]
+        # The batches of a stream have ids that repetitions share, and the name of the try as their application.
+        name, write_id = path.removeprefix(_FOLDER), told["owner"]["application"] or told["owner"]["write_id"]
         left = Left(name, write_id, self.scheduler.here(), told["places"], now, now)
         left.older = [one for one in self.there.values() if one.name < name and one.meets(left)]
         self.there[path] = left

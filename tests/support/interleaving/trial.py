@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from typing import Any
 
 import pyarrow as pa
@@ -22,12 +23,18 @@ from pyhudi.errors import (
     TableNotFoundError,
     WriteSealedError,
 )
+from pyhudi.operations.planning.plan import plan_write
+from pyhudi.operations.planning.request import WriteRequest
+from pyhudi.operations.result import CommitResult
 from pyhudi.operations.rollback.pending import is_given_up
+from pyhudi.operations.streams.batch import StreamBatch
+from pyhudi.operations.write.micro_batch import BatchResult, abort_batch, commit_batch, run_batch_task
 from pyhudi.operations.write.run import write
 from pyhudi.reader.plan import Split, whole
 from pyhudi.reader.scan import MergeTerms, RowReader
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import memory
+from pyhudi.table.files.names import WriteToken
 from pyhudi.table.table import open_table
 from pyhudi.timeline.instants import WRITE_ACTIONS, State
 from pyhudi.timeline.layout import LayoutV2
@@ -45,6 +52,7 @@ from support.interleaving.acts import (
     before,
     draw,
     users_know,
+    with_stream,
 )
 from support.interleaving.machine import Machine
 from support.interleaving.schedule import Schedule
@@ -108,6 +116,7 @@ class Trial:
     cleans: int = 0
     taken: dict[str, set[str]] = field(default_factory=dict)
     read: dict[tuple[tuple[str, int], ...], list[tuple[Any, ...]]] = field(default_factory=dict)
+    runs: Iterator[int] = field(default_factory=count)
     tickets: Tickets = field(init=False)
 
     def __post_init__(self) -> None:
@@ -141,7 +150,7 @@ class Trial:
         mine = self.tries[write_id] = Try(actor, act, len(self.completed))
         request = act.request(self.path, KINDS[self.drawn.kind], write_id)
         try:
-            result = write(request, act.parts())
+            result = self._stream(act, request, write_id) if act.streamed else write(request, act.parts())
         except PyHudiError as error:
             mine.refused = f"{type(error).__name__}: {error}"
             if not self._may_refuse(mine, error):
@@ -149,9 +158,24 @@ class Trial:
             mine.is_over = True
             return False
         mine.acknowledged = mine.is_over = True
-        if write_id not in dict(self.completed).values():
+        if not any(_same(act, write_id, done) for _, done in self.completed):
             self.scheduler.fail(f"{write_id} was acknowledged as {result.instant!r}, and did not complete")
         return True
+
+    def _stream(self, act: Write, request: WriteRequest, write_id: str) -> CommitResult:
+        """Write a batch of an actor's stream, each try by another run of the query."""
+        actor, number = _ID.fullmatch(write_id.encode()).groups()[:2]  # type: ignore[union-attr]
+        name = f"stream{int(actor)}"
+        batch = StreamBatch(name, int(number), f"run{next(self.runs)}", name)
+        plan = plan_write(request)
+        messages: list[BatchResult] = []
+        try:
+            for at, part in enumerate(act.parts()):
+                messages.append(run_batch_task(plan, batch, iter(part), WriteToken(at, 0, at)))
+            return commit_batch(messages)
+        except PyHudiError:
+            abort_batch(messages)
+            raise
 
     def _may_refuse(self, mine: Try, error: PyHudiError) -> bool:
         if isinstance(error, WriteSealedError):
@@ -233,7 +257,7 @@ class Trial:
         found = _ID.search(data) if instant.state is State.COMPLETED else None
         if found is not None and instant.is_write and instant.requested_time not in dict(self.completed):
             write_id = found[0].decode()
-            if write_id in dict(self.completed).values():
+            if any(_same(self.tries[write_id].act, write_id, done) for _, done in self.completed):
                 self.scheduler.fail(f"{write_id} completed twice, as {instant.requested_time} and {self.completed}")
             self.completed.append((instant.requested_time, write_id))
             self.tickets.completed(write_id)
@@ -343,6 +367,11 @@ class Trial:
         return [one.path for one in self.machine.open(self.path).inner.list("", recursive=True)]
 
 
+def _same(act: Write, write_id: str, other: str) -> bool:
+    """Return whether two ids are of one write; of a stream's batch all tries are."""
+    return write_id == other or (act.streamed and write_id.partition("try")[0] == other.partition("try")[0])
+
+
 def _told(rows: Rows) -> str:
     return ", ".join(f"{p}/{key}={value}" for (p, key), (_, value) in sorted(rows.items())) or "nothing"
 
@@ -370,7 +399,7 @@ def _template(machine: Machine, kind: str) -> tuple[Mapping[str, memory._File], 
 def run(machine: Machine, seed: int, drawn: Drawn | None = None, fates: Fates | None = None) -> Trial:
     """Carry out what a seed draws, or what is given; raises AssertionError where the dict does not hold."""
     chance = random.Random(seed)
-    drawn = draw(chance) if drawn is None else drawn
+    drawn = with_stream(draw(chance), seed) if drawn is None else drawn
     files, rows, now = _template(machine, drawn.kind)
     path = f"memory://interleaving/{seed}"
     machine.scheduler = Scheduler(Schedule(seed), now=now)
