@@ -63,9 +63,9 @@ class Stream:
     def batch(self, number: int) -> Timed:
         """Write one row in a batch."""
         began = time.perf_counter()
-        writer = pickle.loads(pickle.dumps(self._writer()))  # noqa: S301
+        writer = pickle.loads(pickle.dumps(self._source().streamWriter(_SCHEMA, False)))  # noqa: S301
         message = pickle.loads(pickle.dumps(self._write(writer, number)))  # noqa: S301
-        committer = self._writer()
+        committer = pickle.loads(pickle.dumps(self._source())).streamWriter(_SCHEMA, False)  # noqa: S301
         before, called = {entry.name for entry in os.scandir(self._timeline)}, time.time()
         committer.commit([message], number)
         whole = time.perf_counter() - began
@@ -84,8 +84,8 @@ class Stream:
     def _timeline(self) -> str:
         return f"{self._path}/.hoodie/timeline"
 
-    def _writer(self) -> Any:
-        return PyHudiDataSource(self._options).streamWriter(_SCHEMA, False)  # type: ignore[arg-type]
+    def _source(self) -> Any:
+        return PyHudiDataSource(self._options)  # type: ignore[arg-type]
 
     def _write(self, writer: Any, number: int) -> Any:
         context = TaskContext._getOrCreate()
@@ -112,6 +112,7 @@ def measure(batches: int = 5_000) -> dict[str, dict[str, float]]:
 
 def _measured(table_type: str, batches: int) -> dict[str, float]:
     counted = min(_COUNTED, batches // 2)
+    warm = min(_WARM, counted // 2)
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "t/.hoodie/timeline").mkdir(parents=True)
         stream = Stream(f"{folder}/t", table_type)
@@ -123,12 +124,12 @@ def _measured(table_type: str, batches: int) -> dict[str, float]:
             if number % 500 == 0:
                 print(table_type, number, timed[-1], stream.files(), flush=True)
         return {
-            COMMIT: round(median(one.commit for one in timed[_WARM:counted]), 1),
+            COMMIT: round(median(one.commit for one in timed[warm:counted]), 1),
             FIRST: round(mean(one.whole for one in timed[:counted]), 1),
             LAST: round(mean(one.whole for one in timed[-counted:]), 1),
             FILES_FIRST: files,
             FILES_LAST: stream.files(),
-            LONGEST: round(max(one.whole for one in timed[_WARM:]), 1),
+            LONGEST: round(max(one.whole for one in timed[warm:]), 1),
         }
 
 

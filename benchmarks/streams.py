@@ -104,7 +104,9 @@ def pyhudi(run: Run, *, table_type: str, by_table: bool) -> tuple[SparkSession, 
         table.bulk_insert(_all_rows(spark))
 
         def start(rows: DataFrame, terms: Mapping[str, Any]) -> StreamingQuery:
-            return _each_batch(rows, terms, table.upsert)
+            if by_table:
+                return table.stream(rows, checkpoint=terms["checkpoint"], processingTime=terms["every"])
+            return _writer(rows, terms).format("pyhudi").start(path)
 
         completes = ".deltacommit" if table_type == "mor" else ".commit"
         return Sink(start, lambda: spark.read.format("pyhudi").load(path), f"{path}/.hoodie/timeline", completes)
