@@ -89,7 +89,6 @@ def sum_up(spark: SparkSession, places: Places) -> StreamingQuery:
 
 def upload(places: Places, files: int, every: float) -> Iterator[int]:
     """Land the files one by one, and yield the number of each."""
-    Path(places.uploads).mkdir(parents=True, exist_ok=True)
     for number in range(files):
         hidden = Path(places.uploads, f".{number:04d}")
         hidden.write_text("\n".join(lines_of_file(number)), encoding="utf-8")
@@ -133,6 +132,7 @@ def expected_totals(files: int) -> dict[str, tuple[int, int]]:
 
 def run(spark: SparkSession, places: Places, files: int = 40, every: float = 1.0) -> bool:
     """Run the pipeline until all files are counted, and return whether both tables are as expected."""
+    Path(places.uploads).mkdir(parents=True)
     cleaning, counting = clean(spark, places), None
     for number in upload(places, files, every):
         print(f"\r   {number + 1} files uploaded", end="", flush=True)
@@ -154,7 +154,7 @@ def compare(spark: SparkSession, places: Places, files: int) -> bool:
     """Print the totals of each station, and return whether the tables hold what they should."""
     expected = expected_totals(files)
     rides = HudiTable(spark, places.rides)
-    found = totals_of(HudiTable(spark, places.totals).to_df())
+    found = totals_of(HudiTable(spark, places.totals).to_df(["station", "rides", "minutes"]))
     from_rides = totals_of(rides.to_df().groupBy("station").agg(count("ride"), total("minutes")))
     print(f"   {'station':<10} {'rides':>7} {'minutes':>9}")
     for station, wanted in expected.items():

@@ -39,7 +39,7 @@ def write_batch(df: DataFrame, batch: StreamBatch, path: str, texts: Mapping[str
     )
     options = resolved.options
     stream, storage = options.stream_settings(), open_storage(path, options.storage_options)
-    batch = replace(batch, identifier=stream.identifier)
+    batch = replace(batch, identifier=stream.identifier, lost=lost)
     table = open_table(storage)
     instant = find_batch(table, table.timeline(), batch)
     if instant is not None:

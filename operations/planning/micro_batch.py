@@ -10,7 +10,7 @@ from ...timeline.instants import WRITE_ACTIONS, Instant
 from ...timeline.timeline import Timeline
 from ...timeline.writers.owner import Claim, Owner
 from ..rollback.pending import PlannedRollback, settle_pending
-from ..streams.batch import StreamBatch
+from ..streams.batch import LOST, StreamBatch
 from ..streams.checkpoints import find_batch
 from ..transaction.decide import settle
 from .plan import WritePlan, plan_write
@@ -27,7 +27,10 @@ def as_batch(plan: WritePlan, batch: StreamBatch) -> WritePlan:
     """Return a planned write under the name of a micro-batch; every task and the commit do."""
     work = plan.transaction
     work = replace(work, write_id=batch.write_id, owner=owner_of_batch(work.owner, batch))
-    return replace(plan, transaction=work, settings=replace(plan.settings, batch=batch))
+    settings = replace(plan.settings, batch=batch)
+    if batch.lost:
+        settings = replace(settings, extra_metadata={**settings.extra_metadata, LOST: str(batch.lost)})
+    return replace(plan, transaction=work, settings=settings)
 
 
 def settle_batch(plan: WritePlan, batch: StreamBatch) -> WritePlan:

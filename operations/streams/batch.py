@@ -8,6 +8,8 @@ from ..write_ids import STREAM_ID
 
 # Apache Hudi's identifier of a stream that was given none.
 DEFAULT_IDENTIFIER = "default_single_writer"
+# The key under which a commit states how many rows its stream passed over before.
+LOST = "pyhudi.stream.rows.lost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,12 +20,14 @@ class StreamBatch:
         query_id: Spark's id of the query, which its restarts keep.
         run_id: Spark's id of this run of the query; empty where it is unknown.
         identifier: Apache Hudi's name of the stream, under which a table keeps its greatest batch id.
+        lost: How many rows the stream passed over since the last batch that it completed.
     """
 
     query_id: str
     batch_id: int
     run_id: str = ""
     identifier: str = DEFAULT_IDENTIFIER
+    lost: int = 0
 
     @property
     def write_id(self) -> str:

@@ -22,15 +22,12 @@ from ..planning.plan import WritePlan
 from ..result import CommitResult
 from ..rollback.pending import PlannedRollback
 from ..rollback.rollback import roll_back
-from ..streams.batch import StreamBatch
+from ..streams.batch import LOST, StreamBatch
 from ..streams.checkpoints import find_batch
 from ..transaction.decide import settle
 from .abort import abort_write
 from .commit import commit_write
 from .task import TaskResult, run_task
-
-# The key under which a commit states how many rows its stream passed over before.
-LOST = "pyhudi.stream.rows.lost"
 
 
 @dataclass(frozen=True, slots=True)

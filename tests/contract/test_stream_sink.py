@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 from pyhudi.errors import CommitConflictError, OptionConflictError, StorageError
+from pyhudi.operations.planning.micro_batch import plan_batch
+from pyhudi.operations.planning.request import WriteRequest
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, Upkeep
-from pyhudi.operations.streams.batch import StreamBatch, StreamSettings
+from pyhudi.operations.streams.batch import LOST, StreamBatch, StreamSettings
 from pyhudi.operations.streams.checkpoints import MOST_QUERIES, Checkpoints, newest_checkpoints
-from pyhudi.operations.write.micro_batch import LOST, abort_batch, abort_numbered, commit_batch, no_rows
+from pyhudi.operations.write.micro_batch import abort_batch, abort_numbered, commit_batch, no_rows
+from pyhudi.operations.write.run import LocalRun
 from pyhudi.operations.write_ids import greatest_batch, without_old_batches
 from pyhudi.storage import open_storage
 from pyhudi.table.table import Table, open_table
@@ -500,6 +503,17 @@ def test_lost_rows_are_stated_by_the_next_commit(tmp_path: Path) -> None:
     stream = query(tmp_path, "COPY_ON_WRITE")
     messages = stream.tasks(0, [rows(1, value=1)])
     commit_batch(sent(messages), 17)
+
+    assert extra_of_newest(tmp_path)[LOST] == "17"
+
+
+def test_lost_rows_are_stated_by_the_next_commit_of_a_table_that_streams(tmp_path: Path) -> None:
+    batch = StreamBatch("q1", 0, "r1", lost=17)
+    settings = replace(STREAMED, batch=batch, hand_over=False)
+    request = WriteRequest(
+        str(tmp_path / "t"), operation=None, overwrite=False, schema=SCHEMA, table=KEYED, write=settings
+    )
+    LocalRun(plan_batch(request)).write([rows(1, value=1).to_batches()])
 
     assert extra_of_newest(tmp_path)[LOST] == "17"
 

@@ -17,6 +17,7 @@ PAGES = [
     "README.md",
     *(f"docs/{name}.md" for name in ("quickstart", "queries", "sql", "coming-from", "notebooks", "migrating")),
     "docs/sizing.md",
+    "docs/streams.md",
 ]
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
