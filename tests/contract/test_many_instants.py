@@ -18,6 +18,7 @@ from pyhudi.table.files.written import Written
 from pyhudi.table.files.written_note import NOTE
 from pyhudi.table.table import open_table
 from support.faults.traces import Trace, begin_process, forget_tables, trace_writes
+from support.places import copied
 from support.scripts import BENCHMARKS, script
 from support.seams import patch_seam, read_seam
 
@@ -62,14 +63,20 @@ def calls_of(trace: Trace, act: Callable[[], object]) -> list[str]:
     return trace.lines[before + 1 :]
 
 
-@pytest.fixture(params=TYPES)
-def path(tmp_path: Path, request: pytest.FixtureRequest) -> str:
+@pytest.fixture(scope="module", params=TYPES)
+def noted(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
     """Make a table with some instants and their note."""
-    made = str(tmp_path / "t")
-    bench.make_table(made, request.param, SOME)
-    bench.upsert(made, "k1")
-    assert note_of(made)["instants"]
+    made = tmp_path_factory.mktemp("noted") / "t"
+    bench.make_table(str(made), request.param, SOME)
+    bench.upsert(str(made), "k1")
+    assert note_of(str(made))["instants"]
     return made
+
+
+@pytest.fixture
+def path(tmp_path: Path, noted: Path) -> str:
+    """Return a copy of that table."""
+    return str(copied(noted, tmp_path / "t"))
 
 
 def note_of(path: str) -> dict[str, list[str]]:
