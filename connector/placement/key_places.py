@@ -29,6 +29,7 @@ from ...table.keys.partition_paths import check_safe_path
 from ...table.merging.merger import RowMeeting
 from ...table.seen_table import SeenTable
 from .arrow_frames import as_array, by_name, text_fields, through, with_spark
+from .batch_keys import BatchKeys
 from .key_columns import KEY, PATH, has_arrow_batches, left_to_the_commit
 from .table_keys import GROUP, HOME, spark_tasks, table_keys
 
@@ -48,12 +49,14 @@ class Tagging:
     Attributes:
         spread: Runs calls as Spark tasks.
         kept: Releases what Spark persists until the rows are written.
+        known: What this process knows of the table's keys; None where the write is no batch of a stream.
     """
 
     target: Target
     request: WriteRequest
     spread: Executor
     kept: ExitStack
+    known: BatchKeys | None = None
 
     @property
     def settings(self) -> WriteSettings:
@@ -231,7 +234,7 @@ class KeyLookup:
     def _few(self, pairs: DataFrame, spread: SpreadLookup) -> KeyPlaces:
         wanted = pairs.toArrow()
         rows = KeyedRows(as_array(wanted, KEY), as_array(wanted, PATH).dictionary_encode())
-        tags = spread.tag(rows)
+        tags = spread.tag(rows) if self.work.known is None else self.work.known.tag(rows, self.seen)
         local = pa.Table.from_batches([pairs_of(rows, tags)]).rename_columns([KEY, PATH, HOME, GROUP])
         return KeyPlaces(local, tags.figures)
 

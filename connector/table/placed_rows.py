@@ -17,6 +17,7 @@ from ...table.schema.columns import POSITION
 from ...table.seen_table import SeenTable
 from ...timeline.plain_text import spell
 from ..placement.arranging import arrange
+from ..placement.batch_keys import BatchKeys
 from ..placement.choice import places
 from ..placement.colocate import can_place, place, placement_of
 from ..placement.key_places import Tagging
@@ -39,7 +40,13 @@ _MERGED_BY_THE_COMMIT = (
 
 
 def placed_rows(
-    df: DataFrame, target: Target, storage: Storage, options: HudiOptions, request: WriteRequest, kept: ExitStack
+    df: DataFrame,
+    target: Target,
+    storage: Storage,
+    options: HudiOptions,
+    request: WriteRequest,
+    kept: ExitStack,
+    known: BatchKeys | None = None,
 ) -> tuple[DataFrame, dict[str, str]]:
     """Return the rows in the placement for the write, and the options that describe it.
 
@@ -52,7 +59,7 @@ def placed_rows(
     if target.config.generates_keys or not (POSITION in df.columns or places(df, options.place_rows)):
         return df, left
     if index_for(target.config).needs_lookup:
-        work = Tagging(target, request, SparkTasks(df.sparkSession, "lookup"), kept)
+        work = Tagging(target, request, SparkTasks(df.sparkSession, "lookup"), kept, known)
         tagged = tag(df, work)
         if tagged is None:
             return df, left

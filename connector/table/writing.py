@@ -25,6 +25,7 @@ from ...storage import Storage
 from ...table.table import find_table, open_table
 from ...timeline.plain_text import spell
 from ...timeline.writers.write_heartbeat import WriteHeartbeat
+from ..placement.batch_keys import BatchKeys
 from ..source.carried_options import spell_read
 from ..source.logs import level_here
 from ..source.own_errors import own_errors
@@ -136,8 +137,9 @@ def _write_once(
     named = not write_id.startswith(GENERATED_ID) and target.exists
     until = target.table.timeline().greatest_time() if named else None
     make_active(spark)
+    known = BatchKeys.of(target, request.write)
     with own_errors(), ExitStack() as kept:
-        rows, more = placed_rows(df, target, storage, options, request, kept)
+        rows, more = placed_rows(df, target, storage, options, request, kept, known)
         kept.enter_context(beat)
         rows.write.format(FORMAT).options(**{**settings, **more}).mode("append").save(path)
     # A first write without rows may have left no instant, and so no table.
@@ -148,6 +150,8 @@ def _write_once(
         return CommitResult(path, "", (options.operation or "upsert").upper(), write_id=write_id)
     if done.instant <= (until or ""):
         return done
+    if known is not None:
+        known.complete(timeline, done.instant)
     follow = with_inline_services if batch is None else with_services_after_batch
     return follow(spark, done, timeline, options)
 

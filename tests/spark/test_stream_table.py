@@ -99,6 +99,28 @@ def test_placed_rows_under_an_index_that_looks_keys_up(spark: SparkSession, tmp_
     assert len(pipe.instants()) == 2
 
 
+@BOTH_TYPES
+@pytest.mark.parametrize("index", ["BLOOM", "GLOBAL_SIMPLE"])
+def test_the_driver_knows_keys_between_batches(spark: SparkSession, tmp_path: Path, kind: str, index: str) -> None:
+    pipe = Pipeline(spark, tmp_path)
+    pipe.table = HudiTable.create(
+        spark, tmp_path / "known", SCHEMA, record_key="id", order_by="ts", index=index, table_type=kind
+    )
+    always: dict[str, Any] = {"hoodie.pyhudi.place.rows": "always", "hoodie.pyhudi.stream.upkeep.ms": 0}
+    read = []
+    for turn in range(4):
+        pipe.add(str(turn), *((key, turn, turn) for key in "abcd"))
+        pipe.run(**always)
+        read.append(pipe.table.last_commit().lookup.bytes)
+    assert read[1] > 0
+    assert read[2:] == [0, 0]
+
+    pipe.table.upsert(spark.createDataFrame([("e", 9, 9), ("a", 9, 9)], SCHEMA))
+    pipe.add("last", ("a", 10, 10), ("e", 10, 10), ("f", 10, 10))
+    pipe.run(**always)
+    assert pipe.found() == {"a": 10, "b": 3, "c": 3, "d": 3, "e": 10, "f": 10}
+
+
 def totals(df: DataFrame) -> DataFrame:
     """Return the number of rows of each key."""
     return df.groupBy("id").agg(sf.count("id").alias("n"), sf.max("ts").alias("ts")).select("id", "ts", "n")

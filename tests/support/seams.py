@@ -40,6 +40,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "formats by version": "table.format:_FORMATS",
     "table services": (
         "operations.write.inline:SERVICES",
+        "operations.write.after_batch:SERVICES",
         "operations.write.service_round:SERVICES",
         "connector.jobs:SERVICES",
         "connector.table.upkeep:SERVICES",
@@ -104,6 +105,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
         "connector.table.retries:wait_for_older",
     ),
     "bytes of a plan that needs no tasks": "operations.services.planned:_SMALL_BYTES",
+    "write the rows of a batch": "connector.table.batch_writes:write_placed",
     "where this process met other writers": "connector.table.retries:_MET",
     "seconds for which a meeting is remembered": "connector.table.retries:_RECENT_S",
     "whether the process of a ticket is gone": "timeline.writers.tickets:is_gone",

@@ -1,0 +1,81 @@
+"""What the driver knows of a table's keys between the batches of `HudiTable.stream`, asked before any task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow.compute as pc
+
+from ...index.base import NOT_FOUND, KeyedRows, Tags
+from ...index.registry import lookup_for
+from ...operations.indexing.known_keys import KeysOfWrite, SliceName, keys_of_write
+from ...operations.planning.request import WriteSettings
+from ...operations.planning.target import Target
+from ...table.files.file_group import FileSlice, base_file, log_file
+from ...table.files.names import FileGroupId
+from ...table.seen_table import SeenTable
+from ...timeline.metadata.models import WriteStat
+from ...timeline.timeline import Timeline
+
+
+@dataclass
+class BatchKeys:
+    """The keys of one batch's table: known ones are found here, and what is read here is known to the next batch.
+
+    Attributes:
+        slices: The file slices in which the batch's keys were found.
+        opened: The partitions of keys that the table lacks.
+    """
+
+    keys: KeysOfWrite
+    slices: dict[FileGroupId, FileSlice] = field(default_factory=dict)
+    opened: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, target: Target, settings: WriteSettings) -> BatchKeys | None:
+        """Return what is known for a write; None where it is no batch of a stream, or its index looks nothing up."""
+        if settings.batch is None or not target.exists:
+            return None
+        index = lookup_for(target.config, settings.lookup)
+        keys = None if index is None else keys_of_write(target.table, index, fills=True)
+        return None if keys is None else cls(keys)
+
+    def tag(self, rows: KeyedRows, seen: SeenTable) -> Tags:
+        tags = self.keys.tag(rows, seen)
+        for group in tags.groups:
+            file_slice = seen.view.slices(group.partition_path).get(group.file_id)
+            if file_slice is not None:
+                self.slices[group] = file_slice
+        absent = np.flatnonzero(tags.codes == NOT_FOUND)
+        self.opened.update(pc.unique(rows.paths.take(absent).dictionary_decode()).to_pylist())  # O(partitions)
+        return tags
+
+    def complete(self, timeline: Timeline, instant_time: str) -> None:
+        """Keep what the batch learned, after its instant completed."""
+        instant = timeline.write_at(instant_time)
+        if instant is None:
+            return
+        stats = timeline.files.read_commit(instant).partition_to_write_stats
+        made: dict[FileGroupId, list[WriteStat]] = {}
+        for partition, some in stats.items():
+            for stat in some:
+                made.setdefault(FileGroupId(partition, stat.file_id or ""), []).append(stat)
+        for group, some in made.items():
+            self._note(group, some)
+        self.keys.complete()
+
+    def _note(self, group: FileGroupId, stats: list[WriteStat]) -> None:
+        """Know the slice that a commit made of a known one, where it has the same keys."""
+        before = self.slices.get(group)
+        keys = None if before is None else self.keys.keys_of(before)
+        if before is None or keys is None:
+            return
+        logs = [log for stat in stats if (log := log_file(stat.path or "", stat.file_size_in_bytes)) is not None]
+        base = base_file(stats[0].path or "", stats[0].file_size_in_bytes)
+        if len(logs) == len(stats) and group.partition_path not in self.opened:
+            # An append keeps the keys where the batch has no others.
+            self.keys.written[SliceName.of(replace(before, logs=(*before.logs, *logs)))] = keys
+        is_same = not (stats[0].num_inserts or stats[0].num_deletes)
+        if base is not None and len(stats) == 1 and is_same and not before.logs:
+            self.keys.written[SliceName.of(FileSlice(group, base.instant_time, base))] = keys

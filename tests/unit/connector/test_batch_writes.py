@@ -1,0 +1,101 @@
+"""What `HudiTable.stream` does with a batch whose write fails: repeat it, pass it over, or fail the query."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyhudi.connector.table.batch_writes import write_batch
+from pyhudi.connector.table.writing import MadeFrom
+from pyhudi.errors import NullKeyError, StorageError
+from pyhudi.operations.result import CommitResult
+from pyhudi.operations.streams.batch import StreamBatch
+from pyhudi.options.sources import ResolvedOptions
+from support.drive import KEYED, write
+from support.seams import patch_seam
+
+STREAMING = "hoodie.datasource.write.streaming."
+QUICK = {f"{STREAMING}retry.count": "2", f"{STREAMING}retry.interval.ms": "1"}
+IGNORING = {**QUICK, f"{STREAMING}ignore.failed.batch": "true"}
+ROWS = SimpleNamespace(sparkSession=None, count=lambda: 7)
+STORE_FAILED, BAD_ROW = StorageError("The store failed.", "Again."), NullKeyError("A key is null.", "Give keys.")
+
+
+class Writes:
+    """Writes that fail for a while, and what they got."""
+
+    def __init__(self, *errors: Exception) -> None:
+        self.errors = list(errors)
+        self.batches: list[StreamBatch] = []
+
+    def __call__(
+        self, df: Any, path: str, storage: Any, resolved: ResolvedOptions, *, made_from: MadeFrom
+    ) -> CommitResult:
+        """Fail, or return a result."""
+        assert made_from.batch is not None
+        self.batches.append(made_from.batch)
+        if self.errors:
+            raise self.errors.pop(0)
+        return CommitResult(path, "20261120224644250", "UPSERT")
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> str:
+    write(tmp_path / "t", pa.table({"id": ["a"], "ts": [1]}), table=KEYED)
+    return str(tmp_path / "t")
+
+
+@pytest.fixture
+def writes(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Writes]:
+    def made(*errors: Exception) -> Writes:
+        found = Writes(*errors)
+        patch_seam(monkeypatch, "write the rows of a batch", found)
+        return found
+
+    return made
+
+
+def test_a_batch_that_failed_is_repeated(table: str, writes: Callable[..., Writes]) -> None:
+    made = writes(STORE_FAILED, RuntimeError("An executor is lost."))
+    assert write_batch(ROWS, StreamBatch("q", 4), table, QUICK, 0) == 0
+    assert [one.write_id for one in made.batches] == ["stream:q:4"] * 3
+
+
+def test_a_batch_that_keeps_failing_fails_the_query(table: str, writes: Callable[..., Writes]) -> None:
+    made = writes(*[STORE_FAILED] * 3)
+    with pytest.raises(StorageError):
+        write_batch(ROWS, StreamBatch("q", 4), table, QUICK, 0)
+    assert len(made.batches) == 3
+
+
+def test_a_failed_batch_may_be_passed_over(
+    table: str, writes: Callable[..., Writes], caplog: pytest.LogCaptureFixture
+) -> None:
+    writes(*[STORE_FAILED] * 3)
+    assert write_batch(ROWS, StreamBatch("q", 4), table, IGNORING, 2) == 9
+    assert caplog.records[-1].levelno == logging.WARNING
+    assert "passed over the batch 4" in caplog.records[-1].getMessage()
+    assert "7 of them" in caplog.records[-1].getMessage()
+
+
+def test_the_next_commit_says_how_many_rows_were_passed_over(table: str, writes: Callable[..., Writes]) -> None:
+    made = writes()
+    assert write_batch(ROWS, StreamBatch("q", 5), table, IGNORING, 9) == 0
+    assert made.batches[0].lost == 9
+
+
+@pytest.mark.parametrize(
+    "error", [BAD_ROW, RuntimeError("java.lang.InterruptedException"), RuntimeError("[SPARK_JOB_CANCELLED] Job 3")]
+)
+def test_bad_rows_and_stops_are_neither_repeated_nor_passed_over(
+    table: str, writes: Callable[..., Writes], error: Exception
+) -> None:
+    made = writes(error)
+    with pytest.raises(type(error)):
+        write_batch(ROWS, StreamBatch("q", 4), table, IGNORING, 0)
+    assert len(made.batches) == 1
