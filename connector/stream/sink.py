@@ -133,7 +133,11 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
         """Give a batch up for good, where the options ask for it."""
         from ...operations.write.micro_batch import abort_batch  # noqa: PLC0415
 
-        abort_batch(results)
+        try:
+            abort_batch(results)
+        except PyHudiError:
+            # The store may still be away. The next batch gives up what is left.
+            logger.warning("table %s: left-overs of the batch %d stay", self._path, batch_id, exc_info=True)
         rows = sum(one.result.rows for one in results)
         _LOST[self._path] = _LOST.get(self._path, 0) + rows
         logger.warning(

@@ -56,6 +56,12 @@ assert table.to_df(as_of=table.history().collect()[2].instant).where("n = 0").co
 assert [row.operation for row in table.history().collect()] == ["DELETE", "UPSERT", "UPSERT"]
 assert suggest_buckets(df) == 1
 colocate(df, table, tasks=2).write.format("pyhudi").option("hoodie.pyhudi.colocated", "true").mode("append").save(path)
+landed, streamed = f"{path}-landed", f"{path}-streamed"
+df.write.json(landed)
+writer = spark.readStream.schema(df.schema).json(landed).writeStream.format("pyhudi").options(recordkey="id")
+writer = writer.option("checkpointLocation", f"{path}-checkpoint").trigger(availableNow=True)
+writer.start(streamed).awaitTermination()
+assert spark.read.format("pyhudi").load(streamed).count() == 100
 assert table.last_commit().updates == 90
 assert table.last_commit().inserts == 10
 

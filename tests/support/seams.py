@@ -276,6 +276,11 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     # --- conflicts
     "verdict of a meeting": "operations.transaction.concurrency:ConcurrencyRules.verdict",
     "check conflicts": "operations.write.completion:check_conflicts",
+    "checkpoints that a commit carries on": "operations.transaction.body:carried_on",
+    "find a batch before its tasks": "operations.planning.micro_batch:find_batch",
+    "find a batch in the decision": "operations.write.completion:find_newest_batch",
+    "what earlier runs of a query left": "operations.planning.micro_batch:older_runs",
+    "ids of archived writes": "operations.streams.checkpoints:archived_ids",
     "check ownership of an instant": (
         "operations.write.commit:check_ownership",
         "operations.transaction.conflicts:check_ownership",
