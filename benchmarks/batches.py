@@ -27,8 +27,8 @@ from pyspark.sql.types import LongType, StructField, StructType
 BATCH = "batches: "
 TYPES = ("copy-on-write", "merge-on-read")
 COMMIT, FIRST, LAST = "own commit, ms", "first 500, ms", "last 500, ms"
-FILES_FIRST, FILES_LAST, LONGEST = "files after 500", "files at the end", "longest batch, ms"
-COLUMNS = (COMMIT, FIRST, LAST, FILES_FIRST, FILES_LAST, LONGEST)
+FILES_FIRST, FILES_LAST, SEALS, LONGEST = "files after 500", "files at the end", "seals", "longest batch, ms"
+COLUMNS = (COMMIT, FIRST, LAST, FILES_FIRST, FILES_LAST, SEALS, LONGEST)
 # What is promised: milliseconds of a commit of its own, and how much the last 500 may cost more than the first.
 OWN_MS, FLAT = 150, 1.25
 
@@ -37,6 +37,7 @@ Figures: TypeAlias = "Mapping[str, Mapping[str, float]]"
 _SCHEMA = StructType([StructField(name, LongType()) for name in ("id", "ts", "value")])
 _ROWS = pa.schema([(name, pa.int64()) for name in ("id", "ts", "value")])
 _OPTIONS = {"recordkey": "id", "orderby": "ts", "hoodie.bucket.index.num.buckets": "8"}
+_SEALS = ".pyhudi/sealed"
 _COUNTED = 500
 _KEYS = 10_000
 # Batches after which Python has imported and compiled what it needs.
@@ -77,8 +78,11 @@ class Stream:
         return Timed((completed - called) * 1000, whole * 1000)
 
     def files(self) -> int:
-        """Return how many files the table has."""
-        return sum(len(names) for _, _, names in os.walk(self._path))
+        """Return how many files the table has, but for the seals, which it keeps for 24 hours."""
+        return sum(len(names) for folder, _, names in os.walk(self._path) if _SEALS not in folder)
+
+    def seals(self) -> int:
+        return sum(len(names) for folder, _, names in os.walk(self._path) if _SEALS in folder)
 
     @property
     def _timeline(self) -> str:
@@ -129,6 +133,7 @@ def _measured(table_type: str, batches: int) -> dict[str, float]:
             LAST: round(mean(one.whole for one in timed[-counted:]), 1),
             FILES_FIRST: files,
             FILES_LAST: stream.files(),
+            SEALS: stream.seals(),
             LONGEST: round(max(one.whole for one in timed[warm:]), 1),
         }
 
