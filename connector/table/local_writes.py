@@ -14,15 +14,14 @@ import pyarrow as pa
 from ...errors import PyHudiError
 from ...operations.locating.touched import touched_by
 from ...operations.planning.operation import DELETE_PARTITION
-from ...operations.planning.plan import WritePlan, plan_write
+from ...operations.planning.plan import WritePlan, plan_seen
 from ...operations.planning.request import WriteRequest
 from ...operations.result import CommitResult
-from ...operations.transaction.since import seen_by
 from ...operations.write.run import LocalRun
 from ...options.model import HudiOptions
 from ...table.files.output import MIB
 from ...table.schema.columns import POSITION
-from ...timeline.timeline import Timeline
+from ...table.seen_table import SeenTable
 from .local_rows import local_rows
 from .service_tasks import with_inline_services
 
@@ -41,21 +40,20 @@ def write_here(df: DataFrame, request: WriteRequest, options: HudiOptions) -> Co
     if batches is None:
         return None
     settings = replace(request.write, upkeep=request.write.upkeep.called_for())
-    run = LocalRun(plan_write(replace(request, write=settings)))
-    timeline = run.plan.table.timeline()
-    if not _is_small(run.plan, timeline, batches):
+    plan, seen = plan_seen(replace(request, write=settings))
+    if not _is_small(plan, seen, batches):
         return None
-    done = run.write([batches])
-    if not done.instant or run.plan.replays is not None:
+    done = LocalRun(plan).write([batches])
+    if not done.instant or plan.replays is not None:
         return done
-    return with_inline_services(df.sparkSession, done, timeline, options)
+    return with_inline_services(df.sparkSession, done, seen.timeline, options)
 
 
-def _is_small(plan: WritePlan, timeline: Timeline, batches: Sequence[pa.RecordBatch]) -> bool:
+def _is_small(plan: WritePlan, seen: SeenTable, batches: Sequence[pa.RecordBatch]) -> bool:
     if plan.replays is not None or plan.operation == DELETE_PARTITION:
         return True
     try:
-        touched = touched_by(plan, seen_by(plan.transaction, timeline), batches, _FEW_GROUPS)
+        touched = touched_by(plan, seen, batches, _FEW_GROUPS)
     except PyHudiError:
         # The write meets it again, and undoes what it has begun.
         return True

@@ -81,11 +81,16 @@ class WritePlan(RowPlan):
 
 def plan_write(request: WriteRequest) -> WritePlan:
     """Decide what a write will do; raises PyHudiError where options, schema or table forbid it."""
+    return plan_seen(request)[0]
+
+
+def plan_seen(request: WriteRequest) -> tuple[WritePlan, SeenTable]:
+    """Return the plan of a write, and the table as the write sees it, for a process that also carries the write out."""
     storage = open_storage(request.path, request.storage_options, durable=request.write.durable)
     return again_where(partial(_planned, request, storage), lambda error: taken_since(storage, error) is not None)
 
 
-def _planned(request: WriteRequest, storage: Storage) -> WritePlan:
+def _planned(request: WriteRequest, storage: Storage) -> tuple[WritePlan, SeenTable]:
     target = find_target(request, storage)
     table, config = target.table, target.config
     now, timeline, watermark, going = pin(table, request.write)
@@ -128,7 +133,7 @@ def _planned(request: WriteRequest, storage: Storage) -> WritePlan:
     )
     check_judges(plan.spec, plan.schema, config.payload, storage.path)
     check_log_orders(config, plan.schema, plan.settings.logs.block_format, storage.path)
-    return plan
+    return plan, SeenTable(table, timeline)
 
 
 def _action(config: TableConfig, operation: str) -> str:

@@ -120,10 +120,11 @@ class Since:
         return files_of(one for one in told if one is not None)
 
     def rollbacks_of(self, instant_time: str) -> list[Undone]:
-        return [one for one in self.undone() if one.instant_time == instant_time]
+        # A rollback is requested after its victim, and the archive may lack what earlier ones undid.
+        return [one for one in self.undone(archived_after=instant_time) if one.instant_time == instant_time]
 
-    def undone(self) -> Iterator[Undone]:
-        """Return the writes that completed or pending rollbacks undo."""
+    def undone(self, archived_after: str = "") -> Iterator[Undone]:
+        """Return the writes that completed or pending rollbacks undo, archived rollbacks from a requested time on."""
         known = {*self.active, *self.pending}
         for one in sorted(known, key=lambda instant: instant.requested_time):
             plan = self.timeline.files.read_rollback_plan(one) if one.action == "rollback" else None
@@ -133,7 +134,7 @@ class Since:
         from ...timeline.metadata.models import InstantInfo, RollbackMetadata  # noqa: PLC0415
 
         for one in self.archived:
-            if one.action == "rollback":
+            if one.action == "rollback" and one.requested_time > archived_after:
                 done = self._read_archived(RollbackMetadata, one)
                 deleted = [(path, part.success_delete_files) for path, part in done.partition_metadata.items()]
                 actions = {each.commit_time: each.action for each in done.instants_rollback}

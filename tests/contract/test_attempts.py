@@ -10,6 +10,9 @@ import pytest
 from pyhudi.errors import CommitConflictError
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.result import find_write
+from pyhudi.operations.services.archive import archive
+from pyhudi.operations.services.rollback import rollback
+from pyhudi.operations.services.settings import ArchiveSettings
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
@@ -120,3 +123,23 @@ def test_the_completed_instant_says_how_often_it_was_merged(table: Path) -> None
 
     assert extra["pyhudi.attempts"] == "2"
     assert json.loads(extra.get("pyhudi.met", "[]")) == list(done.met)
+
+
+def test_a_rollback_before_the_write_began_is_none_of_it_whatever_the_archive_lacks(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It came between plan and begin, and was archived, so that no attempt finds out what it undid."""
+    slow = plan(table, SCHEMA, settings=replace(AGAIN, retry_s=2.0))
+    undone = write(table, rows(4, value=4), settings=AGAIN)
+    rollback(open_storage(str(table)), undone.instant, patience=IMPATIENT.patience)
+    for value in range(3):
+        write(table, rows(5, value=value, ts=value), settings=AGAIN)
+    archive(open_storage(str(table)), ArchiveSettings(min_commits=1, max_commits=2, batch=2))
+    opened = open_table(open_storage(str(table)))
+    assert not [one for one in opened.timeline().instants if one.action == "rollback"]
+    patch_seam(monkeypatch, "bodies that the archive holds", lambda *_: {})
+
+    done = commit_write(slow, [task(slow, rows(1, value=2, ts=2), 0)])
+
+    assert done.attempts == 1
+    assert rows_of(table, "id", "value") == [("k1", 2), ("k2", 1), ("k5", 2)]
