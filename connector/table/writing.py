@@ -5,15 +5,17 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ...operations.planning.target import find_target
+from ...errors import CommitConflictError, PlacementError
+from ...operations.planning.request import WriteRequest
+from ...operations.planning.target import Target, find_target
 from ...operations.read_rows import ReadRows
 from ...operations.result import NO_PAST, CommitResult, PastAttempts, RowCounts, find_write
 from ...operations.streams.batch import StreamBatch
@@ -138,7 +140,7 @@ def _write_once(
     until = target.table.timeline().greatest_time() if named else None
     make_active(spark)
     known = BatchKeys.of(target, request.write)
-    with own_errors(), ExitStack() as kept:
+    with _made_anew_as_conflict(target, request), own_errors(), ExitStack() as kept:
         rows, more = placed_rows(df, target, storage, options, request, kept, known)
         kept.enter_context(beat)
         rows.write.format(FORMAT).options(**{**settings, **more}).mode("append").save(path)
@@ -154,6 +156,20 @@ def _write_once(
         known.complete(timeline, done.instant)
     follow = with_inline_services if batch is None else with_services_after_batch
     return follow(spark, done, timeline, options)
+
+
+@contextmanager
+def _made_anew_as_conflict(target: Target, request: WriteRequest) -> Iterator[None]:
+    """Raise `CommitConflictError` where rows were placed for a table that another writer made anew before the plan."""
+    try:
+        yield
+    except PlacementError as error:
+        if find_target(request, target.table.storage, creates=not target.exists).config == target.config:
+            raise
+        raise CommitConflictError(
+            f"Another writer made the table {request.path} anew, with other properties, after the rows were placed.",
+            "This write left nothing behind; write again.",
+        ) from error
 
 
 def delete_partitions(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ from pyhudi import HudiTable, colocate
 from pyhudi.errors import DuplicateColumnError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from support.seams import patch_seam
+from support.seams import patch_seam, read_seam
 from support.sessions import RESTLESS, said
 
+COALESCES = "spark.sql.adaptive.coalescePartitions.enabled"
 ALWAYS = {"hoodie.pyhudi.place.rows": "always"}
 
 
@@ -110,3 +112,30 @@ def test_a_column_may_not_have_the_name_of_where_rows_stood(spark: SparkSession,
 
     with pytest.raises(DuplicateColumnError, match="_pyhudi_position"):
         colocate(df.withColumn("_PYHUDI_position", sf.lit(1)), table)
+
+
+def test_rows_are_placed_again_for_a_table_that_another_writer_made_anew(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between placement and plan: two tasks hold the rows of one bucket then."""
+    path, place, counts = tmp_path / "t", read_seam("place the rows of a write"), []
+    table = HudiTable.create(spark, path, "id bigint", record_key="id", buckets=6)
+
+    def placed(df: DataFrame, target: Any, *rest: Any) -> Any:
+        rows_and_options = place(df, target, *rest)
+        if not counts:
+            shutil.rmtree(path)
+            HudiTable.create(spark, path, "id bigint", record_key="id", buckets=1)
+        counts.append(target.config.bucket_count)
+        return rows_and_options
+
+    patch_seam(monkeypatch, "place the rows of a write", placed)
+    spark.conf.set(COALESCES, "false")
+    try:
+        done = table.upsert(spark.range(100), **ALWAYS)
+    finally:
+        spark.conf.unset(COALESCES)
+
+    assert counts == [6, 1]
+    assert done.inserts == 100
+    assert table.validate().count() == 0
