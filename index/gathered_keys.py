@@ -19,6 +19,10 @@ class Room:
         self._free = free
         self._lock = threading.Lock()
 
+    @property
+    def free(self) -> int:
+        return max(self._free, 0)
+
     def take(self, nbytes: int) -> bool:
         """Take so many bytes; False, without effect, where fewer are free."""
         with self._lock:

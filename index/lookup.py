@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
@@ -54,6 +54,11 @@ class TableLookup(LookupIndex):
     def look(self, keys: SliceKeys, wanted: WantedKeys) -> Hits:
         """Return which wanted keys one file slice holds, without false positives."""
 
+    def hits(self, keys: SliceKeys, wanted: WantedKeys) -> Hits:
+        """Return which wanted keys one file slice holds, with all of its keys where they were gathered."""
+        found = self.look(keys, wanted)
+        return found if keys.gathered is None else replace(found, all_keys=keys.gathered.all_keys(keys.slice))
+
     def searches(self, rows: KeyedRows, view: FileView) -> Iterator[KeySearch]:
         """Yield which rows are looked for in which slices: here the rows of each partition in its own slices."""
         parted = dict(by_partition(rows))
@@ -77,7 +82,7 @@ class TableLookup(LookupIndex):
 
         def find(number: int) -> Hits:
             keys, of_slice = units[number]
-            return self.look(of_slice, ready[id(keys)])
+            return self.hits(of_slice, ready[id(keys)])
 
         # Updates mostly hit young files, and files with hits take longest: start with the youngest.
         order = sorted(range(len(units)), key=lambda number: units[number][1].slice.base_time, reverse=True)

@@ -19,6 +19,7 @@ from ..table.files.logs.log_contents import BlockContent
 from ..table.files.logs.log_scan import effective_blocks
 from ..table.files.logs.whole_log import read_log
 from ..table.merging.key_probe import KeyProbe
+from ..table.merging.key_set import KeySet
 from ..table.schema.columns import RECORD_KEY
 from .base import Positions
 from .gathered_keys import GatheredKeys
@@ -66,11 +67,15 @@ class WantedKeys:
 
 @dataclass(frozen=True, slots=True)
 class Hits:
-    """Which of n wanted keys a file slice holds, as ascending positions, and the bytes read to find out."""
+    """Which of n wanted keys a file slice holds, as ascending positions, and the bytes read to find out.
+
+    ``all_keys`` has all keys of the slice where the lookup was to gather them and read them all.
+    """
 
     positions: Positions
     bytes: int = 0
     was_read: bool = False
+    all_keys: KeySet | None = None
 
     @classmethod
     def none(cls, nbytes: int = 0) -> Hits:

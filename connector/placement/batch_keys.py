@@ -21,7 +21,7 @@ from ...timeline.timeline import Timeline
 
 @dataclass
 class BatchKeys:
-    """The keys of one batch's table: known ones are found here, and what is read here is known to the next batch.
+    """The keys of one batch's table: known keys are found here, and those of slices that tasks read are kept here.
 
     Attributes:
         slices: The file slices in which the batch's keys were found.
@@ -41,15 +41,14 @@ class BatchKeys:
         keys = None if index is None else keys_of_write(target.table, index, fills=True)
         return None if keys is None else cls(keys)
 
-    def tag(self, rows: KeyedRows, seen: SeenTable) -> Tags:
-        tags = self.keys.tag(rows, seen)
+    def note(self, tags: Tags, rows: KeyedRows, seen: SeenTable) -> None:
+        """Note where the keys of the batch are."""
         for group in tags.groups:
             file_slice = seen.view.slices(group.partition_path).get(group.file_id)
             if file_slice is not None:
                 self.slices[group] = file_slice
         absent = np.flatnonzero(tags.codes == NOT_FOUND)
         self.opened.update(pc.unique(rows.paths.take(absent).dictionary_decode()).to_pylist())  # O(partitions)
-        return tags
 
     def complete(self, timeline: Timeline, instant_time: str) -> None:
         """Keep what the batch learned, after its instant completed."""

@@ -228,13 +228,16 @@ class KeyLookup:
         if not isinstance(self.index, TableLookup):
             task = AskTask(self.seen, self.index)
             return KeyPlaces(through(pairs, task, text_fields(KEY, PATH, HOME, GROUP)), LookupFigures())
-        spread = SpreadLookup(self.seen, self.index, self.work.spread, spark_tasks(pairs.sparkSession))
+        known = None if self.work.known is None else self.work.known.keys
+        spread = SpreadLookup(self.seen, self.index, self.work.spread, spark_tasks(pairs.sparkSession), known)
         return self._few(pairs, spread) if self.met.is_few else self._many(pairs, spread)
 
     def _few(self, pairs: DataFrame, spread: SpreadLookup) -> KeyPlaces:
         wanted = pairs.toArrow()
         rows = KeyedRows(as_array(wanted, KEY), as_array(wanted, PATH).dictionary_encode())
-        tags = spread.tag(rows) if self.work.known is None else self.work.known.tag(rows, self.seen)
+        tags = spread.tag(rows)
+        if self.work.known is not None:
+            self.work.known.note(tags, rows, self.seen)
         local = pa.Table.from_batches([pairs_of(rows, tags)]).rename_columns([KEY, PATH, HOME, GROUP])
         return KeyPlaces(local, tags.figures)
 

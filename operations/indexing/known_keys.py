@@ -162,7 +162,8 @@ class KeysOfWrite:
         """Keep what the write learned, after its instant completed."""
         KNOWN_SLICES.keep(self.table, {**self.read, **self.written}, self.index.settings.cache_bytes)
 
-    def _look(self, seen: SeenTable, units: Sequence[Unit]) -> list[Hits]:
+    def hits(self, units: Sequence[Unit]) -> dict[int, Hits]:
+        """Return the hits of those units whose slices are known, by their positions."""
         hits: dict[int, Hits] = {}
         hashes: dict[int, _Ordered] = {}
         for number, (wanted, file_slice) in enumerate(units):
@@ -170,18 +171,27 @@ class KeysOfWrite:
             if keys is not None:
                 of_search = hashes.get(id(wanted)) or hashes.setdefault(id(wanted), _Ordered.of(wanted))
                 hits[number] = of_search.hits(keys)
+        return hits
+
+    def add_read(self, file_slice: FileSlice, found: Hits) -> None:
+        """Add the keys of a slice that a lookup read, if it gathered all."""
+        if found.all_keys is not None:
+            self.read[SliceName.of(file_slice)] = found.all_keys
+
+    def _look(self, seen: SeenTable, units: Sequence[Unit]) -> list[Hits]:
+        hits = self.hits(units)
         rest = [number for number in range(len(units)) if number not in hits]
-        gathered = {number: GatheredKeys(self.room) if self.fills else None for number in rest}
         storage, sees = seen.storage, seen.view.sees
+        gathered = [GatheredKeys(self.room) if self.fills else None for _ in rest]
         found = self.index.look_here(
-            [(units[number][0], SliceKeys(storage, units[number][1], sees, gathered[number])) for number in rest]
+            [
+                (units[number][0], SliceKeys(storage, units[number][1], sees, keys))
+                for number, keys in zip(rest, gathered, strict=True)
+            ]
         )
-        for number, keys_read in gathered.items():
-            file_slice = units[number][1]
-            keys = None if keys_read is None else keys_read.all_keys(file_slice)
-            if keys is not None:
-                self.read[SliceName.of(file_slice)] = keys
-        hits.update(zip(rest, found, strict=True))
+        for number, of_slice in zip(rest, found, strict=True):
+            self.add_read(units[number][1], of_slice)
+            hits[number] = of_slice
         return [hits[number] for number in range(len(units))]
 
 

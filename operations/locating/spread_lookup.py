@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...index.base import NOT_FOUND, KeyedRows, LookupIndex, Positions, Tags
+from ...index.gathered_keys import GatheredKeys, Room
 from ...index.lookup import TableLookup, Unit
 from ...index.slice_keys import Hits, SliceKeys, WantedKeys
 from ...table.arrow.arrays import plain
@@ -18,6 +19,7 @@ from ...table.files.file_group import BaseFile, FileSlice
 from ...table.files.key_footers import KeyRange, key_ranges
 from ...table.files.names import FileGroupId
 from ...table.seen_table import SeenTable
+from ..indexing.known_keys import KeysOfWrite
 from ..indexing.query import ask
 from ..services.service import Executor
 
@@ -33,15 +35,20 @@ def keys_in(seen: SeenTable, pieces: Iterable[FileSlice]) -> Iterator[tuple[File
 
 @dataclass(frozen=True, slots=True)
 class LookTask:
+    """Reads file slices; its results have the keys of whole slices, up to ``room`` bytes of them."""
+
     table: SeenTable
     index: TableLookup
+    room: int = 0
 
     def __call__(self, share: Sequence[_Wanted]) -> list[Hits]:
         storage, sees = self.table.storage, self.table.timeline.is_committed
-        found = []
+        found, room = [], Room(self.room)
         for keys, pieces in share:
             wanted = WantedKeys.of(keys)
-            found += [self.index.look(SliceKeys(storage, file_slice, sees), wanted) for file_slice in pieces]
+            for file_slice in pieces:
+                gathered = GatheredKeys(room) if self.room else None
+                found.append(self.index.hits(SliceKeys(storage, file_slice, sees, gathered), wanted))
         return found
 
 
@@ -75,20 +82,35 @@ class SpreadLookup:
     Attributes:
         spread: Runs the tasks.
         most: The largest number of tasks, unless a task would test more keys than the settings allow.
+        known: What this process knows of the table's keys, so that tasks need not read it; None for nothing.
     """
 
     table: SeenTable
     index: TableLookup
     spread: Executor
     most: int
+    known: KeysOfWrite | None = None
 
     def tag(self, rows: KeyedRows) -> Tags:
         return self.index.tag_by(rows, self.table.view, self._look)
 
     def _look(self, units: Sequence[Unit]) -> list[Hits]:
+        known = self.known
+        if known is None:
+            return self._look_by_tasks(units)
+        hits = known.hits(units)
+        rest = [number for number in range(len(units)) if number not in hits]
+        found = self._look_by_tasks([units[number] for number in rest], known.room.free if known.fills else 0)
+        for number, of_slice in zip(rest, found, strict=True):
+            known.add_read(units[number][1], of_slice)
+            hits[number] = of_slice
+        return [hits[number] for number in range(len(units))]
+
+    def _look_by_tasks(self, units: Sequence[Unit], room: int = 0) -> list[Hits]:
         size = max(1, math.ceil(len(units) / self.most))
         shares = list(_shares(units, size, self.index.settings.keys_per_task))
-        return [hits for found in self.spread(LookTask(self.table, self.index), shares) for hits in found]
+        task = LookTask(self.table, self.index, room // max(len(shares), 1))
+        return [hits for found in self.spread(task, shares) for hits in found] if shares else []
 
     def overlapping(self, pieces: Sequence[FileSlice], spans: Mapping[str, tuple[str, str]]) -> list[FileSlice]:
         """Return the slices that may hold keys of some ranges, by the footers of their base files.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support.drawn.known_keys import (
+from support.upkeep.known_keys import (
     KINDS,
     check_aborted,
     check_bound,

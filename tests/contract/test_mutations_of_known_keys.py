@@ -10,7 +10,9 @@ import pytest
 from pyhudi.errors import PyHudiError
 from pyhudi.index.gathered_keys import Room
 from pyhudi.table.merging.key_set import EMPTY, KeySet
-from support.drawn.known_keys import (
+from support.mutations import RED, Check, Mutate, Patch, assert_red, each
+from support.seams import patch_seam, read_seam
+from support.upkeep.known_keys import (
     check_aborted,
     check_bound,
     check_deletes,
@@ -20,8 +22,6 @@ from support.drawn.known_keys import (
     check_part,
     check_rolled_back,
 )
-from support.mutations import RED, Check, Mutate, Patch, assert_red, each
-from support.seams import patch_seam, read_seam
 
 WRONG = (*RED, PyHudiError)
 

@@ -8,9 +8,9 @@ from pyhudi.index.bloom import BloomIndex
 from pyhudi.index.lookup import TableLookup
 from pyhudi.index.simple import GlobalSimpleIndex, SimpleIndex
 from pyhudi.operations.indexing.known_keys import KnownSlices
-from support.drawn.known_keys import keys_of_write, process, tag_known
 from support.made.keyed_files import KeyedFiles
 from support.rules.tagging import ROWS, Places, all_homes, tables, tag
+from support.upkeep.known_keys import keys_of_write, process, tag_known
 
 
 @pytest.mark.parametrize(
