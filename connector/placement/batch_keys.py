@@ -57,11 +57,11 @@ class BatchKeys:
             return
         stats = timeline.files.read_commit(instant).partition_to_write_stats
         made: dict[FileGroupId, list[WriteStat]] = {}
-        for partition, some in stats.items():
-            for stat in some:
+        for partition, found in stats.items():
+            for stat in found:
                 made.setdefault(FileGroupId(partition, stat.file_id or ""), []).append(stat)
-        for group, some in made.items():
-            self._note(group, some)
+        for group, of_group in made.items():
+            self._note(group, of_group)
         self.keys.complete()
 
     def _note(self, group: FileGroupId, stats: list[WriteStat]) -> None:
