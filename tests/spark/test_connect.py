@@ -181,6 +181,44 @@ assert (many.count(), table.to_df().count(), table.to_df(where="p = 'B b'").coun
 print("all is well")
 """
 
+STREAM = """
+import os
+import sys
+from pathlib import Path
+
+from pyhudi import HudiTable
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.remote(os.environ["REMOTE"]).getOrCreate()
+folder, schema = Path(sys.argv[1]).with_name("stream"), "id string, ts long, n long"
+table = HudiTable.create(spark, folder / "t", schema, record_key="id", order_by="ts", buckets=2, table_type="mor")
+(folder / "in").mkdir()
+checkpoint = folder / "checkpoint"
+
+
+def add(name, *rows):
+    lines = [f'{{"id": "{key}", "ts": {ts}, "n": {ts}}}' for key, ts in rows]
+    (folder / "in" / f"{name}.json").write_text("\\n".join(lines))
+
+
+def run():
+    rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(folder / "in"))
+    query = table.stream(rows, checkpoint=str(checkpoint), availableNow=True, query_name="over connect")
+    assert query.awaitTermination(300)
+
+
+add("a", ("a", 1), ("b", 1))
+run()
+add("b", ("b", 2), ("c", 2))
+run()
+for name in ("1", ".1.crc"):
+    (checkpoint / "commits" / name).unlink()
+run()
+assert {row.id: row.n for row in table.to_df().collect()} == {"a": 1, "b": 2, "c": 2}
+assert table.history().where("action = 'deltacommit'").count() == 2, table.history().collect()
+print("all is well")
+"""
+
 
 def run(python: Path | str, folder: Path, script: str = SCRIPT, **variables: str) -> None:
     """Run a script in a process of its own, with these variables in the place of Spark's own."""
@@ -212,7 +250,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     command += [word for one in settings for word in ("--conf", one)]
     command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer", "spark-internal"]
     here = {"SPARK_HOME": str(SPARK_HOME), "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(WARM)}
-    environment = variables_without("SPARK_") | here
+    # Spark gives the process of a stream ten seconds, in which it imports pandas: too few to compile it each time.
+    environment = variables_without("SPARK_") | here | {"PYTHONDONTWRITEBYTECODE": ""}
     with (folder / "server.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env=environment, cwd=folder)
         try:
@@ -228,6 +267,11 @@ def test_the_session_api_works_over_spark_connect(tmp_path: Path, server: str) -
         # Elsewhere the other client runs this script, which has less.
         run(sys.executable, tmp_path, REMOTE=server)
     run(sys.executable, tmp_path, CONDITIONS, REMOTE=server, PYTHONPATH=str(Path(__file__).parents[1]))
+
+
+@pytest.mark.slow
+def test_the_batches_of_a_stream_are_written_by_the_server(tmp_path: Path, server: str) -> None:
+    run(sys.executable, tmp_path, STREAM, REMOTE=server)
 
 
 @pytest.mark.slow
