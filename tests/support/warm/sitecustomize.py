@@ -10,6 +10,7 @@ tests/unit/test_imports.py counts what such processes import by themselves. Of t
 own, test_logs.py, test_jobs.py and test_shipped.py leave its processes alone, as their Spark starts few of them.
 """
 
+import gc
 import importlib
 import sys
 from importlib.util import find_spec
@@ -46,3 +47,5 @@ if sys.orig_argv[1:3] == ["-m", "pyspark.daemon"]:
         importlib.import_module(name)
     # It is what runs next, and Python warns of that.
     sys.modules.pop("pyspark.daemon", None)
+    # A worker collects its garbage after each task, for which it would look through all that was imported, and copy it.
+    gc.freeze()
