@@ -70,10 +70,11 @@ class Checkpoints:
                 identifiers = _moved_last(identifiers, name, Checkpoint(batch_id, instant.requested_time))
         return replace(self, identifiers=identifiers)
 
-    def on(self, timeline: Timeline) -> Checkpoints:
+    def on(self, table: Table, timeline: Timeline) -> Checkpoints:
         """Return the checkpoints without those of instants that were rolled back."""
         there = {
-            time: timeline.is_committed(time)
+            # Apache Hudi may archive instants behind one that a savepoint keeps on the timeline.
+            time: timeline.is_committed(time) or table.archive.holds(time)
             for time in {found.instant for part in (self.queries, self.identifiers) for found in part.values()}
         }
         if all(there.values()):
@@ -130,7 +131,7 @@ class Checkpoints:
         return {STREAMS: own, **({SINK_CHECKPOINT: json.dumps(sinks, separators=(",", ":"))} if sinks else {})}
 
 
-def newest_checkpoints(timeline: Timeline) -> Checkpoints:
+def newest_checkpoints(table: Table, timeline: Timeline) -> Checkpoints:
     """Return the checkpoints of a timeline's newest write of pyhudi, and of what another engine wrote since."""
     since: list[tuple[Instant, StreamTexts]] = []
     for instant in _newest_first(timeline.writes):
@@ -147,12 +148,12 @@ def newest_checkpoints(timeline: Timeline) -> Checkpoints:
     found = Checkpoints()
     for instant, texts in reversed(since):
         found = found.followed_by(instant, texts)
-    return found.on(timeline)
+    return found.on(table, timeline)
 
 
-def carried_on(timeline: Timeline, pending: Instant, batch: StreamBatch | None) -> Mapping[str, str]:
+def carried_on(table: Table, timeline: Timeline, pending: Instant, batch: StreamBatch | None) -> Mapping[str, str]:
     """Return what a write that completes now says of streams: all that the newest says, and its own batch."""
-    found = newest_checkpoints(timeline)
+    found = newest_checkpoints(table, timeline)
     if batch is not None:
         found = found.with_batch(batch, pending.requested_time)
     if not found.identifiers:
@@ -169,14 +170,14 @@ def find_batch(table: Table, timeline: Timeline, batch: StreamBatch) -> str | No
 
     Raises `OptionConflictError` for a batch that the table is past, and for an identifier of another stream.
     """
-    found = newest_checkpoints(timeline)
+    found = newest_checkpoints(table, timeline)
     noted = None if batch.query_id in found.queries else _by_write_ids(table, timeline, batch)
     return found.place_of(table.path, batch, noted)
 
 
-def find_newest_batch(timeline: Timeline, batch: StreamBatch) -> str | None:
+def find_newest_batch(table: Table, timeline: Timeline, batch: StreamBatch) -> str | None:
     """As `find_batch`, for a batch that was to be written a while ago: the newest write tells."""
-    return newest_checkpoints(timeline).place_of(timeline.storage.path, batch, None)
+    return newest_checkpoints(table, timeline).place_of(table.path, batch, None)
 
 
 def _by_write_ids(table: Table, timeline: Timeline, batch: StreamBatch) -> Checkpoint | None:

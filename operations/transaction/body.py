@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ...table.table import Table
 from ...timeline.instants import Instant
-from ...timeline.metadata.codec import Codec
 from ...timeline.timeline import Timeline
 from ..streams.batch import StreamBatch
 from ..streams.checkpoints import carried_on
@@ -21,7 +21,7 @@ class CommitBody:
     """A body that each round of a decision asks for; it is encoded again only where the checkpoints have changed."""
 
     metadata: CommitMetadata
-    codec: Codec
+    table: Table
     batch: StreamBatch | None = None
     _encoded: tuple[Mapping[str, str], bytes] | None = field(default=None, init=False)
 
@@ -31,12 +31,14 @@ class CommitBody:
 
     def at(self, timeline: Timeline, pending: Instant) -> bytes:
         """Return the body of an instant that completes as the next on a timeline."""
-        return self._with(carried_on(timeline, pending, self.batch))
+        return self._with(carried_on(self.table, timeline, pending, self.batch))
 
     def _with(self, carried: Mapping[str, str]) -> bytes:
         if self._encoded is None or self._encoded[0] != carried:
             found = self.metadata
             extra = {**found.extra_metadata, **carried}
-            body = self.codec.encode(found.model_copy(update={"extra_metadata": extra}) if carried else found)
+            body = self.table.instants.codec.encode(
+                found.model_copy(update={"extra_metadata": extra}) if carried else found
+            )
             self._encoded = carried, body
         return self._encoded[1]

@@ -69,7 +69,7 @@ class Completion:
             ConcurrentWriteError: Other writers decided first, again and again.
         """
         work = self.plan.transaction
-        body = CommitBody(metadata, work.table.instants.codec, self.plan.settings.batch)
+        body = CommitBody(metadata, work.table, self.plan.settings.batch)
         # The body needs space twice: in the decision, and later in the completed file.
         work.reserve.hold(body.size)
         # Data files are read before the race, in which each round then looks only at what came since the last.
@@ -96,7 +96,7 @@ class Completion:
         if work.table.archive.holds(work.instant_time) if own is None else own.state == State.COMPLETED:
             return False
         batch = self.plan.settings.batch
-        done = None if batch is None else find_newest_batch(timeline, batch)
+        done = None if batch is None else find_newest_batch(work.table, timeline, batch)
         if done is not None:
             raise conflict(work, f"A replay of its batch completed meanwhile, as {done}")
         with taken_as_conflicts(work):

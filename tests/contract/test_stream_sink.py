@@ -57,6 +57,10 @@ def pending(path: Path) -> list[str]:
     return [one.requested_time for one in opened(path).timeline().pending]
 
 
+def checkpoints(path: Path) -> Checkpoints:
+    return newest_checkpoints(opened(path), opened(path).timeline())
+
+
 def values(path: Path) -> list[tuple[object, ...]]:
     return rows_of(path / "t", "id", "value")
 
@@ -280,7 +284,7 @@ def test_a_batch_that_meets_other_writers_is_merged_again(tmp_path: Path, kind: 
 
     assert done.attempts == (2 if kind == "COPY_ON_WRITE" else done.attempts)
     assert values(tmp_path) == [("k0", 3), ("k1", 2), ("k2", 2), *((f"k{key}", 3) for key in range(3, 8))]
-    assert newest_checkpoints(opened(tmp_path).timeline()).queries["q1"].batch_id == 1
+    assert checkpoints(tmp_path).queries["q1"].batch_id == 1
     assert_whole(tmp_path / "t")
 
 
@@ -428,7 +432,7 @@ def test_of_very_many_queries_each_is_found(tmp_path: Path, kind: str) -> None:
         one.run(0, rows(at, value=0))
         one.run(1, rows(at, value=1, ts=1))
 
-    assert len(newest_checkpoints(opened(tmp_path).timeline()).queries) == MOST_QUERIES
+    assert len(checkpoints(tmp_path).queries) == MOST_QUERIES
     done = queries[0].restarted().tasks(1, [rows(0, value=1, ts=1)])
     assert [one.result.rows for one in done] == [0]
     with pytest.raises(OptionConflictError, match="older than the table"):
@@ -484,7 +488,7 @@ def test_a_write_beside_an_older_batch_leaves_its_identifier_out(tmp_path: Path)
     write(tmp_path / "t", rows(9, value=9), table=stream.table)
 
     assert SINK_CHECKPOINT not in extra_of_newest(tmp_path)
-    assert newest_checkpoints(opened(tmp_path).timeline()).identifiers["default_single_writer"].batch_id == 0
+    assert checkpoints(tmp_path).identifiers["default_single_writer"].batch_id == 0
     commit_batch(sent(messages))
     write(tmp_path / "t", rows(9, value=10, ts=2), table=stream.table)
     assert apache_map(tmp_path) == {"default_single_writer": "1"}

@@ -94,7 +94,7 @@ class SliceWorker:
             },
             operation_type=self.operation,
         )
-        return Outcome(CommitBody(body, self.work.table.instants.codec), added=[one.path for one in done if one.path])
+        return Outcome(CommitBody(body, self.work.table), added=[one.path for one in done if one.path])
 
     @contextmanager
     def opened(self, file_slice: FileSlice) -> Iterator[tuple[MergedSlice, DataFiles]]:
