@@ -136,7 +136,7 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
         try:
             abort_batch(results)
         except PyHudiError:
-            # The store may still be away. The next batch gives up what is left.
+            # The store may still be away. The next batch gives up its left-overs.
             logger.warning("table %s: left-overs of the batch %d stay", self._path, batch_id, exc_info=True)
         rows = sum(one.result.rows for one in results)
         _LOST[self._path] = _LOST.get(self._path, 0) + rows

@@ -73,7 +73,7 @@ class Checkpoints:
     def on(self, table: Table, timeline: Timeline) -> Checkpoints:
         """Return the checkpoints without those of instants that were rolled back."""
         there = {
-            # Apache Hudi may archive instants behind one that a savepoint keeps on the timeline.
+            # Apache Hudi may archive instants that are younger than a savepoint on the timeline.
             time: timeline.is_committed(time) or table.archive.holds(time)
             for time in {found.instant for part in (self.queries, self.identifiers) for found in part.values()}
         }
