@@ -405,12 +405,14 @@ def test_an_interrupt_after_the_commit_leaves_the_write(
 
 
 def interrupt_at(patch: pytest.MonkeyPatch, moment: str) -> None:
-    act = read_seam(moment)
+    act, left = read_seam(moment), [signal.SIGINT]
 
     def interrupted(*args: Any, **more: Any) -> Any:
-        os.kill(os.getpid(), signal.SIGINT)
-        # Whichever thread this is, the main thread gets the signal meanwhile.
-        time.sleep(0.5)
+        # Several threads may come here, and a user interrupts once.
+        while left:
+            os.kill(os.getpid(), left.pop())
+            # Whichever thread this is, the main thread gets the signal meanwhile.
+            time.sleep(0.5)
         return act(*args, **more)
 
     patch_seam(patch, moment, interrupted)
