@@ -9,11 +9,14 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_EXCEPTION, CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import accumulate
+from threading import Condition
+from typing import TypeVar
 
 from ...errors import PlacementError
 from ...index.base import LookupFigures
@@ -38,6 +41,8 @@ from .phases import PhaseProgress, Phases
 from .writers import Outcome, Writers, file_work, versions_of_commit, writers
 
 logger = logging.getLogger("pyhudi")
+
+T = TypeVar("T")
 
 COMMIT_TOKEN = WriteToken(0, 0, 0)
 _WARN_FROM = 8
@@ -142,21 +147,54 @@ class _Merge:
             slices = work.slices(self.seen.timeline.is_committed, local_spills(self.local))
             to = writers(plan, work, work.files(COMMIT_TOKEN, fence), slices, versions_of_commit(plan))
             fence.announce(to.first_file(job) for job, _ in jobs)
-            futures = [
-                pool.submit(self._write_group, to, job, rows, f"{number}") for number, (job, rows) in enumerate(jobs)
-            ]
+            futures: list[Future[tuple[Outcome, ...]]] = []
+            calls = _OpenCalls()
             try:
+                for number, (job, rows) in enumerate(jobs):
+                    write = partial(self._write_group, to, job, rows, f"{number}")
+                    futures.append(pool.submit(calls.run, write))
                 _await(futures, observer)
                 return tuple(outcome for future in futures for outcome in future.result())
             finally:
                 for future in futures:
                     future.cancel()
+                calls.end()
 
     def _write_group(self, to: Writers, job: FileGroupWrite, rows: GroupRows, sequence: str) -> tuple[Outcome, ...]:
         outcomes = to.write(job, rows, sequence)
         if self.known is not None:
             note_written(self.known, self.plan, job, rows, outcomes)
         return outcomes
+
+
+class _OpenCalls:
+    """The calls that threads of a pool are at.
+
+    A pool does not wait for a thread that it was starting when an interrupt struck, and the write is undone next.
+    """
+
+    def __init__(self) -> None:
+        self._changed = Condition()
+        self._count = 0
+        self._over = False
+
+    def run(self, call: Callable[[], T]) -> T:
+        with self._changed:
+            if self._over:
+                raise CancelledError
+            self._count += 1
+        try:
+            return call()
+        finally:
+            with self._changed:
+                self._count -= 1
+                self._changed.notify_all()
+
+    def end(self) -> None:
+        """Wait for the calls that have begun; others do not begin any more."""
+        with self._changed:
+            self._over = True
+            self._changed.wait_for(lambda: not self._count)
 
 
 def _await(futures: Sequence[Future[tuple[Outcome, ...]]], observer: PhaseProgress) -> None:
