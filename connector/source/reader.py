@@ -13,6 +13,7 @@ from ...reader.plan import Split
 from ...reader.predicates import Predicate
 from ...reader.scan import MergeTerms, RowReader
 from ...storage import open_storage
+from .workers import freeze_imports
 
 if TYPE_CHECKING:
     from ...options.model import HudiOptions
@@ -71,12 +72,14 @@ class HudiReader(DataSourceReader):
             schema=self._table_schema,
         )
         splits = snapshot.plan(self._schema, self._predicates, self._split_size, merged_alone=self._merged_alone)
+        freeze_imports()
         return [InputPartition(split) for split in splits or [Split(())]]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         storage = open_storage(self._path, self._storage_options)
         rows = RowReader(storage, self._schema, self._table_schema, self._predicates, self._times, self._terms)
         yield from rows.read(partition.value)
+        freeze_imports()
 
 
 class HudiPushdownReader(HudiReader):

@@ -12,8 +12,8 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from ...errors import PyHudiError
-from .logs import shown_logs
 from .paths import BATCH, COUNTED, LOOKED_UP, PAST, READ, WRITE_KEY
+from .workers import worker_call
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +57,7 @@ class HudiWriter(DataSourceArrowWriter):
         from ...timeline.writers.write_notes import is_key  # noqa: PLC0415
         from .spark_types import to_arrow  # noqa: PLC0415
 
-        with shown_logs(options.log_level):
+        with worker_call(options.log_level):
             carried = {option: text for option, text in known.items() if text}
             batch = _batch_in(carried.pop(BATCH, None))
             request = options.to_write_request(path, to_arrow(schema), overwrite=overwrite, batch=batch)
@@ -93,7 +93,7 @@ class HudiWriter(DataSourceArrowWriter):
         if context is None:
             raise PyHudiError("A task of a write runs outside Spark.", "Call operations.write.run_task instead.")
         token = WriteToken(context.partitionId(), context.stageId(), context.taskAttemptId())
-        with shown_logs(self._log_level):
+        with worker_call(self._log_level):
             return HudiMessage(run_task(self._plan, iterator, token))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -106,14 +106,14 @@ class HudiWriter(DataSourceArrowWriter):
                 "message.",
                 "Run the write again.",
             )
-        with shown_logs(self._log_level):
+        with worker_call(self._log_level):
             commit_write(self._plan, results)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Undo the work of the tasks; Spark passes None for tasks that failed."""
         from ...operations.write.abort import abort_write  # noqa: PLC0415
 
-        with shown_logs(self._log_level):
+        with worker_call(self._log_level):
             abort_write(self._plan)
 
 

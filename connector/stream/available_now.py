@@ -12,7 +12,7 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from ..source.logs import shown_logs
+from ..source.workers import worker_call
 from .source import HudiStreamReader
 
 
@@ -25,7 +25,7 @@ class AvailableNowReader(HudiStreamReader, SupportsTriggerAvailableNow):
         from ...reader.streams.offsets import parse_offset  # noqa: PLC0415 (the process has to start soon)
         from ...reader.streams.terms import NO_LIMITS  # noqa: PLC0415
 
-        with shown_logs(self._options.log_level):
+        with worker_call(self._options.log_level):
             begun = parse_offset(start, self._path)
             end = self._stream.latest(begun, NO_LIMITS if isinstance(limit, ReadAllAvailable) else None)
             # Spark takes an offset that is spelled otherwise for new data.

@@ -16,7 +16,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter
 from pyspark.sql.types import StructType
 
 from ...errors import DataError, OptionConflictError, OptionError, PyHudiError
-from ..source.logs import shown_logs
+from ..source.workers import worker_call
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,7 +64,7 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
 
     def planned(self) -> HudiStreamWriter:
         """Return the writer for the tasks of one batch."""
-        with shown_logs(self._log_level):
+        with worker_call(self._log_level):
             self._plan = self._new_plan()
         return self
 
@@ -104,7 +104,7 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
         run_id = context.getLocalProperty(RUN_ID) or ""
         batch = StreamBatch(query_id, int(batch_id), run_id, self._plan.settings.stream.identifier)
         token = WriteToken(context.partitionId(), context.stageId(), context.taskAttemptId())
-        with shown_logs(self._log_level):
+        with worker_call(self._log_level):
             return BatchMessage(run_batch_task(self._plan, batch, iterator, token))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> None:  # type: ignore[override]
@@ -115,7 +115,7 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
                 "no message.",
                 "Start the query again.",
             )
-        with shown_logs(self._log_level):
+        with worker_call(self._log_level):
             try:
                 self._commit(results or self._without_tasks(batch_id))
             except PyHudiError as error:
@@ -159,7 +159,7 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
         from ...operations.write.micro_batch import abort_batch, abort_numbered  # noqa: PLC0415
 
         results = _results_in(messages)
-        with shown_logs(self._log_level):
+        with worker_call(self._log_level):
             if results:
                 abort_batch(results)
                 return

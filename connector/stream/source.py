@@ -15,7 +15,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from ...errors import MissingColumnError, SchemaMismatchError
-from ..source.logs import shown_logs
+from ..source.workers import freeze_imports, worker_call
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,13 +44,13 @@ class HudiStreamReader(DataSourceStreamReader):
         return {}
 
     def initialOffset(self) -> dict[str, Any]:
-        with shown_logs(self._options.log_level):
+        with worker_call(self._options.log_level):
             return self._stream.initial().to_fields()
 
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]
         from ...reader.streams.terms import NO_LIMITS  # noqa: PLC0415 (only the query's process looks for batches)
 
-        with shown_logs(self._options.log_level):
+        with worker_call(self._options.log_level):
             if self._stream.terms.limits != NO_LIMITS and not self._told:
                 self._told = True
                 logger.warning(
@@ -64,7 +64,7 @@ class HudiStreamReader(DataSourceStreamReader):
         from ...reader.scan import MergeTerms, RowReader  # noqa: PLC0415 (only the query's process plans)
         from ...reader.streams.offsets import parse_offset  # noqa: PLC0415
 
-        with shown_logs(self._options.log_level):
+        with worker_call(self._options.log_level):
             begin, until = parse_offset(start, self._path), parse_offset(end, self._path)
             planned = self._stream.plan(begin, until, self._columns, self._options.split_size)
             if planned is None:
@@ -77,6 +77,7 @@ class HudiStreamReader(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         reader, split = partition.value
         yield from reader.read(split)
+        freeze_imports()
 
     @property
     def _stream(self) -> TableStream:
