@@ -32,8 +32,8 @@ QUERY_ID, BATCH_ID, RUN_ID = "sql.streaming.queryId", "streaming.sql.batchId", "
 
 _WRITE_ID, _BASED_ON = "hoodie.pyhudi.write.id", "hoodie.pyhudi.write.based.on"
 
-# By table: the rows of batches that this process passed over since the last commit.
-_LOST: dict[str, int] = {}
+# By table and query: the rows of batches that this process passed over since the query's last commit.
+_LOST: dict[tuple[str, str], int] = {}
 
 
 @dataclass(frozen=True)
@@ -126,20 +126,25 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
     def _commit(self, results: Sequence[BatchResult]) -> None:
         from ...operations.write.micro_batch import commit_batch  # noqa: PLC0415
 
-        if commit_batch(results, _LOST.get(self._path, 0)).instant:
-            _LOST.pop(self._path, None)
+        query = self._path, results[0].batch.query_id
+        if commit_batch(results, _LOST.get(query, 0)).instant:
+            _LOST.pop(query, None)
 
     def _pass_over(self, results: Sequence[BatchResult], batch_id: int, error: PyHudiError) -> None:
         """Give a batch up for good, where the options ask for it."""
-        from ...operations.write.micro_batch import abort_batch  # noqa: PLC0415
+        from ...operations.write.micro_batch import abort_batch, is_complete  # noqa: PLC0415
 
         try:
             abort_batch(results)
+            if any(is_complete(one) for one in results[:1]):
+                logger.warning("table %s: the batch %d is complete; its answer was lost", self._path, batch_id)
+                return
         except PyHudiError:
             # The store may still be away. The next batch gives up its left-overs.
             logger.warning("table %s: left-overs of the batch %d stay", self._path, batch_id, exc_info=True)
         rows = sum(one.result.rows for one in results)
-        _LOST[self._path] = _LOST.get(self._path, 0) + rows
+        query = self._path, results[0].batch.query_id if results else ""
+        _LOST[query] = _LOST.get(query, 0) + rows
         logger.warning(
             "table %s: passed over the batch %d, whose %d rows are lost: %s", self._path, batch_id, rows, error
         )

@@ -86,6 +86,12 @@ def abort_batch(results: Sequence[BatchResult]) -> None:
             return
 
 
+def is_complete(found: BatchResult) -> bool:
+    """Return whether the table has a micro-batch."""
+    table = found.plan.table
+    return find_batch(table, table.timeline(), found.batch) is not None
+
+
 def abort_numbered(path: str, storage_options: Mapping[str, str], query_id: str, batch_id: int) -> None:
     """Undo what a query left pending of a batch, where no task has sent its plan."""
     table = find_table(open_storage(path, storage_options))

@@ -267,6 +267,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     # --- commit of a write
     "write the metafile of a partition from a commit": "operations.write.completion:write_partition_metafile",
     "remove files that no task reported": "operations.write.commit:_reconcile",
+    "result of a completed commit": "operations.write.commit:result_from",
     "check the counts of removed rows": "operations.write.commit:_check_counted",
     "changes of a commit": "operations.write.completion:_changes",
     "new keys of a commit": "operations.write.completion:_new_keys",

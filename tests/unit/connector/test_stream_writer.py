@@ -111,7 +111,24 @@ def test_a_commit_that_failed_is_passed_over_where_the_options_say_so(
     assert keys(tmp_path) == ["k1", "k4"]
     assert timeline.pending == ()
     assert timeline.files.read_commit(timeline.writes[-1]).extra_metadata[LOST] == "2"
-    assert str(tmp_path / "t") not in sink._LOST
+    assert not [query for path, query in sink._LOST if path == str(tmp_path / "t")]
+
+
+def test_a_batch_that_is_complete_is_not_lost_where_its_answer_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    done = message(planned(tmp_path, **ONCE), 0, "k1")
+
+    def fail(*_: object) -> None:
+        raise StorageError("The store is away.", "Wait.")
+
+    with monkeypatch.context() as patch, caplog.at_level(logging.WARNING, "pyhudi"):
+        patch_seam(patch, "result of a completed commit", fail)
+        committing(tmp_path, **IGNORES).commit([done], 0)
+
+    assert "the batch 0 is complete; its answer was lost" in caplog.text
+    assert keys(tmp_path) == ["k1"]
+    assert not [query for path, query in sink._LOST if path == str(tmp_path / "t")]
 
 
 def test_bad_rows_are_never_passed_over(tmp_path: Path) -> None:
