@@ -127,10 +127,10 @@ def test_batches_cost_the_same_however_many_came_before(
     check_flat(Stream(tmp_path / "t", replace(KEYED, table_type=kind), keys=1), monkeypatch, 300)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("kind", TYPES)
 def test_thousands_of_batches_cost_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
-    check_flat(Stream(tmp_path / "t", replace(KEYED, table_type=kind)), monkeypatch, 2_000)
+    check_flat(Stream(tmp_path / "t", replace(KEYED, table_type=kind)), monkeypatch, 5_000)
 
 
 def test_a_stream_merges_its_log_files_by_default(tmp_path: Path) -> None:

@@ -1,0 +1,122 @@
+"""Streams whose driver, JVM and workers are killed again and again: each batch is there, and none twice."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from pyhudi.operations.inspect.history import history
+from pyhudi.storage import open_storage
+from support.drive import rows_of
+from support.rules.checks import assert_whole
+
+BATCHES, KILLS = 200, 12
+SEED = int(os.environ.get("PYHUDI_STORM_SEED", "0")) or int(time.time())
+# Longer than a program takes to the end from wherever it was killed.
+LONGEST_S = 900.0
+
+
+def land(folder: Path) -> dict[str, int]:
+    """Make a file for each batch, with keys of its own and one that every batch changes; return the rows at the end."""
+    (folder / "in").mkdir()
+    expected: dict[str, int] = {}
+    for number in range(BATCHES):
+        rows = {f"k{number}.{part}": number for part in range(3)} | {"hot": number}
+        lines = [json.dumps({"id": key, "ts": number, "value": value}) for key, value in rows.items()]
+        path = folder / "in" / f"{number:04}.json"
+        path.write_text("\n".join(lines), encoding="utf-8")
+        # Spark takes files in the order of their times.
+        os.utime(path, (1_700_000_000 + number, 1_700_000_000 + number))
+        expected |= rows
+    return expected
+
+
+def start(folder: Path, kind: str) -> subprocess.Popen[bytes]:
+    program = Path(__file__).with_name("stream_job.py")
+    environment = {**os.environ, "PYTHONPATH": str(program.parents[1]), "PYSPARK_PYTHON": sys.executable}
+    with (folder / "log").open("ab") as log:
+        return subprocess.Popen(
+            [sys.executable, str(program), str(folder), kind],
+            stdout=log,
+            stderr=log,
+            env=environment,
+            start_new_session=True,
+        )
+
+
+def processes_of(group: int, words: str) -> list[int]:
+    """Return the processes of a group whose command has some words."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*"):
+        try:
+            if os.getpgid(int(path.name)) == group and words.encode() in (path / "cmdline").read_bytes():
+                found.append(int(path.name))
+        except (OSError, ProcessLookupError):
+            continue
+    return found
+
+
+def kill(program: subprocess.Popen[bytes], chance: random.Random) -> str:
+    """Kill the whole program, its JVM, or one of Spark's Python processes; return which."""
+    which = chance.choice(["all", "java", "pyspark.daemon", "pyspark.daemon"])
+    if which == "all":
+        os.killpg(program.pid, signal.SIGKILL)
+        program.wait()
+        return which
+    found = processes_of(program.pid, which)
+    if found:
+        os.kill(chance.choice(found), signal.SIGKILL)
+    return which
+
+
+def completed(folder: Path, table: str) -> int:
+    path = folder / table / ".hoodie" / "timeline"
+    return sum("_" in one.name for one in path.iterdir()) if path.exists() else 0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_every_batch_is_there_once_after_kills(tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    chance, kills, starts = random.Random(SEED), Counter[str](), 0
+    expected = land(tmp_path)
+    until, program = time.monotonic() + LONGEST_S, start(tmp_path, kind)
+    try:
+        while not (tmp_path / "done").exists():
+            assert time.monotonic() < until, (tmp_path / "log").read_text()[-4000:]
+            if program.poll() is not None:
+                starts += 1
+                program = start(tmp_path, kind)
+            if sum(kills.values()) >= KILLS:
+                time.sleep(0.5)
+                continue
+            before = completed(tmp_path, "first") + completed(tmp_path, "second")
+            pause = time.monotonic() + chance.uniform(2, 6)
+            while time.monotonic() < pause and program.poll() is None:
+                time.sleep(0.05)
+            if completed(tmp_path, "first") + completed(tmp_path, "second") != before and program.poll() is None:
+                kills[kill(program, chance)] += 1
+    finally:
+        if program.poll() is None:
+            os.killpg(program.pid, signal.SIGKILL)
+        program.wait()
+    with capsys.disabled():
+        sys.stdout.write(f"\nseed {SEED}: killed {dict(kills)}, started {starts + 1} times\n")
+
+    assert kills["all"]
+    assert kills["java"] + kills["pyspark.daemon"]
+    for table in ("first", "second"):
+        assert dict(rows_of(tmp_path / table, "id", "value")) == expected
+        assert_whole(tmp_path / table)
+    done = history(open_storage(str(tmp_path / "first"))).to_pylist()
+    # A kill between Spark's list of a batch's files and the plan of the batch leaves the files to the next batch.
+    batches = 1 + max(int(one.name) for one in (tmp_path / "checkpoint-first" / "commits").glob("[0-9]*"))
+    assert BATCHES - KILLS <= batches <= BATCHES
+    assert sum(one["operation"] == "UPSERT" and one["state"] == "COMPLETED" for one in done) == batches
