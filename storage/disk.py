@@ -19,6 +19,7 @@ from .base import Unflushed
 T = TypeVar("T")
 
 ATTEMPTS = 3
+_FOLDER_ATTEMPTS = 20
 # Some mounted file systems cannot flush folders: they keep names by other means, or not at all.
 _NO_FLUSH = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EBADF, errno.ENOSYS})
 
@@ -120,11 +121,11 @@ def link_on_the_way(root: str, path: str) -> str | None:
 
 def _with_folder(path: Path, action: Callable[[], T], *, durable: bool) -> T:
     """Try an action, and make the path's folder only if the action fails without it."""
-    for _ in range(ATTEMPTS - 1):
+    for _ in range(_FOLDER_ATTEMPTS - 1):
         try:
             return action()
         except FileNotFoundError:
-            # Another process may remove the folder again before it is used, hence more than one attempt.
+            # Many writers may each sweep empty folders, this one among them, before it is used.
             make_folder(path.parent, durable=durable)
     return action()
 

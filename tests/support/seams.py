@@ -23,6 +23,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "look into a local folder": "storage.local:LocalStorage.look",
     "delete local files": "storage.local:LocalStorage.delete",
     "look into a folder in memory": "storage.memory:MemoryStorage.look",
+    "make a local folder": "storage.disk:make_folder",
     "open a local file": "storage.local:LocalStorage.open_input",
     "most bytes of a file that is read whole": "storage.inputs:_READ_WHOLE",
     "part size of uploads": "storage.object_files:PART",

@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyhudi.errors import StorageError
 from pyhudi.storage.local import LocalStorage
+from support.seams import patch_seam, read_seam
 
 
 @pytest.fixture
@@ -333,3 +334,21 @@ def test_a_folder_removed_under_a_writer_is_made_again(
     storage.write("p/a", b"x")
 
     assert (tmp_path / "p" / "a").read_bytes() == b"x"
+
+
+def test_a_file_is_made_in_a_folder_that_sweeps_remove_again_and_again(
+    storage: LocalStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    removed: list[Path] = []
+    make = read_seam("make a local folder")
+
+    def make_and_remove(path: Path, *, durable: bool) -> None:
+        make(path, durable=durable)
+        if len(removed) < 8:
+            removed.append(path)
+            path.rmdir()
+
+    patch_seam(monkeypatch, "make a local folder", make_and_remove)
+
+    assert storage.create("a/owner.json", b"x")
+    assert len(removed) == 8
