@@ -22,21 +22,28 @@ _MOST_ROWS = 1 << 30
 _ZONE = "UTC"
 
 
+def is_local(df: DataFrame) -> bool:
+    """Return whether the rows seem to lie in the driver's process, by the query as it was written."""
+    found = getattr(df, "_jdf", None)
+    try:
+        leaves = None if found is None else found.queryExecution().analyzed().collectLeaves()
+        return leaves is not None and leaves.size() == 1 and bool(leaves.head().nodeName() == _LOCAL)
+    except Exception:
+        logger.debug("Spark does not show the leaves of a query", exc_info=True)
+        return False
+
+
 def local_rows(df: DataFrame) -> list[pa.RecordBatch] | None:
     """Return the rows as Spark would hand them to a task; None where that takes a job, or for more than `MOST_BYTES`.
 
     Spark Connect's server takes the rows of local relations by the same method. A job reports errors of the query.
     """
-    found = getattr(df, "_jdf", None)
-    if found is None:
+    # Whatever has other leaves is not optimized twice.
+    if not is_local(df):
         return None
+    found: Any = getattr(df, "_jdf", None)
     try:
-        query = found.queryExecution()
-        leaves = query.analyzed().collectLeaves()
-        # Whatever has other leaves is not optimized twice.
-        if leaves.size() != 1 or leaves.head().nodeName() != _LOCAL:
-            return None
-        plan = query.optimizedPlan()
+        plan = found.queryExecution().optimizedPlan()
         if plan.nodeName() != _LOCAL or plan.isStreaming():
             return None
         return _rows_of(found, plan)

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from threading import Lock
 from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
@@ -22,7 +24,8 @@ from ...options.model import HudiOptions
 from ...table.files.output import MIB
 from ...table.schema.columns import POSITION
 from ...table.seen_table import SeenTable
-from .local_rows import local_rows
+from ...timeline.timeline import Timeline
+from .local_rows import is_local, local_rows
 from .service_tasks import with_inline_services
 
 if TYPE_CHECKING:
@@ -32,11 +35,67 @@ if TYPE_CHECKING:
 _FEW_GROUPS, _SMALL_BYTES = 32, 16 * MIB
 
 
-def write_here(df: DataFrame, request: WriteRequest, options: HudiOptions) -> CommitResult | None:
-    """Write rows in this process; None, and nothing is written, where Spark is to do it."""
-    if options.write_local == "never" or options.place_rows == "always" or POSITION in df.columns:
-        return None
-    batches = local_rows(df)
+# By the table's path, as long as a thread has the turn or waits for it.
+_TURNS: WeakValueDictionary[str, Lock] = WeakValueDictionary()
+_GUARD = Lock()
+
+
+class Turn:
+    """The turn of a thread to write to a table in this process.
+
+    Python runs one thread at a time, so that several such writes at once take longer than one after the other, and
+    meet each other besides. A thread takes its turn before any ticket, and so has none that others wait for.
+    """
+
+    def __init__(self, path: str) -> None:
+        with _GUARD:
+            self._lock = _TURNS.setdefault(path, Lock())
+        self._taken = False
+
+    @classmethod
+    def of(cls, df: DataFrame, options: HudiOptions, path: str) -> Turn | None:
+        """Return the turn that a write needs; None where Spark does it."""
+        return cls(path) if _may_be_here(df, options) and is_local(df) else None
+
+    def __enter__(self) -> Turn:
+        self._lock.acquire()
+        self._taken = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Let the next thread write; a second call has no effect."""
+        if self._taken:
+            self._taken = False
+            self._lock.release()
+
+
+def _may_be_here(df: DataFrame, options: HudiOptions) -> bool:
+    return options.write_local != "never" and options.place_rows != "always" and POSITION not in df.columns
+
+
+def write_here(
+    df: DataFrame, request: WriteRequest, options: HudiOptions, turn: Turn | None = None
+) -> CommitResult | None:
+    """Write rows in this process; None, and nothing is written, where Spark is to do it.
+
+    The ``turn`` ends with the commit, or where Spark is to write.
+    """
+    done = _committed_here(df, request, options)
+    if turn is not None:
+        turn.end()
+    if done is None or done[1] is None:
+        return None if done is None else done[0]
+    return with_inline_services(df.sparkSession, done[0], done[1], options)
+
+
+def _committed_here(
+    df: DataFrame, request: WriteRequest, options: HudiOptions
+) -> tuple[CommitResult, Timeline | None] | None:
+    """Return the result, and a timeline for services where the write made an instant; None where Spark is to write."""
+    batches = local_rows(df) if _may_be_here(df, options) else None
     if batches is None:
         return None
     settings = replace(request.write, upkeep=request.write.upkeep.called_for())
@@ -44,9 +103,7 @@ def write_here(df: DataFrame, request: WriteRequest, options: HudiOptions) -> Co
     if not _is_small(plan, seen, batches):
         return None
     done = LocalRun(plan).write([batches])
-    if not done.instant or plan.replays is not None:
-        return done
-    return with_inline_services(df.sparkSession, done, seen.timeline, options)
+    return done, seen.timeline if done.instant and plan.replays is None else None
 
 
 def _is_small(plan: WritePlan, seen: SeenTable, batches: Sequence[pa.RecordBatch]) -> bool:

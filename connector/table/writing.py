@@ -6,7 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -34,7 +34,7 @@ from ..source.own_errors import own_errors
 from ..source.paths import BATCH, COUNTED, FORMAT, PAST, READ, WRITE_KEY
 from ..source.spark_types import to_arrow
 from .frames import make_active
-from .local_writes import write_here
+from .local_writes import Turn, write_here
 from .placed_rows import NO_BOUND, placed_rows
 from .retries import Retries
 from .service_tasks import application_of, with_inline_services, with_services_after_batch
@@ -97,7 +97,9 @@ def write_placed(
     if options.based_on:
         done = attempt(options.write_id or generated_id(), made_from.past)
     else:
-        done = Retries.of(storage, options).run(attempt)
+        turn = None if made_from.batch is not None else Turn.of(df, options, storage.path)
+        with turn or nullcontext():
+            done = Retries.of(storage, options).run(partial(attempt, turn=turn))
     return _timed(done, began, resolved.notices)
 
 
@@ -111,6 +113,7 @@ def _write_once(
     *,
     creates: bool,
     made_from: MadeFrom,
+    turn: Turn | None = None,
 ) -> CommitResult:
     options, spark, batch = resolved.options, df.sparkSession, made_from.batch
     request = options.to_write_request(path, to_arrow(df.schema), overwrite=False, batch=batch)
@@ -118,7 +121,7 @@ def _write_once(
     request = replace(request, write_id=write_id, application=options.application or application_of(spark))
     here = replace(request.write, colocated=False, commit_merge_max_bytes=NO_BOUND)
     here = replace(here, counted=made_from.counted, read=made_from.read, past=past)
-    done = None if batch is not None else write_here(df, replace(request, write=here), options)
+    done = None if batch is not None else write_here(df, replace(request, write=here), options, turn)
     if done is not None:
         return done
     beat = WriteHeartbeat.of_new_write(storage, target.config.timezone, request.write.patience)
