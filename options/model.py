@@ -7,6 +7,7 @@ from dataclasses import replace
 import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field
 
+from ..errors import OptionConflictError
 from ..operations.planning.request import WriteRequest
 from ..operations.streams.batch import StreamBatch
 from .catalogue import Scope
@@ -46,6 +47,18 @@ class HudiOptions(ReadOptions, StreamOptions, UpkeepOptions, LookupOptions, Writ
     """The typed options of one read or write; None where an option is not set."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True, hide_input_in_errors=True)
+
+    def refuse_one_write(self, path: str) -> None:
+        """Raise OptionConflictError where the stream to a table got options about one write."""
+        for key, value in {
+            "hoodie.pyhudi.write.id": self.write_id,
+            "hoodie.pyhudi.write.based.on": self.based_on,
+        }.items():
+            if value:
+                raise OptionConflictError(
+                    f"The option {key}={value!r} is about one write, and the stream to the table {path} makes many.",
+                    "Leave it out: a query writes each of its batches once.",
+                )
 
     def to_write_request(
         self, path: str, schema: pa.Schema, *, overwrite: bool, batch: StreamBatch | None = None, stream: bool = False

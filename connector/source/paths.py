@@ -47,6 +47,9 @@ BATCH = "_pyhudi_batch"
 # What `HudiTable` carries into a write.
 OF_WRITES = (LOOKED_UP, COUNTED, READ, PAST, WRITE_KEY, BATCH)
 
+# Spark's names of what a task or a thread of a streaming query knows of its micro-batch.
+QUERY_ID, BATCH_ID, RUN_ID = "sql.streaming.queryId", "streaming.sql.batchId", "spark.jobGroup.id"
+
 # Spark (``PythonWorkerFactory``) sets it in its Python processes to the name of the session's folder, or to _NONE.
 _SESSION_FOLDER, _NONE = "SPARK_JOB_ARTIFACT_UUID", "default"
 

@@ -15,7 +15,8 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from ...errors import DataError, OptionConflictError, OptionError, PyHudiError
+from ...errors import DataError, OptionError, PyHudiError
+from ..source.paths import BATCH_ID, QUERY_ID, RUN_ID
 from ..source.workers import worker_call
 
 if TYPE_CHECKING:
@@ -26,11 +27,6 @@ if TYPE_CHECKING:
     from ...options.model import HudiOptions
 
 logger = logging.getLogger("pyhudi")
-
-# Spark's names of what a task knows of its micro-batch.
-QUERY_ID, BATCH_ID, RUN_ID = "sql.streaming.queryId", "streaming.sql.batchId", "spark.jobGroup.id"
-
-_WRITE_ID, _BASED_ON = "hoodie.pyhudi.write.id", "hoodie.pyhudi.write.based.on"
 
 # By table and query: the rows of batches that this process passed over since the query's last commit.
 _LOST: dict[tuple[str, str], int] = {}
@@ -73,12 +69,7 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
         from ..source.spark_types import to_arrow  # noqa: PLC0415
 
         options = self._given
-        for key, value in {_WRITE_ID: options.write_id, _BASED_ON: options.based_on}.items():
-            if value:
-                raise OptionConflictError(
-                    f"The option {key}={value!r} is about one write, and the stream to {self._path} makes many.",
-                    "Leave it out: a query writes each of its batches once.",
-                )
+        options.refuse_one_write(self._path)
         schema = to_arrow(self._schema)
         return plan_write(options.to_write_request(self._path, schema, overwrite=self._overwrite, stream=True))
 
@@ -136,7 +127,7 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
 
         try:
             abort_batch(results)
-            if any(is_complete(one) for one in results[:1]):
+            if results and is_complete(results[0]):
                 logger.warning("table %s: the batch %d is complete; its answer was lost", self._path, batch_id)
                 return
         except PyHudiError:

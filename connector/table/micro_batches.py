@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ..source.paths import QUERY_ID, RUN_ID
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from ...operations.streams.batch import StreamBatch
-
-# Spark's names of what a thread of a query knows of it.
-_QUERY_ID, _RUN_ID = "sql.streaming.queryId", "spark.jobGroup.id"
 
 
 @dataclass
@@ -49,7 +48,7 @@ class MicroBatches:
 
         context = getattr(df.sparkSession, "_sc", None)
         if context is not None:
-            query_id, run_id = context.getLocalProperty(_QUERY_ID), context.getLocalProperty(_RUN_ID)
+            query_id, run_id = context.getLocalProperty(QUERY_ID), context.getLocalProperty(RUN_ID)
             if query_id:
                 return StreamBatch(query_id, batch_id, run_id or self.run_id)
         if not self._query_id:

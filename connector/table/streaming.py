@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _MODES = ("append", "update", "complete")
-# Options about one write, of which a stream makes many.
-_OF_ONE_WRITE = ("write_id", "based_on")
 
 
 class TableStreams(TableUpkeep):
@@ -88,13 +86,7 @@ class TableStreams(TableUpkeep):
             return (writer.queryName(query_name) if query_name else writer).start()
 
     def _refuse(self, options: Any, output_mode: str) -> None:
-        for name in _OF_ONE_WRITE:
-            if getattr(options, name):
-                raise OptionConflictError(
-                    f"The option {OPTIONS[name].key} is about one write, and a stream to the table {self._path} makes "
-                    "many.",
-                    "Leave it out: each batch is written once by the name of its query.",
-                )
+        options.refuse_one_write(self._path)
         if output_mode == "complete" and options.operation not in {None, "insert_overwrite_table"}:
             raise OptionConflictError(
                 f"The stream to the table {self._path} has the output mode complete, which replaces the table with "

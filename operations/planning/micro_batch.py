@@ -27,10 +27,16 @@ def as_batch(plan: WritePlan, batch: StreamBatch) -> WritePlan:
     """Return a planned write under the name of a micro-batch; every task and the commit do."""
     work = plan.transaction
     work = replace(work, write_id=batch.write_id, owner=owner_of_batch(work.owner, batch))
-    settings = replace(plan.settings, batch=batch)
-    if batch.lost:
-        settings = replace(settings, extra_metadata={**settings.extra_metadata, LOST: str(batch.lost)})
-    return replace(plan, transaction=work, settings=settings)
+    plan = replace(plan, transaction=work, settings=replace(plan.settings, batch=batch))
+    return with_lost(plan, batch.lost)
+
+
+def with_lost(plan: WritePlan, lost: int) -> WritePlan:
+    """Return a planned write whose commit states how many rows its stream passed over before."""
+    if not lost:
+        return plan
+    extra = {**plan.settings.extra_metadata, LOST: str(lost)}
+    return replace(plan, settings=replace(plan.settings, extra_metadata=extra))
 
 
 def settle_batch(plan: WritePlan, batch: StreamBatch) -> WritePlan:

@@ -17,12 +17,12 @@ from ...storage import open_storage
 from ...table.files.names import WriteToken
 from ...table.table import find_table
 from ...timeline.writers.patience import Patience
-from ..planning.micro_batch import as_batch, pending_batches, settle_batch
+from ..planning.micro_batch import as_batch, pending_batches, settle_batch, with_lost
 from ..planning.plan import WritePlan
 from ..result import CommitResult
 from ..rollback.pending import PlannedRollback
 from ..rollback.rollback import roll_back
-from ..streams.batch import LOST, StreamBatch
+from ..streams.batch import StreamBatch
 from ..streams.checkpoints import find_batch
 from ..transaction.decide import settle
 from .abort import abort_write
@@ -71,10 +71,7 @@ def commit_batch(results: Sequence[BatchResult], lost: int = 0) -> CommitResult:
         plan = settle_batch(plan, found.batch)
     if began and replayed:
         plan = _completed_meanwhile(plan, found.batch)
-    if lost:
-        extra = {**plan.settings.extra_metadata, LOST: str(lost)}
-        plan = replace(plan, settings=replace(plan.settings, extra_metadata=extra))
-    return commit_write(plan, [done.result for done in results])
+    return commit_write(with_lost(plan, lost), [done.result for done in results])
 
 
 def abort_batch(results: Sequence[BatchResult]) -> None:

@@ -13,8 +13,8 @@ from pyhudi.connector.datasource import PyHudiDataSource
 from pyhudi.connector.stream import sink
 from pyhudi.connector.stream.sink import BatchMessage, HudiStreamWriter
 from pyhudi.errors import NullKeyError, OptionConflictError, PyHudiError, StorageError
-from pyhudi.operations.streams.batch import StreamBatch
-from pyhudi.operations.write.micro_batch import LOST, run_batch_task
+from pyhudi.operations.streams.batch import LOST, StreamBatch
+from pyhudi.operations.write.micro_batch import run_batch_task
 from pyhudi.storage import open_storage
 from pyhudi.table.files.names import WriteToken
 from pyhudi.table.table import open_table
