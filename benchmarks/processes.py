@@ -1,4 +1,4 @@
-"""The environment of a process of the bench: nothing of another Spark's, and modules compiled, as pip leaves them.
+"""Processes of the bench: an environment with nothing of another Spark's, and modules compiled, as pip leaves them.
 
 Spark's Python processes import what they need anew. Where the environment forbids Python to keep what it compiles, or
 nothing has been imported yet, they would compile pandas and pyarrow each time, which takes longer than all else.
@@ -7,7 +7,10 @@ nothing has been imported yet, they would compile pandas and pyarrow each time, 
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import tempfile
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -29,6 +32,29 @@ def environment(venv: str) -> dict[str, str]:
     # Packages bring modules along that are for other Pythons, and fail to compile.
     subprocess.run([python, "-m", "compileall", "-qq", "-j", "0", *folders], check=False, env=clean)
     return {**clean, "PYSPARK_PYTHON": python}
+
+
+def run_in(command: Sequence[object], venv: str, log: Path) -> str | None:
+    """Run a command in a virtual environment and return the last line that it printed; None where it failed.
+
+    A Java process that outlives its driver, as Apache Hudi's does after some streams, ends with the command.
+
+    Args:
+        venv: Its folder, relative to the repository.
+        log: The file for what the command writes to its standard error.
+    """
+    with log.open("wb") as errors, tempfile.TemporaryFile() as printed:
+        process = subprocess.Popen(
+            [*map(str, command)], stdout=printed, stderr=errors, env=environment(venv), start_new_session=True
+        )
+        try:
+            failed = process.wait()
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+        printed.seek(0)
+        lines = printed.read().decode().splitlines()
+    return None if failed or not lines else lines[-1]
 
 
 def processor_seconds() -> float:

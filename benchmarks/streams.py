@@ -11,7 +11,6 @@ import argparse
 import json
 import math
 import os
-import subprocess
 import tempfile
 import threading
 import time
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from figures.tables import table_of
-from processes import environment
+from processes import run_in
 from stopwatch import Run
 
 if TYPE_CHECKING:
@@ -345,19 +344,12 @@ def measure(
             lasts = seconds if system in OURS else min(seconds, of_others)
             command = [ROOT / venv / "bin" / "python", __file__, "--drive", system, folder, "--seconds", lasts]
             log = Path(folder, "log")
-            with log.open("wb") as errors:
-                done = subprocess.run(
-                    [*map(str, command), "--warm", str(warm), "--memory", memory],
-                    stdout=subprocess.PIPE,
-                    stderr=errors,
-                    env=environment(venv),
-                    check=False,
-                )
-            if done.returncode:
+            printed = run_in([*command, "--warm", warm, "--memory", memory], venv, log)
+            if printed is None:
                 # The work of the others is not lost for one of them.
                 print(f"{system} failed:\n{log.read_text(errors='replace')[-5_000:]}", flush=True)
                 continue
-        found[STREAM + system] = json.loads(done.stdout.splitlines()[-1])
+        found[STREAM + system] = json.loads(printed)
         print(time.strftime("%H:%M:%S"), system, found[STREAM + system], flush=True)
     return found
 

@@ -11,7 +11,6 @@ import argparse
 import json
 import os
 import re
-import subprocess
 import tempfile
 import threading
 import time
@@ -24,7 +23,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 from figures.tables import table_of
-from processes import environment, processor_seconds
+from processes import processor_seconds, run_in
 from stopwatch import Run
 
 if TYPE_CHECKING:
@@ -232,13 +231,11 @@ def measure(lasts: float = 60.0, together: float = 600.0, memory: str = "4g") ->
             # Nothing is compared of the others' one writer and one bucket.
             of_this = together if system in RIVALS else 0.0
             command = [ROOT / venv / "bin" / "python", __file__, system, folder, lasts, of_this, memory]
-            with Path(folder, "log").open("wb") as log:
-                done = subprocess.run(
-                    [*map(str, command)], stdout=subprocess.PIPE, stderr=log, env=environment(venv), check=False
-                )
-            if done.returncode:
-                raise SystemExit(f"{system} failed:\n{Path(folder, 'log').read_text()[-5_000:]}")
-        found[WRITERS + system] = json.loads(done.stdout.splitlines()[-1])
+            log = Path(folder, "log")
+            printed = run_in(command, venv, log)
+            if printed is None:
+                raise SystemExit(f"{system} failed:\n{log.read_text(errors='replace')[-5_000:]}")
+        found[WRITERS + system] = json.loads(printed)
         print(system, found[WRITERS + system], flush=True)
     return found
 
