@@ -6,54 +6,42 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import Column
 
-from ..errors import InvalidOptionError, NotATableError
+from ..errors import NotATableError
 from ..index.registry import index_for
-from ..operations.planning.plan import seen_moment
+from ..operations.planning.pinned import seen_moment
 from ..operations.planning.target import find_target
-from ..operations.read_rows import ReadRows
-from ..operations.result import CommitResult, PastAttempts
+from ..operations.result import CommitResult
 from ..options.lookup import INDEX_PREFIX
 from ..options.names import OPTIONS
 from ..options.secrets import STORAGE_PREFIX
 from ..options.sources import READING, WRITING, find_config, resolve_options
 from ..storage import open_storage
-from ..table.config import TableConfig
-from ..table.config.property_keys import SERIALIZABLE
-from ..table.schema.columns import with_meta
-from ..table.schema.fields import root_of
-from ..table.table import open_table
-from ..timeline.watermark import spell_moment
-from ..writer.routes import LOCATION
-from .conditions.condition import Where, condition_predicates
+from .conditions.condition import Where
 from .merge.builder import MergeBuilder, Work, update
 from .merge.matching import On
 from .merge.target import MergeTarget
 from .source.paths import AnyPath, absolute_for
 from .table.creation import Columns, create_table
 from .table.frames import Rows, to_frame
-from .table.retries import Retries
 from .table.sql import TableSql
 from .table.streaming import TableStreams
-from .table.writing import NOTHING_READ, MadeFrom, delete_partitions, write_placed
+from .table.writes import TableWrites
+from .table.writing import MadeFrom
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-OPERATION, BASED_ON, MISSING_OK, PARTIAL, WRITE_ID = (
-    OPTIONS[name].key for name in ("operation", "based_on", "delete_missing_ok", "partial_update", "write_id")
-)
 # A merge or an update upserts its rows, whatever the options say, and may move them to another partition.
 _CHANGES = {
-    OPERATION: "upsert",
+    OPTIONS["operation"].key: "upsert",
     **{OPTIONS[name].key: "false" for name in ("insert_drop_duplicates", "colocated", "partial_update")},
     OPTIONS["insert_dup_policy"].key: "none",
     OPTIONS["update_partition_path"].key: "true",
 }
 
 
-class HudiTable(TableSql, TableStreams):
+class HudiTable(TableWrites, TableSql, TableStreams):
     """One Apache Hudi table in a Spark session.
 
     This process reads the table's properties and timeline itself, so it must reach the table's path, also on Spark
@@ -167,109 +155,6 @@ class HudiTable(TableSql, TableStreams):
         except NotATableError:
             return False
 
-    def upsert(self, df: Rows, *, partial: bool = False, **options: Any) -> CommitResult:
-        """Insert the rows whose keys are new and update the rows whose keys exist, as one instant.
-
-        Where it pays, rows are first shuffled by file group (see `colocate`), so that executors do the merging.
-
-        Args:
-            df: Rows with the table's columns: a DataFrame of Spark or of pandas, or an Arrow table.
-            partial: Whether the rows may lack columns of the table, whose stored values then stay. The rows need the
-                record key, the partition columns and the ordering fields, and every key must exist in the table.
-            options: Options of this write; pass keys with dots as ``**{"hoodie.…": value}``.
-
-        Returns:
-            The instant, and the counts of inserted, updated and deleted rows.
-
-        Raises:
-            KeyNotFoundError: A key of a partial upsert is not in the table, so its other columns are unknown.
-            PyHudiError: The write failed as a whole; the class says what the caller can do.
-        """
-        return self._write(df, {OPERATION: "upsert", **({PARTIAL: True} if partial else {}), **options})
-
-    def insert(self, df: Rows, **options: Any) -> CommitResult:
-        """Add the rows, as one instant, without looking up their keys.
-
-        Args:
-            df: Rows with the table's columns.
-            options: Options of this write. ``**{"hoodie.datasource.insert.dup.policy": "drop"}`` or ``"fail"`` looks
-                keys up.
-
-        Returns:
-            The instant, and the number of inserted rows.
-
-        Raises:
-            DuplicateKeyError: The policy is ``fail``, and the table has a key already.
-            PyHudiError: The write failed as a whole; the class says what the caller can do.
-        """
-        return self._write(df, {OPERATION: "insert", **options})
-
-    def bulk_insert(self, df: Rows, **options: Any) -> CommitResult:
-        """Add the rows, as one instant, without looking up their keys; files may be sorted.
-
-        Args:
-            df: Rows with the table's columns.
-            options: Options of this write, such as ``hoodie.bulkinsert.sort.mode``.
-
-        Returns:
-            The instant, and the number of inserted rows.
-
-        Raises:
-            PyHudiError: The write failed as a whole; the class says what the caller can do.
-        """
-        return self._write(df, {OPERATION: "bulk_insert", **options})
-
-    def delete(
-        self, which: Rows | Column | str | None = None, *, missing_ok: bool = True, **options: Any
-    ) -> CommitResult:
-        """Delete rows by their keys or by a condition, as one instant.
-
-        pyhudi evaluates a condition on the newest snapshot, and deletes the rows that it finds by key. If another
-        writer has changed an affected file group in the meantime, or has written a row for which the condition holds,
-        the write fails with `CommitConflictError` and can be run again. With ``hoodie.pyhudi.isolation=snapshot`` such
-        a row stays.
-
-        Args:
-            which: Rows with the record key and partition columns; other columns are ignored. A table that generates its
-                keys needs the meta columns instead, as read from the table. Or a condition, as a Column or as SQL text.
-            missing_ok: Whether keys may be absent from the table; the result counts them as ``not_found``.
-            options: Options of this write.
-
-        Returns:
-            The instant, and the counts of deleted rows and of keys that the table lacks.
-
-        Raises:
-            KeyNotFoundError: A key is absent, and ``missing_ok`` is false.
-            InvalidOptionError: ``which`` is absent, or Spark does not understand the condition.
-            PyHudiError: The write failed as a whole; the class says what the caller can do.
-        """
-        if which is None:
-            raise InvalidOptionError(
-                f"delete() of the table {self._path} got neither rows nor a condition.",
-                "Call delete(keys) with rows of the keys, or delete('id = 7') with a condition as its first argument.",
-            )
-        given = {OPERATION: "delete", **({} if missing_ok else {MISSING_OK: False}), **options}
-        table = open_table(self._storage)
-        config = table.config
-        fields = LOCATION if config.generates_keys else (*config.record_key_fields, *config.partition_fields)
-        needed = dict.fromkeys(map(root_of, fields))
-        if not isinstance(which, (Column, str)):
-            keys = to_frame(self._spark, which)
-            return self._write(keys.select(*(name for name in keys.columns if name in needed)), given)
-        serializable = self._is_serializable(given, config)
-
-        def attempt(write_id: str, past: PastAttempts) -> CommitResult:
-            # Read the timeline before the rows, so that the conflict check covers every commit in between.
-            moment = spell_moment(table.timeline().completed)
-            rows = self.to_df(list(needed), where=which)
-            again = {**given, WRITE_ID: write_id}
-            if not serializable:
-                return self._write(rows, again, MadeFrom(moment, past=past))
-            read = ReadRows(condition_predicates(self._spark, which, with_meta(self._columns()), self._path))
-            return self._write(rows, again, MadeFrom(moment, (read,), past=past))
-
-        return self._retries(given).run(attempt)
-
     def merge(self, source: Rows, on: On = None) -> MergeBuilder:
         """Return a merge of rows into the table; add clauses to it, then execute it as one instant.
 
@@ -294,9 +179,7 @@ class HudiTable(TableSql, TableStreams):
             >>> merge = merge.when_matched_delete("source.gone").when_matched_update_all()  # doctest: +SKIP
             >>> merge.when_not_matched_insert_all().execute()  # doctest: +SKIP
         """
-        return MergeBuilder(
-            Work(self._path, self._opened, self._write_changes, self._retries), to_frame(self._spark, source), on
-        )
+        return MergeBuilder(self._work, to_frame(self._spark, source), on)
 
     def update(self, set: Mapping[str, Any], where: Where | None = None, **options: Any) -> CommitResult:
         """Change columns of the rows for which a condition holds, as one instant.
@@ -323,57 +206,6 @@ class HudiTable(TableSql, TableStreams):
         """
         return update(self._work, set, where, options)
 
-    def insert_overwrite(self, df: Rows, **options: Any) -> CommitResult:
-        """Replace all rows of the partitions that the given rows belong to, as one instant.
-
-        Args:
-            df: Rows with the table's columns. Without rows, nothing is replaced.
-            options: Options of this write.
-
-        Returns:
-            The instant, and the number of inserted rows.
-
-        Raises:
-            PyHudiError: The write failed as a whole; the class says what the caller can do.
-        """
-        return self._write(df, {OPERATION: "insert_overwrite", **options})
-
-    def overwrite(self, df: Rows, **options: Any) -> CommitResult:
-        """Replace all rows of the table, as one instant.
-
-        Args:
-            df: Rows with the table's columns. Without rows, the table becomes empty.
-            options: Options of this write.
-
-        Returns:
-            The instant, and the number of inserted rows.
-
-        Raises:
-            PyHudiError: The write failed as a whole; the class says what the caller can do.
-        """
-        return self._write(df, {OPERATION: "insert_overwrite_table", **options})
-
-    def delete_partitions(self, *paths: str, **options: Any) -> CommitResult:
-        """Delete all rows of partitions, as one instant, without a Spark job.
-
-        Args:
-            paths: Partition paths below the table's path (``2024/05``, ``country=de``). ``*`` matches any characters.
-                In a path without ``*``, ``%2A`` does too, so a folder whose name contains ``%2A`` cannot be named
-                alone. Paths that the table lacks are ignored.
-            options: Options of this write.
-
-        Returns:
-            The instant of the deletion.
-
-        Raises:
-            InvalidOptionError: No partition is given.
-            PyHudiError: The write failed as a whole; the class says what the caller can do.
-        """
-        resolved = self._resolve({OPERATION: "delete_partition", **options}, WRITING, warn=True)
-        done = delete_partitions(self._spark, self._path, resolved, paths)
-        self._changed()
-        return done
-
     @property
     def _work(self) -> Work:
         return Work(self._path, self._opened, self._write_changes, self._retries)
@@ -389,24 +221,9 @@ class HudiTable(TableSql, TableStreams):
         serializable = self._is_serializable({**given, **_CHANGES}, table.config)
         return MergeTarget(table, self._columns(), self.to_df(), moment, is_global, serializable)
 
-    def _is_serializable(self, given: Mapping[str, Any], config: TableConfig) -> bool:
-        level = self._resolve(given, WRITING).options.isolation or config.isolation
-        return level == SERIALIZABLE
-
-    def _retries(self, given: Mapping[str, Any]) -> Retries:
-        return Retries.of(self._storage, self._resolve(given, WRITING).options)
-
     def _write_changes(self, df: DataFrame, given: Mapping[str, Any], made: MadeFrom) -> CommitResult:
         """Upsert rows that a merge or an update made from a snapshot."""
         return self._write(df, {**given, **_CHANGES}, made)
-
-    def _write(self, df: Rows, given: Mapping[str, Any], made_from: MadeFrom = NOTHING_READ) -> CommitResult:
-        df = to_frame(self._spark, df, self._columns)
-        based_on = {BASED_ON: made_from.moment} if made_from.moment else {}
-        resolved = self._resolve({**given, **based_on}, WRITING, warn=True)
-        done = write_placed(df, self._path, self._storage, resolved, made_from=made_from)
-        self._changed()
-        return done
 
 
 def _is_for_every_call(key: str) -> bool:

@@ -25,7 +25,7 @@ from ...operations.indexing.notify import catch_up
 from ...operations.locating.file_group_writes import shares_of
 from ...operations.locating.tagger import Tagger
 from ...operations.planning.operation import DELETE_PARTITION
-from ...operations.planning.plan import seen_moment
+from ...operations.planning.pinned import seen_moment
 from ...operations.planning.row_plan import plan_rows
 from ...table.schema.columns import FILE_GROUP, NEW_GROUP
 from ...table.seen_table import SeenTable

@@ -8,29 +8,26 @@ from functools import partial
 
 import pyarrow as pa
 
-from ...errors import CommitConflictError, MissingColumnError, UnsupportedTypeError
+from ...errors import MissingColumnError, UnsupportedTypeError
 from ...storage import Storage, open_storage
 from ...table.config import TableConfig
 from ...table.config.property_keys import CREATE_SCHEMA, MERGE_ON_READ
 from ...table.latest_schema import latest_schema
 from ...table.schema.columns import RECORD_KEY, avro_schema
 from ...table.seen_table import SeenTable
-from ...table.table import Table
 from ...timeline.metadata.codec import Codec
-from ...timeline.timeline import Timeline
-from ...timeline.watermark import Watermark, spell_moment
 from ...timeline.writers.owner import Owner
 from ...timeline.writers.write_notes import new_key
 from ..result import find_write
-from ..rollback.pending import PlannedRollback, condemned, settle_pending
+from ..rollback.pending import PlannedRollback, settle_pending
 from ..transaction.commit_path import times_after
-from ..transaction.concurrency import WRITE
 from ..transaction.followers import check_retirable
 from ..transaction.taken import again_where, taken_since
 from ..transaction.transaction import Transaction
 from ..write_ids import GENERATED_ID, generated_id
 from .columns import check_judges, check_log_orders
 from .operation import REPLACING, Operation
+from .pinned import pin
 from .request import WriteRequest, WriteSettings
 from .row_plan import RowPlan, plan_rows
 from .target import find_target
@@ -93,7 +90,8 @@ def plan_seen(request: WriteRequest) -> tuple[WritePlan, SeenTable]:
 def _planned(request: WriteRequest, storage: Storage) -> tuple[WritePlan, SeenTable]:
     target = find_target(request, storage)
     table, config = target.table, target.config
-    now, timeline, watermark, going = pin(table, request.write)
+    pinned = pin(table, request.write)
+    timeline, going = pinned.timeline, pinned.rollbacks
     known = latest_schema(config, timeline, writing=True) if target.exists else None
     rows = plan_rows(request, target, known)
     replays = None
@@ -106,7 +104,7 @@ def _planned(request: WriteRequest, storage: Storage) -> tuple[WritePlan, SeenTa
     dead = settle_pending(table, timeline, request.write.patience, victims) if judged else ()
     if target.exists:
         check_retirable(config, request.write.metadata_enable, storage.path)
-    times = times_after(table, now, len(dead))
+    times = times_after(table, pinned.now, len(dead))
     write_id = request.write_id or generated_id()
     key = request.key or new_key(config.timezone)
     transaction = Transaction(
@@ -115,7 +113,7 @@ def _planned(request: WriteRequest, storage: Storage) -> tuple[WritePlan, SeenTa
         instant_time="",
         write_id=write_id,
         owner=Owner.of_this_process(write_id, request.application, request.write.patience, key),
-        watermark=watermark,
+        watermark=pinned.watermark,
         patience=request.write.patience,
         key=key,
     )
@@ -159,43 +157,3 @@ def _sort_columns(operation: Operation, settings: WriteSettings, schema: pa.Sche
             )
     by_key = (RECORD_KEY,) if settings.bulk_insert_sort_mode in _SORTED_BY_KEY else ()
     return settings.bulk_insert_sort_columns or by_key
-
-
-def pin(table: Table, settings: WriteSettings) -> tuple[Timeline, Timeline, Watermark, tuple[PlannedRollback, ...]]:
-    """Return the timeline, the part that the write sees, its watermark, and the rollbacks whose victims it leaves out.
-
-    The conflict check holds commits since the watermark against the write. The write sees nothing of a victim of a
-    rollback.
-    """
-    # Read the archive before the timeline: an instant archived in between then counts as archived since.
-    archive = table.archive.state()
-    now = table.timeline()
-    going, based_on = condemned(table, now, WRITE, settings.patience), settings.based_on
-    timeline = now.without([one.victim.requested_time for one in going])
-    if based_on:
-        moment, *tally = based_on.split(":")
-        past = timeline.as_of_completion(moment)
-        if tally and based_on != spell_moment(past.completed):
-            raise CommitConflictError(
-                f"The rows for the table {table.path} were made from its state at {moment}, which the timeline does "
-                "not show any more: meanwhile instants were archived, or completed by a clock that lags.",
-                "Make the rows again from the current state, and write them.",
-            )
-        if tally:
-            # What the archive held at that earlier moment is unknown.
-            return now, timeline, past.watermark(), going
-        # Instants that completed later may be archived by now, so the check at commit reads the archive, too.
-        return now, timeline, replace(past.watermark(), completed_until=moment, by_time=True), going
-    return now, timeline, replace(timeline.watermark(), archive=archive), going
-
-
-def seen_moment(table: Table, based_on: str = "") -> tuple[SeenTable, str]:
-    """Return the table as a write planned now would see it, and that moment as the option ``based_on`` takes it.
-
-    A lookup before the plan pins the write to this moment. ``based_on`` is the moment at which rows were made from the
-    table.
-    """
-    _, timeline, _, _ = pin(table, WriteSettings(based_on=based_on))
-    if based_on:
-        return SeenTable(table, timeline.as_of_completion(based_on.partition(":")[0])), based_on
-    return SeenTable(table, timeline), spell_moment(timeline.completed)

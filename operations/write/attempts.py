@@ -24,7 +24,8 @@ from ...timeline.timeline import Timeline
 from ...timeline.writers.tickets import Places, Ticket, Waited, age_of, held, places_of_buckets, wait_for_older
 from ..indexing.known_keys import KeysOfWrite, keys_of_write
 from ..planning.operation import OVERWRITE_TABLE, REPLACING
-from ..planning.plan import WritePlan, pin
+from ..planning.pinned import pin
+from ..planning.plan import WritePlan
 from ..planning.settle_table import settle_table
 from ..result import ATTEMPTS, MET, CommitResult, find_write
 from ..streams.checkpoints import find_batch
@@ -196,14 +197,14 @@ class Attempts:
         Raises `CommitConflictError` where the table's columns no longer fit the plan, or were restored.
         """
         with taken_as_conflicts(plan.transaction):
-            now, _, watermark, _ = pin(plan.table, plan.settings)
+            pinned = pin(plan.table, plan.settings)
         try:
-            check_moment(plan.transaction, now, plan.schema)
+            check_moment(plan.transaction, pinned.now, plan.schema)
         except CommitConflictError:
             # The next attempt would meet the same.
             self.is_last = True
             raise
-        return replace(plan, transaction=replace(plan.transaction, watermark=watermark)), now
+        return replace(plan, transaction=replace(plan.transaction, watermark=pinned.watermark)), pinned.now
 
     def _places(self, plan: WritePlan) -> Places | None:
         """Return what the write rewrites; None for the whole table, and nothing where it only adds file groups."""

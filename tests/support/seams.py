@@ -390,7 +390,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "join with the table's keys": "connector.placement.key_places:table_keys",
     "scan the table's record keys": "connector.placement.table_keys:scan_record_keys",
     "tag rows in Spark": "connector.table.placed_rows:tag",
-    "write rows of a table": "connector.hudi_table:write_placed",
+    "write rows of a table": "connector.table.writes:write_placed",
     "place the rows of a write": "connector.table.writing:placed_rows",
     "write few rows without tasks": "connector.table.writing:write_here",
     "most bytes of rows that need no tasks": "connector.table.local_rows:MOST_BYTES",

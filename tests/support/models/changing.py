@@ -9,7 +9,7 @@ import random
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
-from pyhudi.operations.planning.plan import seen_moment
+from pyhudi.operations.planning.pinned import seen_moment
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.result import RowCounts
 from pyhudi.storage import open_storage

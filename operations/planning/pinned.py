@@ -1,0 +1,68 @@
+"""The moment of its table that a write is planned at, and that its commit compares with what completed since."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from ...errors import CommitConflictError
+from ...table.seen_table import SeenTable
+from ...table.table import Table
+from ...timeline.timeline import Timeline
+from ...timeline.watermark import Watermark, spell_moment
+from ..rollback.pending import PlannedRollback, condemned
+from ..transaction.concurrency import WRITE
+from .request import WriteSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Pinned:
+    """The moment of a write.
+
+    Attributes:
+        now: The timeline.
+        timeline: The part of it that the write sees, which has nothing of a victim of a rollback.
+        watermark: The conflict check compares the write with the commits since then.
+        rollbacks: The pending rollbacks.
+    """
+
+    now: Timeline
+    timeline: Timeline
+    watermark: Watermark
+    rollbacks: tuple[PlannedRollback, ...]
+
+
+def pin(table: Table, settings: WriteSettings) -> Pinned:
+    """Return the moment of a write that is planned now, or of rows that were made from an earlier state."""
+    # Read the archive before the timeline: an instant archived in between then counts as archived since.
+    archive = table.archive.state()
+    now = table.timeline()
+    going, based_on = condemned(table, now, WRITE, settings.patience), settings.based_on
+    timeline = now.without([one.victim.requested_time for one in going])
+    if not based_on:
+        return Pinned(now, timeline, replace(timeline.watermark(), archive=archive), going)
+    moment, *tally = based_on.split(":")
+    past = timeline.as_of_completion(moment)
+    if tally and based_on != spell_moment(past.completed):
+        raise CommitConflictError(
+            f"The rows for the table {table.path} were made from its state at {moment}, which the timeline does "
+            "not show any more: meanwhile instants were archived, or completed by a clock that lags.",
+            "Make the rows again from the current state, and write them.",
+        )
+    watermark = past.watermark()
+    if not tally:
+        # Instants that completed later may be archived by now, so the check at commit reads the archive, too.
+        watermark = replace(watermark, completed_until=moment, by_time=True)
+    # What the archive held at that earlier moment is unknown.
+    return Pinned(now, timeline, watermark, going)
+
+
+def seen_moment(table: Table, based_on: str = "") -> tuple[SeenTable, str]:
+    """Return the table as a write planned now would see it, and that moment as the option ``based_on`` takes it.
+
+    A lookup before the plan pins the write to this moment. ``based_on`` is the moment at which rows were made from the
+    table.
+    """
+    timeline = pin(table, WriteSettings(based_on=based_on)).timeline
+    if based_on:
+        return SeenTable(table, timeline.as_of_completion(based_on.partition(":")[0])), based_on
+    return SeenTable(table, timeline), spell_moment(timeline.completed)
