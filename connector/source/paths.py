@@ -43,7 +43,7 @@ PAST = "hoodie.pyhudi.write.past"
 # From `HudiTable`: the name of the notes by which it finds the write's instant.
 WRITE_KEY = "hoodie.pyhudi.write.key"
 # From `HudiTable.stream`: the micro-batch that the rows are.
-BATCH = "_pyhudi_batch"
+BATCH = "hoodie.pyhudi.write.batch"
 # What `HudiTable` carries into a write.
 OF_WRITES = (LOOKED_UP, COUNTED, READ, PAST, WRITE_KEY, BATCH)
 
