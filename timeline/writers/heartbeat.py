@@ -17,7 +17,6 @@ logger = logging.getLogger("pyhudi")
 
 ROOT = ".hoodie/.heartbeat"
 INTERVAL_S = 60.0
-TOLERABLE_MISSES = 2
 
 _PATIENCE_S = 10.0
 
@@ -67,6 +66,10 @@ class HeartbeatThread:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"pyhudi-heartbeat-{instant_time}", daemon=True)
 
+    @property
+    def _name(self) -> str:
+        return self._heartbeat.instant_time
+
     def __enter__(self) -> HeartbeatThread:
         self._touch()
         self._thread.start()
@@ -89,8 +92,8 @@ class HeartbeatThread:
         except Exception:
             # Any error that ended this thread would get a living write rolled back.
             logger.warning(
-                "table %s: the heartbeat of instant %s could not be touched",
+                "table %s: the heartbeat of %s could not be touched",
                 self._heartbeat.storage.path,
-                self._heartbeat.instant_time,
+                self._name,
                 exc_info=True,
             )

@@ -41,6 +41,11 @@ class WriteHeartbeat(HeartbeatThread):
     def key(self) -> str:
         return self._notes.key
 
+    @property
+    def _name(self) -> str:
+        """The instant, which users know; without an instant the key of the write's notes."""
+        return self._newest or self.key
+
     def __enter__(self) -> WriteHeartbeat:
         self._thread.start()
         return self
