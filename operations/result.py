@@ -17,6 +17,7 @@ from ..table.table import Table
 from ..timeline.instants import Instant
 from ..timeline.metadata.codec import REPAIR, WRITE_ID
 from ..timeline.timeline import Timeline
+from ..timeline.writers.patience import NOT_WAITED, Waited
 from .write_ids import archived_write
 
 if TYPE_CHECKING:
@@ -175,13 +176,11 @@ class PastAttempts:
 
     Attributes:
         attempts: How many attempts met another write.
-        seconds: For how long it waited for writes.
-        met: The ids of these writes.
+        waited: For which writes it waited.
     """
 
     attempts: int = 0
-    seconds: float = 0.0
-    met: tuple[str, ...] = ()
+    waited: Waited = NOT_WAITED
 
 
 NO_PAST = PastAttempts()

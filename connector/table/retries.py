@@ -28,7 +28,8 @@ from ...table.files.names import FileGroupId
 from ...table.table import find_table
 from ...timeline.clock import format_time
 from ...timeline.writers.owner import Owner
-from ...timeline.writers.tickets import Places, Ticket, Waited, held, places_of_buckets, wait_for_older
+from ...timeline.writers.patience import NOT_WAITED
+from ...timeline.writers.tickets import Places, Ticket, held, places_of_buckets, wait_for_older
 
 logger = logging.getLogger("pyhudi")
 
@@ -66,7 +67,7 @@ class Retries:
         Raises:
             CommitConflictError: The write met another in each attempt until its time was over.
         """
-        patience, waited, number = self._settings.patience, Waited(), 0
+        patience, waited, number = self._settings.patience, NOT_WAITED, 0
         until = time.monotonic() + self._settings.retry_s
         met = _recent_meeting(self._storage.path)
         ticket = replace(self._ticket, places=met)
@@ -74,12 +75,11 @@ class Retries:
             number += 1
             with nullcontext() if ticket.places == {} else held(ticket, patience):
                 found = wait_for_older(ticket, patience, self._settings.wait_s)
-                waited.add(found)
+                waited = waited.and_then(found)
                 if met and found.met:
                     _note_meeting(self._storage.path, met)
                 try:
-                    past = PastAttempts(number - 1, round(waited.seconds, 3), tuple(waited.met))
-                    return attempt(self._ticket.owner.write_id, past)
+                    return attempt(self._ticket.owner.write_id, PastAttempts(number - 1, waited))
                 except Exception as error:
                     conflict = self._conflict(error)
                     if conflict is None:

@@ -12,7 +12,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...errors import CommitConflictError, ConcurrentWriteError, StorageError
@@ -21,7 +21,8 @@ from ...table.arrow.spill import SpillFile
 from ...table.merging.merger import RowMeeting
 from ...timeline.instants import WRITE_ACTIONS
 from ...timeline.timeline import Timeline
-from ...timeline.writers.tickets import Places, Ticket, Waited, age_of, held, places_of_buckets, wait_for_older
+from ...timeline.writers.patience import NOT_WAITED, Waited
+from ...timeline.writers.tickets import Places, Ticket, age_of, held, places_of_buckets, wait_for_older
 from ..indexing.known_keys import KeysOfWrite, keys_of_write
 from ..planning.operation import OVERWRITE_TABLE, REPLACING
 from ..planning.pinned import pin
@@ -69,11 +70,10 @@ class Attempts:
     number: int = 0
     repeated: int = 0
     is_last: bool = False
-    waited: Waited = field(default_factory=Waited)
+    waited: Waited = NOT_WAITED
 
     def __post_init__(self) -> None:
-        past = self.first.settings.past
-        self.waited.add(Waited(past.seconds, [*past.met]))
+        self.waited = self.first.settings.past.waited
 
     @cached_property
     def spilled(self) -> SpilledRows:
@@ -188,7 +188,7 @@ class Attempts:
         ticket = Ticket(work.storage, name, work.owner, places)
         with held(ticket, work.patience):
             found = wait_for_older(ticket, work.patience, plan.settings.wait_s)
-            self.waited.add(found)
+            self.waited = self.waited.and_then(found)
             yield self._at_new_moment(plan) if found.met or changed else (plan, timeline)
 
     def _at_new_moment(self, plan: WritePlan) -> tuple[WritePlan, Timeline]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyhudi.errors import PyHudiError
 from pyhudi.timeline.writers.owner import Liveness
-from pyhudi.timeline.writers.tickets import Waited
+from pyhudi.timeline.writers.patience import Waited
 from support.interleaving.acts import Drawn, Service, Write
 from support.interleaving.machine import machine
 from support.interleaving.scheduler import Fate

@@ -1,4 +1,4 @@
-"""How long a writer waits for signs of life of other writers, and how often it gives its own."""
+"""How long a writer waits for signs of life of other writers, how often it gives its own, and for what it waited."""
 
 from __future__ import annotations
 
@@ -24,3 +24,20 @@ class Patience:
     def heartbeat_tolerance_s(self) -> float:
         """Seconds without a heartbeat after which a writer of pyhudi counts as dead."""
         return self.heartbeat_interval_s * self.heartbeat_misses
+
+
+@dataclass(frozen=True, slots=True)
+class Waited:
+    """For how long a write waited, and the ids of the writes that it waited for."""
+
+    seconds: float = 0.0
+    met: tuple[str, ...] = ()
+
+    def and_then(self, other: Waited) -> Waited:
+        """Return this wait with a further wait; the look at the tickets alone is none."""
+        if not other.met:
+            return self
+        return Waited(self.seconds + other.seconds, tuple(dict.fromkeys((*self.met, *other.met))))
+
+
+NOT_WAITED = Waited()

@@ -10,14 +10,14 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 
 from ...storage.base import Storage, join, split
 from ...storage.bounds import MOST_OF_A_NOTE, parse_json
 from .. import formats
 from .heartbeat import HeartbeatThread
 from .owner import ROOT, Owner, is_gone, parse_owner
-from .patience import Patience
+from .patience import Patience, Waited
 
 FOLDER = join(ROOT, "tickets")
 _FIRST_POLL_S = 0.01
@@ -72,20 +72,6 @@ class Ticket:
         return False
 
 
-@dataclass(slots=True)
-class Waited:
-    """For how long a write waited, and the ids of the writes that it waited for."""
-
-    seconds: float = 0.0
-    met: list[str] = field(default_factory=list)
-
-    def add(self, other: Waited) -> None:
-        """Add a further wait; the look at the tickets alone is none."""
-        if other.met:
-            self.seconds += other.seconds
-            self.met = [*dict.fromkeys((*self.met, *other.met))]
-
-
 @contextmanager
 def held(ticket: Ticket, patience: Patience) -> Iterator[None]:
     """Hold a ticket until the block ends, also by an error, with a sign of life."""
@@ -98,14 +84,15 @@ def held(ticket: Ticket, patience: Patience) -> Iterator[None]:
 
 def wait_for_older(ticket: Ticket, patience: Patience, longest_s: float) -> Waited:
     """Wait until the older tickets that meet this one are given back, or their writers are dead, or time is over."""
-    began, poll_s, waited = time.monotonic(), _FIRST_POLL_S, Waited()
+    began, poll_s = time.monotonic(), _FIRST_POLL_S
     known: dict[str, Ticket | None] = {}
+    met: dict[str, None] = {}
     while True:
         older = _older(ticket, patience, known)
-        waited.seconds = time.monotonic() - began
-        if not older or waited.seconds > longest_s:
-            return waited
-        waited.met += [one.owner.write_id for one in older if one.owner.write_id not in waited.met]
+        seconds = time.monotonic() - began
+        if not older or seconds > longest_s:
+            return Waited(seconds, tuple(met))
+        met.update(dict.fromkeys(one.owner.write_id for one in older))
         time.sleep(poll_s)
         poll_s = min(2 * poll_s, _LAST_POLL_S)
 

@@ -12,11 +12,12 @@ from pyhudi.index.base import LookupFigures
 from pyhudi.operations.result import PastAttempts, RowCounts
 from pyhudi.timeline.plain_text import spell
 from pyhudi.timeline.watermark import Tally, Watermark
+from pyhudi.timeline.writers.patience import Waited
 
 CARRIED: list[tuple[str, Any]] = [
     (PINNED, Watermark("2", "1", frozenset({"a", "b"}), Tally(7, "c", "d"), "e")),
     (LOOKED_UP, LookupFigures(files=4, candidates=3, false_positives=2, bytes=900, seconds=1.5)),
-    (PAST, PastAttempts(attempts=2, seconds=0.5, met=("b", "a"))),
+    (PAST, PastAttempts(attempts=2, waited=Waited(0.5, ("b", "a")))),
     (COUNTED, RowCounts(inserts=1, updates=2, deletes=3, moved=1)),
 ]
 

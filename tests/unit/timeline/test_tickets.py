@@ -64,7 +64,7 @@ def test_the_younger_waits_until_the_older_is_given_back(storage: Storage) -> No
     waited = wait_for_older(younger, Patience(), 60)
     thread.join()
 
-    assert waited.met == ["1"]
+    assert waited.met == ("1",)
     assert waited.seconds > 0
     assert not storage.exists(older.path)
 
