@@ -23,7 +23,10 @@ _ZONE = "UTC"
 
 
 def is_local(df: DataFrame) -> bool:
-    """Return whether the rows seem to lie in the driver's process, by the query as it was written."""
+    """Return whether the rows seem to lie in the driver's process, by the query as it was written.
+
+    Spark does not optimize any other query only for the answer of `local_rows`.
+    """
     found = getattr(df, "_jdf", None)
     try:
         leaves = None if found is None else found.queryExecution().analyzed().collectLeaves()
@@ -34,13 +37,10 @@ def is_local(df: DataFrame) -> bool:
 
 
 def local_rows(df: DataFrame) -> list[pa.RecordBatch] | None:
-    """Return the rows as Spark would hand them to a task; None where that takes a job, or for more than `MOST_BYTES`.
+    """Return rows as Spark would hand them to a task; None where that takes a job, or for more than `MOST_BYTES`.
 
     Spark Connect's server takes the rows of local relations by the same method. A job reports errors of the query.
     """
-    # Whatever has other leaves is not optimized twice.
-    if not is_local(df):
-        return None
     found: Any = getattr(df, "_jdf", None)
     try:
         plan = found.queryExecution().optimizedPlan()

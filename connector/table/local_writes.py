@@ -54,8 +54,9 @@ class Turn:
 
     @classmethod
     def of(cls, df: DataFrame, options: HudiOptions, path: str) -> Turn | None:
-        """Return the turn that a write needs; None where Spark does it."""
-        return cls(path) if _may_be_here(df, options) and is_local(df) else None
+        """Return the turn that a write needs; None where Spark writes, by the options or by the query."""
+        by_options = options.write_local != "never" and options.place_rows != "always"
+        return cls(path) if by_options and POSITION not in df.columns and is_local(df) else None
 
     def __enter__(self) -> Turn:
         self._lock.acquire()
@@ -72,30 +73,23 @@ class Turn:
             self._lock.release()
 
 
-def _may_be_here(df: DataFrame, options: HudiOptions) -> bool:
-    return options.write_local != "never" and options.place_rows != "always" and POSITION not in df.columns
-
-
-def write_here(
-    df: DataFrame, request: WriteRequest, options: HudiOptions, turn: Turn | None = None
-) -> CommitResult | None:
-    """Write rows in this process; None, and nothing is written, where Spark is to do it.
+def write_here(df: DataFrame, request: WriteRequest, options: HudiOptions, turn: Turn | None) -> CommitResult | None:
+    """Write rows in this process; None, and nothing is written, where Spark is to do it, as always without a turn.
 
     The ``turn`` ends with the commit, or where Spark is to write.
     """
-    done = _committed_here(df, request, options)
-    if turn is not None:
-        turn.end()
+    if turn is None:
+        return None
+    done = _committed_here(df, request)
+    turn.end()
     if done is None or done[1] is None:
         return None if done is None else done[0]
     return with_inline_services(df.sparkSession, done[0], done[1], options)
 
 
-def _committed_here(
-    df: DataFrame, request: WriteRequest, options: HudiOptions
-) -> tuple[CommitResult, Timeline | None] | None:
+def _committed_here(df: DataFrame, request: WriteRequest) -> tuple[CommitResult, Timeline | None] | None:
     """Return the result, and a timeline for services where the write made an instant; None where Spark is to write."""
-    batches = local_rows(df) if _may_be_here(df, options) else None
+    batches = local_rows(df)
     if batches is None:
         return None
     settings = replace(request.write, upkeep=request.write.upkeep.called_for())

@@ -12,7 +12,6 @@ from ...operations.planning.request import WriteRequest, WriteSettings
 from ...operations.planning.target import Target
 from ...options.model import HudiOptions
 from ...options.names import OPTIONS
-from ...storage import Storage
 from ...table.schema.columns import POSITION
 from ...table.seen_table import SeenTable
 from ...timeline.plain_text import spell
@@ -42,7 +41,6 @@ _MERGED_BY_THE_COMMIT = (
 def placed_rows(
     df: DataFrame,
     target: Target,
-    storage: Storage,
     options: HudiOptions,
     request: WriteRequest,
     kept: ExitStack,
@@ -54,7 +52,7 @@ def placed_rows(
     """
     left = {OPTIONS["commit_merge_max_bytes"].key: str(NO_BOUND)}
     if opens_alone(target.operation.name, target.operation.rules, target.config):
-        return _arranged(df, target, storage, options, request.write), left
+        return _arranged(df, target, options, request.write), left
     # Rows that colocate() placed carry their position.
     if target.config.generates_keys or not (POSITION in df.columns or places(df, options.place_rows)):
         return df, left
@@ -70,15 +68,13 @@ def placed_rows(
     to_text = options.number_to_text
     placement = placement_of(df, SeenTable.now(target.table), number_to_text=to_text)
     if not can_place(df, placement):
-        logger.warning(_MERGED_BY_THE_COMMIT, storage.path)
+        logger.warning(_MERGED_BY_THE_COMMIT, request.path)
         return df, left
     rows = place(df, placement, breaks_ties=target.operation.breaks_ties)
     return rows, {OPTIONS["colocated"].key: "true"}
 
 
-def _arranged(
-    df: DataFrame, target: Target, storage: Storage, options: HudiOptions, settings: WriteSettings
-) -> DataFrame:
+def _arranged(df: DataFrame, target: Target, options: HudiOptions, settings: WriteSettings) -> DataFrame:
     if not target.operation.sorts or options.place_rows == "never":
         return df
     config = target.config

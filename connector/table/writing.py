@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -93,72 +92,84 @@ def write_placed(
     maker has to make them again.
     """
     options, began = resolved.options, time.monotonic()
-    attempt = partial(_write_once, df, path, storage, resolved, creates=creates, made_from=made_from)
+    turn = None if made_from.batch is not None else Turn.of(df, options, storage.path)
+    write = _Write(df, path, storage, resolved, creates, made_from, turn)
     if options.based_on:
-        done = attempt(options.write_id or generated_id(), made_from.past)
+        done = write.attempt(options.write_id or generated_id(), made_from.past)
     else:
-        turn = None if made_from.batch is not None else Turn.of(df, options, storage.path)
         with turn or nullcontext():
-            done = Retries.of(storage, options).run(partial(attempt, turn=turn))
+            done = Retries.of(storage, options).run(write.attempt)
     return _timed(done, began, resolved.notices)
 
 
-def _write_once(
-    df: DataFrame,
-    path: str,
-    storage: Storage,
-    resolved: ResolvedOptions,
-    write_id: str,
-    past: PastAttempts,
-    *,
-    creates: bool,
-    made_from: MadeFrom,
-    turn: Turn | None = None,
-) -> CommitResult:
-    options, spark, batch = resolved.options, df.sparkSession, made_from.batch
-    request = options.to_write_request(path, to_arrow(df.schema), overwrite=False, batch=batch)
-    target = find_target(request, storage, creates=creates)
-    request = replace(request, write_id=write_id, application=options.application or application_of(spark))
-    here = replace(request.write, colocated=False, commit_merge_max_bytes=NO_BOUND)
-    here = replace(here, counted=made_from.counted, read=made_from.read, past=past)
-    done = None if batch is not None else write_here(df, replace(request, write=here), options, turn)
-    if done is not None:
-        return done
-    beat = WriteHeartbeat.of_new_write(storage, target.config.timezone, request.write.patience)
-    settings = {
-        OPTIONS["log_level"].key: level_here(),
-        **{key: text for key, text in resolved.texts.items() if name_of(key) not in {*_CHOSEN_HERE, *_AFTER_WRITES}},
-        **_DONE_HERE,
-        DEFAULTS_ENABLED: "false",  # the resolved texts contain the defaults
-        OPTIONS["write_id"].key: write_id,
-        WRITE_KEY: beat.key,
-        OPTIONS["application"].key: request.application,
-        **({} if made_from.counted is None else {COUNTED: spell(made_from.counted)}),
-        **({READ: spell_read(made_from.read)} if made_from.read else {}),
-        **({PAST: spell(past)} if past != NO_PAST else {}),
-        **({} if batch is None else {BATCH: spell(batch), OPTIONS["stream_upkeep_ms"].key: "0"}),
-    }
-    # Only a write with the user's own id can have completed in an earlier call.
-    named = not write_id.startswith(GENERATED_ID) and target.exists
-    until = target.table.timeline().greatest_time() if named else None
-    make_active(spark)
-    known = BatchKeys.of(target, request.write)
-    with _made_anew_as_conflict(target, request), own_errors(), ExitStack() as kept:
-        rows, more = placed_rows(df, target, storage, options, request, kept, known)
-        kept.enter_context(beat)
-        rows.write.format(FORMAT).options(**{**settings, **more}).mode("append").save(path)
-    # A first write without rows may have left no instant, and so no table.
-    table = find_table(storage) if creates else open_table(storage)
-    timeline = None if table is None else table.timeline()
-    done = None if table is None or timeline is None else find_write(table, timeline, write_id)
-    if timeline is None or done is None:
-        return CommitResult(path, "", (options.operation or "upsert").upper(), write_id=write_id)
-    if done.instant <= (until or ""):
-        return done
-    if known is not None:
-        known.complete(timeline, done.instant)
-    follow = with_inline_services if batch is None else with_services_after_batch
-    return follow(spark, done, timeline, options)
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """One call of `write_placed`; without a ``turn`` Spark writes the rows."""
+
+    df: DataFrame
+    path: str
+    storage: Storage
+    resolved: ResolvedOptions
+    creates: bool
+    made_from: MadeFrom
+    turn: Turn | None
+
+    def attempt(self, write_id: str, past: PastAttempts) -> CommitResult:
+        options, batch = self.resolved.options, self.made_from.batch
+        request = options.to_write_request(self.path, to_arrow(self.df.schema), overwrite=False, batch=batch)
+        target = find_target(request, self.storage, creates=self.creates)
+        application = options.application or application_of(self.df.sparkSession)
+        request = replace(request, write_id=write_id, application=application)
+        here = replace(request.write, colocated=False, commit_merge_max_bytes=NO_BOUND)
+        here = replace(here, counted=self.made_from.counted, read=self.made_from.read, past=past)
+        done = write_here(self.df, replace(request, write=here), options, self.turn)
+        if done is not None:
+            return done
+        # Only a write with the user's own id can have completed in an earlier call.
+        named = not write_id.startswith(GENERATED_ID) and target.exists
+        until = target.table.timeline().greatest_time() if named else None
+        known = BatchKeys.of(target, request.write)
+        self._by_spark(request, target, past, known)
+        # A first write without rows may have left no instant, and so no table.
+        table = find_table(self.storage) if self.creates else open_table(self.storage)
+        timeline = None if table is None else table.timeline()
+        done = None if table is None or timeline is None else find_write(table, timeline, write_id)
+        if timeline is None or done is None:
+            return CommitResult(self.path, "", (options.operation or "upsert").upper(), write_id=write_id)
+        if done.instant <= (until or ""):
+            return done
+        if known is not None:
+            known.complete(timeline, done.instant)
+        follow = with_inline_services if batch is None else with_services_after_batch
+        return follow(self.df.sparkSession, done, timeline, options)
+
+    def _by_spark(self, request: WriteRequest, target: Target, past: PastAttempts, known: BatchKeys | None) -> None:
+        """Let the data source write the rows, placed where that pays."""
+        beat = WriteHeartbeat.of_new_write(self.storage, target.config.timezone, request.write.patience)
+        settings = {**self._settings(request, past), WRITE_KEY: beat.key}
+        make_active(self.df.sparkSession)
+        with _made_anew_as_conflict(target, request), own_errors(), ExitStack() as kept:
+            rows, more = placed_rows(self.df, target, self.resolved.options, request, kept, known)
+            kept.enter_context(beat)
+            rows.write.format(FORMAT).options(**{**settings, **more}).mode("append").save(self.path)
+
+    def _settings(self, request: WriteRequest, past: PastAttempts) -> dict[str, str]:
+        """Return the options of the data source's write."""
+        made_from, texts = self.made_from, self.resolved.texts
+        return {
+            OPTIONS["log_level"].key: level_here(),
+            **{key: text for key, text in texts.items() if name_of(key) not in {*_CHOSEN_HERE, *_AFTER_WRITES}},
+            **_DONE_HERE,
+            DEFAULTS_ENABLED: "false",  # the resolved texts contain the defaults
+            OPTIONS["write_id"].key: request.write_id,
+            OPTIONS["application"].key: request.application,
+            **({} if made_from.counted is None else {COUNTED: spell(made_from.counted)}),
+            **({READ: spell_read(made_from.read)} if made_from.read else {}),
+            **({PAST: spell(past)} if past != NO_PAST else {}),
+            **(
+                {} if made_from.batch is None else {BATCH: spell(made_from.batch), OPTIONS["stream_upkeep_ms"].key: "0"}
+            ),
+        }
 
 
 @contextmanager
