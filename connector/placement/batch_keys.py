@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow.compute as pc
@@ -12,7 +12,7 @@ from ...index.registry import lookup_for
 from ...operations.indexing.known_keys import KeysOfWrite, SliceName, keys_of_write
 from ...operations.planning.request import WriteSettings
 from ...operations.planning.target import Target
-from ...table.files.file_group import FileSlice, base_file, log_file
+from ...table.files.file_group import FileSlice, slice_after
 from ...table.files.names import FileGroupId
 from ...table.seen_table import SeenTable
 from ...timeline.metadata.models import WriteStat
@@ -70,11 +70,13 @@ class BatchKeys:
         keys = None if before is None else self.keys.keys_of(before)
         if before is None or keys is None:
             return
-        logs = [log for stat in stats if (log := log_file(stat.path or "", stat.file_size_in_bytes)) is not None]
-        base = base_file(stats[0].path or "", stats[0].file_size_in_bytes)
-        if len(logs) == len(stats) and group.partition_path not in self.opened:
+        after = slice_after(before, group, [(stat.path or "", stat.file_size_in_bytes) for stat in stats])
+        if after is None:
+            return
+        if after.base is before.base:
             # An append keeps the keys where the batch has no others.
-            self.keys.written[SliceName.of(replace(before, logs=(*before.logs, *logs)))] = keys
-        is_same = not (stats[0].num_inserts or stats[0].num_deletes)
-        if base is not None and len(stats) == 1 and is_same and not before.logs:
-            self.keys.written[SliceName.of(FileSlice(group, base.instant_time, base))] = keys
+            keeps = group.partition_path not in self.opened
+        else:
+            keeps = not (before.logs or stats[0].num_inserts or stats[0].num_deletes)
+        if keeps:
+            self.keys.written[SliceName.of(after)] = keys

@@ -7,17 +7,16 @@ deletes; deletes beside rows that lost; and very many rows.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
 from ...table.arrow.batches import concat
-from ...table.files.file_group import FileSlice, base_file, log_file
+from ...table.files.file_group import slice_after
 from ...table.merging.key_set import EMPTY, KeyHashes, KeySet
 from ...table.merging.merger import MergeCounts, RowMeeting, folded
 from ...table.schema.columns import RECORD_KEY
 from ...writer.buffer import GroupRows
-from ...writer.group_writer import FileGroupWrite, GroupOutcome
+from ...writer.group_writer import FileGroupWrite
 from ...writer.log_handle import LogOutcome
 from ..indexing.known_keys import KeysOfWrite, SliceName
 from ..planning.plan import WritePlan
@@ -33,7 +32,8 @@ def note_written(
     before = EMPTY if job.file_slice is None else keys.keys_of(job.file_slice)
     if before is None or job.rolls or rows.rows > _MANY_ROWS:
         return
-    file_slice = _slice_after(job, outcomes)
+    files = [(outcome.path, outcome.size) for outcome in outcomes if outcome.path is not None]
+    file_slice = slice_after(job.file_slice, job.group, files)
     if file_slice is None:
         return
     after: KeySet | None = None
@@ -43,18 +43,6 @@ def note_written(
         after = _merged(plan, before, rows, outcomes[0])
     if after is not None:
         keys.written[SliceName.of(file_slice)] = after
-
-
-def _slice_after(job: FileGroupWrite, outcomes: Sequence[Outcome]) -> FileSlice | None:
-    """Return the slice that readers find after the commit; None where it is the slice from before."""
-    last = outcomes[-1] if outcomes else None
-    if isinstance(last, GroupOutcome):
-        base = None if last.path is None else base_file(last.path, last.size)
-        return None if base is None else FileSlice(job.group, base.instant_time, base)
-    if last is None or job.file_slice is None:
-        return None
-    found = (log_file(outcome.path, outcome.size) for outcome in outcomes if isinstance(outcome, LogOutcome))
-    return replace(job.file_slice, logs=(*job.file_slice.logs, *(log for log in found if log is not None)))
 
 
 def _merged(plan: WritePlan, before: KeySet, rows: GroupRows, outcome: Outcome) -> KeySet | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 
 from .names import BaseFileName, FileGroupId, LogFileName
 
@@ -147,3 +148,17 @@ def log_file(path: str, size: int = 0) -> LogFile | None:
 
 def data_file(path: str, size: int = 0) -> DataFile | None:
     return base_file(path, size) or log_file(path, size)
+
+
+def slice_after(before: FileSlice | None, group: FileGroupId, files: Sequence[tuple[str, int]]) -> FileSlice | None:
+    """Return the newest slice of a file group once a commit wrote these files, by path and size.
+
+    None where they are neither one base file nor log files of rows for the slice ``before``.
+    """
+    base = base_file(*files[0]) if len(files) == 1 else None
+    if base is not None:
+        return FileSlice(group, base.instant_time, base)
+    logs = [log for file in files if (log := log_file(*file)) is not None]
+    if before is None or not logs or len(logs) < len(files):
+        return None
+    return replace(before, logs=(*before.logs, *logs))
