@@ -23,9 +23,7 @@ def with_spark(spark: SparkSession, table: DataFrame | pa.Table) -> DataFrame:
     return spark.createDataFrame([], ", ".join(f"{name} string" for name in table.schema.names))
 
 
-def through(
-    rows: DataFrame, task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]], fields: StructType
-) -> DataFrame:
+def through(rows: DataFrame, task: Task, fields: StructType) -> DataFrame:
     """Return the batches that ``task`` makes of each Spark partition, as columns of ``fields``."""
     names = fields.names
 

@@ -12,8 +12,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 
-from ...storage.base import Storage
-from ...storage.parallel import for_each
 from ...table.table import Table
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
@@ -37,16 +35,6 @@ class Executor(Protocol):
 
     def __call__(self, call: Callable[[Unit], Done], units: Sequence[Unit]) -> list[Done]:
         """Return each unit's result, in the units' order; raises `NoTasksError` before the first unit."""
-
-
-class Threads:
-    """Executes units in this process: in several threads where the store is remote, else one after another."""
-
-    def __init__(self, storage: Storage) -> None:
-        self._storage = storage
-
-    def __call__(self, call: Callable[[Unit], Done], units: Sequence[Unit]) -> list[Done]:
-        return for_each(self._storage, call, units)
 
 
 class TableService(ABC, Generic[Plan]):

@@ -23,7 +23,6 @@ from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.compaction.compact import compact, schedule_compaction
 from pyhudi.operations.services.rollback import rollback
-from pyhudi.operations.services.service import Threads
 from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, CompactionSettings, Upkeep
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
@@ -49,6 +48,10 @@ def _read(storage: Any, split: Any, schema: pa.Schema) -> Iterable[pa.RecordBatc
         return reading.RowReader(storage, schema, schema).read(split)
     # The older release has a function for it.
     return reading.scan(storage, split, schema, (), schema)
+
+
+def _in_turn(call: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:
+    return [call(unit) for unit in units]
 
 
 class Job:
@@ -98,7 +101,7 @@ class Job:
     def compact(self) -> int:
         """Carry out what is pending, plan a compaction and carry it out; return the number of base files."""
         storage = open_storage(self._path)
-        means = replace(means_of(WriteSettings(patience=IMPATIENT)), executor=Threads(storage))
+        means = replace(means_of(WriteSettings(patience=IMPATIENT)), executor=_in_turn)
         return compact(storage, CompactionSettings(), means).files
 
     def schedule(self) -> str:

@@ -55,14 +55,12 @@ class Tickets:
     Attributes:
         lives: Whether the writer of a write id gave signs of life all the time, and is at work.
         met: How many writes completed after an older living write had given its ticket back.
-        buried: How many tickets of dead writers a write that waited took away.
     """
 
     scheduler: Scheduler
     lives: Callable[[str], bool]
     there: dict[str, Left] = field(default_factory=dict)
     met: int = 0
-    buried: int = 0
 
     def made(self, path: str, data: bytes) -> None:
         """Take note of a ticket that a write leaves, or touches."""
@@ -87,7 +85,6 @@ class Tickets:
         left.is_given_back = True
         here = self.scheduler.here()
         if here is not left.actor:
-            self.buried += 1
             if self.lives(left.write_id):
                 self.scheduler.fail(f"the ticket {left.name} of {left.write_id} is taken away, though its writer lives")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,10 @@ from pyhudi.operations.planning.request import TableSettings
 from pyhudi.operations.result import ServiceResult
 from pyhudi.operations.services.compaction.compact import Means, compact, schedule_compaction
 from pyhudi.operations.services.compaction.log_compactor import blocks_of
-from pyhudi.operations.services.service import Threads
 from pyhudi.operations.services.settings import CompactionSettings, LogCompactionSettings
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
+from pyhudi.storage.parallel import for_each
 from pyhudi.table.arrow.spill import local_spills
 from pyhudi.table.config import load_config
 from pyhudi.table.config.table_config import TableConfig
@@ -173,7 +174,7 @@ def _write_log(
 def means(storage: Storage, **changes: Any) -> Means:
     """Return means by which everything happens in one thread, and other processes count as dead at once."""
     given = {"patience": IMPATIENT, "output": Output(row_group_bytes=1 << 20, memory=1 << 24)}
-    return Means(**{**given, "executor": Threads(storage), **changes})
+    return Means(**{**given, "executor": partial(for_each, storage), **changes})
 
 
 def schedule(path: Path | str, settings: CompactionSettings = ALL, patience: Patience = IMPATIENT) -> ServiceResult:

@@ -6,7 +6,6 @@ import pytest
 from pyhudi import CommitResult, ServiceResult
 
 CLEANED = ServiceResult("/t", "clean", "2", files=1_200, bytes=3 << 20, seconds=0.25)
-IDLE = ServiceResult("/t", "archive")
 SECONDS = {"total": 3.14}
 
 
