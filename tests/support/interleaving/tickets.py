@@ -84,9 +84,8 @@ class Tickets:
             return
         left.is_given_back = True
         here = self.scheduler.here()
-        if here is not left.actor:
-            if self.lives(left.write_id):
-                self.scheduler.fail(f"the ticket {left.name} of {left.write_id} is taken away, though its writer lives")
+        if here is not left.actor and self.lives(left.write_id):
+            self.scheduler.fail(f"the ticket {left.name} of {left.write_id} is taken away, though its writer lives")
 
     def listed(self, folder: str, began: float) -> None:
         """Check that the writer that lists the tickets does not see those of the dead again."""
