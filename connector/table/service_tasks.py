@@ -87,9 +87,7 @@ def with_inline_services(
 ) -> CommitResult:
     """Run the inline services after a write, and return its result together with theirs."""
     storage = open_storage(done.path, options.storage_options, durable=options.durable)
-    means = spark_means(spark, options)
-    services = run_inline(storage, timeline, options.upkeep(), means, metadata_enable=options.metadata_enable)
-    return with_services(done, services)
+    return with_services(done, run_inline(storage, timeline, options.upkeep(), spark_means(spark, options)))
 
 
 def with_services_after_batch(
@@ -97,9 +95,8 @@ def with_services_after_batch(
 ) -> CommitResult:
     """Run the services after a batch of a stream, in this process, and return its result together with theirs."""
     storage = open_storage(done.path, options.storage_options, durable=options.durable)
-    stream, means, enable = options.stream_settings(), _own_means(spark, options), options.metadata_enable
-    services = run_after_batch(storage, timeline, options.upkeep(), means, stream, metadata_enable=enable)
-    return with_services(done, services)
+    stream, means = options.stream_settings(), _own_means(spark, options)
+    return with_services(done, run_after_batch(storage, timeline, options.upkeep(), means, stream))
 
 
 def spark_means(spark: SparkSession, options: HudiOptions) -> Means:

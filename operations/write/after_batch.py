@@ -40,13 +40,7 @@ _MOST_TABLES = 256
 
 
 def run_after_batch(
-    storage: Storage,
-    timeline: Timeline,
-    upkeep: Upkeep,
-    means: Means,
-    stream: StreamSettings,
-    *,
-    metadata_enable: bool | None = None,
+    storage: Storage, timeline: Timeline, upkeep: Upkeep, means: Means, stream: StreamSettings
 ) -> tuple[ServiceResult, ...]:
     """Run the services that are due after a batch, and return a result for each; none of their errors fails the batch.
 
@@ -67,9 +61,8 @@ def run_after_batch(
         if left <= 0 and done:
             keep(_NEXT, storage.path, service.name, _MOST_TABLES)
             break
-        call = Call(
-            storage, means.patience, lambda: upkeep, partial(replace, means, within_s=max(left, 0.0)), metadata_enable
-        )
+        within = partial(replace, means, within_s=max(left, 0.0))
+        call = Call(storage, means.patience, lambda: upkeep, within, means.metadata_enable)
         result = outcome_of(storage, service.name, partial(run_due, service, call, listings), SKIPPED, FAILED)
         done += [] if result is None else [result]
     else:

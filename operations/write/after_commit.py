@@ -38,13 +38,10 @@ def follow_up(plan: WritePlan, result: CommitResult, timeline: Timeline) -> Comm
     # This process may run without a cluster, so it leaves large merges to a later service run.
     bound, application = settings.commit_merge_max_bytes, plan.transaction.owner.application
     means = means_of(settings, most_bytes=bound, application=application)
-    enable = settings.metadata_enable
     if settings.batch is None:
-        services = run_inline(plan.storage, timeline, settings.upkeep, means, metadata_enable=enable)
+        services = run_inline(plan.storage, timeline, settings.upkeep, means)
     else:
-        services = run_after_batch(
-            plan.storage, timeline, settings.upkeep, means, settings.stream, metadata_enable=enable
-        )
+        services = run_after_batch(plan.storage, timeline, settings.upkeep, means, settings.stream)
     return with_services(result, services)
 
 

@@ -20,9 +20,7 @@ SKIPPED = "table %s: the %s after the write is skipped: %s"
 FAILED = "table %s: the write is complete, and the %s after it failed: %s"
 
 
-def run_inline(
-    storage: Storage, timeline: Timeline, upkeep: Upkeep, means: Means, *, metadata_enable: bool | None = None
-) -> tuple[ServiceResult, ...]:
+def run_inline(storage: Storage, timeline: Timeline, upkeep: Upkeep, means: Means) -> tuple[ServiceResult, ...]:
     """Run the table services that are due after a write, in the order of Apache Hudi; return a result for each.
 
     An error is logged and part of the result: it never fails the write. The timeline may be of any moment since the
@@ -30,7 +28,7 @@ def run_inline(
     """
     done: list[ServiceResult] = []
     listings = Listings(timeline)
-    call = Call(storage, means.patience, lambda: upkeep, lambda: means, metadata_enable)
+    call = Call(storage, means.patience, lambda: upkeep, lambda: means, means.metadata_enable)
     for service in (one.after_write for one in SERVICES.values() if one.after_write is not None):
         if service.automatic(upkeep):
             result = outcome_of(storage, service.name, partial(run_due, service, call, listings), SKIPPED, FAILED)
@@ -76,4 +74,5 @@ def means_of(
         executor=executor,
         most_bytes=most_bytes,
         application=application,
+        metadata_enable=settings.metadata_enable,
     )

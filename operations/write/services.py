@@ -139,7 +139,7 @@ _Of: TypeAlias = "Callable[[Upkeep], CompactionSettings | LogCompactionSettings]
 def _compact(of: _Of, call: Call) -> ServiceResult:
     from ..services.compaction.compact import compact  # noqa: PLC0415
 
-    return compact(call.storage, of(call.upkeep()), call.means(), metadata_enable=call.metadata_enable)
+    return compact(call.storage, of(call.upkeep()), call.means())
 
 
 def _schedule(of: _Of, call: Call) -> ServiceResult:
@@ -151,8 +151,7 @@ def _schedule(of: _Of, call: Call) -> ServiceResult:
 def _repair(call: Call, *, accept_loss: list[str], dry_run: bool = False) -> ServiceResult:
     from ..services.compaction.repair import repair  # noqa: PLC0415
 
-    enable = call.metadata_enable
-    return repair(call.storage, accept_loss, call.means(), dry_run=dry_run, metadata_enable=enable)
+    return repair(call.storage, accept_loss, call.means(), dry_run=dry_run)
 
 
 def _rollback(call: Call, *, instant: str) -> ServiceResult:
@@ -212,14 +211,14 @@ def _has_logs(timeline: Timeline, _: Upkeep) -> bool:
 def _compact_after_write(of: _Of, call: Call, timeline: Timeline) -> ServiceResult | None:
     from ..services.compaction.after_write import compact_after_write  # noqa: PLC0415
 
-    return compact_after_write(call.storage, timeline, of(call.upkeep()), call.means(), call.metadata_enable)
+    return compact_after_write(call.storage, timeline, of(call.upkeep()), call.means())
 
 
 def _compact_due(of: _Of, name: str, call: Call) -> ServiceResult:
     from ..result import ServiceResult  # noqa: PLC0415
     from ..services.compaction.after_write import compact_where_due  # noqa: PLC0415
 
-    done = compact_where_due(call.storage, of(call.upkeep()), call.means(), call.metadata_enable)
+    done = compact_where_due(call.storage, of(call.upkeep()), call.means())
     return ServiceResult(call.storage.path, name) if done is None else done
 
 

@@ -35,11 +35,7 @@ from .compact import compact, schedule_compaction
 
 
 def compact_after_write(
-    storage: Storage,
-    timeline: Timeline,
-    settings: CompactionSettings | LogCompactionSettings,
-    means: Means,
-    metadata_enable: bool | None,
+    storage: Storage, timeline: Timeline, settings: CompactionSettings | LogCompactionSettings, means: Means
 ) -> ServiceResult | None:
     """Carry out pending compactions, or log compactions, then what is due; or only plan, as the settings say.
 
@@ -62,22 +58,20 @@ def compact_after_write(
     if config.table_type != MERGE_ON_READ or not wanted:
         return None
     if plans_alone:
-        done = schedule_compaction(storage, settings, means.patience, metadata_enable=metadata_enable, due=due)
+        enable = means.metadata_enable
+        done = schedule_compaction(storage, settings, means.patience, metadata_enable=enable, due=due)
     else:
-        done = compact(storage, settings, means, metadata_enable=metadata_enable, due=due)
+        done = compact(storage, settings, means, due=due)
     return done if done.instant or done.skipped else None
 
 
 def compact_where_due(
-    storage: Storage,
-    settings: CompactionSettings | LogCompactionSettings,
-    means: Means,
-    metadata_enable: bool | None,
+    storage: Storage, settings: CompactionSettings | LogCompactionSettings, means: Means
 ) -> ServiceResult | None:
     """As `compact_after_write` for a call of its own, whatever the settings have writes do."""
     if isinstance(settings, CompactionSettings):
         settings = replace(settings, inline=True)
-    return compact_after_write(storage, open_table(storage).timeline(), settings, means, metadata_enable)
+    return compact_after_write(storage, open_table(storage).timeline(), settings, means)
 
 
 def _is_due_again(

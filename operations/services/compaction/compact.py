@@ -36,8 +36,8 @@ def schedule_compaction(
 ) -> ServiceResult:
     """Plan a compaction or a log compaction, where `due`; `skipped` of the result names a write that it waits for."""
     began = time.monotonic()
-    table, means = open_merge_on_read(storage, metadata_enable), Means(patience, Output())
-    service = _SERVICES[type(settings)](table, settings, means)
+    means = Means(patience, Output(), metadata_enable=metadata_enable)
+    service = _SERVICES[type(settings)](open_merge_on_read(storage, means), settings, means)
     return service.foretold(service.schedule(due), time.monotonic() - began)
 
 
@@ -46,7 +46,6 @@ def compact(
     settings: CompactionSettings | LogCompactionSettings,
     means: Means,
     *,
-    metadata_enable: bool | None = None,
     due: Callable[[Timeline], bool] | None = None,
 ) -> ServiceResult:
     """Carry out the pending compactions, or log compactions, then plan one and carry it out.
@@ -56,7 +55,7 @@ def compact(
     next call.
     """
     began = time.monotonic()
-    table = open_merge_on_read(storage, metadata_enable)
+    table = open_merge_on_read(storage, means)
     service = _SERVICES[type(settings)](table, settings, means, insists=due is None)
     service.run(due)
     seconds = time.monotonic() - began
@@ -65,9 +64,9 @@ def compact(
     return service.result(seconds)
 
 
-def open_merge_on_read(storage: Storage, metadata_enable: bool | None) -> Table:
+def open_merge_on_read(storage: Storage, means: Means) -> Table:
     """Open a table whose log files can be merged; raises `UnsupportedTableError` for a copy-on-write table."""
-    table = open_for_service(storage, metadata_enable)
+    table = open_for_service(storage, means.metadata_enable)
     if table.config.table_type != MERGE_ON_READ:
         raise UnsupportedTableError(
             f"The table {storage.path} is copy-on-write: it has no log files that could be compacted.",

@@ -32,21 +32,14 @@ from .damaged_logs import ExaminedLog, examine
 from .plan import Plan
 
 
-def repair(
-    storage: Storage,
-    accept_loss: Sequence[str],
-    means: Means,
-    *,
-    dry_run: bool = False,
-    metadata_enable: bool | None = None,
-) -> ServiceResult:
+def repair(storage: Storage, accept_loss: Sequence[str], means: Means, *, dry_run: bool = False) -> ServiceResult:
     """Give up what cannot be read of damaged log files, and write the next slice of each of their file groups.
 
     `accept_loss` names the files as `CorruptFileError` does. Raises `InvalidOptionError` for a file that is not damaged
     or is no log file of a newest slice, and `CorruptFileError` for damage in a file that the call does not name.
     """
     began = time.monotonic()
-    table = open_merge_on_read(storage, metadata_enable)
+    table = open_merge_on_read(storage, means)
     timeline = table.timeline()
     if not dry_run:
         timeline = finish_rollbacks_first(COMPACTION, table, timeline, means.patience)
