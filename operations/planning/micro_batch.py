@@ -9,7 +9,7 @@ from ...table.table import Table
 from ...timeline.instants import WRITE_ACTIONS, Instant
 from ...timeline.timeline import Timeline
 from ...timeline.writers.owner import Claim, Owner
-from ..rollback.pending import PlannedRollback, settle_pending
+from ..rollback.pending import OtherWriters, PlannedRollback
 from ..streams.batch import LOST, StreamBatch
 from ..streams.checkpoints import find_batch
 from ..transaction.decide import settle
@@ -42,7 +42,7 @@ def with_lost(plan: WritePlan, lost: int) -> WritePlan:
 def settle_batch(plan: WritePlan, batch: StreamBatch) -> WritePlan:
     """Return a micro-batch as the table has it, or with the rollbacks before it, which its first task carries out.
 
-    Raises as `find_batch`, and as `settle_pending`.
+    Raises as `find_batch`, and as `OtherWriters.settle_pending`.
     """
     table, settings = plan.table, plan.settings
     # A decision that died before its completed file may be about this very batch.
@@ -52,7 +52,7 @@ def settle_batch(plan: WritePlan, batch: StreamBatch) -> WritePlan:
         return replace(as_batch(plan, batch), replays=done)
     rollbacks = (*plan.rollbacks, *older_runs(table, timeline, batch))
     victims = frozenset(planned.victim.requested_time for planned in rollbacks)
-    dead = settle_pending(table, timeline, settings.patience, victims)
+    dead = OtherWriters(table, settings.patience).settle_pending(timeline, victims)
     rollbacks += tuple(PlannedRollback(instant, beat=beat) for instant, beat in dead)
     return replace(as_batch(plan, batch), rollbacks=rollbacks)
 

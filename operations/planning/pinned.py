@@ -9,7 +9,7 @@ from ...table.seen_table import SeenTable
 from ...table.table import Table
 from ...timeline.timeline import Timeline
 from ...timeline.watermark import Watermark, spell_moment
-from ..rollback.pending import PlannedRollback, condemned
+from ..rollback.pending import OtherWriters, PlannedRollback
 from ..transaction.concurrency import WRITE
 from .request import WriteSettings
 
@@ -36,7 +36,7 @@ def pin(table: Table, settings: WriteSettings) -> Pinned:
     # Read the archive before the timeline: an instant archived in between then counts as archived since.
     archive = table.archive.state()
     now = table.timeline()
-    going, based_on = condemned(table, now, WRITE, settings.patience), settings.based_on
+    going, based_on = OtherWriters(table, settings.patience).condemned(now, WRITE), settings.based_on
     timeline = now.without([one.victim.requested_time for one in going])
     if not based_on:
         return Pinned(now, timeline, replace(timeline.watermark(), archive=archive), going)

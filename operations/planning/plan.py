@@ -19,7 +19,7 @@ from ...timeline.metadata.codec import Codec
 from ...timeline.writers.owner import Owner
 from ...timeline.writers.write_notes import new_key
 from ..result import find_write
-from ..rollback.pending import PlannedRollback, settle_pending
+from ..rollback.pending import OtherWriters, PlannedRollback
 from ..transaction.commit_path import times_after
 from ..transaction.followers import check_retirable
 from ..transaction.taken import again_where, taken_since
@@ -101,7 +101,7 @@ def _planned(request: WriteRequest, storage: Storage) -> tuple[WritePlan, SeenTa
     victims = frozenset(one.victim.requested_time for one in going)
     # Of a micro-batch, what is pending beside it is judged once its query is known.
     judged = replays is None and not request.write.is_batch
-    dead = settle_pending(table, timeline, request.write.patience, victims) if judged else ()
+    dead = OtherWriters(table, request.write.patience).settle_pending(timeline, victims) if judged else ()
     if target.exists:
         check_retirable(config, request.write.metadata_enable, storage.path)
     times = times_after(table, pinned.now, len(dead))

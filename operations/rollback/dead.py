@@ -7,24 +7,20 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ...errors import ConcurrentWriteError, CorruptInstantError
-from ...table.table import Table
 from ...timeline.held import says_what_it_holds
 from ...timeline.instants import Instant
 from ...timeline.pending_undo import pending_restore
 from ...timeline.timeline import Timeline
 from ...timeline.writers.owner import Liveness
-from ...timeline.writers.patience import Patience
 from ..transaction.concurrency import WRITE, Known, Verdict, judge, kind_of, rules_of
 from ..transaction.transaction import Transaction
-from .pending import BESIDE_A_WRITE, PlannedRollback, is_given_up, suspect_of
+from .pending import BESIDE_A_WRITE, OtherWriters, PlannedRollback, is_given_up
 from .rollback import roll_back
 
 logger = logging.getLogger("pyhudi")
 
 
-def undo_dead(
-    table: Table, timeline: Timeline, patience: Patience, *, own: str = ""
-) -> Mapping[Instant, Liveness | None]:
+def undo_dead(others: OtherWriters, timeline: Timeline, *, own: str = "") -> Mapping[Instant, Liveness | None]:
     """Roll back the writes of a timeline whose writers are dead, one after another, and wait for no writer.
 
     The timeline may be of an earlier moment: each rollback looks at its victim again before it decides. Return the
@@ -39,9 +35,9 @@ def undo_dead(
         if not is_write or says_what_it_holds(timeline, instant):
             continue
         try:
-            found[instant] = _undo_if_dead(table, instant, patience)
+            found[instant] = _undo_if_dead(others, instant)
         except (ConcurrentWriteError, CorruptInstantError) as error:
-            logger.info("table %s: the %s %s stays pending: %s", table.path, instant.action, time, error)
+            logger.info("table %s: the %s %s stays pending: %s", others.table.path, instant.action, time, error)
             found[instant] = Liveness(True, error.what, error.todo)
     return found
 
@@ -49,18 +45,18 @@ def undo_dead(
 def try_to_undo_dead(work: Transaction, timeline: Timeline) -> None:
     """As `undo_dead` at the end of another write, whose outcome no failure here changes."""
     try:
-        undo_dead(work.table, timeline, work.patience, own=work.instant_time)
+        undo_dead(OtherWriters(work.table, work.patience), timeline, own=work.instant_time)
     except Exception:
         logger.warning("table %s: dead writes stay until the next write", work.path, exc_info=True)
 
 
-def _undo_if_dead(table: Table, instant: Instant, patience: Patience) -> Liveness | None:
+def _undo_if_dead(others: OtherWriters, instant: Instant) -> Liveness | None:
     beat = None
-    if not is_given_up(table.storage, instant.requested_time):
-        found = suspect_of(table, instant, patience).judge(may_wait=False)
+    if not is_given_up(others.table.storage, instant.requested_time):
+        found = others.suspect(instant).judge(may_wait=False)
         if found.alive:
             return found
         beat = found.beat
-    if judge(replace(BESIDE_A_WRITE, known=Known.DEAD), rules_of(patience)) is Verdict.UNDO:
-        roll_back(table, PlannedRollback(instant, beat=beat), patience)
+    if judge(replace(BESIDE_A_WRITE, known=Known.DEAD), rules_of(others.patience)) is Verdict.UNDO:
+        roll_back(others, PlannedRollback(instant, beat=beat))
     return None

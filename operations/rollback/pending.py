@@ -55,100 +55,137 @@ class PlannedRollback:
     at_work: bool = False
 
 
-def broken_off(
-    table: Table, timeline: Timeline, mine: InstantKind, patience: Patience, asked: Asked = Asked.BEFORE_PLAN
-) -> tuple[PlannedRollback, ...]:
-    """Return the pending rollbacks that have to be finished before an instant, the newest victim first."""
-    return tuple(one for one in condemned(table, timeline, mine, patience, asked) if not one.at_work)
+@dataclass(frozen=True, slots=True)
+class OtherWriters:
+    """The writers of a table's unfinished instants; ``patience`` says when a silent writer counts as dead."""
 
+    table: Table
+    patience: Patience
 
-def condemned(
-    table: Table, timeline: Timeline, mine: InstantKind, patience: Patience, asked: Asked = Asked.BEFORE_PLAN
-) -> tuple[PlannedRollback, ...]:
-    """Return the pending rollbacks whose victims are on the timeline, the newest victim first.
+    def broken_off(
+        self, timeline: Timeline, mine: InstantKind, asked: Asked = Asked.BEFORE_PLAN
+    ) -> tuple[PlannedRollback, ...]:
+        """Return the pending rollbacks that have to be finished before an instant, the newest victim first."""
+        return tuple(one for one in self.condemned(timeline, mine, asked) if not one.at_work)
 
-    The victims are going to vanish, even completed victims: the plan of a write must not build on them.
-    """
-    going = pending_rollbacks(timeline)
-    found = []
-    for time in sorted(going, reverse=True):
-        victim, rollback = timeline.write_at(time), going[time][0]
-        told = victim is not None and asked is Asked.BEFORE_PLAN
-        known = maker_of(table, rollback, patience) if told else Known.PENDING
-        verdict = judge(Meeting(mine, ROLLBACK, known, those({Shared.VICTIM: victim}), asked))
-        if verdict is Verdict.REFUSE:
-            raise in_the_way(timeline, rollback)
-        if victim is not None:
-            at_work = verdict is Verdict.GO_ON
-            found.append(PlannedRollback(victim, rollback.requested_time, certain=True, at_work=at_work))
-    return tuple(found)
+    def condemned(
+        self, timeline: Timeline, mine: InstantKind, asked: Asked = Asked.BEFORE_PLAN
+    ) -> tuple[PlannedRollback, ...]:
+        """Return the pending rollbacks whose victims are on the timeline, the newest victim first.
 
+        The victims are going to vanish, even completed victims: the plan of a write must not build on them.
+        """
+        going = pending_rollbacks(timeline)
+        found = []
+        for time in sorted(going, reverse=True):
+            victim, rollback = timeline.write_at(time), going[time][0]
+            told = victim is not None and asked is Asked.BEFORE_PLAN
+            known = self.maker_of(rollback) if told else Known.PENDING
+            verdict = judge(Meeting(mine, ROLLBACK, known, those({Shared.VICTIM: victim}), asked))
+            if verdict is Verdict.REFUSE:
+                raise in_the_way(timeline, rollback)
+            if victim is not None:
+                at_work = verdict is Verdict.GO_ON
+                found.append(PlannedRollback(victim, rollback.requested_time, certain=True, at_work=at_work))
+        return tuple(found)
 
-def maker_of(table: Table, rollback: Instant, patience: Patience) -> Known:
-    """Return LIVING or FOREIGN where a process at work on a rollback gives signs of life, else PENDING.
+    def maker_of(self, rollback: Instant) -> Known:
+        """Return LIVING or FOREIGN where a process at work on a rollback gives signs of life, else PENDING.
 
-    A rollback of pyhudi that takes moments leaves none, and any process may finish it.
-    """
-    found = suspect_of(table, rollback, patience).judge(may_wait=False)
-    silent = found.foreign and found.beat is None
-    if not found.alive or (silent and patience.foreign_age_s is None):
-        return Known.PENDING
-    return Known.FOREIGN if found.foreign else Known.LIVING
+        A rollback of pyhudi that takes moments leaves none, and any process may finish it.
+        """
+        found = self.suspect(rollback).judge(may_wait=False)
+        silent = found.foreign and found.beat is None
+        if not found.alive or (silent and self.patience.foreign_age_s is None):
+            return Known.PENDING
+        return Known.FOREIGN if found.foreign else Known.LIVING
 
+    def suspect(self, instant: Instant) -> Suspect:
+        table = self.table
+        return Suspect(table.instants, instant, self.patience, table.storage.now(), table.config.timezone)
 
-def suspect_of(table: Table, instant: Instant, patience: Patience) -> Suspect:
-    return Suspect(table.instants, instant, patience, table.storage.now(), table.config.timezone)
+    def settle_pending(
+        self, timeline: Timeline, going: Collection[str] = frozenset()
+    ) -> tuple[tuple[Instant, float | None], ...]:
+        """Return the pending writes to undo before a write, oldest first, each with its writer's last heartbeat.
 
-
-def settle_pending(
-    table: Table,
-    timeline: Timeline,
-    patience: Patience,
-    going: Collection[str] = frozenset(),
-) -> tuple[tuple[Instant, float | None], ...]:
-    """Return the pending writes to undo before a write, oldest first, each with its writer's last heartbeat.
-
-    Raises `ConcurrentWriteError` where a writer may live that keeps the write out. It skips `going`, the victims of
-    pending rollbacks.
-    """
-    restore = pending_restore(timeline)
-    if restore is not None and judge(Meeting(WRITE, RESTORE)) is not Verdict.GO_ON:
-        # The writes that it has undone by halves look like pending writes that are older than the restore.
-        raise restoring(table.storage, timeline, restore)
-    dead = []
-    for instant in timeline.pending:
-        kind = kind_of(instant.action)
-        if kind is None or kind in {RESTORE, ROLLBACK} or instant.requested_time in going:
-            continue
-        told = says_what_it_holds(timeline, instant)
-        if kind is WRITE and not told:
-            if _passes_over(table, timeline, instant, patience):
+        Raises `ConcurrentWriteError` where a writer may live that keeps the write out. It skips `going`, the victims of
+        pending rollbacks.
+        """
+        restore = pending_restore(timeline)
+        if restore is not None and judge(Meeting(WRITE, RESTORE)) is not Verdict.GO_ON:
+            # The writes that it has undone by halves look like pending writes that are older than the restore.
+            raise restoring(self.table.storage, timeline, restore)
+        dead = []
+        for instant in timeline.pending:
+            kind = kind_of(instant.action)
+            if kind is None or kind in {RESTORE, ROLLBACK} or instant.requested_time in going:
                 continue
-            verdict = refuse_living(table, instant, patience)
-            dead += [] if verdict is None else [(instant, verdict.beat)]
-            continue
-        kind = CLUSTERING if told else kind
-        untold = kind is CLUSTERING and not told
-        if judge(Meeting(WRITE, kind, shared=those({Shared.UNTOLD: untold}))) is Verdict.GO_ON:
-            continue
-        if not untold:
-            raise in_the_way(timeline, instant)
-        raise UnsupportedTableError(
-            f"The clustering {instant.requested_time} is pending on the table {table.path}, and its plan names no file "
-            "group, so it is unknown which file groups must not be written meanwhile.",
-            "Finish it with Apache Hudi, or take it back with HudiTable.rollback, then write again.",
-        )
-    return tuple(dead)
+            told = says_what_it_holds(timeline, instant)
+            if kind is WRITE and not told:
+                if self._passes_over(timeline, instant):
+                    continue
+                verdict = self.refuse_living(instant)
+                dead += [] if verdict is None else [(instant, verdict.beat)]
+                continue
+            kind = CLUSTERING if told else kind
+            untold = kind is CLUSTERING and not told
+            if judge(Meeting(WRITE, kind, shared=those({Shared.UNTOLD: untold}))) is Verdict.GO_ON:
+                continue
+            if not untold:
+                raise in_the_way(timeline, instant)
+            raise UnsupportedTableError(
+                f"The clustering {instant.requested_time} is pending on the table {self.table.path}, and its plan "
+                "names no file group, so it is unknown which file groups must not be written meanwhile.",
+                "Finish it with Apache Hudi, or take it back with HudiTable.rollback, then write again.",
+            )
+        return tuple(dead)
 
+    def _passes_over(self, timeline: Timeline, instant: Instant) -> bool:
+        """Return whether a write continues beside another that is over, or pyhudi's, alive or dead."""
+        if judge(replace(BESIDE_A_WRITE, known=Known.LIVING), rules_of(self.patience)) is not Verdict.GO_ON:
+            return False
+        if owner.Claim(self.table.storage, instant.requested_time).owner() is not None:
+            return True
+        # A write that completed since the listing has left no owner.
+        return instant not in timeline.reload().pending
 
-def _passes_over(table: Table, timeline: Timeline, instant: Instant, patience: Patience) -> bool:
-    """Return whether a write continues beside another that is over, or pyhudi's, alive or dead."""
-    if judge(replace(BESIDE_A_WRITE, known=Known.LIVING), rules_of(patience)) is not Verdict.GO_ON:
-        return False
-    if owner.Claim(table.storage, instant.requested_time).owner() is not None:
-        return True
-    # A write that completed since the listing has left no owner.
-    return instant not in timeline.reload().pending
+    def refuse_living(
+        self,
+        instant: Instant,
+        meeting: Meeting = BESIDE_A_WRITE,
+        *,
+        known_beat: float | None = None,
+        may_wait: bool = True,
+    ) -> Liveness | None:
+        """Return why the writer of a pending instant counts as dead; None where the instant makes no difference.
+
+        Raises `ConcurrentWriteError` where it lives, or may live. `known_beat` is a heartbeat that was overdue before.
+        """
+        if is_given_up(self.table.storage, instant.requested_time):
+            given_up = Liveness(False, "it was given up")
+            return None if judge(replace(meeting, known=Known.DEAD)) is Verdict.GO_ON else given_up
+        state = f"is pending on the table {self.table.path}"
+        return self.refuse_unless_dead(instant, state, meeting, known_beat=known_beat, may_wait=may_wait)
+
+    def refuse_unless_dead(
+        self,
+        instant: Instant,
+        state: str,
+        meeting: Meeting,
+        *,
+        known_beat: float | None = None,
+        may_wait: bool = True,
+    ) -> Liveness | None:
+        """As `refuse_living`, by the signs of life alone; `state` says in the error what the process does and where."""
+        found = self.suspect(instant).judge(known_beat, may_wait=may_wait)
+        known = Known.DEAD if not found.alive else Known.FOREIGN if found.foreign else Known.LIVING
+        verdict = judge(replace(meeting, known=known), rules_of(self.patience))
+        if found.alive and verdict is Verdict.REFUSE:
+            raise ConcurrentWriteError(
+                f"The {instant.action} {instant.requested_time} {state}: {found.reason}.", found.todo
+            )
+        return None if verdict is Verdict.GO_ON else found
 
 
 def in_the_way(timeline: Timeline, instant: Instant) -> ConcurrentWriteError:
@@ -195,44 +232,3 @@ def is_given_up(storage: Storage, instant_time: str) -> bool:
     if owner.Claim(storage, instant_time).owner() is None:
         return False
     return Reserve(storage, instant_time).is_released() or owner.Seal(storage, instant_time).is_given_up()
-
-
-def refuse_living(
-    table: Table,
-    instant: Instant,
-    patience: Patience,
-    meeting: Meeting = BESIDE_A_WRITE,
-    *,
-    known_beat: float | None = None,
-    may_wait: bool = True,
-) -> Liveness | None:
-    """Return why the writer of a pending instant counts as dead; None where the instant makes no difference.
-
-    Raises `ConcurrentWriteError` where it lives, or may live. `known_beat` is a heartbeat that was overdue before.
-    """
-    if is_given_up(table.storage, instant.requested_time):
-        given_up = Liveness(False, "it was given up")
-        return None if judge(replace(meeting, known=Known.DEAD)) is Verdict.GO_ON else given_up
-    state = f"is pending on the table {table.path}"
-    return refuse_unless_dead(table, instant, patience, state, meeting, known_beat=known_beat, may_wait=may_wait)
-
-
-def refuse_unless_dead(
-    table: Table,
-    instant: Instant,
-    patience: Patience,
-    state: str,
-    meeting: Meeting,
-    *,
-    known_beat: float | None = None,
-    may_wait: bool = True,
-) -> Liveness | None:
-    """As `refuse_living`, by the signs of life alone; `state` says in the error what the process does and where."""
-    found = suspect_of(table, instant, patience).judge(known_beat, may_wait=may_wait)
-    known = Known.DEAD if not found.alive else Known.FOREIGN if found.foreign else Known.LIVING
-    verdict = judge(replace(meeting, known=known), rules_of(patience))
-    if found.alive and verdict is Verdict.REFUSE:
-        raise ConcurrentWriteError(
-            f"The {instant.action} {instant.requested_time} {state}: {found.reason}.", found.todo
-        )
-    return None if verdict is Verdict.GO_ON else found

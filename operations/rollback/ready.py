@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ...timeline.timeline import Timeline
 from ..transaction.begin import Swept
 from ..transaction.transaction import Transaction
-from .pending import PlannedRollback
+from .pending import OtherWriters, PlannedRollback
 from .rollback import roll_back
 from .sweep import sweep
 
@@ -17,6 +17,6 @@ def make_ready(work: Transaction, timeline: Timeline, *, rollbacks: Sequence[Pla
     for planned in rollbacks:
         # A dead write may have filled the disk, and its rollback takes space.
         work.reserve.release()
-        roll_back(work.table, planned, work.patience)
+        roll_back(OtherWriters(work.table, work.patience), planned)
         work.reserve.hold()
     return sweep(work.table, work.patience, own=work.instant_time, timeline=None if rollbacks else timeline)

@@ -22,13 +22,12 @@ from ...timeline.pending_undo import pending_rollbacks
 from ...timeline.timeline import Timeline
 from ...timeline.writers import owner
 from ...timeline.writers.long_work import LongWork
-from ...timeline.writers.patience import Patience
 from ..transaction.commit_path import begin, complete
 from ..transaction.concurrency import ROLLBACK, WRITE, Known, Meeting, Verdict, judge
 from ..transaction.left_overs import by_partition, files_of, forget
 from ..transaction.opened_partitions import forget_partitions
 from ..transaction.outcome import Outcome
-from .pending import PlannedRollback, maker_of, refuse_living
+from .pending import OtherWriters, PlannedRollback
 from .undo import hide, planned_files, take_off
 
 if TYPE_CHECKING:
@@ -40,15 +39,16 @@ logger = logging.getLogger("pyhudi")
 GIVEN_UP_S = 3600.0
 
 
-def roll_back(table: Table, planned: PlannedRollback, patience: Patience) -> None:
+def roll_back(others: OtherWriters, planned: PlannedRollback) -> None:
     """Undo a dead write or the victim of a pending rollback, unless it is completed or gone, or its writer lives."""
     # A commit looks for rollbacks that name it: after this decision the victim cannot complete, however long it
     # stalled. Before the decision none of its files is deleted.
-    begun = begin(table, "rollback", partial(_plan_unless_over, table, planned, patience), lambda: planned.at or None)
+    table = others.table
+    begun = begin(table, "rollback", partial(_plan_unless_over, others, planned), lambda: planned.at or None)
     going = pending_rollbacks(begun.timeline).get(planned.victim.requested_time, ())
     rollback = going[0] if going else begun.instant
     mine = begun.instant is not None or planned.certain
-    if rollback is not None and (mine or maker_of(table, rollback, patience) is Known.PENDING):
+    if rollback is not None and (mine or others.maker_of(rollback) is Known.PENDING):
         carry_on(table, begun.timeline, rollback.requested_time)
 
 
@@ -100,9 +100,7 @@ def _stop_execution(timeline: Timeline, at: str, victim: Instant, paths: list[st
     return True
 
 
-def _plan_unless_over(
-    table: Table, planned: PlannedRollback, patience: Patience, timeline: Timeline
-) -> RollbackPlan | None:
+def _plan_unless_over(others: OtherWriters, planned: PlannedRollback, timeline: Timeline) -> RollbackPlan | None:
     """Return the plan to roll a dead write back; None where it is over, or a rollback names it already."""
     found = timeline.write_at(planned.victim.requested_time)
     if found is None or found.state == State.COMPLETED or found.requested_time in pending_rollbacks(timeline):
@@ -110,13 +108,14 @@ def _plan_unless_over(
     if found.action in COMPACTING:
         # One execution was rolled back already: another process may have begun to execute the plan again.
         return None
-    if not planned.certain and not refuse_living(table, found, patience, known_beat=planned.beat, may_wait=False):
+    if not planned.certain and not others.refuse_living(found, known_beat=planned.beat, may_wait=False):
         return None
-    if table.storage.has_files(owner.folder(found.requested_time)):
+    storage = others.table.storage
+    if storage.has_files(owner.folder(found.requested_time)):
         # Tasks of pyhudi may outlive their driver, or the driver may only have seemed dead. After the seal none of
         # them leaves a file that the next line does not find.
-        owner.Seal(table.storage, found.requested_time).set_for_good()
-    return plan_of(table.storage, found, files_of(table.storage, found.requested_time))
+        owner.Seal(storage, found.requested_time).set_for_good()
+    return plan_of(storage, found, files_of(storage, found.requested_time))
 
 
 def _is_there(timeline: Timeline, at: str, states: Iterable[State] = State) -> bool:

@@ -12,7 +12,7 @@ from ...timeline.writers.patience import Patience
 from ..inspect.activity import shown
 from ..result import ServiceResult
 from ..rollback.dead import undo_dead
-from ..rollback.pending import broken_off
+from ..rollback.pending import OtherWriters
 from ..rollback.rollback import roll_back
 from ..rollback.sweep import sweep
 from ..transaction.concurrency import ROLLBACK
@@ -30,13 +30,14 @@ def roll_back_dead_writes(
     """
     began = time.monotonic()
     table = open_for_service(storage, metadata_enable)
+    others = OtherWriters(table, patience)
     settle(table)
     timeline = table.timeline()
     refuse_restoring(ROLLBACK, storage, timeline)
-    finished = broken_off(table, timeline, ROLLBACK, patience)
+    finished = others.broken_off(timeline, ROLLBACK)
     for one in finished:
-        roll_back(table, one, patience)
-    pending = undo_dead(table, timeline.reload() if finished else timeline, patience)
+        roll_back(others, one)
+    pending = undo_dead(others, timeline.reload() if finished else timeline)
     sweep(table, patience, own="")
     now = table.timeline()
     victims = [*(one.victim for one in finished), *(write for write, why in pending.items() if why is None)]

@@ -29,7 +29,7 @@ from ...timeline.timeline import Timeline
 from ...timeline.writers import heartbeat, owner
 from ...timeline.writers.owner import Liveness, Owner
 from ...timeline.writers.patience import Patience
-from ..rollback.pending import refuse_unless_dead
+from ..rollback.pending import OtherWriters
 from ..rollback.rollback import carry_on, plan_of
 from ..transaction.commit_path import begin
 from ..transaction.concurrency import COMPACTION, Known, Meeting, Shared, Verdict, judge, kind_of
@@ -70,7 +70,7 @@ def claim(table: Table, instant: Instant, patience: Patience, *, application: st
             if work is not None:
                 return work
         else:
-            verdict = _refuse_living(table, found, known, patience)
+            verdict = _refuse_living(OtherWriters(table, patience), found, known)
             if verdict is not None:
                 begin(table, "rollback", partial(_stopping, table, found, known, patience, verdict.beat))
     raise ConcurrentWriteError(
@@ -248,10 +248,9 @@ def _begin(table: Table, instant: Instant, patience: Patience, application: str)
 
 
 def _refuse_living(
-    table: Table,
+    others: OtherWriters,
     instant: Instant,
     known: Owner | None,
-    patience: Patience,
     *,
     known_beat: float | None = None,
     may_wait: bool = True,
@@ -259,11 +258,11 @@ def _refuse_living(
     kind = kind_of(instant.action) or COMPACTION
     meeting = Meeting(kind, kind, shared=frozenset({Shared.PLAN}))
     seal = "" if known is None else owner.seal_of(instant.requested_time, known.write_id)
-    if seal and owner.Seal(table.storage, seal).is_given_up():
+    if seal and owner.Seal(others.table.storage, seal).is_given_up():
         given_up = Liveness(False, "it was given up")
         return None if judge(replace(meeting, known=Known.DEAD)) is Verdict.GO_ON else given_up
-    state = f"of the table {table.path} is being carried out by another process"
-    return refuse_unless_dead(table, instant, patience, state, meeting, known_beat=known_beat, may_wait=may_wait)
+    state = f"of the table {others.table.path} is being carried out by another process"
+    return others.refuse_unless_dead(instant, state, meeting, known_beat=known_beat, may_wait=may_wait)
 
 
 def _stopping(
@@ -288,7 +287,7 @@ def _stopping(
         # Another process is at work on the plan by now.
         return None
     if patience is not None:
-        _refuse_living(table, found, now, patience, known_beat=beat, may_wait=False)
+        _refuse_living(OtherWriters(table, patience), found, now, known_beat=beat, may_wait=False)
     return _undoing(table, found, now)
 
 

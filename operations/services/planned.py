@@ -27,7 +27,7 @@ from ...timeline.writers.failures import NEVER, Failed
 from ..inspect.activity import since_of
 from ..progress import LoggedProgress, Steps, polling
 from ..result import ServiceResult
-from ..rollback.pending import broken_off
+from ..rollback.pending import OtherWriters
 from ..transaction.concurrency import InstantKind
 from ..transaction.file_work import FileWork
 from ..transaction.outcome import Outcome
@@ -115,6 +115,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         super().__init__(table)
         self.settings = settings
         self.means = means
+        self.others = OtherWriters(table, means.patience)
         self.insists = insists
         self.instant = ""
         self.done: list[Done] = []
@@ -161,12 +162,12 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
             def find(timeline: Timeline, broken: list[Timeline] = broken) -> tuple[Unit, ...] | None:
                 refuse_restoring(self.kind, table.storage, timeline)
                 # Do not rewrite files of a write that is being rolled back.
-                broken[:] = [timeline] if broken_off(table, timeline, self.kind, self.means.patience) else []
+                broken[:] = [timeline] if self.others.broken_off(timeline, self.kind) else []
                 return None if broken or not (due is None or due(timeline)) else self.plan(timeline)
 
             made = self.request(find, lambda: self.at)
             if broken:
-                finish_rollbacks_first(self.kind, table, broken[0], self.means.patience)
+                finish_rollbacks_first(self.kind, self.others, broken[0])
             elif made is None or not self.missed(table.timeline(), made[0]):
                 return made
             else:
@@ -180,7 +181,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
 
     def run(self, due: Callable[[Timeline], bool] | None = None) -> None:
         """Carry out the pending plans, then make a plan, where `due` or without it, and carry it out."""
-        timeline = finish_rollbacks_first(self.kind, self.table, self.table.timeline(), self.means.patience)
+        timeline = finish_rollbacks_first(self.kind, self.others, self.table.timeline())
         refuse_restoring(self.kind, self.table.storage, timeline)
         for instant in self._waiting(timeline):
             self.carry_out(instant, timeline)

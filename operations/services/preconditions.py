@@ -16,8 +16,7 @@ from ...timeline.instants import Instant, State
 from ...timeline.pending_undo import pending_restore, pending_rollbacks
 from ...timeline.timeline import Timeline
 from ...timeline.writers.announcements import announced
-from ...timeline.writers.patience import Patience
-from ..rollback.pending import PlannedRollback, broken_off, in_the_way, refuse_living, restoring
+from ..rollback.pending import OtherWriters, PlannedRollback, in_the_way, restoring
 from ..rollback.rollback import roll_back
 from ..transaction.concurrency import (
     ARCHIVING,
@@ -56,11 +55,11 @@ def refuse_restoring(mine: InstantKind, storage: Storage, timeline: Timeline) ->
         raise restoring(storage, timeline, restore)
 
 
-def finish_rollbacks_first(mine: InstantKind, table: Table, timeline: Timeline, patience: Patience) -> Timeline:
+def finish_rollbacks_first(mine: InstantKind, others: OtherWriters, timeline: Timeline) -> Timeline:
     """Finish interrupted rollbacks, and return the timeline without them."""
-    planned = broken_off(table, timeline, mine, patience)
+    planned = others.broken_off(timeline, mine)
     for one in planned:
-        roll_back(table, one, patience)
+        roll_back(others, one)
     return timeline.reload() if planned else timeline
 
 
@@ -115,12 +114,7 @@ def refuse_savepoints(
 
 
 def dead_writes(
-    mine: InstantKind,
-    table: Table,
-    timeline: Timeline,
-    patience: Patience,
-    after: str,
-    asked: Asked = Asked.BEFORE_PLAN,
+    mine: InstantKind, others: OtherWriters, timeline: Timeline, after: str, asked: Asked = Asked.BEFORE_PLAN
 ) -> list[PlannedRollback]:
     """Return the pending writes requested after a time, all dead; the rollbacks have no time yet.
 
@@ -135,7 +129,7 @@ def dead_writes(
                 raise in_the_way(timeline, one)
             continue
         meeting = Meeting(mine, WRITE, shared=frozenset({Shared.LATER}), asked=asked)
-        verdict = refuse_living(table, one, patience, meeting, may_wait=asked is Asked.BEFORE_PLAN)
+        verdict = others.refuse_living(one, meeting, may_wait=asked is Asked.BEFORE_PLAN)
         if verdict is not None:
             found.append(PlannedRollback(one, "", verdict.beat))
     return found

@@ -24,7 +24,7 @@ from ...timeline.writers.announcements import announced
 from ...timeline.writers.long_work import LongWork
 from ...timeline.writers.patience import Patience
 from ..result import ServiceResult
-from ..rollback.pending import broken_off, restoring
+from ..rollback.pending import OtherWriters, restoring
 from ..rollback.rollback import plan_of, result_of_plan, roll_back
 from ..rollback.undo import hide, take_off
 from ..transaction.carried_out import opened_by
@@ -73,17 +73,20 @@ def restore(
     """
     began = time.monotonic()
     table = open_for_service(storage, metadata_enable)
-    done = _Restore(table, write_until(table, to), patience).run()
+    done = _Restore(OtherWriters(table, patience), write_until(table, to)).run()
     return replace(done, seconds=time.monotonic() - began)
 
 
 @dataclass(frozen=True, slots=True)
 class _Restore:
-    """One call of `restore`; `patience` says when the writers of pending writes count as dead."""
+    """One call of `restore`."""
 
-    table: Table
+    others: OtherWriters
     to: str
-    patience: Patience
+
+    @property
+    def table(self) -> Table:
+        return self.others.table
 
     def run(self) -> ServiceResult:
         began = time.monotonic()
@@ -135,10 +138,10 @@ class _Restore:
 
     def _settle(self, timeline: Timeline) -> None:
         """Finish interrupted rollbacks, and roll back dead writes, for which a restore does not wait."""
-        timeline = finish_rollbacks_first(RESTORE, self.table, timeline, self.patience)
-        for one in dead_writes(RESTORE, self.table, timeline, self.patience, self.to):
+        timeline = finish_rollbacks_first(RESTORE, self.others, timeline)
+        for one in dead_writes(RESTORE, self.others, timeline, self.to):
             at = time_after(self.table, timeline.reload())
-            roll_back(self.table, replace(one, at=at), self.patience)
+            roll_back(self.others, replace(one, at=at))
 
     def _plan(self, now: Timeline) -> RestorePlan | None:
         """Return the plan to undo everything after a write; None where there is nothing to undo, or it is decided."""
@@ -152,10 +155,8 @@ class _Restore:
         done = [one for one in later if one.state == State.COMPLETED]
         if not planned and not done:
             return None
-        since = Asked.SINCE_PLAN
-        if dead_writes(RESTORE, table, now, self.patience, to, since) or broken_off(
-            table, now, RESTORE, self.patience, since
-        ):
+        others, since = self.others, Asked.SINCE_PLAN
+        if dead_writes(RESTORE, others, now, to, since) or others.broken_off(now, RESTORE, since):
             raise try_again(table.storage, what)
         refuse_savepoints(RESTORE, table.storage, now, to, what, itself=False)
         slices_at(RESTORE, table, now, now.as_of_request(to), to, what)

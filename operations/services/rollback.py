@@ -17,7 +17,7 @@ from ...timeline.pending_undo import pending_rollbacks
 from ...timeline.timeline import Timeline
 from ...timeline.writers.patience import Patience
 from ..result import ServiceResult
-from ..rollback.pending import PlannedRollback, broken_off
+from ..rollback.pending import OtherWriters, PlannedRollback
 from ..rollback.rollback import carry_on, plan_of, roll_back
 from ..transaction.commit_path import begin, time_after
 from ..transaction.concurrency import ROLLBACK, WRITE, Asked, Meeting, Shared, Verdict, judge, kind_of, known_of
@@ -49,28 +49,31 @@ def rollback(
     """
     began = time.monotonic()
     table = open_for_service(storage, metadata_enable)
-    done = _Rollback(table, write_at(table, instant_time), patience).run()
+    done = _Rollback(OtherWriters(table, patience), write_at(table, instant_time)).run()
     return replace(done, path=storage.path, seconds=time.monotonic() - began)
 
 
 @dataclass(frozen=True, slots=True)
 class _Rollback:
-    """One call of `rollback`; `patience` says when the writers of other pending writes count as dead."""
+    """One call of `rollback`."""
 
-    table: Table
+    others: OtherWriters
     instant_time: str
-    patience: Patience
+
+    @property
+    def table(self) -> Table:
+        return self.others.table
 
     def run(self) -> ServiceResult:
         table, instant_time = self.table, self.instant_time
         timeline = table.timeline()
         refuse_restoring(ROLLBACK, table.storage, timeline)
-        timeline = finish_rollbacks_first(ROLLBACK, table, timeline, self.patience)
+        timeline = finish_rollbacks_first(ROLLBACK, self.others, timeline)
         found = timeline.write_at(instant_time)
         if found is not None and found.action in COMPACTING and _is_undone(found):
             take_back(table, found)
         elif found is not None and found.state != State.COMPLETED and _is_undone(found):
-            roll_back(table, PlannedRollback(found, time_after(table, timeline), certain=True), self.patience)
+            roll_back(self.others, PlannedRollback(found, time_after(table, timeline), certain=True))
         elif found is not None:
             self._roll_back_completed(timeline)
         now = table.timeline()
@@ -86,11 +89,11 @@ class _Rollback:
 
     def _roll_back_completed(self, timeline: Timeline) -> None:
         table = self.table
-        for one in dead_writes(ROLLBACK, table, timeline, self.patience, self.instant_time):
-            roll_back(table, replace(one, at=time_after(table, timeline.reload())), self.patience)
+        for one in dead_writes(ROLLBACK, self.others, timeline, self.instant_time):
+            roll_back(self.others, replace(one, at=time_after(table, timeline.reload())))
         begin(table, "rollback", self._plan)
-        for planned in broken_off(table, timeline.reload(), ROLLBACK, self.patience):
-            roll_back(table, planned, self.patience)
+        for planned in self.others.broken_off(timeline.reload(), ROLLBACK):
+            roll_back(self.others, planned)
 
     def _plan(self, timeline: Timeline) -> RollbackPlan | None:
         """Return the plan to undo a completed write; None where that is decided, or done."""
@@ -110,7 +113,7 @@ class _Rollback:
                 "Roll those back first, the newest first, or restore the table to an earlier instant "
                 "(HudiTable.restore).",
             )
-        if dead_writes(ROLLBACK, table, timeline, self.patience, instant_time, Asked.SINCE_PLAN):
+        if dead_writes(ROLLBACK, self.others, timeline, instant_time, Asked.SINCE_PLAN):
             raise try_again(table.storage, what)
         refuse_savepoints(ROLLBACK, table.storage, timeline, instant_time, what, itself=True)
         _check_what_comes_back(table, timeline, victim)

@@ -20,7 +20,7 @@ from ...timeline.writers.patience import Patience
 from ..planning.micro_batch import as_batch, pending_batches, settle_batch, with_lost
 from ..planning.plan import WritePlan
 from ..result import CommitResult
-from ..rollback.pending import PlannedRollback
+from ..rollback.pending import OtherWriters, PlannedRollback
 from ..rollback.rollback import roll_back
 from ..streams.batch import StreamBatch
 from ..streams.checkpoints import find_batch
@@ -97,7 +97,7 @@ def abort_numbered(path: str, storage_options: Mapping[str, str], query_id: str,
     _, timeline = settle(table)
     for instant, owner in pending_batches(table, timeline, query_id):
         if owner.batch_id == str(batch_id):
-            roll_back(table, PlannedRollback(instant, certain=True), Patience())
+            roll_back(OtherWriters(table, Patience()), PlannedRollback(instant, certain=True))
 
 
 def _completed_meanwhile(plan: WritePlan, batch: StreamBatch) -> WritePlan:

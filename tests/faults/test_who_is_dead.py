@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyhudi.errors import ConcurrentWriteError
 from pyhudi.operations.planning.request import WriteSettings
-from pyhudi.operations.rollback.pending import PlannedRollback
+from pyhudi.operations.rollback.pending import OtherWriters, PlannedRollback
 from pyhudi.operations.rollback.rollback import roll_back
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.settings import ArchiveSettings
@@ -119,7 +119,8 @@ def test_a_rollback_looks_again_before_it_decides(tmp_path: Path) -> None:
     overdue = storage.modified(heartbeat.path_of(noted(slow)))
     time.sleep(0.05)
     heartbeat.Heartbeat(storage, noted(slow)).touch()
-    roll_back(open_table(storage), PlannedRollback(slow.transaction.at(noted(slow)).inflight, beat=overdue), Patience())
+    dead = PlannedRollback(slow.transaction.at(noted(slow)).inflight, beat=overdue)
+    roll_back(OtherWriters(open_table(storage), Patience()), dead)
     commit_write(slow, [result])
 
     assert rows_of(tmp_path, "id", "value") == [("k1", 2)]

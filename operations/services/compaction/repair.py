@@ -20,6 +20,7 @@ from ....timeline.instants import Instant
 from ....timeline.metadata.codec import REPAIR
 from ....timeline.timeline import Timeline
 from ...result import ServiceResult
+from ...rollback.pending import OtherWriters
 from ...transaction.concurrency import COMPACTION
 from ...transaction.file_work import FileWork
 from ..execution import take_back
@@ -42,7 +43,7 @@ def repair(storage: Storage, accept_loss: Sequence[str], means: Means, *, dry_ru
     table = open_merge_on_read(storage, means)
     timeline = table.timeline()
     if not dry_run:
-        timeline = finish_rollbacks_first(COMPACTION, table, timeline, means.patience)
+        timeline = finish_rollbacks_first(COMPACTION, OtherWriters(table, means.patience), timeline)
     refuse_restoring(COMPACTION, storage, timeline)
     examined = examine(table, timeline, accept_loss)
     reports = tuple(file.report for file in examined.values())
