@@ -115,7 +115,7 @@ class OtherWriters:
         restore = pending_restore(timeline)
         if restore is not None and judge(Meeting(WRITE, RESTORE)) is not Verdict.GO_ON:
             # The writes that it has undone by halves look like pending writes that are older than the restore.
-            raise restoring(self.table.storage, timeline, restore)
+            raise restoring(timeline, restore)
         dead = []
         for instant in timeline.pending:
             kind = kind_of(instant.action)
@@ -208,14 +208,14 @@ def held_by_clustering(table: str, instant: Instant, group: FileGroupId) -> Conc
     )
 
 
-def restoring(storage: Storage, timeline: Timeline, restore: Instant) -> ConcurrentWriteError:
+def restoring(timeline: Timeline, restore: Instant) -> ConcurrentWriteError:
     """Return the error of a write during a pending restore: the table is between two moments of its past."""
     try:
         plan = timeline.files.read_restore_plan(restore)
     except CorruptInstantError:
         plan = None
     to = None if plan is None else plan.savepoint_to_restore_timestamp
-    what = f"The restore {restore.requested_time} of the table {storage.path} is pending"
+    what = f"The restore {restore.requested_time} of the table {timeline.storage.path} is pending"
     if not to:
         return ConcurrentWriteError(
             f"{what}, and its plan does not say to which instant.",

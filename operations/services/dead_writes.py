@@ -33,7 +33,7 @@ def roll_back_dead_writes(
     others = OtherWriters(table, patience)
     settle(table)
     timeline = table.timeline()
-    refuse_restoring(ROLLBACK, storage, timeline)
+    refuse_restoring(ROLLBACK, timeline)
     finished = others.broken_off(timeline, ROLLBACK)
     for one in finished:
         roll_back(others, one)

@@ -160,7 +160,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
             broken: list[Timeline] = []
 
             def find(timeline: Timeline, broken: list[Timeline] = broken) -> tuple[Unit, ...] | None:
-                refuse_restoring(self.kind, table.storage, timeline)
+                refuse_restoring(self.kind, timeline)
                 # Do not rewrite files of a write that is being rolled back.
                 broken[:] = [timeline] if self.others.broken_off(timeline, self.kind) else []
                 return None if broken or not (due is None or due(timeline)) else self.plan(timeline)
@@ -182,7 +182,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
     def run(self, due: Callable[[Timeline], bool] | None = None) -> None:
         """Carry out the pending plans, then make a plan, where `due` or without it, and carry it out."""
         timeline = finish_rollbacks_first(self.kind, self.others, self.table.timeline())
-        refuse_restoring(self.kind, self.table.storage, timeline)
+        refuse_restoring(self.kind, timeline)
         for instant in self._waiting(timeline):
             self.carry_out(instant, timeline)
             if self._at_bound:

@@ -48,11 +48,11 @@ def open_for_service(storage: Storage, metadata_enable: bool | None) -> Table:
     return table
 
 
-def refuse_restoring(mine: InstantKind, storage: Storage, timeline: Timeline) -> None:
+def refuse_restoring(mine: InstantKind, timeline: Timeline) -> None:
     """Raise `ConcurrentWriteError` where a restore is pending."""
     restore = pending_restore(timeline)
     if restore is not None and judge(Meeting(mine, RESTORE)) is not Verdict.GO_ON:
-        raise restoring(storage, timeline, restore)
+        raise restoring(timeline, restore)
 
 
 def finish_rollbacks_first(mine: InstantKind, others: OtherWriters, timeline: Timeline) -> Timeline:
@@ -63,22 +63,22 @@ def finish_rollbacks_first(mine: InstantKind, others: OtherWriters, timeline: Ti
     return timeline.reload() if planned else timeline
 
 
-def completed_write(mine: InstantKind, storage: Storage, timeline: Timeline, instant_time: str) -> Instant:
+def completed_write(mine: InstantKind, timeline: Timeline, instant_time: str) -> Instant:
     """Return a completed write that no process is about to undo or to archive; raises `UndoError` without one."""
     found = timeline.write_at(instant_time)
     if found is None:
-        raise _no_such_write(storage, timeline, instant_time, found)
+        raise _no_such_write(timeline, instant_time, found)
     if found.state != State.COMPLETED and _forbids(mine, kind_of(found.action) or WRITE, target=True):
-        raise _no_such_write(storage, timeline, instant_time, found)
+        raise _no_such_write(timeline, instant_time, found)
     going = pending_rollbacks(timeline)
     if going and _forbids(mine, ROLLBACK, target=instant_time in going):
         raise UndoError(
-            f"The {found.action} {instant_time} of the table {storage.path} is being rolled back.",
+            f"The {found.action} {instant_time} of the table {timeline.storage.path} is being rolled back.",
             "Choose an earlier instant.",
         )
-    until = max(announced(storage), default="")
+    until = max(announced(timeline.storage), default="")
     if until and _forbids(mine, ARCHIVING, target=instant_time <= until):
-        raise archiving(storage, instant_time)
+        raise archiving(timeline.storage.path, instant_time)
     return found
 
 
@@ -87,16 +87,14 @@ def _forbids(mine: InstantKind, theirs: InstantKind, *, target: bool) -> bool:
     return judge(Meeting(mine, theirs, shared=those({Shared.TARGET: target}))) is not Verdict.GO_ON
 
 
-def archiving(storage: Storage, instant_time: str) -> UndoError:
+def archiving(path: str, instant_time: str) -> UndoError:
     return UndoError(
-        f"The write {instant_time} of the table {storage.path} is being archived.",
+        f"The write {instant_time} of the table {path} is being archived.",
         "Run HudiTable.archive, which finishes that, and choose an instant that is on the timeline then.",
     )
 
 
-def refuse_savepoints(
-    mine: InstantKind, storage: Storage, timeline: Timeline, beyond: str, what: str, *, itself: bool
-) -> None:
+def refuse_savepoints(mine: InstantKind, timeline: Timeline, beyond: str, what: str, *, itself: bool) -> None:
     """Raise `UndoError` where a savepoint later than `beyond`, or with `itself` at it, keeps what is to be undone."""
     found = [one for one in timeline.instants if one.action == "savepoint"]
     held = [
@@ -108,7 +106,7 @@ def refuse_savepoints(
     if held:
         names = ", ".join(one.requested_time for one in reversed(held))
         raise UndoError(
-            f"{what} of the table {storage.path} would undo what the savepoint {names} keeps.",
+            f"{what} of the table {timeline.storage.path} would undo what the savepoint {names} keeps.",
             "Delete the savepoint first (HudiTable.delete_savepoint), if it is no longer needed.",
         )
 
@@ -174,9 +172,9 @@ def named(instants: Sequence[Instant]) -> str:
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
 
-def try_again(storage: Storage, what: str) -> ConcurrentWriteError:
+def try_again(table: Table, what: str) -> ConcurrentWriteError:
     return ConcurrentWriteError(
-        f"{what} of the table {storage.path} met another instant that began since.", "Run it again."
+        f"{what} of the table {table.path} met another instant that began since.", "Run it again."
     )
 
 
@@ -188,22 +186,23 @@ _DOES = {
 }
 
 
-def _no_such_write(storage: Storage, timeline: Timeline, instant_time: str, found: Instant | None) -> UndoError:
+def _no_such_write(timeline: Timeline, instant_time: str, found: Instant | None) -> UndoError:
+    path = timeline.storage.path
     if found is not None:
         return UndoError(
-            f"The {found.action} {instant_time} of the table {storage.path} is not completed.",
+            f"The {found.action} {instant_time} of the table {path} is not completed.",
             "Choose a completed write; HudiTable.history shows them.",
         )
     service = next((one for one in timeline.instants if one.requested_time == instant_time), None)
     if service is not None:
         return UndoError(
-            f"The instant {instant_time} of the table {storage.path} is a {service.action}, a table service and no "
+            f"The instant {instant_time} of the table {path} is a {service.action}, a table service and no "
             f"write: it {_DOES.get(service.action, 'wrote no rows')}.",
             "Choose a write; HudiTable.history shows them.",
         )
     there = named(timeline.writes) or "none"
     return UndoError(
-        f"There is no write {instant_time} on the timeline of the table {storage.path} ({there}); it was archived, "
+        f"There is no write {instant_time} on the timeline of the table {path} ({there}); it was archived, "
         "undone, or never existed.",
         "Choose one of these; HudiTable.history shows what they did.",
     )

@@ -102,7 +102,7 @@ class _Restore:
         plan = timeline.files.read_restore_plan(pending)
         same = those({Shared.TARGET: plan is not None and plan.savepoint_to_restore_timestamp == to})
         if plan is None or judge(Meeting(RESTORE, RESTORE, shared=same)) is not Verdict.FINISH:
-            raise restoring(table.storage, timeline, pending)
+            raise restoring(timeline, pending)
         self._take_back_if_archived(pending)
         with LongWork(table.storage, pending.requested_time):
             undone = _undo(table, timeline, pending, plan)
@@ -148,7 +148,7 @@ class _Restore:
         if pending_restore(now) is not None:
             return None
         table, to, what = self.table, self.to, f"The restore to {self.to}"
-        completed_write(RESTORE, table.storage, now, to)
+        completed_write(RESTORE, now, to)
         later = [one for one in now.instants if one.requested_time > to and one.is_write and _is_undone(one)]
         # Later writes may have changed file groups that a planned clustering holds: undo the clustering first.
         planned = [one for one in later if one.action != one.group]
@@ -157,8 +157,8 @@ class _Restore:
             return None
         others, since = self.others, Asked.SINCE_PLAN
         if dead_writes(RESTORE, others, now, to, since) or others.broken_off(now, RESTORE, since):
-            raise try_again(table.storage, what)
-        refuse_savepoints(RESTORE, table.storage, now, to, what, itself=False)
+            raise try_again(table, what)
+        refuse_savepoints(RESTORE, now, to, what, itself=False)
         slices_at(RESTORE, table, now, now.as_of_request(to), to, what)
         undone = [InstantInfo(commit_time=one.requested_time, action=one.action) for one in (*planned, *reversed(done))]
         return RestorePlan(instants_to_rollback=undone, savepoint_to_restore_timestamp=to)
@@ -177,7 +177,7 @@ class _Restore:
         # The decision comes first, or the process that decides next would request it again.
         abandon(table, lambda _: pending)
         table.instants.remove_pending(pending)
-        raise archiving(table.storage, self.to)
+        raise archiving(table.path, self.to)
 
 
 def _is_undone(later: Instant) -> bool:

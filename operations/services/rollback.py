@@ -67,7 +67,7 @@ class _Rollback:
     def run(self) -> ServiceResult:
         table, instant_time = self.table, self.instant_time
         timeline = table.timeline()
-        refuse_restoring(ROLLBACK, table.storage, timeline)
+        refuse_restoring(ROLLBACK, timeline)
         timeline = finish_rollbacks_first(ROLLBACK, self.others, timeline)
         found = timeline.write_at(instant_time)
         if found is not None and found.action in COMPACTING and _is_undone(found):
@@ -83,8 +83,8 @@ class _Rollback:
             now = now.reload()
         done = rollback_of(now, instant_time)
         if done is None:
-            completed_write(ROLLBACK, table.storage, now, instant_time)
-            raise try_again(table.storage, f"The rollback of {instant_time}")
+            completed_write(ROLLBACK, now, instant_time)
+            raise try_again(table, f"The rollback of {instant_time}")
         return done
 
     def _roll_back_completed(self, timeline: Timeline) -> None:
@@ -98,11 +98,11 @@ class _Rollback:
     def _plan(self, timeline: Timeline) -> RollbackPlan | None:
         """Return the plan to undo a completed write; None where that is decided, or done."""
         table, instant_time = self.table, self.instant_time
-        refuse_restoring(ROLLBACK, table.storage, timeline)
+        refuse_restoring(ROLLBACK, timeline)
         if timeline.write_at(instant_time) is None or instant_time in pending_rollbacks(timeline):
             return None
         victim, what = (
-            completed_write(ROLLBACK, table.storage, timeline, instant_time),
+            completed_write(ROLLBACK, timeline, instant_time),
             f"The rollback of {instant_time}",
         )
         later = [one for one in timeline.instants if one.requested_time > instant_time and _depends_on(one)]
@@ -114,8 +114,8 @@ class _Rollback:
                 "(HudiTable.restore).",
             )
         if dead_writes(ROLLBACK, self.others, timeline, instant_time, Asked.SINCE_PLAN):
-            raise try_again(table.storage, what)
-        refuse_savepoints(ROLLBACK, table.storage, timeline, instant_time, what, itself=True)
+            raise try_again(table, what)
+        refuse_savepoints(ROLLBACK, timeline, instant_time, what, itself=True)
         _check_what_comes_back(table, timeline, victim)
         return plan_of(table.storage, victim, files_of(table.storage, instant_time, rolled_back=True))
 

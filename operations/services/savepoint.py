@@ -35,8 +35,8 @@ def savepoint(storage: Storage, instant_time: str | None = None, *, user: str = 
     timeline = table.timeline()
     at = _newest(timeline) if named is None else named
     if _find(timeline, at, State.COMPLETED) is None:
-        refuse_restoring(SAVEPOINT, storage, timeline)
-        completed_write(SAVEPOINT, storage, timeline, at)
+        refuse_restoring(SAVEPOINT, timeline)
+        completed_write(SAVEPOINT, timeline, at)
         # An archiving process either stops before the savepoint, or has announced how far it gets: `_outcome` looks
         # for that.
         pending = Instant(at, _ACTION, State.INFLIGHT)
@@ -109,8 +109,8 @@ def _outcome(table: Table, at: str, empty: SavepointMetadata, timeline: Timeline
     """Return which files of a moment a savepoint keeps; None where it keeps them already."""
     if _find(timeline, at, State.COMPLETED) is not None:
         return None
-    refuse_restoring(SAVEPOINT, table.storage, timeline)
-    completed_write(SAVEPOINT, table.storage, timeline, at)
+    refuse_restoring(SAVEPOINT, timeline)
+    completed_write(SAVEPOINT, timeline, at)
     names: dict[str, list[str]] = {}
     for one in slices_at(SAVEPOINT, table, timeline, timeline.as_of_request(at), at, f"The savepoint {at}"):
         names.setdefault(one.partition_path, []).extend(split(path)[1] for path in one.files)

@@ -44,7 +44,7 @@ def repair(storage: Storage, accept_loss: Sequence[str], means: Means, *, dry_ru
     timeline = table.timeline()
     if not dry_run:
         timeline = finish_rollbacks_first(COMPACTION, OtherWriters(table, means.patience), timeline)
-    refuse_restoring(COMPACTION, storage, timeline)
+    refuse_restoring(COMPACTION, timeline)
     examined = examine(table, timeline, accept_loss)
     reports = tuple(file.report for file in examined.values())
     if dry_run:
