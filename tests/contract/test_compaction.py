@@ -13,11 +13,11 @@ from pyhudi.errors import (
     ConcurrentWriteError,
     CorruptInstantError,
     MissingFileError,
-    PyHudiError,
     UnsupportedTableError,
     WriteSealedError,
 )
 from pyhudi.operations.progress import Progress
+from pyhudi.operations.result import ServiceResult
 from pyhudi.operations.services.execution import claim, take_back
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.settings import CompactionSettings
@@ -45,6 +45,7 @@ from support.made.compacting import (
 from support.recorded.fixture_tables import unpack
 from support.recorded.recorded_merges import seen
 from support.seams import patch_seam
+from support.threads import at_once
 
 FIRST = [(f"k{n}", "a" if n % 2 else "b", 10, n) for n in range(8)]
 META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "p", "id", "value")
@@ -187,22 +188,9 @@ def test_a_file_group_is_in_one_pending_plan_at_most(table: Path) -> None:
 
 
 def test_plans_made_at_once_hold_no_file_group_twice(table: Path) -> None:
-    start, failed = threading.Barrier(4), []
+    found = at_once(4, lambda _: schedule(table))
 
-    def plan() -> None:
-        start.wait()
-        try:
-            schedule(table)
-        except PyHudiError as error:
-            failed.append(error)
-
-    threads = [threading.Thread(target=plan) for _ in range(4)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-
-    assert failed == []
+    assert [one for one in found if isinstance(one, Exception)] == []
     assert len(pending_compactions(timeline_of(table))) == 1
 
 
@@ -313,22 +301,11 @@ def test_partitions_are_chosen_by_a_pattern(table: Path) -> None:
 
 def test_two_who_carry_out_one_plan_lose_and_double_nothing(table: Path) -> None:
     before, plan = merged(table, *META), schedule(table)
-    start, refused, done = threading.Barrier(3), [], []
 
-    def carry_out() -> None:
-        start.wait()
-        try:
-            done.append(run(table, patience=IN_NO_HURRY))
-        except ConcurrentWriteError as error:
-            refused.append(error)
+    found = at_once(3, lambda _: run(table, patience=IN_NO_HURRY))
 
-    threads = [threading.Thread(target=carry_out) for _ in range(3)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-
-    assert [one.instant for one in done if one.instant] == [plan.instant]
+    assert all(isinstance(one, (ServiceResult, ConcurrentWriteError)) for one in found)
+    assert [one.instant for one in found if isinstance(one, ServiceResult) and one.instant] == [plan.instant]
     assert merged(table, *META) == before
     assert in_bases(table) == merged(table)
     assert len(base_files(table, plan.instant)) == plan.file_groups

@@ -40,6 +40,7 @@ from pyhudi.timeline.writers.reserve import Reserve
 from support.drive import carry_out, plan, rows_of, task, write
 from support.made.compacting import SCHEMA, Row, append, begin, new_table, rows, schedule, timeline_of
 from support.seams import patch_seam
+from support.threads import at_once
 from support.upkeep.meetings import COW, MOR, QUIET, Scene
 
 SOON = Upkeep(CleanSettings(commits=1), ArchiveSettings(min_commits=2, max_commits=3))
@@ -123,7 +124,7 @@ def test_two_rounds_at_once_execute_each_plan_once(tmp_path: Path) -> None:
     logged(path)
     schedule(path)
     executed: list[object] = []
-    both, other_ended = threading.Barrier(2), threading.Event()
+    other_ended = threading.Event()
 
     def executor(call: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:
         executed.extend(one.group for one in units)
@@ -131,18 +132,13 @@ def test_two_rounds_at_once_execute_each_plan_once(tmp_path: Path) -> None:
         other_ended.wait(20)
         return [call(one) for one in units]
 
-    done: list[ServicesResult] = []
-
-    def act() -> None:
-        both.wait()
-        done.append(run_services(call_of(path, executor=executor)))
+    def act(_: int) -> ServicesResult:
+        found = run_services(call_of(path, executor=executor))
         other_ended.set()
+        return found
 
-    threads = [threading.Thread(target=act) for _ in range(2)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
+    done = [one for one in at_once(2, act) if isinstance(one, ServicesResult)]
+    done.sort(key=lambda one: by_name(one)["compaction"].file_groups)
 
     assert [one.failed for one in done] == [(), ()]
     assert len(executed) == len({*executed}) == 3

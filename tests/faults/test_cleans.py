@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,7 @@ from support.faults.faulty import Faults, FaultyStorage, Killed, failing
 from support.faults.long_ago import instants
 from support.places import copied, files_below, state_of
 from support.rules.checks import assert_whole
+from support.threads import at_once
 from support.upkeep.cleans import SCHEMA, TABLE, conflicting, data_files, rows, run_clean, slices_of
 
 ONE = CleanSettings(commits=1)
@@ -89,23 +89,10 @@ def test_two_cleans_at_once_do_what_one_does(made: Path, tmp_path: Path) -> None
     """Each has its own storage and meets the other wherever it stands; the instant is one, and completes once."""
     for round_ in range(6):
         table = copied(made, tmp_path / f"t{round_}")
-        failed: list[BaseException] = []
-        start = threading.Barrier(3)
 
-        def run(table: Path = table, start: threading.Barrier = start, failed: list[BaseException] = failed) -> None:
-            start.wait()
-            try:
-                run_clean(table, ONE)
-            except BaseException as error:  # noqa: BLE001
-                failed.append(error)
+        found = at_once(3, lambda _, table=table: run_clean(table, ONE))
 
-        threads = [threading.Thread(target=run) for _ in range(3)]
-        for one in threads:
-            one.start()
-        for one in threads:
-            one.join()
-
-        assert failed == []
+        assert [one for one in found if isinstance(one, Exception)] == []
         assert cleans(table) == [State.COMPLETED]
         assert len(data_files(table)) == 5
         assert_whole(table)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,6 +51,7 @@ from support.made import compacting
 from support.made.cleaning import archive
 from support.places import Place, below
 from support.rules.checks import assert_whole
+from support.threads import at_once
 
 
 def test_two_that_start_in_one_moment_and_open_the_same_new_bucket(place: Place) -> None:
@@ -351,29 +351,24 @@ def test_a_replay_of_a_completed_write_does_nothing(place: Place) -> None:
     assert_whole(table)
 
 
+def completed(found: list[int | Exception]) -> list[int]:
+    """Return the writers that were not refused."""
+    assert all(isinstance(one, (int, CommitConflictError, ConcurrentWriteError)) for one in found)
+    return [one for one in found if isinstance(one, int)]
+
+
 def test_many_writers_at_once_lose_no_committed_row(place: Place) -> None:
     """Eight threads upsert one row each into one bucket; whatever was reported as committed is there."""
     table = below(place, "t")
     write(table, rows("a", "k0", value=0), table=TABLE)
-    done: list[str] = []
-    barrier = threading.Barrier(8)
 
-    def upsert(number: int) -> None:
-        barrier.wait()
-        try:
-            planned = plan(table, SCHEMA)
-            carry_out(planned, [rows("a", f"k{number}", value=number)])
-            done.append(f"k{number}")
-        except (CommitConflictError, ConcurrentWriteError):
-            pass
+    def upsert(number: int) -> int:
+        carry_out(plan(table, SCHEMA), [rows("a", f"k{number}", value=number)])
+        return number
 
-    threads = [threading.Thread(target=upsert, args=(number,)) for number in range(1, 9)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
+    done = completed(at_once(8, upsert))
 
-    assert rows_of(table, "id") == sorted([("k0",), *((key,) for key in done)])
+    assert rows_of(table, "id") == sorted([("k0",), *((f"k{number}",) for number in done)])
     assert done
     assert_whole(table)
 
@@ -448,23 +443,12 @@ def test_many_writers_at_once_add_no_key_twice(place: Place) -> None:
     """Six threads upsert the same new key and one of their own, each to a file group of its own."""
     table = below(place, "t")
     write(table, looked_up(0, value=0), table=LOOKED_UP, settings=APART)
-    done: list[int] = []
-    barrier = threading.Barrier(6)
 
-    def upsert(number: int) -> None:
-        barrier.wait()
-        try:
-            work = plan(table, SCHEMA, settings=APART)
-            carry_out(work, [looked_up(99, number, value=number)])
-            done.append(number)
-        except (CommitConflictError, ConcurrentWriteError):
-            pass
+    def upsert(number: int) -> int:
+        carry_out(plan(table, SCHEMA, settings=APART), [looked_up(99, number, value=number)])
+        return number
 
-    threads = [threading.Thread(target=upsert, args=(number,)) for number in range(1, 7)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
+    done = completed(at_once(6, upsert))
 
     assert rows_of(table, "id") == sorted([("k0",), ("k99",), *((f"k{number}",) for number in done)])
     assert done

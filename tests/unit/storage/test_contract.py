@@ -14,6 +14,7 @@ import pytest
 from pyhudi.errors import StorageError
 from pyhudi.storage import Storage, open_storage
 from support.s3 import new_url
+from support.threads import at_once
 
 
 @pytest.fixture(params=["local", "memory", "s3"])
@@ -53,21 +54,10 @@ def test_create_makes_a_file_once(storage: Storage) -> None:
 
 def test_of_many_creators_one_wins_and_its_bytes_are_there_whole(storage: Storage) -> None:
     bodies = [str(n).encode() * 50_000 for n in range(8)]
-    won: list[bytes] = []
-    barrier = threading.Barrier(len(bodies))
 
-    def run(body: bytes) -> None:
-        barrier.wait()
-        if storage.create("race/file", body):
-            won.append(body)
+    made = at_once(len(bodies), lambda number: storage.create("race/file", bodies[number - 1]))
 
-    threads = [threading.Thread(target=run, args=(body,)) for body in bodies]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert won == [storage.read("race/file")]
+    assert [body for body, won in zip(bodies, made, strict=True) if won] == [storage.read("race/file")]
     assert [info.path for info in storage.list("race")] == ["race/file"]
 
 
