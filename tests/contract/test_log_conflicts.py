@@ -15,10 +15,9 @@ from pyhudi.storage import open_storage
 from pyhudi.table.files.lost import open_view
 from pyhudi.table.table import open_table
 from pyhudi.timeline.clock import next_time
-from pyhudi.timeline.metadata.models import CompactionOperation, CompactionPlan
 from support.attempts import rows
 from support.drive import KEYED, choosing_now, plan, rows_of, task, write
-from support.made.compacting import run, schedule
+from support.made.compacting import compaction_of, run, schedule
 
 MERGED = replace(KEYED, table_type="MERGE_ON_READ", bucket_count=1)
 # An insert keeps two rows of a key, and so rewrites the file group; an upsert appends to it.
@@ -29,19 +28,9 @@ def request_compaction(path: Path, action: str = "compaction") -> str:
     """Ask for the compaction of every file group as it is, and return its time."""
     storage = open_storage(str(path))
     timeline = open_table(storage).timeline()
-    operations = [
-        CompactionOperation(
-            base_instant_time=file_slice.base_time,
-            delta_file_paths=[log.path.rpartition("/")[2] for log in file_slice.logs],
-            data_file_path=None if file_slice.base is None else file_slice.base.name,
-            file_id=file_slice.file_id,
-            partition_path=file_slice.partition_path,
-        )
-        for file_slice in open_view(timeline).all_slices()
-    ]
     now = time.time_ns() // 1_000_000 + 1  # after whatever was planned before
     asked = next_time(now, timeline.greatest_time(), "UTC")
-    plan = timeline.files.codec.encode(CompactionPlan(operations=operations, version=2))
+    plan = timeline.files.codec.encode(compaction_of(open_view(timeline).all_slices()))
     assert storage.create(f".hoodie/timeline/{asked}.{action}.requested", plan)
     return asked
 

@@ -15,7 +15,7 @@ from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, Upkeep
 from pyhudi.operations.streams.batch import LOST, StreamBatch, StreamSettings
 from pyhudi.operations.streams.checkpoints import MOST_QUERIES, Checkpoints, newest_checkpoints
-from pyhudi.operations.write.micro_batch import abort_batch, abort_numbered, commit_batch, no_rows
+from pyhudi.operations.write.micro_batch import BatchResult, abort_batch, abort_numbered, commit_batch, no_rows
 from pyhudi.operations.write.run import LocalRun
 from pyhudi.operations.write_ids import greatest_batch, without_old_batches
 from pyhudi.storage import open_storage
@@ -215,19 +215,24 @@ def test_an_older_batch_of_the_same_run_is_given_up(tmp_path: Path, kind: str) -
     assert left.result.instant_time not in instants(tmp_path)
 
 
-@BOTH
-def test_a_decided_batch_is_completed_by_its_replay(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = query(tmp_path, kind)
+def decided(stream: DrivenQuery) -> list[BatchResult]:
+    """Return the messages of a second batch whose commit died between its decision and the completed file."""
     stream.run(0, rows(1, value=1))
     messages = stream.tasks(1, [rows(1, value=2, ts=2)])
 
     def die(*_: object) -> None:
         raise KeyboardInterrupt
 
-    with monkeypatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch_seam(patch, "carry out a decision", die)
-        with pytest.raises(KeyboardInterrupt):
-            commit_batch(sent(messages))
+        commit_batch(sent(messages))
+    return messages
+
+
+@BOTH
+def test_a_decided_batch_is_completed_by_its_replay(tmp_path: Path, kind: str) -> None:
+    stream = query(tmp_path, kind)
+    messages = decided(stream)
     assert len(pending(tmp_path)) == 1
 
     (replayed,) = stream.restarted().tasks(1, [rows(1, value=2, ts=2)])
@@ -239,18 +244,8 @@ def test_a_decided_batch_is_completed_by_its_replay(tmp_path: Path, kind: str, m
 
 
 @BOTH
-def test_an_abort_settles_decisions_first(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = query(tmp_path, kind)
-    stream.run(0, rows(1, value=1))
-    messages = stream.tasks(1, [rows(1, value=2, ts=2)])
-
-    def die(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch_seam(patch, "carry out a decision", die)
-        with pytest.raises(KeyboardInterrupt):
-            commit_batch(sent(messages))
+def test_an_abort_settles_decisions_first(tmp_path: Path, kind: str) -> None:
+    messages = decided(query(tmp_path, kind))
     abort_batch(sent(messages))
 
     assert pending(tmp_path) == []

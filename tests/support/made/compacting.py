@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,7 +38,7 @@ from pyhudi.table.slices.merged_slice import MergedSlice
 from pyhudi.table.table import Table, open_table
 from pyhudi.timeline.clock import format_time, next_time
 from pyhudi.timeline.instants import Instant, State
-from pyhudi.timeline.metadata.models import CommitMetadata, WriteStat
+from pyhudi.timeline.metadata.models import CommitMetadata, CompactionOperation, CompactionPlan, WriteStat
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.writers.patience import Patience
 from support.drive import write
@@ -169,6 +169,21 @@ def _write_log(
         log_offset=0,
         base_file="",
     )
+
+
+def compaction_of(slices: Iterable[FileSlice]) -> CompactionPlan:
+    """Return the plan that merges file slices as they are."""
+    operations = [
+        CompactionOperation(
+            base_instant_time=one.base_time,
+            delta_file_paths=[log.path.rpartition("/")[2] for log in one.logs],
+            data_file_path=None if one.base is None else one.base.name,
+            file_id=one.file_id,
+            partition_path=one.partition_path,
+        )
+        for one in slices
+    ]
+    return CompactionPlan(operations=operations, version=2)
 
 
 def means(storage: Storage, **changes: Any) -> Means:

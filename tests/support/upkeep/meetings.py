@@ -27,7 +27,6 @@ from pyhudi.timeline.metadata.models import (
     ActionInstant,
     CleanerPlan,
     CleanFileInfo,
-    CompactionOperation,
     CompactionPlan,
     InstantInfo,
     InstantModel,
@@ -39,7 +38,7 @@ from pyhudi.timeline.writers.owner import Claim, Owner
 from pyhudi.timeline.writers.reserve import Reserve
 from support.drive import carry_out, plan, task, write
 from support.made.clustering import request_clustering
-from support.made.compacting import SCHEMA, Row, rows, slices, timeline_of
+from support.made.compacting import SCHEMA, Row, compaction_of, rows, slices, timeline_of
 from support.places import copied
 from support.seams import patch_seam, read_seam
 
@@ -143,17 +142,7 @@ class Scene:
 
     def compaction_plan(self, partition: str = "") -> CompactionPlan:
         """Return the plan that merges the slices as they are."""
-        operations = [
-            CompactionOperation(
-                base_instant_time=file_slice.base_time,
-                delta_file_paths=[log.path.rpartition("/")[2] for log in file_slice.logs],
-                data_file_path=None if file_slice.base is None else file_slice.base.name,
-                file_id=file_slice.file_id,
-                partition_path=file_slice.partition_path,
-            )
-            for file_slice in self.groups(partition)
-        ]
-        return CompactionPlan(operations=operations, version=2)
+        return compaction_of(self.groups(partition))
 
     def clean(self, *paths: str) -> Instant:
         """Leave a planned clean of some files."""

@@ -57,19 +57,19 @@ def test_progress_is_told_now_and_then(caplog: Log, monkeypatch: pytest.MonkeyPa
     assert lines == [("merge", 2, 5, 200, 10.0), ("merge", 4, 5, 400, 21.0)]
 
 
+def write_rows(path: Path, monkeypatch: pytest.MonkeyPatch, settings: WriteSettings) -> None:
+    """Write twenty rows and report progress at once."""
+    patch_seam(monkeypatch, "pause between two reports of progress", 0.001)
+    write(path, part(*(row(f"k{n}", ts=1, value=1) for n in range(20))), table=TABLE, settings=settings)
+
+
 @pytest.mark.parametrize("colocated", [False, True], ids=["plain", "colocated"])
 def test_whoever_merges_tells_how_far_it_is(
     tmp_path: Path, caplog: Log, monkeypatch: pytest.MonkeyPatch, colocated: bool
 ) -> None:
     """The commit of a plain write, or the task that holds whole file groups."""
     caplog.set_level(logging.INFO, "pyhudi")
-    patch_seam(monkeypatch, "pause between two reports of progress", 0.001)
-    write(
-        tmp_path / "t",
-        part(*(row(f"k{n}", ts=1, value=1) for n in range(20))),
-        table=TABLE,
-        settings=WriteSettings(colocated=colocated),
-    )
+    write_rows(tmp_path / "t", monkeypatch, WriteSettings(colocated=colocated))
 
     progress = [one for one in told(caplog) if one["event"] == "progress"]
     assert progress
@@ -82,12 +82,6 @@ def test_a_big_merge_in_the_commit_is_told_to_everybody(
 ) -> None:
     """Nobody has to ask for the lines that say why a commit takes so long."""
     caplog.set_level(logging.WARNING, "pyhudi")
-    patch_seam(monkeypatch, "pause between two reports of progress", 0.001)
-    write(
-        tmp_path / "t",
-        part(*(row(f"k{n}", ts=1, value=1) for n in range(20))),
-        table=TABLE,
-        settings=WriteSettings(commit_merge_max_bytes=20_000),
-    )
+    write_rows(tmp_path / "t", monkeypatch, WriteSettings(commit_merge_max_bytes=20_000))
 
     assert {one["event"] for one in told(caplog)} == {"progress"}

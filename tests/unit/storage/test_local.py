@@ -156,19 +156,6 @@ def test_without_hard_links_a_file_is_still_created_once(
     assert names(tmp_path) == ["a"]
 
 
-def test_without_hard_links_the_race_is_decided_by_exclusive_creation(
-    storage: LocalStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def somebody_is_faster(*_: object) -> NoReturn:
-        (tmp_path / "a").write_bytes(b"theirs")
-        raise OSError(errno.ENOTSUP, "no links")
-
-    monkeypatch.setattr(Path, "hardlink_to", somebody_is_faster)
-
-    assert storage.create("a", b"ours") is False
-    assert storage.read("a") == b"theirs"
-
-
 def test_a_link_whose_answer_was_lost_counts_as_made(storage: LocalStorage, monkeypatch: pytest.MonkeyPatch) -> None:
     def made_but_refused(target: Path, source: Path) -> NoReturn:
         os.link(source, target)
@@ -179,14 +166,17 @@ def test_a_link_whose_answer_was_lost_counts_as_made(storage: LocalStorage, monk
     assert storage.create("a", b"ours") is True
 
 
-def test_a_link_that_somebody_else_made_counts_as_lost(
-    storage: LocalStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("links", [True, False], ids=["links", "no links"])
+def test_the_race_is_lost_to_another_writer(
+    storage: LocalStorage, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, links: bool
 ) -> None:
-    def somebody_is_faster(*_: object) -> NoReturn:
-        (tmp_path / "a").write_bytes(b"theirs")
-        raise FileExistsError(errno.EEXIST, "exists")
+    """Without hard links the exclusive creation of the file decides it."""
 
-    monkeypatch.setattr(Path, "hardlink_to", somebody_is_faster)
+    def faster(*_: object) -> NoReturn:
+        (tmp_path / "a").write_bytes(b"theirs")
+        raise FileExistsError(errno.EEXIST, "exists") if links else OSError(errno.ENOTSUP, "no links")
+
+    monkeypatch.setattr(Path, "hardlink_to", faster)
 
     assert storage.create("a", b"ours") is False
     assert storage.read("a") == b"theirs"
