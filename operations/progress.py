@@ -18,7 +18,7 @@ POLL_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Steps done in a phase, and bytes of data files: those that a write wrote, or that a service read."""
+    """Steps done in a phase, and bytes of data files: the bytes that a write wrote, or that a service read."""
 
     phase: str
     done: int

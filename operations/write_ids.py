@@ -78,7 +78,7 @@ def archived_ids(table: Table) -> Mapping[str, str]:
 
 
 def read_noted(storage: Storage) -> NotedIds:
-    """Return the note, for a caller that is going to change the archive: refuse the note of a newer release."""
+    """Return the note for a caller that will change the archive; refuse the note of a newer release."""
     return _read(storage, writing=True)
 
 

@@ -17,7 +17,7 @@ from .source import HudiStreamReader
 
 
 class AvailableNowReader(HudiStreamReader, SupportsTriggerAvailableNow):
-    """Reads the batches of one query, each within its limits whatever the trigger."""
+    """Reads the batches of one query, each within its limits under any trigger."""
 
     def latestOffset(  # type: ignore[override]
         self, start: dict[str, Any], limit: ReadLimit

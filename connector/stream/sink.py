@@ -55,7 +55,7 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
         self._plan: WritePlan | None = None
 
     def __getstate__(self) -> dict[str, object]:
-        # The model of the options is slow to import, and the tasks need none of it.
+        # The model of the options is slow to import, and the tasks do not need it.
         return {**self.__dict__, "_options": None}
 
     def planned(self) -> HudiStreamWriter:

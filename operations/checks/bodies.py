@@ -107,7 +107,7 @@ def hear_archive(subject: Subject, wanted: Sequence[Instant]) -> None:
 
 
 def _parts(instants: Sequence[Instant]) -> Iterator[Sequence[Instant]]:
-    """Yield the instants in batches: their records are many times larger than what is kept of them."""
+    """Yield the instants in batches: their records are many times larger than what the checks keep of them."""
     return (instants[at : at + _AT_ONCE] for at in range(0, len(instants), _AT_ONCE))
 
 

@@ -81,7 +81,7 @@ def _lost(subject: Subject, file: LogFile) -> str:
 
 
 def _check_plan(subject: Subject, compaction: Instant, slices: dict[FileGroupId, FileSlice]) -> None:
-    """Hold the files that a compaction is going to merge against the slices as of its requested time."""
+    """Compare the files that a compaction will merge with the slices as of its requested time."""
     plan = subject.timeline.files.read_compaction_plan(compaction)
     completed_at = CompletionTimes(subject.timeline)
     for one in plan.operations if plan is not None else ():

@@ -65,7 +65,7 @@ class Said:
 
     Attributes:
         files: The data files that they name, by path.
-        silent: Requested times of writes that cannot be parsed, of whose files nothing is known.
+        silent: Requested times of writes that the checks cannot parse, and whose files they do not know.
         operations: Each write's operation, by its requested time.
         given_up: The damaged log files that repairs gave up.
     """

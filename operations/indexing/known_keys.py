@@ -2,8 +2,8 @@
 
 A slice is known by its files, which never change: their paths and sizes. A commit, a compaction, a rollback or a
 restore by any process gives a file group other files, and a replaced file group has no slice. So a lookup that finds
-another slice than the known one reads it, whatever happened in between; absence counts only for a slice whose keys are
-known completely. Keys are held by file group, so that a key in several file groups is found in each.
+another slice than the known slice reads it. A key counts as absent only from a slice of which the process knows all
+keys. The keys lie by file group, so that a lookup finds a key of several file groups in each of them.
 """
 
 from __future__ import annotations

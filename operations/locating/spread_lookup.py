@@ -134,7 +134,7 @@ class SpreadLookup:
 
 
 def _meet(one: KeyRange, span: tuple[str, str]) -> bool:
-    # The bounds of a file are chosen so that every order of texts agrees on which keys lie beyond them.
+    # Every order of texts agrees on which keys lie beyond these bounds of a file.
     return one.least <= span[1] and span[0] <= one.greatest
 
 

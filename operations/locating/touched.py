@@ -32,7 +32,7 @@ def touched_by(plan: WritePlan, seen: SeenTable, batches: Sequence[pa.RecordBatc
         if len(routes) > most_groups:
             return None
         jobs = [routing.job(route) for route in sorted(routes)]
-        # Log files are appended to without a look at what is there, unless columns are laid over stored rows.
+        # An append to log files reads no stored row, unless the write lays columns over stored rows.
         reads = plan.lays_rows or not plan.appends
         return Touched(len(jobs), sum(job.size for job in jobs) if reads else 0)
     slices = _slices_with_keys(plan, seen, {route.partition_path for route in routes}, most_groups)
@@ -50,7 +50,7 @@ def _routes_of(router: Router, batches: Sequence[pa.RecordBatch]) -> set[Route]:
 
 
 def _slices_with_keys(plan: WritePlan, seen: SeenTable, paths: set[str], most: int) -> list[FileSlice] | None:
-    """Return the slices in which keys are looked up; None for more than ``most``."""
+    """Return the slices in which the write looks keys up; None for more than ``most``."""
     view = seen.view
     if index_for(plan.config).is_global:
         if len(view.named_partitions()) > most:

@@ -28,9 +28,9 @@ class ChangedRows:
     """Counts of changed rows, and the first place at which each forbidden thing happens; None where it does not.
 
     Attributes:
-        left: How many rows leave their places.
-        replaced: At how many places a row comes whose own row leaves.
-        unproven: How many rows come to places where the table may or may not have a row.
+        left: The number of rows that leave their places.
+        replaced: The number of places whose row leaves and to which another row comes.
+        unproven: The number of rows that come to places where the table may have a row.
         matched_often: Several rows change one row of the table, and not all of them delete it.
         held_twice: The table holds several rows of one key, and not all of them are deleted.
         crowded: Several rows come to one place.

@@ -99,7 +99,7 @@ def _planned(request: WriteRequest, storage: Storage) -> tuple[WritePlan, SeenTa
         done = find_write(table, timeline, request.write_id)
         replays = None if done is None else done.instant
     victims = frozenset(one.victim.requested_time for one in going)
-    # Of a micro-batch, what is pending beside it is judged once its query is known.
+    # The first task of a micro-batch, which knows the query, judges the pending instants.
     judged = replays is None and not request.write.is_batch
     dead = OtherWriters(table, request.write.patience).settle_pending(timeline, victims) if judged else ()
     if target.exists:

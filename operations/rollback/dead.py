@@ -1,4 +1,4 @@
-"""Dead writes undone where no write waits for it: after a commit or an abort, and in table services."""
+"""Undoes dead writes where no write waits for it: after a commit or an abort, and in table services."""
 
 from __future__ import annotations
 

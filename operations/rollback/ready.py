@@ -1,4 +1,4 @@
-"""A table made ready for a write that begins: dead writes undone, left-overs removed."""
+"""Makes a table ready for a write that begins: undoes dead writes and removes what they left behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A write undone: its files deleted, its instant taken off the timeline, a rollback instant left as the record.
+"""Undoes a write: deletes its files, takes its instant off the timeline, and records that in a rollback instant.
 
 The steps have the order of Apache Hudi's ``BaseRollbackActionExecutor``: plan, inflight, the victim's completed file,
 its data files, its inflight and requested files, the completed rollback, the victim's markers. Several processes may
@@ -42,7 +42,7 @@ GIVEN_UP_S = 3600.0
 def roll_back(others: OtherWriters, planned: PlannedRollback) -> None:
     """Undo a dead write or the victim of a pending rollback, unless it is completed or gone, or its writer lives."""
     # A commit looks for rollbacks that name it: after this decision the victim cannot complete, however long it
-    # stalled. Before the decision none of its files is deleted.
+    # stalled. Before the decision the rollback deletes none of its files.
     table = others.table
     begun = begin(table, "rollback", partial(_plan_unless_over, others, planned), lambda: planned.at or None)
     going = pending_rollbacks(begun.timeline).get(planned.victim.requested_time, ())

@@ -18,7 +18,7 @@ from .settings import ArchiveSettings
 
 # Archived together with the writes around them; Apache Hudi archives no other action beside writes.
 _ALONG = frozenset({"clean", "rollback"})
-# Writes that stay beyond those that the clean retains.
+# The number of writes that stay on the timeline beside the writes that the clean retains.
 _MORE_THAN_RETAINED = 2
 
 

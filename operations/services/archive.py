@@ -150,8 +150,8 @@ class _Round:
                 name = parse_data_name(split(info.path)[1])
                 if name is not None and first <= name.instant_time < until:
                     found.setdefault(name.instant_time, []).append(info)
-        # Read the timeline after the files: a write is on the timeline before its first file exists, and a write that
-        # has left the timeline meanwhile came into the archive before.
+        # Read the timeline after the files: a write is on the timeline before its first file exists, and in the archive
+        # before it leaves the timeline.
         now = self.timeline.reload()
         known = {one.requested_time for one in (*self.timeline.instants, *now.instants)}
         if not found.keys() <= known:

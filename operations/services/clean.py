@@ -1,7 +1,7 @@
 """A clean: deletes file slices that no reader and no writer needs any more; its instant names them.
 
-`clean_plan` decides what is deleted, the plan becomes the table's next decision, and any process may then carry it out:
-a clean first finishes pending cleans, of pyhudi or another engine, and then plans its own.
+`clean_plan` decides which files the clean deletes, the plan becomes the table's next decision, and any process may then
+carry it out: a clean first finishes pending cleans, of pyhudi or another engine, and then plans its own.
 """
 
 from __future__ import annotations
@@ -260,7 +260,7 @@ def _holds(seen: Survey, now: Timeline) -> bool:
 
 
 def _take_note(survey: Survey, progress: CleanProgress | None) -> None:
-    """Note that nothing was to be cleaned, if that says more than what is known."""
+    """Note that the survey found nothing to clean, if the note covers more than the last note."""
     settings = survey.settings
     if survey.earliest is None and settings.policy != KEEP_LATEST_FILE_VERSIONS:
         return
@@ -272,7 +272,7 @@ def _take_note(survey: Survey, progress: CleanProgress | None) -> None:
         savepoints=tuple(sorted(survey.savepoints)),
     )
     known = None if progress is None else (progress.earliest, progress.savepoints)
-    # Writes since the last clean are counted from this note.
+    # The next write counts the writes since the last clean from this note.
     if known != (found.earliest, found.savepoints) or settings.after_commits > 1:
         write_note(survey.timeline.storage, found)
 

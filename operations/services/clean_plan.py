@@ -1,7 +1,7 @@
 """Which file slices a clean deletes, decided from values alone.
 
 The policies are those of Apache Hudi's ``CleanPlanner`` and ``CleanerUtils``. Beyond them, every policy keeps a slice
-that a pending write may have read, and a file group that a pending clustering is going to read.
+that a pending write may have read, and a file group that a pending clustering will read.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _is_kept(survey: Survey, saved: frozenset[str], file_slice: FileSlice) -> bo
 
 
 def live_slices(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
-    """Return the slices of a live file group that stay whatever savepoints keep; the newest is among them."""
+    """Return the slices of a live file group that stay even without savepoints; the newest is among them."""
     if survey.settings.policy == KEEP_LATEST_FILE_VERSIONS:
         kept, since = max(survey.settings.file_versions, 1), survey.compacting.get(group.id)
         if since is None:

@@ -1,7 +1,7 @@
 """How far earlier cleans have come, and in which partitions the next clean can find something.
 
 A clean has an instant only if it deleted something. A clean that found nothing to delete notes instead how far it
-looked. Without the note, every write would list all of a table of which nothing is ever replaced.
+looked. Without the note, every write to a table that only grows would list the whole table.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class CleanProgress:
 
 
 def find_progress(timeline: Timeline) -> CleanProgress | None:
-    """Return how far the newest clean, or search for something to clean, got; None where neither is known."""
+    """Return how far the newest clean, or note of a clean that deleted nothing, has come; None without both."""
     found = [one for one in (_of_newest_clean(timeline), _read_note(timeline.storage)) if one is not None]
     return max(found, key=lambda one: one.until, default=None)
 

@@ -1,4 +1,4 @@
-"""Dead writes undone without another write: what each write does before it begins, as a service of its own."""
+"""Undoes dead writes as a service of its own, as each write does before it begins."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ _MOST_OF_A_TOKEN = (1 << 31) - 1
 
 
 def claim(table: Table, instant: Instant, patience: Patience, *, application: str = "") -> Transaction | None:
-    """Begin to carry out a plan, after undoing what a dead process did of it; None where the plan is done or gone.
+    """Begin to carry out a plan, after undoing what a dead process did of it; None where the plan is complete or gone.
 
     Raises `ConcurrentWriteError` where another process is at work on it, or may be; `patience` decides.
     """
@@ -94,7 +94,7 @@ def give_up(work: Transaction) -> None:
 
 
 def take_back(table: Table, instant: Instant) -> None:
-    """Take a plan off the timeline, with all that was done of it; a process at work on it counts as dead."""
+    """Take a plan off the timeline, with all work on it; a process at work on it counts as dead."""
 
     def condemned(timeline: Timeline) -> RollbackPlan | None:
         found = _pending(table.storage, timeline, instant)
@@ -222,7 +222,7 @@ def _pending(storage: Storage, timeline: Timeline, instant: Instant) -> Instant 
 
 
 def _begin(table: Table, instant: Instant, patience: Patience, application: str) -> Transaction | None:
-    """Claim a plan for this process; None where another process was quicker, or is undoing what was done."""
+    """Claim a plan for this process; None where another process was quicker, or undoes the work of the last owner."""
     mine = Owner.of_this_process(uuid.uuid4().hex, application, patience)
     if not owner.Claim(table.storage, instant.requested_time).make(mine):
         return None

@@ -128,7 +128,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
 
     @abstractmethod
     def plan(self, timeline: Timeline) -> tuple[Unit, ...] | None:
-        """Return what is to be done on a timeline; None for nothing."""
+        """Return the units that the service has to execute on a timeline; None for no plan."""
 
     @abstractmethod
     def missed(self, now: Timeline, made: Instant) -> bool:
@@ -139,7 +139,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         """Return the units of a pending plan of any process; raises where pyhudi cannot carry it out."""
 
     def waits_for(self, timeline: Timeline, instant: Instant) -> str:
-        """Return what a plan has to wait for, in words; empty where it can be carried out."""
+        """Return what a plan has to wait for, in words; empty where it need not wait."""
         return ""
 
     @abstractmethod
@@ -333,7 +333,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         return plan
 
     def cost(self, unit: Unit) -> int:
-        """Return the work of a unit, in bytes that are read and written in the same time."""
+        """Return the work of a unit, in bytes that a process reads and writes in the same time."""
         return 2 * unit.size
 
     def cut(self, units: Sequence[Unit]) -> tuple[Unit, ...]:

@@ -41,7 +41,7 @@ _MOST_NAMED = 10
 
 
 def open_for_service(storage: Storage, metadata_enable: bool | None) -> Table:
-    """Open a table that a service is going to change; raises `TableError` where pyhudi cannot write it."""
+    """Open a table that a service will change; raises `TableError` where pyhudi cannot write it."""
     table = open_table(storage)
     check_supported(table.config, table.path, writing=True)
     check_retirable(table.config, metadata_enable, table.path)
@@ -95,7 +95,7 @@ def archiving(path: str, instant_time: str) -> UndoError:
 
 
 def refuse_savepoints(mine: InstantKind, timeline: Timeline, beyond: str, what: str, *, itself: bool) -> None:
-    """Raise `UndoError` where a savepoint later than `beyond`, or with `itself` at it, keeps what is to be undone."""
+    """Raise `UndoError` where a savepoint later than `beyond`, or with `itself` at it, forbids to undo writes."""
     found = [one for one in timeline.instants if one.action == "savepoint"]
     held = [
         one
@@ -116,7 +116,7 @@ def dead_writes(
 ) -> list[PlannedRollback]:
     """Return the pending writes requested after a time, all dead; the rollbacks have no time yet.
 
-    `asked` SINCE_PLAN means that these writes were looked for before: then there is no time to watch a heartbeat.
+    `asked` SINCE_PLAN means that the service has looked for these writes before: then it does not watch a heartbeat.
     """
     found = []
     for one in timeline.pending:
@@ -142,7 +142,10 @@ def slices_at(
     what: str,
     partitions: Iterable[str] | None = None,
 ) -> list[FileSlice]:
-    """Return the file slices of `moment`, the timeline at `time`; raises `UndoError` where a file is gone or going."""
+    """Return the file slices of `moment`, the timeline at `time`.
+
+    Raises `UndoError` where a file is gone, or a clean will delete it.
+    """
     files, every, then = (
         ListedFiles.find(SeenTable(table, now), now, time, partitions),
         SliceFilter(),

@@ -68,7 +68,7 @@ def restore(
 ) -> ServiceResult:
     """Take a table back to one of its writes, with or without a savepoint; an interrupted restore to it is finished.
 
-    Raises `UndoError` without such a write or its files, or where a younger savepoint keeps what is to be undone, and
+    Raises `UndoError` without such a write or its files, or where a younger savepoint keeps what this would undo, and
     `ConcurrentWriteError` where a write, or a restore to another write, is at work.
     """
     began = time.monotonic()

@@ -51,7 +51,7 @@ def savepoint(storage: Storage, instant_time: str | None = None, *, user: str = 
                 with suppress(StorageError):
                     timeline.files.remove_pending(pending)
             raise
-    # A savepoint that was deleted meanwhile names no files.
+    # Another process may have deleted the savepoint since.
     now = table.timeline()
     found = _find(now, at, State.COMPLETED)
     parts = () if found is None else now.files.read_savepoint(found).partition_metadata.values()

@@ -10,7 +10,7 @@ from ...table.files.output import MIB
 from ...timeline.delta_commits import since_compaction
 from ...timeline.timeline import Timeline
 
-# What a plan costs beyond its units, in bytes that are read and written in the same time.
+# The cost of a plan beside its units, in bytes that a process reads and writes in the same time.
 _PER_PLAN = MIB
 # A first guess, which the first plan of a process tries with one unit.
 _GUESS = 32.0 * MIB
@@ -64,7 +64,7 @@ class Throughput:
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """What the newest plan of a service left out.
+    """The units that the newest plan of a service lacks.
 
     Attributes:
         delta_commits: How many of them the unit had that had most; 0 where the plan took all units.

@@ -25,7 +25,7 @@ from .batch import StreamBatch
 if TYPE_CHECKING:
     from ...table.table import Table
 
-# Of more queries, those whose last batches are the oldest are found by their write ids only.
+# Of more queries, `find_batch` finds those with the oldest last batches by their write ids only.
 MOST_QUERIES = 64
 
 _PARTS = ("queries", "identifiers")

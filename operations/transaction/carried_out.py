@@ -23,7 +23,7 @@ logger = logging.getLogger("pyhudi")
 def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
     """Return whether a timeline shows that a decision is fully carried out.
 
-    The completed file of an instant that left the timeline, or is being undone, is not made again.
+    It never makes the completed file of an instant that left the timeline, or that a rollback undoes, again.
     """
     if decision.kind == DecisionKind.CLOSE:
         return False

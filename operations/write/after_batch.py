@@ -1,4 +1,4 @@
-"""The table services after a batch of a stream: as many of those that are due as fit into the seconds for upkeep.
+"""The table services after a batch of a stream: as many due services as fit into the seconds for upkeep.
 
 A service without time is the first after the next batch. Compactions are cut so small that they fit; `run_services`
 does the rest, and one line of the log warns of much rest.
@@ -42,7 +42,7 @@ _MOST_TABLES = 256
 def run_after_batch(
     storage: Storage, timeline: Timeline, upkeep: Upkeep, means: Means, stream: StreamSettings
 ) -> tuple[ServiceResult, ...]:
-    """Run the services that are due after a batch, and return a result for each; none of their errors fails the batch.
+    """Run the services that are due after a batch, and return a result for each; their errors do not fail the batch.
 
     The timeline may be of any moment since the plan of the batch.
     """

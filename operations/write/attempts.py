@@ -106,7 +106,7 @@ class Attempts:
     def run(self, attempt: Callable[[WritePlan], Committed]) -> Committed:
         """Attempt the commit until it completes, or `WriteSettings.retry_s` are over; else raise its last error.
 
-        A micro-batch is repeated some times after that, and after failures of the store.
+        It repeats a micro-batch some times after that, and after failures of the store.
         """
         until, last = time.monotonic() + self.first.settings.retry_s, ""
         while True:
@@ -128,13 +128,13 @@ class Attempts:
             last = plan.instant_time
             # The spills are in the folder of the first instant.
             abort(plan.transaction, tries_again=plan is self.first and done is None)
-            # A decision to complete the write may have been made before the store failed.
+            # The write may have decided to complete before the store failed.
             done = done or (self._replayed() if self.repeated else None)
             if done is not None:
                 return done
 
     def _repeat(self) -> bool:
-        """Return whether a micro-batch is repeated once more, after its pause."""
+        """Return whether to repeat a micro-batch once more, after its pause."""
         settings = self.first.settings
         if settings.batch is None or not self.merges_again or self.repeated >= settings.stream.retries:
             return False
@@ -155,7 +155,7 @@ class Attempts:
 
     @property
     def _can_merge_again(self) -> bool:
-        # The rollback of a write that was taken for dead takes the spills along.
+        # A process that took the write for dead has rolled it back and deleted the spills.
         there = self.number > 1 or self.first.transaction.claim.owner() is not None
         return self.merges_again and there and not self.is_last and not self._needs_new_plan
 

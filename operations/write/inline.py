@@ -38,7 +38,7 @@ def run_inline(storage: Storage, timeline: Timeline, upkeep: Upkeep, means: Mean
 
 @dataclass(slots=True)
 class Listings:
-    """A timeline of before the write completed, and a listing since then, which services use to see what is due."""
+    """A timeline from before the end of the write, and a later listing, by which services see what is due."""
 
     before: Timeline
     since: Timeline | None = None

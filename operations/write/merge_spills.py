@@ -217,7 +217,7 @@ def _within_bound(
 ) -> tuple[list[FileGroupWrite], int]:
     """Return the jobs, and the number of bytes to merge.
 
-    A merge-on-read table merges when it is read or compacted: there the largest new file groups beyond the bound begin
+    Readers and compactions merge a merge-on-read table: there the largest new file groups beyond the bound begin
     with log files.
     """
     bound = plan.settings.commit_merge_max_bytes

@@ -1,6 +1,6 @@
 """One micro-batch of a stream: its tasks hand all rows over, and the commit merges them, again where it met a write.
 
-A plan is made for each micro-batch, in a process that does not know the query. Each task does, and sends the plan along
+Spark plans each micro-batch in a process that does not know the query. Each task does, and sends the plan along
 with its result, since the process of the commit has nothing but these.
 """
 
@@ -90,7 +90,7 @@ def is_complete(found: BatchResult) -> bool:
 
 
 def abort_numbered(path: str, storage_options: Mapping[str, str], query_id: str, batch_id: int) -> None:
-    """Undo what a query left pending of a batch, where no task has sent its plan."""
+    """Undo the pending instants of a query's batch, where no task has sent its plan."""
     table = find_table(open_storage(path, storage_options))
     if table is None:
         return

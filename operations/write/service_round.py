@@ -21,8 +21,8 @@ logger = logging.getLogger("pyhudi")
 def run_services(call: Call, names: Sequence[str] = ()) -> ServicesResult:
     """Run the named services, or all that have something due, in the order of the registry.
 
-    A service that meets another process is skipped with the reason. Raises `InvalidOptionError` for a name that no
-    service of a round has, and `TableError` where there is no table.
+    A service that meets another process ends with the reason in ``skipped``. Raises `InvalidOptionError` for a name
+    that no service of a round has, and `TableError` where there is no table.
     """
     began = time.monotonic()
     chosen = _chosen(names)
@@ -47,7 +47,7 @@ def outcome_of(
     try:
         done = again_where(run, lambda error: isinstance(error.__cause__, FileNotFoundError))
     except (ConcurrentWriteError, CommitConflictError) as met:
-        # Another process is at work on what the service needs, or was quicker; a later call does what is due then.
+        # Another process works on what the service needs, or was quicker. A later call does the rest.
         logger.info(skipped, storage.path, name, met)
         done = ServiceResult(storage.path, name, skipped=met.what.rstrip("."))
     except Exception as error:

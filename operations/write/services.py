@@ -86,7 +86,7 @@ class Service:
         settings: The names of the settings that it takes: parts of `Upkeep`, ``patience`` or ``means``.
         changes: Whether it may change the rows of the table.
         after_write: None where no write runs it.
-        due: Does what is due of it, in a round of all services; None where no round runs it.
+        due: Runs it in a round of all services, where it is due; None where no round runs it.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Where a batch ends: how many commits it takes, and which ends a table can still be read as of."""
+"""Where a batch ends: how many commits it takes, and as of which ends a reader can still show the table."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ logger = logging.getLogger("pyhudi")
 def end_of_batch(table: Table, settled: SettledWrites, after: str, until: str, limits: BatchLimits) -> str | None:
     """Return the completion time at which a batch ends; None where no write completed in the window.
 
-    A batch has at least one commit, and ends no sooner than at the first time that cleaning and archiving have left
-    readable.
+    A batch has at least one commit, and does not end before the first time as of which the table is still readable.
     """
     inside = settled.between(after, until)
     if not inside or until < settled.archived_until:
@@ -85,7 +84,7 @@ def _first_readable(settled: SettledWrites, end: str) -> str:
     clean = timeline.files.read_clean(cleans[-1]) if cleans else None
     if clean is None:
         return least
-    # A clean by file versions keeps what was newest when it was planned.
+    # A clean by file versions keeps the slices that were the newest at its plan.
     kept = earliest_kept(clean) or cleans[-1].requested_time
     times = (write.visible_since for write in timeline.writes if write.requested_time <= kept)
     return max([least, *times])

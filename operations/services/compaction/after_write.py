@@ -37,9 +37,9 @@ from .compact import compact, schedule_compaction
 def compact_after_write(
     storage: Storage, timeline: Timeline, settings: CompactionSettings | LogCompactionSettings, means: Means
 ) -> ServiceResult | None:
-    """Carry out pending compactions, or log compactions, then what is due; or only plan, as the settings say.
+    """Carry out pending compactions, or log compactions, then plan and carry out what is due; or plan alone.
 
-    Returns None where nothing was to be done. Raises `PyHudiError` where it failed; the write is complete all the same.
+    Returns None where no plan was pending or due. Raises `PyHudiError` where it failed; the write stays complete.
     """
     config = load_config(storage)
     due: Callable[[Timeline], bool]
@@ -80,7 +80,7 @@ def _is_due_again(
     due: Callable[[Timeline], bool],
     timeline: Timeline,
 ) -> bool:
-    """Return whether what a cut plan left out has as many delta commits by now as make a plan due."""
+    """Return whether the file groups that a cut plan lacks have as many delta commits by now as make a plan due."""
     most = settings.delta_commits if isinstance(settings, CompactionSettings) else settings.blocks
     return due(timeline) or rest.by_now(timeline) >= max(most, 1)
 
