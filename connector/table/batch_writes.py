@@ -64,7 +64,7 @@ def _repeated(write: Callable[[], CommitResult], stream: StreamSettings, path: s
         except Exception as error:
             if not _may_be_repeated(error):
                 raise
-            pause = stream.retry_wait_s * 2**number
+            pause = stream.wait_s(number)
             logger.warning("table %s: a batch failed, and is repeated in %.1f s: %s", path, pause, error)
             time.sleep(pause)
     return write()

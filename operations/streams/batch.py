@@ -52,3 +52,7 @@ class StreamSettings:
     ignores_failures: bool = False
     compacts: bool = True
     upkeep_s: float = 0.5
+
+    def wait_s(self, number: int) -> float:
+        """Return the seconds before a repetition, which is the first by the number 0."""
+        return self.retry_wait_s * 2**number

@@ -138,7 +138,7 @@ class Attempts:
         settings = self.first.settings
         if settings.batch is None or not self.merges_again or self.repeated >= settings.stream.retries:
             return False
-        time.sleep(settings.stream.retry_wait_s * 2**self.repeated)
+        time.sleep(settings.stream.wait_s(self.repeated))
         self.repeated += 1
         return True
 

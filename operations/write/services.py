@@ -99,32 +99,18 @@ class Service:
     due: Callable[[Call], ServiceResult] | None = None
 
 
-def _clean(call: Call, *, retain: int | None = None, dry_run: bool = False) -> ServiceResult:
+def _clean(call: Call, *, retain: int | None = None, dry_run: bool = False, **how: Any) -> ServiceResult:
     from ..services.clean import clean  # noqa: PLC0415
 
-    settings = call.upkeep().clean.retaining(retain)
-    return clean(call.storage, settings, metadata_enable=call.metadata_enable, dry_run=dry_run)
+    settings, enable = call.upkeep().clean.retaining(retain), call.metadata_enable
+    return clean(call.storage, settings, metadata_enable=enable, dry_run=dry_run, **how)
 
 
-def _clean_due(call: Call, timeline: Timeline | None = None) -> ServiceResult:
-    from ..services.clean import clean  # noqa: PLC0415
-
-    settings, enable = call.upkeep().clean, call.metadata_enable
-    return clean(call.storage, settings, metadata_enable=enable, inline=True, timeline=timeline)
-
-
-def _archive(call: Call, *, keep: int | None = None) -> ServiceResult:
-    from ..services.archive import archive  # noqa: PLC0415
-
-    upkeep = call.upkeep()
-    return archive(call.storage, upkeep.archive.keeping(keep), upkeep.clean, metadata_enable=call.metadata_enable)
-
-
-def _archive_after_write(call: Call, timeline: Timeline) -> ServiceResult:
+def _archive(call: Call, *, keep: int | None = None, **how: Any) -> ServiceResult:
     from ..services.archive import archive  # noqa: PLC0415
 
     upkeep, enable = call.upkeep(), call.metadata_enable
-    return archive(call.storage, upkeep.archive, upkeep.clean, metadata_enable=enable, timeline=timeline)
+    return archive(call.storage, upkeep.archive.keeping(keep), upkeep.clean, metadata_enable=enable, **how)
 
 
 def _archive_due(call: Call) -> ServiceResult:
@@ -246,8 +232,13 @@ SERVICES: Mapping[str, Service] = {
                 Argument("dry_run", "only report what it would delete", bool, default=False),
             ),
             settings=("clean",),
-            after_write=AfterWrite("clean", attrgetter("clean.automatic"), _may_clean, _clean_due),
-            due=_clean_due,
+            after_write=AfterWrite(
+                "clean",
+                attrgetter("clean.automatic"),
+                _may_clean,
+                lambda call, timeline: _clean(call, inline=True, timeline=timeline),
+            ),
+            due=partial(_clean, inline=True),
         ),
         Service(
             "archive",
@@ -255,7 +246,12 @@ SERVICES: Mapping[str, Service] = {
             _archive,
             (Argument("keep", "how many completed writes stay on the timeline", int, default=None),),
             settings=("archive", "clean"),
-            after_write=AfterWrite("archive", attrgetter("archive.automatic"), _may_archive, _archive_after_write),
+            after_write=AfterWrite(
+                "archive",
+                attrgetter("archive.automatic"),
+                _may_archive,
+                lambda call, timeline: _archive(call, timeline=timeline),
+            ),
             due=_archive_due,
         ),
         Service(

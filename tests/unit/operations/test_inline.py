@@ -43,10 +43,12 @@ class Services:
             metadata_enable: bool | None,
             timeline: Timeline,
             inline: bool = False,
+            dry_run: bool = False,
         ) -> ServiceResult:
             assert timeline.writes
             assert [replace(one, automatic=True) for one in given] == expected  # type: ignore[type-var]
             assert inline is (name == "clean")
+            assert not dry_run
             assert metadata_enable is False
             self.asked.append(name)
             if name in self.fail:
