@@ -114,23 +114,16 @@ def pyhudi(run: Run, *, table_type: str, by_table: bool) -> tuple[SparkSession, 
 
 
 def apache_hudi(run: Run, *, table_type: str) -> tuple[SparkSession, Callable[[str], Sink]]:
-    from systems import BUNDLE
+    from systems import PARALLELISM, hudi_session
 
-    spark = run.session(
-        spark__jars__packages=BUNDLE,
-        spark__serializer="org.apache.spark.serializer.KryoSerializer",
-        spark__kryo__registrator="org.apache.spark.HoodieSparkKryoRegistrar",
-        spark__sql__extensions="org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
-        spark__sql__catalog__spark_catalog="org.apache.spark.sql.hudi.catalog.HoodieCatalog",
-    )
+    spark = hudi_session(run)
     options = _HUDI | {"hoodie.datasource.write.table.type": table_type}
-    parallelism = {"hoodie.upsert.shuffle.parallelism": "8", "hoodie.bulkinsert.shuffle.parallelism": "8"}
 
     def make(path: str) -> Sink:
-        _all_rows(spark).write.format("hudi").options(**options, **parallelism).mode("append").save(path)
+        _all_rows(spark).write.format("hudi").options(**options, **PARALLELISM).mode("append").save(path)
 
         def start(rows: DataFrame, terms: Mapping[str, Any]) -> StreamingQuery:
-            return _writer(rows, terms).format("hudi").options(**options, **parallelism).start(path)
+            return _writer(rows, terms).format("hudi").options(**options, **PARALLELISM).start(path)
 
         completes = ".deltacommit" if table_type == "MERGE_ON_READ" else ".commit"
         return Sink(start, lambda: spark.read.format("hudi").load(path), f"{path}/.hoodie/timeline", completes)

@@ -35,6 +35,7 @@ OPTIONS = {
     "hoodie.index.type": "BUCKET",
     "hoodie.bucket.index.num.buckets": "2",
 }
+PARALLELISM = {"hoodie.upsert.shuffle.parallelism": "8", "hoodie.bulkinsert.shuffle.parallelism": "8"}
 DELTA = "io.delta:delta-spark_2.13:4.0.1"
 ICEBERG = "org.apache.iceberg:iceberg-spark-runtime-4.0_2.13:1.10.1"
 # Of the table's row and the incoming one, as MERGE sees them.
@@ -42,21 +43,25 @@ SAME_KEY = " and ".join(f"t.{column} = s.{column}" for column in (*KEYS, PARTITI
 NEWER = f"s.{ORDERING} >= t.{ORDERING}"
 
 
-def apache_hudi(
-    run: Run, row: str = "Apache Hudi", table_type: str = "COPY_ON_WRITE", options: dict[str, str] = OPTIONS
-) -> list[Any]:
-    """Apache Hudi itself: bucket index unless another is asked for, everything else as it comes."""
-    spark = run.session(
+def hudi_session(run: Run) -> SparkSession:
+    """Return a session with Apache Hudi."""
+    return run.session(
         spark__jars__packages=BUNDLE,
         spark__serializer="org.apache.spark.serializer.KryoSerializer",
         spark__kryo__registrator="org.apache.spark.HoodieSparkKryoRegistrar",
         spark__sql__extensions="org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
         spark__sql__catalog__spark_catalog="org.apache.spark.sql.hudi.catalog.HoodieCatalog",
     )
-    parallelism = {"hoodie.upsert.shuffle.parallelism": "8", "hoodie.bulkinsert.shuffle.parallelism": "8"}
+
+
+def apache_hudi(
+    run: Run, row: str = "Apache Hudi", table_type: str = "COPY_ON_WRITE", options: dict[str, str] = OPTIONS
+) -> list[Any]:
+    """Apache Hudi itself: bucket index unless another is asked for, everything else as it comes."""
+    spark = hudi_session(run)
 
     def write(rows: str) -> None:
-        writer = spark.read.parquet(rows).write.format("hudi").options(**options, **parallelism)
+        writer = spark.read.parquet(rows).write.format("hudi").options(**options, **PARALLELISM)
         writer = writer.option("hoodie.datasource.write.table.type", table_type)
         writer.option("hoodie.datasource.write.operation", "upsert").mode("append").save(run.table)
 

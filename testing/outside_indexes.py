@@ -48,14 +48,18 @@ class OutsideIndexContract(IndexContract):
             self.assertEqual(index.position(table.path), position)
             self.check(table, model)
 
+    def _begun(self, table: DrivenTable, model: Model) -> tuple[Any, Any]:
+        """Write a first time, and return the index of the table with its position."""
+        rows = [(f"k{number}", "x", 1, "first") for number in range(6)]
+        table.write(rows_of(*rows))
+        model.upsert(*rows)
+        index = self.index_of(table)
+        return index, index.position(table.path)
+
     def test_news_that_begin_elsewhere_change_nothing(self) -> None:
         """The index ignores news that do not begin at its position."""
         for table, model in self.tables():
-            rows = [(f"k{number}", "x", 1, "first") for number in range(6)]
-            table.write(rows_of(*rows))
-            model.upsert(*rows)
-            index = self.index_of(table)
-            position = index.position(table.path)
+            index, position = self._begun(table, model)
             strange = [GroupKeys(FileGroupId("x", "nobody-0"), pa.array(["k1", "k99"]))]
             for anew in (False, True):
                 news = News(table.path, "another moment", "later", anew=anew, undone=(), groups=strange)
@@ -67,11 +71,7 @@ class OutsideIndexContract(IndexContract):
     def test_news_that_break_off_change_nothing(self) -> None:
         """Where reading a file fails half-way, the index keeps nothing of what it read before."""
         for table, model in self.tables():
-            rows = [(f"k{number}", "x", 1, "first") for number in range(6)]
-            table.write(rows_of(*rows))
-            model.upsert(*rows)
-            index = self.index_of(table)
-            position = index.position(table.path)
+            index, position = self._begun(table, model)
 
             def groups() -> Iterator[GroupKeys]:
                 yield GroupKeys(FileGroupId("x", "nobody-0"), pa.array(["k1", "k99"]))

@@ -190,16 +190,6 @@ def close(work: Transaction, partitions: Collection[str], kept_paths: Collection
     work.storage.flush(sorted(partitions))
 
 
-def clear(work: Transaction) -> None:
-    """Remove the work's claim and markers, also where another process has completed the instant."""
-    try:
-        forget(work.storage, work.instant_time)
-    except Exception:
-        logger.warning(
-            "table %s: left-overs of %s stay until the next write", work.path, work.instant_time, exc_info=True
-        )
-
-
 def _token(file: DataFile) -> str:
     return file.write_token if isinstance(file, BaseFile) else str(file.name.write_token or "")
 

@@ -30,9 +30,10 @@ from ..result import ServiceResult
 from ..rollback.pending import OtherWriters
 from ..transaction.concurrency import InstantKind
 from ..transaction.file_work import FileWork
+from ..transaction.left_overs import try_to_forget
 from ..transaction.outcome import Outcome
 from ..transaction.transaction import Transaction
-from .execution import check_claim, claim, clear, close, kept, naming_who_took_over, take_back
+from .execution import check_claim, claim, close, kept, naming_who_took_over, take_back
 from .means import Means, here
 from .preconditions import finish_rollbacks_first, refuse_restoring
 from .service import NoTasksError, TableService
@@ -227,7 +228,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
                         done = self._executed(worker, plan)
                         close(work, {one.partition_path for one in plan}, {path for one in done for path in one.paths})
                         completed = self.complete(instant, partial(self._outcome, worker, plan, done))
-                clear(work)
+                try_to_forget(work.storage, work.instant_time)
                 if completed:
                     self.instant = instant.requested_time
                     self.done += [one for one in done if one.paths]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from ...storage.base import Storage, split
 from ...table.files.marked_files import marked_files
 from ...table.files.names import parse_data_name
@@ -10,6 +12,8 @@ from ...timeline.instant_files import InstantFiles
 from ...timeline.instants import Instant
 from ...timeline.writers import heartbeat, owner
 from ...timeline.writers.markers import Markers
+
+logger = logging.getLogger("pyhudi")
 
 
 def files_of(storage: Storage, instant_time: str, *, rolled_back: bool = False) -> list[str]:
@@ -41,6 +45,16 @@ def forget(storage: Storage, instant_time: str) -> None:
     Markers(storage, instant_time).delete()
     heartbeat.Heartbeat(storage, instant_time).delete()
     storage.delete_folder(owner.folder(instant_time))
+
+
+def try_to_forget(storage: Storage, instant_time: str) -> None:
+    """Forget an instant that is complete, so that no error here fails its work."""
+    try:
+        forget(storage, instant_time)
+    except Exception:
+        logger.warning(
+            "table %s: left-overs of %s stay until the next write", storage.path, instant_time, exc_info=True
+        )
 
 
 def forget_attempt(storage: Storage, instant_time: str) -> None:

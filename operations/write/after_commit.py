@@ -13,7 +13,7 @@ from ..planning.new_table import DEFAULT_BUCKETS
 from ..planning.plan import WritePlan
 from ..result import CommitResult, with_services
 from ..rollback.dead import try_to_undo_dead
-from ..transaction.left_overs import forget
+from ..transaction.left_overs import try_to_forget
 from .after_batch import run_after_batch
 from .inline import means_of, run_inline
 
@@ -27,7 +27,7 @@ def follow_up(plan: WritePlan, result: CommitResult, timeline: Timeline) -> Comm
 
     The timeline may be of any moment since the plan of the write.
     """
-    _tidy(plan)
+    try_to_forget(plan.storage, plan.instant_time)
     tell(plan.table, plan.settings.lookup, plan.instant_time)
     if plan.creates_table:
         announce(plan.config, plan.path)
@@ -79,13 +79,3 @@ def _note(plan: WritePlan, timeline: Timeline) -> None:
         note_written(timeline)
     except Exception:
         logger.warning("table %s: old writes have no note of what they say", plan.path, exc_info=True)
-
-
-def _tidy(plan: WritePlan) -> None:
-    """Remove the working files of the write; the instant is complete, so that an error here must not fail it."""
-    try:
-        forget(plan.storage, plan.instant_time)
-    except Exception:
-        logger.warning(
-            "table %s: left-overs of %s stay until the next write", plan.path, plan.instant_time, exc_info=True
-        )

@@ -11,15 +11,18 @@ import pytest
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
-@pytest.mark.slow
-def test_a_task_that_appends_to_one_large_file_group_keeps_within_its_memory(tmp_path_on_disk: Path) -> None:
-    """Of all rows no more than a block's are held at once."""
-    bounds = ["--rows", "5000000", "--limit-mib", "1024", "--type", "MERGE_ON_READ"]
-    command = [sys.executable, str(BENCHMARKS / "memory.py"), *bounds, "--folder", str(tmp_path_on_disk)]
+def check_memory(script: str, folder: Path, *bounds: str) -> None:
+    command = [sys.executable, str(BENCHMARKS / script), *bounds, "--folder", str(folder)]
 
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_a_task_that_appends_to_one_large_file_group_keeps_within_its_memory(tmp_path_on_disk: Path) -> None:
+    """Of all rows no more than a block's are held at once."""
+    check_memory("memory.py", tmp_path_on_disk, "--rows", "5000000", "--limit-mib", "1024", "--type", "MERGE_ON_READ")
 
 
 @pytest.mark.slow
@@ -29,23 +32,13 @@ def test_a_task_that_upserts_into_one_large_file_group_keeps_within_its_memory(t
     A task that may hold 128 MiB takes some 600; one that may hold all that comes, 900. Who held either side whole would
     pass the limit.
     """
-    bounds = ["--rows", "1750000", "--task-mib", "128", "--limit-mib", "768"]
-    command = [sys.executable, str(BENCHMARKS / "memory.py"), *bounds, "--folder", str(tmp_path_on_disk)]
-
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-
-    assert done.returncode == 0, done.stdout + done.stderr
+    check_memory("memory.py", tmp_path_on_disk, "--rows", "1750000", "--task-mib", "128", "--limit-mib", "768")
 
 
 @pytest.mark.slow
 def test_a_task_that_merges_log_files_keeps_within_its_memory(tmp_path_on_disk: Path) -> None:
     """One and a half million entries of 18 columns, 300 MB in Arrow, more than may wait in memory."""
-    bounds = ["--rows", "1500000", "--limit-mib", "640"]
-    command = [sys.executable, str(BENCHMARKS / "merge_memory.py"), *bounds, "--folder", str(tmp_path_on_disk)]
-
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-
-    assert done.returncode == 0, done.stdout + done.stderr
+    check_memory("merge_memory.py", tmp_path_on_disk, "--rows", "1500000", "--limit-mib", "640")
 
 
 @pytest.mark.slow
@@ -55,8 +48,4 @@ def test_a_commit_that_looks_keys_up_keeps_within_its_memory(tmp_path_on_disk: P
     Most of the rest are the row groups of two files that are written at once.
     """
     bounds = ["--rows", "2000000", "--index", "SIMPLE", "--task-mib", "128", "--limit-mib", "896"]
-    command = [sys.executable, str(BENCHMARKS / "memory.py"), *bounds, "--folder", str(tmp_path_on_disk)]
-
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-
-    assert done.returncode == 0, done.stdout + done.stderr
+    check_memory("memory.py", tmp_path_on_disk, *bounds)
