@@ -273,7 +273,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "changes of a commit": "operations.write.completion:_changes",
     "new keys of a commit": "operations.write.completion:_new_keys",
     "make new keys": "operations.write.completion:NewKeys",
-    "forget the work of a commit": "operations.write.after_commit:forget",
+    "forget the work of a commit": "operations.write.after_commit:try_to_forget",
     "counts in commit metadata": "operations.write.commit_metadata:asdict",
     # --- conflicts
     "verdict of a meeting": "operations.transaction.concurrency:ConcurrencyRules.verdict",
