@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from pyhudi.errors import PyHudiError, RetryError
+from pyhudi.errors import RetryError
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.compaction.compact import compact
@@ -18,7 +18,7 @@ from pyhudi.timeline.instants import State
 from support.faults.stops import Stop
 from support.made.compacting import ALL, append, in_bases, merged, new_table, run, schedule, slices, timeline_of
 from support.places import copied
-from support.upkeep.merge_steps import META, Ends, Merge, Some, some
+from support.upkeep.merge_steps import META, Ends, Merge, Some, check_taken_back, some
 
 NEWEST = CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, file_versions=1)
 FEW = ArchiveSettings(min_commits=1, max_commits=1, delta_commits=None)
@@ -97,17 +97,8 @@ def test_a_writer_that_appends_at_any_step_is_seen(made: Path, tmp_path: Path, s
 
 @pytest.mark.parametrize("some", SOME, ids=str)
 def test_a_plan_that_is_taken_back_at_any_step_of_its_execution_is_gone(made: Path, tmp_path: Path, some: Some) -> None:
-    before = merged(made, *META)
     planned = copied(made, tmp_path / "planned")
-    plan, ends = schedule(planned), Ends(COMPACT, planned)
-
-    def another(table: Path) -> None:
-        with contextlib.suppress(PyHudiError):
-            rollback(open_storage(str(table)), plan.instant)
-
-    for table, name in COMPACT.stopped(planned, tmp_path, some, another):
-        assert merged(table, *META) == before, name
-        ends.check(table, name)
+    check_taken_back(COMPACT, planned, schedule(planned).instant, tmp_path, some)
 
 
 @pytest.mark.parametrize("how", ["done", "taken back"])

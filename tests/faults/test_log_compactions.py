@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
 import pytest
-from pyhudi.errors import PyHudiError
 from pyhudi.operations.services.compaction.compact import compact
-from pyhudi.operations.services.rollback import rollback
-from pyhudi.storage import open_storage
 from pyhudi.timeline.instants import State
 from support.made.compacting import (
     TWO,
@@ -25,7 +21,7 @@ from support.made.compacting import (
     timeline_of,
 )
 from support.places import copied
-from support.upkeep.merge_steps import META, Ends, Merge, Some, assert_merged, some
+from support.upkeep.merge_steps import META, Ends, Merge, Some, assert_merged, check_taken_back, some
 
 
 @pytest.fixture(scope="module")
@@ -107,14 +103,5 @@ def test_a_writer_that_appends_at_any_step_is_seen(made: Path, tmp_path: Path, s
 
 @pytest.mark.parametrize("some", SOME, ids=str)
 def test_a_plan_that_is_taken_back_at_any_step_of_its_execution_is_gone(made: Path, tmp_path: Path, some: Some) -> None:
-    before = merged(made, *META)
     planned = copied(made, tmp_path / "planned")
-    plan, ends = plan_join(planned), Ends(JOIN, planned)
-
-    def another(table: Path) -> None:
-        with contextlib.suppress(PyHudiError):
-            rollback(open_storage(str(table)), plan.instant)
-
-    for table, name in JOIN.stopped(planned, tmp_path, some, another):
-        assert merged(table, *META) == before, name
-        ends.check(table, name)
+    check_taken_back(JOIN, planned, plan_join(planned).instant, tmp_path, some)

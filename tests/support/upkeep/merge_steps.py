@@ -14,6 +14,7 @@ from pyhudi.errors import PyHudiError, RetryError
 from pyhudi.operations.inspect.validate import validate
 from pyhudi.operations.rollback.sweep import sweep
 from pyhudi.operations.services.compaction.compact import Means
+from pyhudi.operations.services.rollback import rollback
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table.table import open_table
@@ -124,6 +125,19 @@ class Ends:
         self.merge.go_on(table)
         assert_merged(self.merge, table, before, name)
         return True
+
+
+def check_taken_back(merge: Merge, planned: Path, plan: str, folder: Path, some: Some) -> None:
+    """Take the plan of a table back at some steps of its execution, and go on from what is there."""
+    before, ends = merged(planned, *META), Ends(merge, planned)
+
+    def take_back(table: Path) -> None:
+        with contextlib.suppress(PyHudiError):
+            rollback(open_storage(str(table)), plan)
+
+    for table, name in merge.stopped(planned, folder, some, take_back):
+        assert merged(table, *META) == before, name
+        ends.check(table, name)
 
 
 def assert_merged(merge: Merge, table: Path, before: Rows, name: str) -> None:
