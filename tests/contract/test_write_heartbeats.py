@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pyhudi.errors import StorageError
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.write.abort import abort_write
@@ -77,6 +78,22 @@ def test_it_follows_a_write_to_the_instant_of_its_next_note(begun: tuple[WritePl
         ages = [Heartbeat(planned.storage, one).age() or 0.0 for one in (first, second)]
 
     assert ages[1] < 3 * INTERVAL_S < ages[0]
+
+
+def test_the_log_names_the_instant_whose_heartbeat_cannot_be_touched(
+    begun: tuple[WritePlan, TaskResult], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    planned, _ = begun
+
+    def broken(_: Heartbeat) -> None:
+        raise StorageError("The store is away.", "Try again.")
+
+    patch_seam(monkeypatch, "touch a heartbeat", broken)
+    time.sleep(INTERVAL_S)
+    with beat(planned):
+        time.sleep(2 * INTERVAL_S)
+
+    assert f"the heartbeat of {noted(planned)} could not be touched" in caplog.text
 
 
 def test_a_short_write_costs_no_request(begun: tuple[WritePlan, TaskResult], monkeypatch: pytest.MonkeyPatch) -> None:
