@@ -59,7 +59,7 @@ def test_the_younger_waits_until_the_older_is_given_back(storage: Storage) -> No
     thread.start()
     while not storage.exists(older.path):
         time.sleep(0.001)
-    assert wait_for_older(older, Patience(), 60).met == [], "the oldest never waits"
+    assert wait_for_older(older, Patience(), 60).met == (), "the oldest never waits"
     threading.Timer(0.05, back.set).start()
     waited = wait_for_older(younger, Patience(), 60)
     thread.join()
@@ -72,7 +72,7 @@ def test_the_younger_waits_until_the_older_is_given_back(storage: Storage) -> No
 def test_a_write_waits_no_longer_than_it_may(storage: Storage) -> None:
     ticket(storage, "1", A0).touch()
 
-    assert wait_for_older(ticket(storage, "2", A0), Patience(), 0.0).met == []
+    assert wait_for_older(ticket(storage, "2", A0), Patience(), 0.0).met == ()
     assert storage.exists(ticket(storage, "1", A0).path)
 
 
@@ -80,7 +80,7 @@ def test_the_ticket_of_a_dead_write_keeps_no_write_waiting(storage: Storage) -> 
     dead = ticket(storage, "1", A0)
     dead.touch()
 
-    assert wait_for_older(ticket(storage, "2", A0), HASTY, 60).met == []
+    assert wait_for_older(ticket(storage, "2", A0), HASTY, 60).met == ()
     assert not storage.exists(dead.path)
 
 
@@ -88,7 +88,7 @@ def test_what_is_no_ticket_is_passed_over(storage: Storage) -> None:
     storage.write(ticket(storage, "1", A0).path, b"{}")
     storage.write(ticket(storage, "2", A0).path, b'{"format": 99}')
 
-    assert wait_for_older(ticket(storage, "3", A0), Patience(), 60).met == []
+    assert wait_for_older(ticket(storage, "3", A0), Patience(), 60).met == ()
 
 
 def test_a_commit_has_the_age_of_the_ticket_that_its_write_holds(storage: Storage) -> None:
