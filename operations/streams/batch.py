@@ -55,4 +55,4 @@ class StreamSettings:
 
     def wait_s(self, number: int) -> float:
         """Return the seconds before a repetition, which is the first by the number 0."""
-        return self.retry_wait_s * 2**number
+        return self.retry_wait_s * (1 << number)
