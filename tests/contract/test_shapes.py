@@ -1,4 +1,7 @@
-"""Each pair of properties that a table and a write can have meets in a few shapes, and each shape holds its rows."""
+"""Each pair of properties that a table and a write can have meets in a shape, and each shape holds its rows.
+
+Shapes of which every pair meets in others too are for `make test-long`.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from support.drawn.shapes import (
     Shape,
     is_legal,
     legal_pairs,
+    needed,
     pairs_of,
     shapes,
     shapes_of_today,
@@ -24,12 +28,13 @@ from support.s3 import new_url
 SEEDS = range(3)
 # What services do is looked at after each step, and drawn from many histories elsewhere.
 SERVED = {"clean", "archive", "savepoint", "restore"}
+OFTEN = needed(shapes_of_today())
 
 
 def drawn(*, on_s3: bool) -> list[Any]:
     """Return the shapes of today that are on S3, or those that are not, with the seeds of their histories."""
     return [
-        pytest.param(one, seed, id=f"{'-'.join(one.values())}-{seed}")
+        pytest.param(one, seed, id=f"{'-'.join(one.values())}-{seed}", marks=() if one in OFTEN else pytest.mark.long)
         for one in shapes_of_today()
         for seed in SEEDS
         if (one["store"] == "s3") is on_s3 and (seed == 0 or not (on_s3 or one["service"] in SERVED))
@@ -49,12 +54,12 @@ def test_every_legal_pair_of_what_is_there_meets_in_a_shape_that_is_drawn() -> N
     """Or a pair of what pyhudi does would wait for something that it does not do yet."""
     wanted = {pair for pair in legal_pairs() if not pair & TO_COME}
 
-    assert wanted - set().union(*map(pairs_of, shapes_of_today())) == set()
+    assert wanted - set().union(*map(pairs_of, OFTEN)) == set()
 
 
 def test_keys_of_the_whole_table_are_found_both_ways_and_rows_move_or_stay_on_tables_of_both_types() -> None:
     """None of which is a property of a shape, as each would have to meet all others."""
-    shown = [one.values for on_s3 in (False, True) for one in drawn(on_s3=on_s3)]
+    shown = [one.values for on_s3 in (False, True) for one in drawn(on_s3=on_s3) if one.values[0] in OFTEN]
     met = {
         (shape["type"], settings_of(shape).index_type, moves_rows(shape, seed))
         for shape, seed in shown

@@ -8,6 +8,7 @@ pyhudi does already and hold each pair of that; the others wait for what is to c
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 FACTORS: dict[str, tuple[str, ...]] = {
@@ -202,6 +203,17 @@ def shapes_of_today() -> list[dict[str, str]]:
 def pairs_of(shape: Shape) -> set[frozenset[Property]]:
     """Return the pairs of properties that meet in a shape."""
     return {frozenset(pair) for pair in itertools.combinations(shape.items(), 2)}
+
+
+def needed(given: Sequence[dict[str, str]]) -> list[dict[str, str]]:
+    """Return those of some shapes without which a pair of theirs would not meet: those on S3 are left out first."""
+    kept = list(given)
+    met = Counter(pair for shape in given for pair in pairs_of(shape))
+    for shape in sorted(given, key=lambda shape: shape["store"] != "s3"):
+        if all(met[pair] > 1 for pair in pairs_of(shape)):
+            kept.remove(shape)
+            met.subtract(pairs_of(shape))
+    return kept
 
 
 def is_legal(shape: Shape) -> bool:
