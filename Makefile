@@ -61,10 +61,10 @@ test-spark40: install $(SPARK40_VENV)/.spark ## Run the tests of what differs on
 test-slow: install $(CLASSES) ## Run the slow tests: long histories, kills, heartbeats
 	$(BIN)/python -m pytest -m "slow and not interop" $(PYTEST_ARGS)
 
-test-long: install $(CLASSES) ## Run writers side by side, by 100,000 seeds and as processes, and kill streams (FROM_SEED=0 SEEDS=100000 MINUTES=30)
+test-long: install $(CLASSES) ## Run writers side by side, by 100,000 seeds and as processes, kill streams, draw longer histories (FROM_SEED=0 SEEDS=100000 MINUTES=30)
 	PYHUDI_FROM_SEED=$(FROM_SEED) PYHUDI_SEEDS=$(SEEDS) $(BIN)/python -m pytest -m long tests/contract/test_interleavings.py $(PYTEST_ARGS)
 	PYHUDI_STORM_MINUTES=$(MINUTES) $(BIN)/python -m pytest -m long tests/faults/test_long_storms.py $(PYTEST_ARGS)
-	$(BIN)/python -m pytest -m long tests/contract/test_stream_upkeep.py tests/faults/test_long_streams.py $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m long tests/contract tests/faults tests/spark --ignore=tests/contract/test_interleavings.py --ignore=tests/faults/test_long_storms.py $(PYTEST_ARGS)
 
 test-interop: install $(CLASSES) hudi-environment ## Run the tests against Apache Hudi's own Spark bundle and hudi-rs
 	$(BIN)/python -m pytest -m interop $(PYTEST_ARGS)

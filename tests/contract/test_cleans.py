@@ -12,8 +12,10 @@ from support.upkeep.cleans import (
     check_slow_writer_keeps_its_base,
 )
 
+SEEDS = [pytest.param(n, marks=() if n < 3 else pytest.mark.slow if n < 10 else pytest.mark.long) for n in range(30)]
 
-@pytest.mark.parametrize("seed", [pytest.param(n, marks=() if n < 3 else pytest.mark.slow) for n in range(30)])
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_clean_takes_what_the_policy_says_and_finds_it_where_something_changed(tmp_path: Path, seed: int) -> None:
     check_clean_history(tmp_path, seed)
 

@@ -27,7 +27,9 @@ SHAPES = [(index, kind) for index in ("GLOBAL_SIMPLE", "GLOBAL_BLOOM") for kind 
 WAYS = [*((*one, False) for one in SHAPES), *((*one, True) for one in SHAPES[:2])]
 
 
-@pytest.mark.parametrize("examples", [5, pytest.param(40, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "examples", [5, pytest.param(15, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize(("index", "table_type", "spread"), WAYS)
 def test_histories_of_unique_keys(
     tmp_path_factory: pytest.TempPathFactory, index: str, table_type: str, spread: bool, examples: int
@@ -43,11 +45,17 @@ def test_histories_of_unique_keys(
 
 
 LIVES = [("GLOBAL_SIMPLE", (), 0), ("GLOBAL_SIMPLE", (), 1), ("GLOBAL_BLOOM", (), 2), ("GLOBAL_BLOOM", SERVICES, 3)]
-LONGER = [(index, services, seed) for index, services, _ in LIVES[1:] for seed in range(4, 9)]
+LONGER = [(index, services, seed) for index, services, _ in LIVES[1:] for seed in range(4, 6)]
+LONGEST = [(index, services, seed) for index, services, _ in LIVES[1:] for seed in range(6, 9)]
 
 
 @pytest.mark.parametrize(
-    ("index", "services", "seed"), [*LIVES, *(pytest.param(*one, marks=pytest.mark.slow) for one in LONGER)]
+    ("index", "services", "seed"),
+    [
+        *LIVES,
+        *(pytest.param(*one, marks=pytest.mark.slow) for one in LONGER),
+        *(pytest.param(*one, marks=pytest.mark.long) for one in LONGEST),
+    ],
 )
 def test_histories_of_all_operations_with_deaths_and_services(index: str, services: tuple[str, ...], seed: int) -> None:
     """Keys of two partitions are the same ones; some writes die and some tasks run twice."""

@@ -124,7 +124,7 @@ def data_and_timeline(path: Path) -> list[str]:
 def test_batches_cost_the_same_however_many_came_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    check_flat(Stream(tmp_path / "t", replace(KEYED, table_type=kind), keys=1), monkeypatch, 300)
+    check_flat(Stream(tmp_path / "t", replace(KEYED, table_type=kind), keys=1), monkeypatch, 210)
 
 
 @pytest.mark.long

@@ -105,7 +105,7 @@ def test_a_batch_shows_the_table_at_its_end_however_late_it_is_read(past: Past) 
 
 
 @pytest.mark.parametrize("merge_on_read", [False, True])
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", [pytest.param(n, marks=() if n < 6 else pytest.mark.long) for n in range(12)])
 def test_batches_together_are_the_incremental_query(tmp_path: Path, seed: int, merge_on_read: bool) -> None:
     """Each batch is the query over its window, and of batches together the newest row of a key is the whole query's."""
     chance = random.Random(seed)

@@ -56,7 +56,14 @@ def write_by_table(spark: SparkSession, path: Path, step: Step) -> CommitResult 
     return done
 
 
-@pytest.mark.parametrize("seed", [*range(7), pytest.param(7, marks=pytest.mark.oldest)])
+@pytest.mark.parametrize(
+    "seed",
+    [
+        *range(4),
+        *(pytest.param(n, marks=pytest.mark.long) for n in range(4, 7)),
+        pytest.param(7, marks=pytest.mark.oldest),
+    ],
+)
 def test_a_random_history_gives_what_the_dict_says(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     """Plain writes and placed ones, on one table, of any number of tasks, of every operation."""
     path, model, chance = tmp_path / "t", Model(), random.Random(seed)
