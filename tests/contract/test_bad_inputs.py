@@ -35,6 +35,7 @@ from support.bad_inputs import (
     Act,
     Case,
     Late,
+    new_table,
 )
 from support.drive import rows_of, write
 from support.made.strange_index import NAME, saying
@@ -87,7 +88,7 @@ def refuse(case: Case | Late | Sick, act: Act, path: Place) -> None:
 
 def check_refused_rows(path: Place, case: Case, colocated: bool) -> None:
     """Assert that bad rows leave a healthy table as it was, and that good ones still go into it."""
-    write(path, case.good, table=case.table)
+    new_table(path, case.good, case.table)
     before, rows = less_notes(path), read_all(path)
     refuse(case, partial(case.prepare(path), colocated=colocated), path)
 
@@ -131,7 +132,7 @@ def test_a_write_that_fails_late_leaves_the_files_that_were_there(
 def test_what_is_refused_leaves_a_table_as_it_was(tmp_path: Path, case: Case) -> None:
     """Not a byte of the table changes, and the next good write goes through."""
     path = tmp_path / "t"
-    write(path, case.good, table=case.table)
+    new_table(path, case.good, case.table)
     act = case.prepare(path)
     before, rows = less_notes(path), read_all(path)
     refuse(case, act, path)
@@ -176,7 +177,7 @@ def test_a_refused_creation_leaves_no_table(tmp_path: Path, case: Case) -> None:
 def test_a_sick_table_is_neither_read_wrongly_nor_made_worse(tmp_path: Path, case: Sick) -> None:
     """Reading and writing say what is wrong and change nothing; with its files restored the table is as it was."""
     path = tmp_path / "t"
-    write(path, GOOD, table=KEYED)
+    new_table(path)
     healthy, rows = files_below(path), read_all(path)
     writes = [partial(write, path, GOOD), partial(write, path, GOOD.select(["id", "p"]), operation="delete")]
     reads = [] if case.reads else [partial(read_all, path)]

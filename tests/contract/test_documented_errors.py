@@ -23,6 +23,7 @@ from support.bad_inputs import (
     UNDOING,
     Act,
     Case,
+    new_table,
 )
 from support.drive import write
 from support.made.strange_index import NAME, saying
@@ -66,7 +67,7 @@ def said(case: Case | Sick, path: Path) -> str:
     """Return what a bad input gets to read, as if the table were at /lake/trips."""
     path.parent.mkdir()
     if isinstance(case, Sick):
-        write(path, GOOD, table=KEYED)
+        new_table(path)
         case.spoil(path)
         act: Act = partial(write, path, GOOD)
     else:
@@ -74,7 +75,7 @@ def said(case: Case | Sick, path: Path) -> str:
             with saying():
                 write(path, case.good, table=replace(case.table, index_type=NAME, bucket_count=None))
         elif case not in ALONE:
-            write(path, case.good, table=case.table)
+            new_table(path, case.good, case.table)
         act = case.prepare(path)
     with pytest.raises(PyHudiError) as raised:
         act()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from support.bad_inputs.answers import ANSWERS
-from support.bad_inputs.case import GOOD, KEYED, Act, Case
+from support.bad_inputs.case import GOOD, KEYED, Act, Case, new_table
 from support.bad_inputs.columns import COLUMNS
 from support.bad_inputs.creations import CREATIONS
 from support.bad_inputs.late import LATE, Late
@@ -28,4 +28,5 @@ __all__ = [
     "Act",
     "Case",
     "Late",
+    "new_table",
 ]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import pickle
+import shutil
+import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +16,7 @@ from pyhudi.operations.planning.plan import plan_write
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.options.parsing import parse_options
 from support.drive import DEFAULTS, carry_out, write
+from support.places import Place
 
 TIMELINE = ".hoodie/timeline"
 
@@ -44,6 +49,23 @@ class Case:
     prepare: Callable[[Path], Act]
     good: pa.Table = field(default_factory=lambda: GOOD)
     table: TableSettings = KEYED
+
+
+def new_table(path: Place, good: pa.Table = GOOD, table: TableSettings = KEYED) -> None:
+    """Make a table that holds some rows: on this machine a copy of one that was written so before."""
+    if "://" in str(path):
+        write(path, good, table=table)
+    else:
+        # Whoever spoils it may write into its files.
+        shutil.copytree(f"{_made(pickle.dumps((good, table))).name}/t", path)
+
+
+@cache
+def _made(given: bytes) -> tempfile.TemporaryDirectory[str]:
+    good, table = pickle.loads(given)  # noqa: S301
+    folder = tempfile.TemporaryDirectory()
+    write(f"{folder.name}/t", good, table=table)
+    return folder
 
 
 def upsert(
