@@ -1,12 +1,16 @@
-"""A process of one release of pyhudi, which does what its test asks of it line by line; test_two_releases.py starts it.
+"""Processes of one release of pyhudi, which do what their test asks line by line; test_two_releases.py starts them.
 
 It uses what the releases since 56a4b1d have in common, and nothing else, and imports whichever `pyhudi` comes first.
+The process that imported it does nothing but fork another one for each socket that it receives: to import takes longer
+than all that most tests ask of a process.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -39,8 +43,8 @@ SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()),
 TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=2)
 OFF = Upkeep(CleanSettings(automatic=False), ArchiveSettings(automatic=False), CompactionSettings(inline=False))
 PATIENT, IMPATIENT = Patience(), Patience(heartbeat_misses=-1, foreign_age_s=-1.0)
-# The status of a process that its test has die.
-DIED = 9
+# The last words of a process that its test has die.
+DIED = {"died": True}
 
 
 def _read(storage: Any, split: Any, schema: pa.Schema) -> Iterable[pa.RecordBatch]:
@@ -60,10 +64,12 @@ class Job:
     Args:
         path: The table's.
         table_type: Of the table.
+        die: Ends the process.
     """
 
-    def __init__(self, path: str, table_type: str) -> None:
+    def __init__(self, path: str, table_type: str, die: Callable[[], None]) -> None:
         self._path = path
+        self._die = die
         self._table = replace(TABLE, table_type=table_type)
         self._plan: WritePlan | None = None
         self._results: list[TaskResult] = []
@@ -141,16 +147,16 @@ class Job:
 
         def end(*args: Any) -> Any:
             if left[0] < 0:
-                os._exit(DIED)
+                self._die()
             return scan_folder(*args)
 
         # Python's own, as the releases have nothing else in common for good.
         setattr(Path, "hardlink_to", count)  # noqa: B010
         setattr(os, "scandir", end)  # noqa: B010
 
-    def where(self) -> str:
-        """Return where the release is."""
-        return str(pyhudi.__file__)
+    def where(self) -> tuple[str, int]:
+        """Return where the release is, and the number of the process."""
+        return str(pyhudi.__file__), os.getpid()
 
     def _planned(self) -> WritePlan:
         assert self._plan is not None
@@ -165,8 +171,39 @@ def answer(call: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
         return {"error": type(error).__name__, "text": str(error)}
 
 
+def work(asked: socket.socket) -> None:
+    """Do what a socket asks: its first line says of which table, each other one is a call."""
+    with asked.makefile("rw") as stream:
+
+        def say(what: dict[str, Any]) -> None:
+            print(json.dumps(what), file=stream, flush=True)
+
+        def die() -> None:
+            say(DIED)
+            os._exit(0)
+
+        job = Job(*json.loads(stream.readline()), die)
+        for line in stream:
+            given = json.loads(line)
+            say(answer(getattr(job, given.pop("do")), given))
+
+
+def main(control: socket.socket) -> None:
+    """Fork a process for each socket that comes, until the test is gone."""
+    # Nobody waits for them: what is left of a process that ended counts as none.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        _, numbers, _, _ = socket.recv_fds(control, 1, 1)
+        if not numbers:
+            return
+        with socket.socket(fileno=numbers[0]) as asked:
+            if os.fork() == 0:
+                control.close()
+                try:
+                    work(asked)
+                finally:
+                    os._exit(1)
+
+
 if __name__ == "__main__":
-    job = Job(*sys.argv[1:])
-    for line in sys.stdin:
-        asked = json.loads(line)
-        print(json.dumps(answer(getattr(job, asked.pop("do")), asked)), flush=True)  # noqa: T201
+    main(socket.socket(fileno=int(sys.argv[1])))

@@ -1,25 +1,29 @@
 """The release before format numbers, 56a4b1d, and this one write one table: in turns, side by side, and after deaths.
 
-Both are processes of `release_job.py`. The older one finds its modules in an archive among the fixtures.
+Both are processes of `release_job.py`, forked from one that imported it. The older release finds its modules in an
+archive among the fixtures.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import signal
+import socket
 import subprocess
 import sys
 import tarfile
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from faults import release_job
 from faults.release_job import DIED
+from pyhudi.storage.process import find_process
 from pyhudi.table.config.property_keys import RECORD_KEY_OPTION
 from support.rules.checks import assert_whole
 
@@ -40,19 +44,61 @@ class RefusedError(Exception):
     """What a process answered in place of a result; its first argument is the name of the error's class."""
 
 
-class Release:
-    """A process of one release at work on a table.
+class DiedError(Exception):
+    """The process ended, as it was to."""
+
+
+class Origin:
+    """The process of one release from which its processes are forked.
 
     Args:
         name: Which release.
         packages: Where the older release is.
+    """
+
+    def __init__(self, name: str, packages: Path) -> None:
+        self.name = name
+        self.packages = packages
+        paths = [str(packages)] if name == OLD else []
+        paths += filter(None, [os.environ.get("PYTHONPATH")])
+        self._control, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, release_job.__file__, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            )
+
+    def fork(self) -> socket.socket:
+        """Return what a new process listens to."""
+        mine, theirs = socket.socketpair()
+        with theirs:
+            socket.send_fds(self._control, [b"."], [theirs.fileno()])
+        return mine
+
+    def __enter__(self) -> Origin:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._control.close()
+        self._process.wait(PATIENCE_S)
+
+
+Origins = Mapping[str, Origin]
+
+
+class Release:
+    """A process of one release at work on a table.
+
+    Args:
+        origin: From which it is forked.
         path: The table.
         table_type: Of the table.
     """
 
-    def __init__(self, name: str, packages: Path, path: Path, table_type: str) -> None:
-        self.name = name
-        self._packages = packages
+    def __init__(self, origin: Origin, path: Path, table_type: str) -> None:
+        self.name = origin.name
+        self._origin = origin
         self._arguments = [str(path), table_type]
         self._start()
 
@@ -61,15 +107,15 @@ class Release:
 
         Raises:
             RefusedError: It met an error of pyhudi's.
+            DiedError: It is gone, as it was to be.
         """
-        stdin, stdout = self.process.stdin, self.process.stdout
-        assert stdin is not None
-        assert stdout is not None
-        stdin.write(json.dumps({"do": do, **given}) + "\n")
-        stdin.flush()
-        line = stdout.readline()
-        assert line, f"the {self.name} release ended with {self.process.wait(PATIENCE_S)} at {do}"
+        self._stream.write(json.dumps({"do": do, **given}) + "\n")
+        self._stream.flush()
+        line = self._stream.readline()
+        assert line, f"the {self.name} release ended at {do}"
         found = json.loads(line)
+        if found == DIED:
+            raise DiedError(do)
         if "error" in found:
             raise RefusedError(found["error"], found["text"])
         return found["returned"]
@@ -77,14 +123,13 @@ class Release:
     def dies(self, do: str, *, after: int = 0, **given: Any) -> None:
         """Have the process die between a decision and what it decides, then start another one."""
         self.ask("die_decided", after=after)
-        with pytest.raises(AssertionError, match=f"ended with {DIED}"):
+        with pytest.raises(DiedError):
             self.ask(do, **given)
-        self._start()
+        self.killed()
 
     def killed(self) -> None:
         """Kill the process where it is, then start another one."""
-        self.process.kill()
-        self.process.wait(PATIENCE_S)
+        self.end()
         self._start()
 
     def write(self, *rows: Row, **given: Any) -> str:
@@ -118,39 +163,40 @@ class Release:
         return [(str(key), str(partition), int(ts), int(value)) for key, partition, ts, value in self.ask("read")]
 
     def end(self) -> None:
-        """End the process."""
-        self.process.kill()
-        self.process.wait(PATIENCE_S)
+        """End the process, and wait until it is gone."""
+        with suppress(ProcessLookupError):
+            os.kill(self._pid, signal.SIGKILL)
+        self._stream.close()
+        deadline = time.monotonic() + PATIENCE_S
+        while find_process(self._pid) is not None:
+            assert time.monotonic() < deadline, f"the {self.name} release outlives its end"
+            time.sleep(0.001)
 
     def _start(self) -> None:
-        paths = [str(self._packages)] if self.name == OLD else []
-        paths += filter(None, [os.environ.get("PYTHONPATH")])
-        self.process = subprocess.Popen(
-            [sys.executable, release_job.__file__, *self._arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-            text=True,
-        )
-        assert self.ask("where").startswith(str(self._packages)) == (self.name == OLD)
+        with self._origin.fork() as asked:
+            self._stream = asked.makefile("rw")
+        self._stream.write(json.dumps(self._arguments) + "\n")
+        found, self._pid = self.ask("where")
+        assert found.startswith(str(self._origin.packages)) == (self.name == OLD)
 
 
 @pytest.fixture(scope="module")
-def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which the older release is."""
+def origins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Origins]:
+    """What processes of both releases are forked from."""
     folder = tmp_path_factory.mktemp("56a4b1d")
     with tarfile.open(ARCHIVE) as archive:
         archive.extractall(folder, filter="data")
-    return folder
+    with Origin(OLD, folder) as old, Origin(NEW, folder) as new:
+        yield {OLD: old, NEW: new}
 
 
 @contextmanager
-def releases(packages: Path, path: Path, table_type: str, *names: str) -> Iterator[list[Release]]:
+def releases(origins: Origins, path: Path, table_type: str, *names: str) -> Iterator[list[Release]]:
     """Have processes of releases in the block, in the order of the names."""
     started: list[Release] = []
     try:
         for name in names:
-            started.append(Release(name, packages, path, table_type))
+            started.append(Release(origins[name], path, table_type))
         yield started
     finally:
         for one in started:
@@ -174,10 +220,10 @@ def check(model: Model, *those: Release) -> None:
 
 @TYPES
 @BOTH_WAYS
-def test_releases_take_turns(tmp_path: Path, packages: Path, table_type: str, first: str, second: str) -> None:
+def test_releases_take_turns(tmp_path: Path, origins: Origins, table_type: str, first: str, second: str) -> None:
     """With writes of both kinds, deletes, and services of the one between writes of the other."""
     path, model = tmp_path / "t", Model()
-    with releases(packages, path, table_type, first, second) as both:
+    with releases(origins, path, table_type, first, second) as both:
         for turn in range(12):
             mine, theirs = both[turn % 2], both[1 - turn % 2]
             changed = rows("ab"[turn // 2 % 2], *range(turn, turn + 6), value=turn + 1)
@@ -201,11 +247,11 @@ def test_releases_take_turns(tmp_path: Path, packages: Path, table_type: str, fi
 @TYPES
 @BOTH_WAYS
 def test_a_commit_of_a_dead_process_is_completed_by_the_other_release(
-    tmp_path: Path, packages: Path, table_type: str, first: str, second: str
+    tmp_path: Path, origins: Origins, table_type: str, first: str, second: str
 ) -> None:
     """The process died between its decision and the completed file; the decision made a table, and then changed one."""
     path, model = tmp_path / "t", Model()
-    with releases(packages, path, table_type, first, second) as (maker, other):
+    with releases(origins, path, table_type, first, second) as (maker, other):
         for value, partition in ((1, "a"), (2, "a"), (3, "b")):
             decided, next_one = rows(partition, 1, 2, 3, value=value), rows("c", value, value=value)
             maker.ask("plan")
@@ -224,11 +270,11 @@ def test_a_commit_of_a_dead_process_is_completed_by_the_other_release(
 @TYPES
 @BOTH_WAYS
 def test_a_commit_meets_what_the_other_release_decided_since_it_was_planned(
-    tmp_path: Path, packages: Path, table_type: str, first: str, second: str
+    tmp_path: Path, origins: Origins, table_type: str, first: str, second: str
 ) -> None:
     """It carries the decision out, is refused where both change one file group, and is committed where they do not."""
     path, model = tmp_path / "t", Model()
-    with releases(packages, path, table_type, first, second) as (maker, other):
+    with releases(origins, path, table_type, first, second) as (maker, other):
         keep(model, *rows("a", 1, value=1), *rows("b", 1, value=1))
         maker.write(*model.values())
         for value, partition in ((2, "b"), (3, "a")):
@@ -255,11 +301,11 @@ def test_a_commit_meets_what_the_other_release_decided_since_it_was_planned(
 @BOTH_WAYS
 @pytest.mark.parametrize("decisions", [0, 1], ids=["planned", "merged"])
 def test_a_compaction_of_a_dead_process_is_taken_over_by_the_other_release(
-    tmp_path: Path, packages: Path, first: str, second: str, decisions: int
+    tmp_path: Path, origins: Origins, first: str, second: str, decisions: int
 ) -> None:
     """It died having decided its plan, or its end."""
     path, model = tmp_path / "t", Model()
-    with releases(packages, path, "MERGE_ON_READ", first, second) as (maker, other):
+    with releases(origins, path, "MERGE_ON_READ", first, second) as (maker, other):
         for value in (1, 2):
             keep(model, *rows("a", 1, 2, 3, value=value))
             maker.write(*rows("a", 1, 2, 3, value=value))
@@ -276,15 +322,21 @@ def test_a_compaction_of_a_dead_process_is_taken_over_by_the_other_release(
     assert_whole(path)
 
 
-@TYPES
-@BOTH_WAYS
-@pytest.mark.parametrize("names_it", [False, True], ids=["task", "rollback"])
+@pytest.mark.parametrize(
+    ("names_it", "first", "second", "table_type"),
+    [
+        (False, OLD, NEW, "COPY_ON_WRITE"),
+        (False, NEW, OLD, "MERGE_ON_READ"),
+        (True, NEW, OLD, "COPY_ON_WRITE"),
+        (True, OLD, NEW, "MERGE_ON_READ"),
+    ],
+)
 def test_a_write_of_a_dead_process_is_undone_by_the_other_release(
-    tmp_path: Path, packages: Path, table_type: str, first: str, second: str, names_it: bool
+    tmp_path: Path, origins: Origins, table_type: str, first: str, second: str, names_it: bool
 ) -> None:
     """It died in its tasks; where another process of its release has rolled it back, that one died, too."""
     path, model = tmp_path / "t", Model()
-    with releases(packages, path, table_type, first, second) as (dead, other):
+    with releases(origins, path, table_type, first, second) as (dead, other):
         keep(model, *rows("a", 1, 2, value=1))
         dead.write(*model.values())
         victim = dead.ask("plan")
@@ -299,15 +351,21 @@ def test_a_write_of_a_dead_process_is_undone_by_the_other_release(
     assert_whole(path)
 
 
-@TYPES
-@BOTH_WAYS
-@pytest.mark.parametrize("begun", [False, True], ids=["later task", "same task again"])
+@pytest.mark.parametrize(
+    ("begun", "first", "second", "table_type"),
+    [
+        (False, OLD, NEW, "MERGE_ON_READ"),
+        (False, NEW, OLD, "COPY_ON_WRITE"),
+        (True, NEW, OLD, "MERGE_ON_READ"),
+        (True, OLD, NEW, "COPY_ON_WRITE"),
+    ],
+)
 def test_tasks_of_a_write_that_the_other_release_rolled_back_leave_nothing(
-    tmp_path: Path, packages: Path, table_type: str, first: str, second: str, begun: bool
+    tmp_path: Path, origins: Origins, table_type: str, first: str, second: str, begun: bool
 ) -> None:
     """Each release finds the seal of the other: no task brings the instant back, and the commit is refused."""
     path, model = tmp_path / "t", Model()
-    with releases(packages, path, table_type, first, second) as (sleeper, other):
+    with releases(origins, path, table_type, first, second) as (sleeper, other):
         keep(model, *rows("a", 1, 2, value=1))
         sleeper.write(*model.values())
         victim = sleeper.ask("plan")
@@ -329,10 +387,10 @@ def test_tasks_of_a_write_that_the_other_release_rolled_back_leave_nothing(
 
 
 @TYPES
-def test_releases_write_at_once_and_die(tmp_path: Path, packages: Path, table_type: str) -> None:
+def test_releases_write_at_once_and_die(tmp_path: Path, origins: Origins, table_type: str) -> None:
     """Each has keys of its own in file groups of both; a third of the processes die once they have decided."""
     path = tmp_path / "t"
-    with releases(packages, path, table_type, OLD, NEW) as both:
+    with releases(origins, path, table_type, OLD, NEW) as both:
         both[0].write(*rows("a", 0, value=1))
         failed: list[BaseException] = []
 
