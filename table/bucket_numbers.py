@@ -1,0 +1,291 @@
+"""How many buckets each partition has at a moment: the rule files of a table, and which of them is in force.
+
+Format: ``PartitionBucketIndexHashingConfig`` of Apache Hudi 1.1, whose files lie in `APACHE`. A rescale brings a rule,
+under its own instant, and `FIRST` is the instant of the numbers before the first rescale. Of the rules whose instants
+are complete at a moment, that of the greatest instant is in force. Apache Hudi does not ask whether an instant is
+complete, but whether it is pending: it obeys the rule of an instant that was rolled back, too. Where the two would
+differ, the number of buckets is unknown here.
+
+Tables of versions before 9 have Java writers that know no rules, so that a rescale of all partitions at once brings a
+file of pyhudi's in `OWN`. A table without rules has the number in its properties, at every moment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..errors import CorruptFileError, TableConfigError, UnsupportedTableError
+from ..storage.base import Storage, join, split
+from ..storage.bounds import MOST_OF_PROPERTIES
+from ..storage.kept import keep
+from ..timeline.instants import Instant, State
+from ..timeline.timeline import Timeline
+from ..timeline.writers.owner import ROOT
+from .bucket_rules import ENDING, FIRST, BucketRule, expression_of
+from .config import property_keys as key
+from .config.table_config import TableConfig
+from .table import Table
+
+APACHE = ".hoodie/.bucket_index/partition_bucket_index_meta"
+OWN = f"{ROOT}/buckets"
+_CONFIGS = f"{APACHE}/configs"
+# Apache Hudi moves rules there that are older than the timeline, except for the newest of these.
+_ARCHIVE = f"{APACHE}/archive"
+_OWN_ENDING = ".json"
+# The first version whose Java writers know rules.
+_KNOWS_RULES = 9
+_TIME = re.compile(r"[0-9]{14,17}")
+_ARCHIVED: dict[tuple[str, str], Instant] = {}
+_MOST_ARCHIVED = 256
+
+
+@dataclass(frozen=True, slots=True)
+class BucketNumbers:
+    """How many buckets each partition has at one moment; small, so that it travels with plans and tasks.
+
+    Attributes:
+        rule: The rule in force; None where it is unknown.
+        unknown: Why the number is unknown, a sentence that names the file and its instant; empty where it is known.
+    """
+
+    rule: BucketRule | None
+    unknown: str = ""
+
+    def of(self, partition_path: str) -> int | None:
+        """Return the number of buckets of a partition.
+
+        Args:
+            partition_path: The partition's path below the table's root.
+
+        Returns:
+            The number; None where it is unknown, so that no read may prune by it and no write place rows by it.
+        """
+        if self.rule is None or not self.rule.reads_alike(partition_path):
+            return None
+        return self.rule.number_of(partition_path)
+
+    @property
+    def default(self) -> int | None:
+        """The number of a partition that no expression finds; None where it is unknown."""
+        return None if self.rule is None else self.rule.default
+
+    @property
+    def differ(self) -> bool:
+        """Whether partitions may have different numbers."""
+        rule = self.rule
+        return rule is None or any(number != rule.default for _, number in rule.expressions)
+
+    @property
+    def by_rule(self) -> bool:
+        """Whether a rule file says the numbers, not the table's properties."""
+        return self.rule is None or self.rule.instant_time != ""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleFile:
+    """A rule file; ``for_java`` is True where Apache Hudi goes by it for the present."""
+
+    path: str
+    instant_time: str
+    for_java: bool
+
+
+def numbers_of_property(config: TableConfig) -> BucketNumbers:
+    """Return the numbers of a table without rule files.
+
+    Args:
+        config: The table's properties.
+
+    Returns:
+        One number for all partitions; unknown where no property notes it.
+    """
+    if config.bucket_count is None:
+        return BucketNumbers(None, f"The properties of the table {config.name!r} note no number of buckets.")
+    return BucketNumbers(BucketRule("", config.bucket_count))
+
+
+def bucket_numbers(table: Table, timeline: Timeline) -> BucketNumbers:
+    """Return how many buckets each partition has at the moment that a timeline shows.
+
+    A table without rule files costs one listing, of a version before 9 two.
+
+    Args:
+        table: The table.
+        timeline: Its timeline, of the present or of a moment of the past.
+
+    Returns:
+        The numbers, or why they are unknown.
+
+    Raises:
+        StorageError: The store failed.
+    """
+    files = rule_files(table)
+    if not files:
+        return numbers_of_property(table.config)
+    for file in reversed(files):
+        state = _state_of(table, timeline, file.instant_time)
+        if state == State.COMPLETED:
+            return _numbers_in(table.storage, file)
+        if state is None and file.for_java:
+            return BucketNumbers(
+                None,
+                f"The rule file {file.path} says how many buckets partitions of the table {table.path} have, and its "
+                f"instant {file.instant_time} is neither completed nor pending.",
+            )
+    return BucketNumbers(
+        None,
+        f"No rule file of the table {table.path} says how many buckets its partitions had before the instant "
+        f"{files[0].instant_time}.",
+    )
+
+
+def refuse_unknown(numbers: BucketNumbers) -> None:
+    """Raise UnsupportedTableError where the numbers of buckets are unknown, so that no write may place rows.
+
+    Args:
+        numbers: The numbers of buckets of the table at the moment that the write sees.
+
+    Raises:
+        UnsupportedTableError: The numbers are unknown.
+    """
+    if numbers.unknown:
+        raise UnsupportedTableError(
+            f"{numbers.unknown} So it is unknown in which bucket a key belongs.",
+            "Roll the rescale back with Apache Hudi's procedure partition_bucket_index_manager, or see what validate() "
+            "finds; until then read the table.",
+        )
+
+
+def rule_files(table: Table) -> list[RuleFile]:
+    """Return the rule files of a table.
+
+    Args:
+        table: The table.
+
+    Returns:
+        The files, in order of their instants, of one instant Apache Hudi's last.
+
+    Raises:
+        StorageError: The store failed.
+    """
+    found = list(_listed(table.storage, APACHE, ENDING))
+    if _may_have_own(table.config):
+        found += _listed(table.storage, OWN, _OWN_ENDING)
+    return sorted(found, key=lambda file: (file.instant_time, file.path.startswith(APACHE), file.for_java))
+
+
+def write_bucket_rule(table: Table, rule: BucketRule) -> None:
+    """Make the file of a rule, where Java's writers read it if they know rules; a second call changes nothing.
+
+    Args:
+        table: The table.
+        rule: The rule.
+
+    Raises:
+        TableConfigError: Another rule of the same instant is there.
+        StorageError: The store failed.
+    """
+    own = table.config.version < _KNOWS_RULES
+    path, content = _path_of(rule.instant_time, own=own), rule.encode(own=own)
+    if table.storage.create(path, content) or table.storage.read(path, MOST_OF_PROPERTIES) == content:
+        return
+    found = _numbers_in(table.storage, RuleFile(path, rule.instant_time, for_java=True)).rule
+    if found is None or (found.default, _by_expression(found)) != (rule.default, _by_expression(rule)):
+        raise TableConfigError(
+            f"The file {path} of the table {table.path} says other numbers of buckets than those to be noted in it.",
+            "Look at the table's history for the rescale of that instant, and at the file.",
+        )
+
+
+def delete_bucket_rule(table: Table, instant_time: str) -> None:
+    """Delete the file of a rule, which must precede the end of its instant where that is given up or rolled back.
+
+    Args:
+        table: The table.
+        instant_time: The rule's instant.
+
+    Raises:
+        StorageError: The store failed.
+    """
+    table.storage.delete(_path_of(instant_time, own=False), _path_of(instant_time, own=True))
+
+
+def _by_expression(rule: BucketRule) -> tuple[tuple[str, int], ...]:
+    return rule.expressions or (("^", rule.default),)
+
+
+def _path_of(instant_time: str, *, own: bool) -> str:
+    return join(OWN, f"{instant_time}{_OWN_ENDING}") if own else join(_CONFIGS, f"{instant_time}{ENDING}")
+
+
+def _may_have_own(config: TableConfig) -> bool:
+    made_in = (config.properties.get(key.INITIAL_VERSION) or "").strip()
+    return config.version < _KNOWS_RULES or made_in != str(config.version)
+
+
+def _listed(storage: Storage, folder: str, ending: str) -> Iterator[RuleFile]:
+    for info in storage.list(folder, recursive=True, strict=False):
+        where, name = split(info.path)
+        if name.endswith(ending) and _TIME.fullmatch(name.removesuffix(ending)):
+            yield RuleFile(info.path, name.removesuffix(ending), where == _CONFIGS)
+
+
+def _numbers_in(storage: Storage, file: RuleFile) -> BucketNumbers:
+    where = join(storage.path, file.path)
+    try:
+        return BucketNumbers(BucketRule.parse(file.instant_time, storage.read(file.path, MOST_OF_PROPERTIES), where))
+    except FileNotFoundError:
+        return BucketNumbers(None, f"The rule file {where}, which was in force, is gone since it was listed.")
+    except (CorruptFileError, UnsupportedTableError) as error:
+        return BucketNumbers(None, error.what)
+
+
+def _state_of(table: Table, timeline: Timeline, instant_time: str) -> State | None:
+    """Return the state of a rule's instant at the timeline's moment; None where the table knows no such instant.
+
+    An instant that was requested after that moment counts as requested.
+    """
+    if instant_time == FIRST:
+        return State.COMPLETED
+    found = timeline.write_at(instant_time)
+    if found is not None:
+        return found.state
+    archived = _archived(table, instant_time)
+    if archived is not None:
+        first = next((instant.requested_time for instant in timeline.instants if instant.is_write), "")
+        before = not first or instant_time < first
+        was_there = before if timeline.seen is None else timeline.seen.saw_archived(archived)
+        return State.COMPLETED if was_there else State.REQUESTED
+    # It may have been requested since the timeline was listed.
+    return None if timeline.reload().write_at(instant_time) is None else State.REQUESTED
+
+
+def _archived(table: Table, instant_time: str) -> Instant | None:
+    """Return an archived write; it stays archived, so a process asks once."""
+    name = (table.path, instant_time)
+    if name in _ARCHIVED:
+        return _ARCHIVED[name]
+    for instant in table.archive.instants(instant_time, instant_time):
+        if instant.requested_time == instant_time and instant.is_write:
+            keep(_ARCHIVED, name, instant, _MOST_ARCHIVED)
+            return instant
+    return None
+
+
+__all__ = [
+    "APACHE",
+    "FIRST",
+    "OWN",
+    "BucketNumbers",
+    "BucketRule",
+    "RuleFile",
+    "bucket_numbers",
+    "delete_bucket_rule",
+    "expression_of",
+    "numbers_of_property",
+    "refuse_unknown",
+    "rule_files",
+    "write_bucket_rule",
+]
