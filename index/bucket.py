@@ -1,4 +1,4 @@
-"""The simple bucket index: a record key's hash, modulo a fixed number of buckets, is its file group.
+"""The simple bucket index: a record key's hash, modulo the number of buckets of its partition, is its file group.
 
 Source: ``org.apache.hudi.index.bucket.BucketIdentifier``; RFC-29.
 """
@@ -7,28 +7,40 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from ..errors import NullKeyError
+from ..errors import NullKeyError, UnsupportedTableError
 from ..table.arrow.string_hash import java_string_hash
 from ..table.files.names import FileGroupId, bucket_of, new_bucket_file_id
 from ..table.keys.generator import KeyPart
-from .base import Buckets, Positions
+from .base import Buckets, ComputedIndex, Positions
 from .key_parser import KeyParser, parse_record_keys, separate_values
 
+if TYPE_CHECKING:
+    from ..table.bucket_numbers import BucketNumbers
+
 _CHUNK_ROWS = 32_768
+
+Hashes = np.ndarray[Any, np.dtype[np.uint32]]
 
 
 @dataclass(frozen=True, slots=True)
 class BucketIndex:
-    """A bucket is one file group of each partition; empty `hash_fields` means that all record key fields are hashed."""
+    """A bucket is one file group of each partition; empty `hash_fields` means that all record key fields are hashed.
+
+    Attributes:
+        bucket_count: The number of buckets of a partition without a number of its own.
+        numbers: The numbers of all partitions at one moment; None where all have ``bucket_count``.
+    """
 
     bucket_count: int
     record_key_fields: tuple[str, ...]
     hash_fields: tuple[str, ...] = ()
     parser: KeyParser = KeyParser.RELEASE_1
+    numbers: BucketNumbers | None = None
 
     def __post_init__(self) -> None:
         if self.bucket_count < 1:
@@ -46,11 +58,37 @@ class BucketIndex:
     def can_index_log_files(self) -> bool:
         return True
 
+    def count_of(self, partition_path: str) -> int | None:
+        """Return the number of buckets of a partition; None where it is unknown."""
+        return self.bucket_count if self.numbers is None else self.numbers.of(partition_path)
+
     def buckets(self, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> Buckets:
-        """Return the bucket of each record key, from 0 to the number of buckets less one.
+        """Return the bucket of each record key in a partition without a number of its own, from 0 on.
 
         Raises `NullKeyError` for a null key and `DataError` for a key that is not valid UTF-8.
         """
+        return _buckets(self.hashes(record_keys, parts), self.bucket_count)
+
+    def buckets_in(self, paths: pa.DictionaryArray, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> Buckets:
+        """Return the bucket of each of n keys in its own partition, of n paths.
+
+        Raises as `buckets`, and `UnsupportedTableError` for a partition whose number is unknown.
+        """
+        hashes = self.hashes(record_keys, parts)
+        named = paths.dictionary.to_pylist()  # O(partitions)
+        counts = [self.count_of(path) for path in named]
+        if None in counts:
+            raise UnsupportedTableError(
+                f"The partition {named[counts.index(None)]!r} has no number of buckets on which Java and Python agree.",
+                "Write it with Apache Hudi, or give its partition columns values without an end of a line.",
+            )
+        if len(set(counts)) < 2:
+            return _buckets(hashes, counts[0] or 1) if counts else hashes.view(np.int32)
+        hashes %= np.array(counts, np.uint32)[paths.indices.to_numpy(zero_copy_only=False)]
+        return np.asarray(hashes.view(np.int32))
+
+    def hashes(self, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> Hashes:
+        """Return the hash of each record key, of which the number of buckets makes the bucket; raises as `buckets`."""
         if pa.types.is_dictionary(record_keys.type):
             record_keys = record_keys.dictionary_decode()
         if record_keys.null_count:
@@ -61,22 +99,22 @@ class BucketIndex:
         fields = self.hash_fields or self.record_key_fields
         values = separate_values(parts, fields)
         if values is not None:
-            return self._numbers(combined_hash([java_string_hash(value) for value in values]))
-        buckets = np.empty(len(record_keys), np.int32)
+            return _low_bits(combined_hash([java_string_hash(value) for value in values]))
+        hashes = np.empty(len(record_keys), np.uint32)
         for start in range(0, len(record_keys), _CHUNK_ROWS):
             lists = parse_record_keys(record_keys.slice(start, _CHUNK_ROWS), fields, self.parser)
-            buckets[start : start + len(lists)] = self._numbers(java_list_hash(lists))
-        return buckets
-
-    def _numbers(self, hashes: Buckets) -> Buckets:
-        numbers = hashes.view(np.uint32) & np.uint32(0x7FFFFFFF)
-        numbers %= np.uint32(self.bucket_count)
-        return np.asarray(numbers.view(np.int32))
+            hashes[start : start + len(lists)] = _low_bits(java_list_hash(lists))
+        return hashes
 
     def misfits(self, record_keys: pa.Array, group: FileGroupId) -> Positions:
-        """Return the positions of the keys of other buckets; all where the file group's id holds no bucket."""
-        bucket = self.number_of(group)
-        wrong = self.buckets(record_keys) != (-1 if bucket is None else bucket)
+        """Return the positions of the keys of other buckets; all where the file group's id holds no bucket.
+
+        None misfits where the number of buckets of the partition is unknown.
+        """
+        bucket, count = self.number_of(group), self.count_of(group.partition_path)
+        if count is None:
+            return np.zeros(0, np.int64)
+        wrong = _buckets(self.hashes(record_keys), count) != (-1 if bucket is None else bucket)
         return np.flatnonzero(wrong).astype(np.int64)
 
     def number_of(self, group: FileGroupId) -> int | None:
@@ -89,6 +127,25 @@ class BucketIndex:
     def rival_key(self, group: FileGroupId) -> str:
         bucket = bucket_of(group.file_id)
         return f"file group {group.file_id}" if bucket is None else f"bucket {bucket}"
+
+
+def buckets_of_rows(
+    index: ComputedIndex, paths: pa.DictionaryArray, record_keys: pa.Array, parts: Sequence[KeyPart] = ()
+) -> Buckets:
+    """Return the number, within its partition, of the file group of each of n rows; raises as the index does."""
+    if isinstance(index, BucketIndex):
+        return index.buckets_in(paths, record_keys, parts)
+    return index.buckets(record_keys, parts)
+
+
+def _low_bits(hashes: Buckets) -> Hashes:
+    return np.asarray(hashes.view(np.uint32) & np.uint32(0x7FFFFFFF))
+
+
+def _buckets(hashes: Hashes, count: int) -> Buckets:
+    """Turn hashes into buckets, in their place."""
+    hashes %= np.uint32(count)
+    return np.asarray(hashes.view(np.int32))
 
 
 def combined_hash(hashes: Sequence[Buckets]) -> Buckets:

@@ -30,6 +30,8 @@ from .simple import GlobalSimpleIndex, SimpleIndex
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+    from ..table.bucket_numbers import BucketNumbers
+
 ENTRY_POINTS = "pyhudi.indexes"
 BUCKET = key.BUCKET
 BUCKET_EXPRESSIONS = "hoodie.bucket.index.partition.expressions"
@@ -52,8 +54,10 @@ class _Unindexed:
 IndexFactory = Callable[[TableConfig, LookupSettings], Index]
 
 
-def index_for(config: TableConfig, settings: LookupSettings | None = None) -> Index:
-    """Return the index of a table.
+def index_for(
+    config: TableConfig, settings: LookupSettings | None = None, numbers: BucketNumbers | None = None
+) -> Index:
+    """Return the index of a table; ``numbers`` are those of a bucket index, if partitions differ.
 
     A table that names no index, but a number of buckets, has a bucket index; a table without record key fields has
     nothing to look up. Raises `MissingOptionError` where the number of buckets is unknown, or another option or table
@@ -65,29 +69,33 @@ def index_for(config: TableConfig, settings: LookupSettings | None = None) -> In
     if kind in _LOOKUPS:
         return _LOOKUPS[kind](config, settings or LookupSettings())
     if kind == BUCKET:
-        return _bucket(config)
+        return _bucket(config, numbers)
     return _offered(kind, config)(config, settings or LookupSettings())
 
 
-def noted_index_for(config: TableConfig) -> Index | None:
+def noted_index_for(config: TableConfig, numbers: BucketNumbers | None = None) -> Index | None:
     """Return the index of a table; None where its properties name neither an index nor a number of buckets."""
     says = config.generates_keys or config.bucket_count is not None or config.index_type not in {None, BUCKET}
-    return index_for(config) if says else None
+    return index_for(config, numbers=numbers) if says else None
 
 
-def placing_index_for(config: TableConfig) -> ComputedIndex | None:
+def has_buckets(config: TableConfig) -> bool:
+    """Return whether a table's properties note the bucket index, so that partitions have numbers of buckets."""
+    return not config.generates_keys and config.index_type == BUCKET and config.bucket_count is not None
+
+
+def placing_index_for(config: TableConfig) -> BucketIndex | None:
     """Return the index that a table's properties name, where the key alone decides a row's file group; else None.
 
-    Reads prune file groups by it. They load no index of another package, which may need options of its own.
+    Reads prune file groups by it, and by the numbers of buckets of their moment. They load no index of another package,
+    which may need options of its own.
     """
-    if config.generates_keys or config.index_type != BUCKET or config.bucket_count is None:
-        return None
-    return _bucket(config)
+    return _bucket(config) if has_buckets(config) else None
 
 
-def computed_index_for(config: TableConfig) -> ComputedIndex:
+def computed_index_for(config: TableConfig, numbers: BucketNumbers | None = None) -> ComputedIndex:
     """Return the index of a table whose keys alone decide where they are; raises `ValueError` for any other table."""
-    index = index_for(config)
+    index = index_for(config, numbers=numbers)
     if index.needs_lookup or config.generates_keys:
         raise ValueError(f"the keys of {config.name} do not tell where they are")
     return cast(ComputedIndex, index)
@@ -129,13 +137,13 @@ def _offered(kind: str, config: TableConfig) -> IndexFactory:
     return factory
 
 
-def _bucket(config: TableConfig) -> BucketIndex:
+def _bucket(config: TableConfig, numbers: BucketNumbers | None = None) -> BucketIndex:
     for option in (key.BUCKET_ENGINE, BUCKET_EXPRESSIONS):
         value = config.properties.get(option)
         if value and (option, value.upper()) != (key.BUCKET_ENGINE, "SIMPLE"):
             raise UnsupportedTableError(
-                f"Table {config.name!r} has {option}={value}, and pyhudi has only buckets of one number for all "
-                "partitions.",
+                f"Table {config.name!r} has {option}={value}, and pyhudi knows neither this engine nor numbers of "
+                "buckets from there.",
                 "Use Apache Hudi for this table.",
             )
     if config.bucket_count is None:
@@ -151,7 +159,7 @@ def _bucket(config: TableConfig) -> BucketIndex:
             f"Table {config.name!r} has {what} and the record key fields {','.join(config.record_key_fields)}.",
             "Correct the property in hoodie.properties to what the table's writers use.",
         )
-    return BucketIndex(config.bucket_count, config.record_key_fields, hash_fields)
+    return BucketIndex(config.bucket_count, config.record_key_fields, hash_fields, numbers=numbers)
 
 
 _LOOKUPS: dict[str, Callable[[TableConfig, LookupSettings], LookupIndex]] = {

@@ -64,7 +64,7 @@ _REFUSED: dict[tuple[Scope, str], str] = {
         hoodie.keygen.datetime.parser.class=org.apache.hudi.keygen.parser.hoodiedatetimeparser
         hoodie.deltastreamer.keygen.datetime.parser.class=org.apache.hudi.keygen.parser.hoodiedatetimeparser
     """,
-    (Scope.TABLE, "every bucket of the table is found by one number of buckets"): """
+    (Scope.TABLE, "pyhudi takes numbers of buckets from rule files and the table's properties alone"): """
         hoodie.bucket.index.max.num.buckets=
         hoodie.bucket.index.min.num.buckets=
         hoodie.bucket.index.merge.threshold=0.2

@@ -7,9 +7,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
+from functools import cache
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
 from ..errors import TableConfigError, UnsupportedTableError
@@ -23,6 +25,9 @@ from ..table.keys.generator import KeyGenerator, parse_partition_path
 from ..table.keys.partition_paths import HIVE_DEFAULT_PARTITION
 from ..table.schema.columns import RECORD_KEY
 from .predicates import NULLS, AnyOf, Compare, OnColumn, OneOf, Predicate, Span, columns_of, comparable, may_match_all
+
+if TYPE_CHECKING:
+    from ..table.bucket_numbers import BucketNumbers
 
 MAX_KEYS = 10_000
 _FIRST_GREGORIAN = datetime.date(1582, 10, 15)
@@ -48,8 +53,12 @@ class Pruning:
         ]
         return any(may_match_all(self.predicates, dict(spans), self.schema) for spans in product(*known))
 
-    def file_may_match(self) -> Callable[[DataFile], bool]:
-        """Return a test of the files that the index assigns to the keys that the predicates allow."""
+    def file_may_match(self, numbers: Callable[[], BucketNumbers]) -> Callable[[DataFile], bool]:
+        """Return a test of the files that the index assigns to the keys that the predicates allow.
+
+        Args:
+            numbers: Returns the numbers of buckets at the moment that the query shows; called only where they matter.
+        """
         from ..index.registry import placing_index_for  # noqa: PLC0415 (the task of a read needs no index)
 
         try:
@@ -57,11 +66,19 @@ class Pruning:
             keys = None if index is None else self.hashed_keys()
             if index is None or keys is None:
                 return lambda file: True
-            numbers = frozenset(index.buckets(keys).tolist())
+            hashes = index.hashes(keys)
         except (UnsupportedTableError, TableConfigError):
             # A table can be read without the index and the key generator that write it.
             return lambda file: True
-        return lambda file: index.number_of(FileGroupId(split(file.path)[0], file.file_id)) in numbers
+        count_of = cache(numbers().of)
+        buckets_of = cache(lambda count: frozenset((hashes % np.uint32(count)).tolist()))
+
+        def may_match(file: DataFile) -> bool:
+            group = FileGroupId(split(file.path)[0], file.file_id)
+            count = count_of(group.partition_path)
+            return count is None or index.number_of(group) in buckets_of(count)
+
+        return may_match
 
     def hashed_keys(self) -> pa.StringArray | None:
         """Return record keys whose buckets hold all rows that the predicates allow; None for any bucket.

@@ -13,6 +13,7 @@ import pyarrow as pa
 from ..errors import OptionConflictError, UnreadableTimeError
 from ..storage import open_storage
 from ..storage.base import Storage, join
+from ..table.bucket_numbers import BucketNumbers, bucket_numbers
 from ..table.config import TableConfig, check_mergeable, check_supported
 from ..table.files.file_group import BaseFile, FileSlice
 from ..table.latest_schema import latest_schema
@@ -74,6 +75,10 @@ class Snapshot:
         """The values of ``_hoodie_commit_time`` of the query's rows; None for all."""
         return self.moment.window.times if self.moment.window else None
 
+    def bucket_numbers(self) -> BucketNumbers:
+        """Return the numbers of buckets at the moment that the query shows."""
+        return bucket_numbers(self.seen.table, self.moment.timeline)
+
     def slices(self, predicates: Sequence[Predicate] = ()) -> list[FileSlice]:
         """Return the file slices that may hold rows which satisfy every predicate; opens no file.
 
@@ -91,7 +96,7 @@ class Snapshot:
             found = ShownSlices(self.seen, self.now, self.moment, self.query, every).find()
         else:
             pruning = Pruning(self.config, self.schema, predicates)
-            wanted = every.narrowed(cache(pruning.partition_may_match), pruning.file_may_match())
+            wanted = every.narrowed(cache(pruning.partition_may_match), pruning.file_may_match(self.bucket_numbers))
             found = ShownSlices(self.seen, self.now, self.moment, self.query, wanted, every).find()
         if self.bases_alone:
             return [replace(file_slice, logs=()) for file_slice in found]

@@ -1,40 +1,43 @@
-"""Apache Hudi's own records of buckets that differ by partition: consistent hashing, and rules of bucket counts.
+"""Apache Hudi's own records of a bucket index: consistent hashing, and rules of bucket numbers.
 
 Source: ``ConsistentBucketIndexUtils`` and ``PartitionBucketIndexHashingConfig``, whose files are below
-``.hoodie/.bucket_index``. pyhudi reads such tables and writes none of them.
+``.hoodie/.bucket_index``. pyhudi reads tables with consistent hashing and writes none of them.
 """
 
 from __future__ import annotations
 
 from ..errors import UnsupportedTableError
 from ..storage.base import Storage
+from .bucket_rules import ENDING
 
 FOLDER = ".hoodie/.bucket_index"
-_KINDS = {
-    "consistent_hashing_metadata": (
-        ".hashing_meta",
-        "consistent hashing (hoodie.index.bucket.engine=CONSISTENT_HASHING)",
-    ),
-    "partition_bucket_index_meta": (".hashing_config", "a number of buckets by partition"),
-}
+_HASHING, _RULES = "consistent_hashing_metadata", "partition_bucket_index_meta"
+_ENDINGS = {_HASHING: ".hashing_meta", _RULES: ENDING}
 
 
-def recorded_buckets(storage: Storage) -> tuple[str, str] | None:
-    """Return in words the bucket index that Apache Hudi recorded, and a file that says so; None for none."""
-    for info in storage.list(FOLDER, recursive=True, strict=False):
-        ending, kind = _KINDS.get(info.path.removeprefix(f"{FOLDER}/").partition("/")[0], ("", ""))
-        if ending and info.path.endswith(ending):
-            return kind, info.path
-    return None
+def recorded_hashing(storage: Storage) -> str | None:
+    """Return a file that shows consistent hashing; None for none."""
+    return _first_records(storage).get(_HASHING)
 
 
-def refuse_recorded_buckets(storage: Storage) -> None:
-    """Raise `UnsupportedTableError` where Apache Hudi records the table's buckets in files of its own."""
-    found = recorded_buckets(storage)
-    if found is not None:
-        kind, path = found
+def has_bucket_rules(storage: Storage) -> bool:
+    """Return whether Apache Hudi recorded numbers of buckets; raise `UnsupportedTableError` for consistent hashing."""
+    found = _first_records(storage)
+    if _HASHING in found:
         raise UnsupportedTableError(
-            f"The table {storage.path} has the bucket index of {kind}, as {path} shows. pyhudi reads such tables and "
-            "does not write them.",
+            f"The table {storage.path} has the bucket index of consistent hashing "
+            f"(hoodie.index.bucket.engine=CONSISTENT_HASHING), as {found[_HASHING]} shows. pyhudi reads such tables "
+            "and does not write them.",
             "Write the table with Apache Hudi, or copy its rows into a new table with pyhudi.",
         )
+    return _RULES in found
+
+
+def _first_records(storage: Storage) -> dict[str, str]:
+    """Return a file of each kind of record that the table has."""
+    found: dict[str, str] = {}
+    for info in storage.list(FOLDER, recursive=True, strict=False):
+        kind = info.path.removeprefix(f"{FOLDER}/").partition("/")[0]
+        if info.path.endswith(_ENDINGS.get(kind, "\0")):
+            found.setdefault(kind, info.path)
+    return found

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ..errors import NullKeyError, PlacementError
 from ..index.base import ComputedIndex
+from ..index.bucket import buckets_of_rows
 from ..table.arrow.arrays import plain
 from ..table.arrow.string_hash import hash64
 from ..table.keys.generated import GeneratedKeys
@@ -62,8 +63,9 @@ class KeyRouter:
 
     def route(self, rows: pa.RecordBatch) -> Routes:
         record_keys, parts = self.keys.composed(rows)
-        groups = self.index.buckets(record_keys, parts).astype(np.int64)
-        return Routes(record_keys, self.keys.partition_paths(rows), groups)
+        paths = self.keys.partition_paths(rows)
+        groups = buckets_of_rows(self.index, paths, record_keys, parts).astype(np.int64)
+        return Routes(record_keys, paths, groups)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,11 +26,13 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from ...errors import DuplicateColumnError, InvalidOptionError, OptionConflictError
-from ...index.registry import index_for
+from ...index.registry import has_buckets, index_for
 from ...operations.planning.adopted_table import AdoptedTable
 from ...operations.planning.columns import key_schema
+from ...operations.planning.target import with_number_by_rule
 from ...options.sources import READING, resolve_options
 from ...storage import open_storage
+from ...table.bucket_numbers import bucket_numbers, refuse_unknown
 from ...table.config.table_settings import TableSettings
 from ...table.infer_index import infer_index
 from ...table.infer_key_encoding import with_inferred_key_encoding
@@ -95,7 +97,8 @@ def colocate(
     path = table.path if isinstance(table, HasPath) else absolute_for(spark, table)
     storage = open_storage(path, _storage_options(spark, path, table))
     found = with_inferred_key_encoding(open_table(storage))
-    said = AdoptedTable(TableSettings(bucket_count=buckets, time_options=infer_zone(found, {})), path)
+    asked = with_number_by_rule(found, TableSettings(bucket_count=buckets, time_options=infer_zone(found, {})))
+    said = AdoptedTable(asked, path)
     config, _ = said.changes_to(found.config, lambda: infer_index(found))
     if config.generates_keys:
         return df
@@ -109,7 +112,7 @@ def colocate(
         raise InvalidOptionError(f"colocate() got tasks={tasks}.", "Give one or more tasks.")
     # Text and numbers have one spelling, so the slot is the same for both types; the write checks the values.
     seen = SeenTable.now(Table(storage, config))
-    return place(df, placement_of(df, seen, tasks, number_to_text=True))
+    return place(df, with_numbers(placement_of(df, seen, tasks, number_to_text=True), seen))
 
 
 def _storage_options(spark: SparkSession, path: str, table: HasPath | AnyPath) -> Mapping[str, str]:
@@ -131,6 +134,15 @@ def placement_of(df: DataFrame, seen: SeenTable, tasks: int | None = None, *, nu
     given = to_arrow(StructType([field for field in df.schema.fields if field.name in undecided.columns]))
     schema = key_schema(seen.schema, given, table.config, table.path, number_to_text=number_to_text)
     return replace(undecided, schema=schema)
+
+
+def with_numbers(placement: Placement, seen: SeenTable) -> Placement:
+    """Return the placement with the numbers of buckets of the moment; raises where they are unknown."""
+    if not has_buckets(placement.config):
+        return placement
+    numbers = bucket_numbers(seen.table, seen.timeline)
+    refuse_unknown(numbers)
+    return replace(placement, numbers=numbers)
 
 
 def _refuse_twins(df: DataFrame, deciding: list[str]) -> None:

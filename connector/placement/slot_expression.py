@@ -23,6 +23,7 @@ from pyspark.sql.types import StringType, StructType
 from ...errors import UnsupportedTypeError
 from ...index.bucket import BucketIndex
 from ...index.registry import index_for
+from ...table.bucket_rules import path_of
 from ...table.schema.casts import fits_by_value
 from .key_text import deciding_types, path_text, quoted
 from .slots import Placement
@@ -34,6 +35,8 @@ _MODULUS = 1 << 31
 _LOW_BITS = _MODULUS - 1
 # All numbers with at most this many digits are below the modulus.
 _SURE_DIGITS = 9
+# A longer text of SQL takes longer to compile than Python takes.
+_MOST_EXPRESSIONS = 32
 # The most digits of a number, by its bits.
 _MOST_DIGITS = {8: 3, 16: 5, 32: 10, 64: 19}
 
@@ -45,11 +48,36 @@ def slot_expression(placement: Placement, schema: StructType) -> Column | None:
     except UnsupportedTypeError:
         # The write reports the unsupported type.
         return None
-    index = index_for(placement.config)
+    index = index_for(placement.config, numbers=placement.numbers)
     if columns is None or not isinstance(index, BucketIndex):
         return None
+    count = _count(index, columns.path)
+    if count is None:
+        return None
     # SQL text, because each function call from Python would be a message to the JVM.
-    return sf.expr(f"(crc32({columns.path}) + {columns.hash(index)} % {index.bucket_count}) % {placement.tasks}")
+    return sf.expr(f"(crc32({columns.path}) + {columns.hash(index)} % {count}) % {placement.tasks}")
+
+
+def _count(index: BucketIndex, path: str) -> str | None:
+    """Return the number of buckets of a row's partition as SQL; None where only Python can find so many expressions."""
+    if index.numbers is None:
+        return str(index.bucket_count)
+    rule = index.numbers.rule
+    if rule is None or len(rule.expressions) > _MOST_EXPRESSIONS:
+        return None
+    cases = [f" when {_is_found(expression, path)} then {number}" for expression, number in rule.expressions]
+    return f"(case{''.join(cases)} else {rule.default} end)" if cases else str(rule.default)
+
+
+def _is_found(expression: str, path: str) -> str:
+    """Return as SQL whether an expression of a rule finds a path: Spark's ``rlike`` is Java's ``find()``, too."""
+    named = path_of(expression)
+    return f"{path} rlike {_literal(expression)}" if named is None else f"{path} = {_literal(named)}"
+
+
+def _literal(text: str) -> str:
+    # Options of Spark change what a backslash in a text means.
+    return f"cast(X'{text.encode().hex()}' as string)"
 
 
 @dataclass(frozen=True, slots=True)

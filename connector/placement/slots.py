@@ -1,4 +1,7 @@
-"""The slot of each row, ``(hash of its partition path + its bucket) mod n``, computed in Python."""
+"""The slot of each row, ``(hash of its partition path + its bucket) mod n``, computed in Python.
+
+A partition's own number of buckets makes the bucket.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ...index.bucket import buckets_of_rows
 from ...index.registry import computed_index_for
+from ...table.bucket_numbers import BucketNumbers
 from ...table.config import TableConfig
 from ...table.keys.generator import KeyGenerator
 from ...table.schema.fields import root_of
@@ -25,12 +30,14 @@ class Placement:
         schema: The table's columns; None if unknown.
         tasks: The number of slots.
         exactly: Whether each slot has its own task; otherwise Spark may join slots.
+        numbers: The numbers of buckets at the moment of the placement; None where all partitions have the same.
     """
 
     config: TableConfig
     schema: pa.Schema | None
     tasks: int
     exactly: bool = True
+    numbers: BucketNumbers | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -47,8 +54,9 @@ class Placement:
     def slots(self, rows: pa.RecordBatch) -> Slots:
         """Return the slot of each row, integers from 0 to ``tasks`` - 1."""
         keys = KeyGenerator(self.config, self.schema)
-        buckets = computed_index_for(self.config).buckets(*keys.composed(rows))
+        record_keys, parts = keys.composed(rows)
         paths = keys.partition_paths(rows)
+        buckets = buckets_of_rows(computed_index_for(self.config, self.numbers), paths, record_keys, parts)
         names = paths.dictionary.to_pylist()  # O(partitions)
         starts = np.array([zlib.crc32(name.encode()) for name in names], np.int64)
         codes = paths.indices.to_numpy(zero_copy_only=False)

@@ -18,7 +18,7 @@ from ...timeline.plain_text import spell
 from ..placement.arranging import arrange
 from ..placement.batch_keys import BatchKeys
 from ..placement.choice import places
-from ..placement.colocate import can_place, place, placement_of
+from ..placement.colocate import can_place, place, placement_of, with_numbers
 from ..placement.key_places import Tagging
 from ..placement.slots import Placement
 from ..placement.tagging import tag
@@ -66,7 +66,8 @@ def placed_rows(
             more[LOOKED_UP] = spell(tagged.figures)
         return tagged.rows, more
     to_text = options.number_to_text
-    placement = placement_of(df, SeenTable.now(target.table), number_to_text=to_text)
+    seen = SeenTable.now(target.table)
+    placement = with_numbers(placement_of(df, seen, number_to_text=to_text), seen)
     if not can_place(df, placement):
         logger.warning(_MERGED_BY_THE_COMMIT, request.path)
         return df, left

@@ -286,9 +286,15 @@ NO_BUCKET = _error(
 )
 OTHER_BUCKETS = _error(
     "OTHER_BUCKETS",
-    "The properties note an index, and Apache Hudi recorded consistent hashing or bucket counts by partition: writers "
-    "by the noted index put keys where Apache Hudi does not look for them.",
+    "The properties note an index, and Apache Hudi recorded consistent hashing: writers by the noted index put keys "
+    "where Apache Hudi does not look for them.",
     "Write with Apache Hudi alone, and look for keys that are there twice with validate(deep=True).",
+)
+BUCKETS_UNKNOWN = _error(
+    "BUCKETS_UNKNOWN",
+    "A file says how many buckets partitions have, and its instant neither completed nor waits, or the file cannot be "
+    "used: Apache Hudi may go by it, pyhudi refuses to write, and reads look into every bucket.",
+    "Roll the rescale back with Apache Hudi, or remove the file if all file groups are older than it.",
 )
 INDEX_UNCLEAR = _error(
     "INDEX_UNCLEAR",

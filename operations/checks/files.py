@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ...index.bucket import BucketIndex
 from ...storage.base import FileInfo, join, split
-from ...table.bucket_metadata import recorded_buckets
+from ...table.bucket_metadata import recorded_hashing
 from ...table.files.cleaned import deleted_by
 from ...table.files.file_group import FileGroup
 from ...table.files.names import parse_data_name
@@ -16,6 +16,7 @@ from ...timeline.instants import State
 from .bodies import hear_archive, read_record
 from .check_catalogue import (
     BUCKET_TWICE,
+    BUCKETS_UNKNOWN,
     CLEANED_LIVE_FILE,
     INDEX_UNCLEAR,
     LOST_FILE,
@@ -170,11 +171,13 @@ def _cleaned(subject: Subject) -> frozenset[str]:
 
 def _check_buckets(subject: Subject) -> None:
     """A bucket of a partition has one file group, and every file group belongs to a bucket."""
-    recorded = None if subject.told is not None else recorded_buckets(subject.storage)
-    if recorded is not None:
-        kind, path = recorded
-        what = f"The table notes the index {subject.config.index_type}, and {path} shows the bucket index of {kind}."
+    path = None if subject.told is not None else recorded_hashing(subject.storage)
+    if path is not None:
+        what = f"The table notes the index {subject.config.index_type}, and {path} shows consistent hashing."
         subject.findings.add(OTHER_BUCKETS, what, file=path)
+    numbers = subject.numbers
+    if numbers is not None and numbers.unknown:
+        subject.findings.add(BUCKETS_UNKNOWN, numbers.unknown)
     if subject.told is not None and subject.told.mixture:
         subject.findings.add(INDEX_UNCLEAR, f"The table {mixture(subject.told)}.")
     index = subject.index
@@ -183,8 +186,9 @@ def _check_buckets(subject: Subject) -> None:
     known: dict[tuple[str, int], FileGroup] = {}
     for group in subject.live:
         number, file = index.number_of(group.id), group.newest.data_files[0]
-        if number is None or number >= index.bucket_count:
-            what = f"The file group {group.id.file_id} is of no bucket among {index.bucket_count}."
+        count = index.count_of(group.id.partition_path)
+        if number is None or (count is not None and number >= count):
+            what = f"The file group {group.id.file_id} is of no bucket among {count}."
             subject.tell(NO_BUCKET, file, what)
             continue
         other = known.setdefault((group.id.partition_path, number), group)

@@ -9,11 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 
+from ...index.bucket import BucketIndex
 from ...storage.parallel import for_each
 from ...table.files.base_file import MAX_KEY, MIN_KEY, BaseFileReader
 from ...table.files.bloom_filter import FILTER_CHECKSUM, SIMPLE, BloomFilter, checksum
 from ...table.files.file_group import BaseFile, base_file
 from ...table.files.footers import text_bounds
+from ...table.files.key_footers import KeyRange
+from ...table.files.names import FileGroupId
 from ...table.latest_schema import latest_schema
 from ...table.schema.columns import META_COLUMNS, RECORD_KEY, arrow_schema
 from ...table.schema.conform import conform
@@ -24,6 +27,7 @@ from .check_catalogue import (
     KEY_RANGE,
     NOT_CHECKED,
     ROW_COUNT,
+    WRONG_BUCKET,
 )
 from .check_catalogue import (
     META_COLUMNS as META_COLUMNS_WRONG,
@@ -44,7 +48,8 @@ def check_footers(subject: Subject) -> None:
         schema = latest_schema(subject.config, subject.timeline)
     listed = (base_file(info.path, info.size) for files in subject.folders.partitions.values() for info in files)
     wanted = [file for file in listed if file is not None and subject.is_complete(file.instant_time)]
-    for_each(subject.storage, lambda file: _check(subject, file, schema), wanted)
+    newest = {group.newest.base.path: group.id for group in subject.live if group.newest.base is not None}
+    for_each(subject.storage, lambda file: _check(subject, file, schema, newest), wanted)
 
 
 def differs(said: str, found: str) -> bool:
@@ -52,7 +57,7 @@ def differs(said: str, found: str) -> bool:
     return said != found and max(said, default="") < _FIRST_SURROGATE and max(found, default="") < _FIRST_SURROGATE
 
 
-def _check(subject: Subject, file: BaseFile, schema: pa.Schema | None) -> None:
+def _check(subject: Subject, file: BaseFile, schema: pa.Schema | None, newest: Mapping[str, FileGroupId]) -> None:
     if not file.path.endswith(".parquet"):
         subject.findings.add(NOT_CHECKED, f"{file.path} is no Parquet file, and pyhudi reads no other.", file=file.path)
         return
@@ -68,6 +73,20 @@ def _check(subject: Subject, file: BaseFile, schema: pa.Schema | None) -> None:
         _check_columns(subject, file, columns, schema)
         _check_key_values(subject, file, footer)
         check_bounds(subject, file, footer, bounds)
+        if not subject.deep and file.path in newest:
+            _check_bucket(subject, file, newest[file.path], footer)
+
+
+def _check_bucket(subject: Subject, file: BaseFile, group: FileGroupId, footer: Mapping[bytes, bytes]) -> None:
+    """Hold the keys that a footer names, two for each file, against the file's bucket; a deep check looks at all."""
+    index, found = subject.index, KeyRange.of(footer, file.path)
+    if not isinstance(index, BucketIndex) or index.number_of(group) is None or found is None:
+        return
+    keys = [found.least, found.greatest]
+    misplaced = index.misfits(pa.array(keys), group)
+    if len(misplaced):
+        what = f"{file.path} has the record key {keys[int(misplaced[0])]!r}, which does not belong to"
+        subject.tell(WRONG_BUCKET, file, f"{what} {index.rival_key(group)}.")
 
 
 def _check_columns(subject: Subject, file: BaseFile, columns: pa.Schema, schema: pa.Schema | None) -> None:

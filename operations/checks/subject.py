@@ -9,9 +9,10 @@ from functools import cached_property
 
 from ...errors import UnsupportedTableError
 from ...index.base import Index
-from ...index.registry import index_for
+from ...index.registry import has_buckets, index_for
 from ...storage.base import FileInfo, Storage, join
 from ...storage.parallel import for_each
+from ...table.bucket_numbers import BucketNumbers, bucket_numbers, rule_files
 from ...table.config import TableConfig
 from ...table.files.file_group import DataFile, FileGroup, StatedLog
 from ...table.files.partitions import is_partition
@@ -184,8 +185,15 @@ class Subject:
         if self.told is not None and self.told.kind is None:
             return None
         with self.findings.turning(NOT_CHECKED):
-            return index_for(self.config if self.told is None else with_inferred(self.config, self.told))
+            config = self.config if self.told is None else with_inferred(self.config, self.told)
+            return index_for(config, numbers=self.numbers if has_buckets(config) else None)
         return None
+
+    @cached_property
+    def numbers(self) -> BucketNumbers | None:
+        """The numbers of buckets; None where nothing says any."""
+        by_rules = is_unnoted(self.config) and rule_files(self.table)
+        return bucket_numbers(self.table, self.timeline) if by_rules or has_buckets(self.config) else None
 
 
 def walk(storage: Storage) -> Folders:

@@ -7,13 +7,15 @@ from typing import Any
 
 import pyarrow as pa
 
+from ...index.registry import has_buckets
 from ...storage.base import Storage
+from ...table.bucket_numbers import BucketNumbers, bucket_numbers, rule_files
 from ...table.config import check_supported
 from ...table.files.file_group import FileSlice
 from ...table.files.read_written import read_written
 from ...table.files.view import FileView
 from ...table.infer_index import index_of_view, is_unnoted
-from ...table.table import open_table
+from ...table.table import Table, open_table
 from ...timeline.delta_commits import MAKE_COMPACTION_DUE, since_compaction
 from ...timeline.held import log_compactions
 from ...timeline.timeline import Timeline
@@ -48,6 +50,7 @@ DETAIL_SCHEMA = pa.schema(
         pa.field("order_by", pa.list_(pa.string()), nullable=False),
         pa.field("index", pa.string()),
         pa.field("buckets", pa.int32()),
+        pa.field("other_buckets", pa.map_(pa.string(), pa.int32()), nullable=False),
         pa.field("partitions", pa.int64(), nullable=False),
         pa.field("files", pa.int64(), nullable=False),
         pa.field("bytes", pa.int64(), nullable=False),
@@ -63,7 +66,8 @@ def detail(storage: Storage) -> pa.Table:
     """Return one row about a table, with columns as in `DETAIL_SCHEMA`; files are listed, but none is opened.
 
     Partitions, files and bytes are those of the newest file slices; files and bytes count base files, and `_debt_of`
-    counts log files. Where no property names the index, it follows from the names of file groups; null where they
+    counts log files. ``buckets`` is the number of buckets of a partition that ``other_buckets`` does not name, null
+    where it is unknown. Where no property names the index, it follows from the names of file groups; null where they
     contradict each other. The newest instant is the completed write with the latest requested time.
     """
     table = open_table(storage)
@@ -73,6 +77,7 @@ def detail(storage: Storage) -> pa.Table:
     partitions = view.partitions()
     slices = [file_slice for partition in partitions for file_slice in view.slices(partition).values()]
     newest = timeline.writes[-1] if timeline.writes else None
+    numbers = bucket_numbers(table, timeline) if has_buckets(config) or _has_rules(table) else None
     row = {
         "name": config.name,
         "path": storage.path,
@@ -82,7 +87,8 @@ def detail(storage: Storage) -> pa.Table:
         "partition_by": config.partition_fields,
         "order_by": config.ordering_fields,
         "index": index_of_view(view, partitions).kind if is_unnoted(config) else config.index_type,
-        "buckets": config.bucket_count,
+        "buckets": config.bucket_count if numbers is None else numbers.default,
+        "other_buckets": _other_numbers(numbers, partitions),
         "partitions": len({one.partition_path for one in slices}),
         "files": sum(one.base is not None for one in slices),
         "bytes": sum(one.size - one.log_bytes for one in slices),
@@ -92,6 +98,18 @@ def detail(storage: Storage) -> pa.Table:
         "properties": sorted(config.properties.items()),
     }
     return pa.Table.from_pylist([row], DETAIL_SCHEMA)
+
+
+def _has_rules(table: Table) -> bool:
+    return is_unnoted(table.config) and bool(rule_files(table))
+
+
+def _other_numbers(numbers: BucketNumbers | None, partitions: Iterable[str]) -> list[tuple[str, int]]:
+    """Return the partitions with a number of buckets of their own, and these numbers."""
+    if numbers is None or not numbers.differ:
+        return []
+    found = ((path, numbers.of(path)) for path in partitions)
+    return [(path, number) for path, number in found if number is not None and number != numbers.default]
 
 
 def _debt_of(timeline: Timeline, slices: Iterable[FileSlice]) -> Mapping[str, Any]:

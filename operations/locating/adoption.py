@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import OptionConflictError, UnsupportedTableError
+from ...index.bucket import BucketIndex
 from ...index.registry import computed_index_for
 from ...storage.parallel import for_each
 from ...table.config.key_types import PartitionType
@@ -78,16 +79,17 @@ def check_spelling_of_others(plan: WritePlan, view: FileView, partitions: Iterab
 
 
 def misfit(plan: WritePlan, file_slice: FileSlice) -> UnsupportedTableError:
-    file = file_slice.data_files[0]
+    file, index = file_slice.data_files[0], plan.index
+    count = index.count_of(file_slice.partition_path) if isinstance(index, BucketIndex) else plan.config.bucket_count
     return UnsupportedTableError(
         f"The file group {file_slice.file_id} of the table {plan.path} (file {file.path}, instant "
-        f"{file.instant_time}) does not fit a bucket index with {plan.config.bucket_count} buckets.",
+        f"{file.instant_time}) does not fit a bucket index with {count} buckets.",
         "Check hoodie.bucket.index.num.buckets against the table's writers; leave it out if none of them uses buckets.",
     )
 
 
 def _check_bucket(plan: WritePlan, rows: pa.RecordBatch, file_slice: FileSlice, file: DataFile) -> None:
-    index = computed_index_for(plan.config)
+    index = computed_index_for(plan.config, plan.numbers)
     if index.number_of(file_slice.group) is None:
         raise misfit(plan, file_slice)
     check_bucket(index, rows.column(RECORD_KEY), file_slice.group, file)

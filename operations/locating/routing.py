@@ -2,7 +2,8 @@
 
 The function `routing_of` chooses once how the rows of a write find their file groups:
 
-    Bucketed    the hash of a row's key is its bucket, which is one file group of its partition
+    Bucketed    the hash of a row's key is its bucket, which is one file group of its partition; how many buckets a
+                partition has, the plan fixed
     Generated   each task opens file groups of its own, without a lookup
     Located     rows name their file group: where they were read, or where a lookup placed them
     Unlocated   the commit looks keys up in the index; tasks split their rows by key for it
@@ -17,7 +18,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from ...errors import CommitConflictError, PlacementError
-from ...index.base import ComputedIndex
+from ...index.bucket import BucketIndex
 from ...index.registry import computed_index_for
 from ...table.files.file_group import FileSlice
 from ...table.files.names import BaseFileName, FileGroupId, new_file_id
@@ -128,7 +129,7 @@ class FileGroups(Routing):
 class Bucketed(FileGroups):
     def __init__(self, plan: WritePlan, see: Callable[[], SeenTable]) -> None:
         super().__init__(plan, see)
-        self._index: ComputedIndex = computed_index_for(plan.config)
+        self._index = computed_index_for(plan.config, plan.numbers)
         self._numbered: dict[str, dict[int, FileSlice]] = {}
 
     @property
@@ -151,11 +152,15 @@ class Bucketed(FileGroups):
             buckets: dict[int, FileSlice] = {}
             for file_slice in self._pieces(partition_path):
                 bucket = self._index.number_of(file_slice.group)
-                if bucket is None or bucket >= (self._plan.config.bucket_count or 0) or bucket in buckets:
+                if bucket is None or bucket >= self._count_of(partition_path) or bucket in buckets:
                     raise misfit(self._plan, file_slice)
                 buckets[bucket] = file_slice
             self._numbered[partition_path] = buckets
         return self._numbered[partition_path]
+
+    def _count_of(self, partition_path: str) -> int:
+        index = self._index
+        return (index.count_of(partition_path) or 0) if isinstance(index, BucketIndex) else _FIRST_NEW
 
 
 class Generated(FileGroups):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 
@@ -29,8 +29,8 @@ from .columns import check_judges, check_log_orders
 from .operation import REPLACING, Operation
 from .pinned import pin
 from .request import WriteRequest, WriteSettings
-from .row_plan import RowPlan, plan_rows
-from .target import find_target
+from .row_plan import RowPlan, plan_rows, seen_numbers
+from .target import check_numbers, find_target
 
 # Apache Hudi orders by partition path and record key, of which within a file only the key differs.
 _SORTED_BY_KEY = frozenset({"GLOBAL_SORT", "PARTITION_SORT"})
@@ -93,7 +93,9 @@ def _planned(request: WriteRequest, storage: Storage) -> tuple[WritePlan, SeenTa
     pinned = pin(table, request.write)
     timeline, going = pinned.timeline, pinned.rollbacks
     known = latest_schema(config, timeline, writing=True) if target.exists else None
-    rows = plan_rows(request, target, known)
+    numbers = seen_numbers(target, timeline)
+    check_numbers(request, target, numbers)
+    rows = plan_rows(request, target, known, numbers)
     replays = None
     if request.write_id and not request.write_id.startswith(GENERATED_ID):
         done = find_write(table, timeline, request.write_id)
@@ -132,6 +134,14 @@ def _planned(request: WriteRequest, storage: Storage) -> tuple[WritePlan, SeenTa
     check_judges(plan.spec, plan.schema, config.payload, storage.path)
     check_log_orders(config, plan.schema, plan.settings.logs.block_format, storage.path)
     return plan, SeenTable(table, timeline)
+
+
+def placed_by(plan: RowPlan, partitions: Iterable[str]) -> dict[str, int]:
+    """Return the number of buckets by which a write placed rows in each of some partitions; nothing without buckets."""
+    if plan.numbers is None:
+        return {}
+    found = {path: plan.numbers.of(path) for path in partitions}
+    return {path: number for path, number in found.items() if number is not None}
 
 
 def _action(config: TableConfig, operation: str) -> str:

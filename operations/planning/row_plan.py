@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from ...errors import UnsupportedTypeError
-from ...index.base import LookupIndex
-from ...index.registry import index_for, lookup_for
+from ...index.base import Index, LookupIndex
+from ...index.registry import has_buckets, index_for, lookup_for
 from ...storage import Storage
+from ...table.bucket_numbers import BucketNumbers, bucket_numbers, numbers_of_property
 from ...table.config import TableConfig
 from ...table.config.property_keys import COMMIT_TIME_ORDERING, MERGE_ON_READ
 from ...table.keys.generator import KeyGenerator
@@ -21,6 +22,7 @@ from ...table.schema.changes import SchemaChange, changes_between
 from ...table.schema.columns import FILE_GROUP, POSITION, check_storable, without_meta
 from ...table.schema.types import sql_name
 from ...table.table import Table
+from ...timeline.timeline import Timeline
 from .columns import check_columns, check_located, makes_anew, table_schema
 from .operation import DELETE, DELETE_PARTITION, opens_alone
 from .partial_update import partial_columns
@@ -40,6 +42,7 @@ class RowPlan:
         located: Whether incoming rows say their file group, after a lookup.
         partial_columns: The columns of the rows of a partial update; None where rows are whole.
         schema_changes: The columns that the write adds or widens; empty where it replaces all columns.
+        numbers: The numbers of buckets by which the write places its rows; None without a bucket index.
     """
 
     table: Table
@@ -52,6 +55,7 @@ class RowPlan:
     settings: WriteSettings
     partial_columns: tuple[str, ...] | None
     schema_changes: tuple[SchemaChange, ...]
+    numbers: BucketNumbers | None
 
     @property
     def path(self) -> str:
@@ -95,6 +99,10 @@ class RowPlan:
         return index_for(self.config).needs_lookup
 
     @property
+    def index(self) -> Index:
+        return index_for(self.config, self.settings.lookup, self.numbers)
+
+    @property
     def lookup(self) -> LookupIndex:
         index = lookup_for(self.config, self.settings.lookup)
         if index is None:
@@ -136,11 +144,14 @@ class RowPlan:
         return RowSpec(pa.schema([*kept, *flag, *moved]), ordering, deletes=False, marker=self.config.delete_marker)
 
 
-def plan_rows(request: WriteRequest, target: Target, known: pa.Schema | None) -> RowPlan:
+def plan_rows(
+    request: WriteRequest, target: Target, known: pa.Schema | None, numbers: BucketNumbers | None = None
+) -> RowPlan:
     """Decide what a write makes of its rows.
 
     Args:
         known: The table's columns; None for a table that was never written.
+        numbers: The numbers of buckets at the moment that the write sees, of a table that has some.
     """
     request, moved = _without(request, POSITION, pa.int64())
     request, located = _without(request, FILE_GROUP, pa.string())
@@ -161,7 +172,15 @@ def plan_rows(request: WriteRequest, target: Target, known: pa.Schema | None) ->
         settings=_with_filters(request.write, target),
         partial_columns=partial,
         schema_changes=() if known is None or makes_anew(request, operation) else changes_between(known, schema),
+        numbers=numbers,
     )
+
+
+def seen_numbers(target: Target, timeline: Timeline) -> BucketNumbers | None:
+    """Return the numbers of buckets of a write's table at the moment of a timeline; None without a bucket index."""
+    if not has_buckets(target.config):
+        return None
+    return bucket_numbers(target.table, timeline) if target.exists else numbers_of_property(target.config)
 
 
 def _with_filters(settings: WriteSettings, target: Target) -> WriteSettings:

@@ -59,7 +59,11 @@ def _check_same_additions(plan: WritePlan, theirs: Mapping[str, str]) -> None:
 
 def _check_same_places(plan: WritePlan, found: TableConfig) -> None:
     """Refuse a table that was made anew meanwhile so that the rows of this write belong in other places."""
-    for name in ("table_type", "record_key_fields", "partition_fields", "bucket_count", "hash_fields"):
+    names = ["table_type", "record_key_fields", "partition_fields", "bucket_count", "hash_fields"]
+    if plan.numbers is not None and plan.numbers.by_rule:
+        # The property follows the rules, which the decision compares.
+        names.remove("bucket_count")
+    for name in names:
         ours, theirs = getattr(plan.config, name), getattr(found, name)
         if theirs is not None and ours != theirs and _forbidden():
             raise conflict(

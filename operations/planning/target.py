@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from ...errors import TableNotFoundError
+from ...errors import OptionConflictError, TableNotFoundError
 from ...index.registry import index_for
 from ...storage.base import Storage
-from ...table.bucket_metadata import refuse_recorded_buckets
+from ...table.bucket_metadata import has_bucket_rules
+from ...table.bucket_numbers import BucketNumbers, bucket_numbers, refuse_unknown
 from ...table.config import TableConfig, check_supported, load_config
-from ...table.config.property_keys import BUCKET, INDEX_TYPE
+from ...table.config.property_keys import BUCKET, BUCKET_COUNT, INDEX_TYPE
+from ...table.config.table_settings import TableSettings
 from ...table.infer_index import infer_index, is_unnoted
 from ...table.infer_key_encoding import with_inferred_key_encoding
 from ...table.infer_zone import infer_zone
@@ -63,11 +65,10 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
         return Target(Table(storage, new), False, {}, operation)
     operation = choose_operation(request, generates_keys=found.generates_keys)
     check_supported(found, storage.path, writing=True)
-    if is_unnoted(found):
-        refuse_recorded_buckets(storage)
     spelt = with_inferred_key_encoding(Table(storage, found)).config
     zone = infer_zone(Table(storage, found), request.table.time_options)
-    asked = replace(request.table, time_options={**request.table.time_options, **zone})
+    asked = with_number_by_rule(Table(storage, found), request.table)
+    asked = replace(asked, time_options={**request.table.time_options, **zone})
     config, changes = AdoptedTable(asked, storage.path).changes_to(
         spelt,
         lambda: infer_index(Table(storage, found)),
@@ -79,3 +80,45 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
     noted = {option: text for option, text in spelt.properties.items() if option not in found.properties}
     changes = {} if operation.name == DELETE_PARTITION else {**noted, **changes}
     return Target(Table(storage, config), True, changes, operation, is_unnoted(found) and INDEX_TYPE not in changes)
+
+
+def check_numbers(request: WriteRequest, target: Target, numbers: BucketNumbers | None) -> None:
+    """Refuse a write that would place rows by a number of buckets that is unknown, or that its options contradict."""
+    if numbers is None or target.operation.name == DELETE_PARTITION:
+        return
+    refuse_unknown(numbers)
+    asked = request.table.bucket_count
+    if asked is not None and asked != numbers.default:
+        rule = "" if numbers.rule is None else numbers.rule.instant_time
+        raise OptionConflictError(
+            f"{BUCKET_COUNT} is {asked} here, and the partitions of the table {target.table.path} have "
+            f"{numbers.default} buckets by the rule of the instant {rule}, where no expression says otherwise.",
+            "Leave the option out: after creation a write needs none.",
+        )
+
+
+def with_number_by_rule(table: Table, asked: TableSettings) -> TableSettings:
+    """Return the options of a write with the number of buckets as rule files have it, where the properties lack it.
+
+    A number that only the properties contradict is left out, because they may be older than the rules.
+    """
+    kept = table.config.bucket_count
+    if is_unnoted(table.config):
+        if not has_bucket_rules(table.storage):
+            return asked
+        if asked.index_type not in {None, BUCKET}:
+            raise OptionConflictError(
+                f"{INDEX_TYPE} is {asked.index_type} here, and rule files in .hoodie/.bucket_index say how many "
+                f"buckets the partitions of the table {table.path} have.",
+                "Leave the option out.",
+            )
+        if asked.bucket_count is not None:
+            return asked
+        numbers = bucket_numbers(table, table.timeline())
+        refuse_unknown(numbers)
+        return replace(asked, bucket_count=numbers.default)
+    if asked.bucket_count in {None, kept} or table.config.index_type != BUCKET:
+        return asked
+    numbers = bucket_numbers(table, table.timeline())
+    by_rule = numbers.by_rule and numbers.default == asked.bucket_count
+    return replace(asked, bucket_count=None) if by_rule else asked

@@ -47,6 +47,7 @@ class Shared(Enum):
     BASE_FILE = "base file"  # mine made a new base file of a file group that theirs merges
     BUCKET = "bucket"  # each opened a file group for it
     PARTITION = "partition"  # mine replaces all of it
+    BUCKET_NUMBER = "number of buckets"  # theirs changed it in a partition where mine placed rows by it
     NEW_KEY = "new key"
     LOOKED_UP = "looked-up keys"  # theirs may have taken or brought keys that mine looked for
     READ = "read rows"  # theirs changed which rows satisfy a condition of mine
@@ -204,7 +205,7 @@ SINGLE_WRITER = ConcurrencyRules.of(
             {
                 NOTHING: _GO_ON,
                 **_all(_REFUSE, Shared.FILE_GROUP, Shared.BUCKET, Shared.PARTITION, Shared.NEW_KEY),
-                **_all(_REFUSE, Shared.READ, Shared.COLUMNS, Shared.PROPERTIES),
+                **_all(_REFUSE, Shared.BUCKET_NUMBER, Shared.READ, Shared.COLUMNS, Shared.PROPERTIES),
             },
         ),
         # Readers put log files that complete later on top of the base file that a compaction makes. A base file takes

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
 
 from ...errors import CommitConflictError
+from ...table.bucket_numbers import bucket_numbers
 from ...table.files.names import FileGroupId
 from ...table.files.read_written import read_written
 from ...table.files.view import FileView
@@ -69,6 +71,7 @@ class WriteChanges:
         covers: Returns whether the write replaces all of a partition, by its path.
         new_keys: Where keys went that the index did not find; None where the write looked up no keys.
         read: The rows of the table that decided what the write does, where that counts.
+        numbers: The number of buckets by which the write placed its rows, by partition path.
     """
 
     file_groups: frozenset[FileGroupId]
@@ -81,6 +84,7 @@ class WriteChanges:
     new_keys: NewKeys | None = None
     merged_logs: frozenset[str] = frozenset()
     read: tuple[ReadRows, ...] = ()
+    numbers: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def reads_files(self) -> bool:
@@ -112,6 +116,7 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges
     """
     since = Since.find(work, timeline, checked.instants)
     check_ownership(work, timeline, since)
+    _check_numbers(work, since, changes.numbers)
     others: set[FileGroupId] = set()
     compacted: set[FileGroupId] = set()
     for instant in since.writes:
@@ -124,7 +129,7 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges
             compacted.update(theirs)
         else:
             _check_write(work, instant, done, theirs, changes)
-            _check_read(work, instant, done, changes)
+            _check_read(since, instant, done, changes)
             others.update(theirs)
     _check_schema(work, changes.columns, since)
     _check_pending(work, since, changes)
@@ -159,14 +164,18 @@ def _check_times(work: Transaction, timeline: Timeline, changes: WriteChanges) -
         raise conflict(work, f"It merged log files that were completed at {end}, after its own time")
 
 
-def check_moment(work: Transaction, timeline: Timeline, columns: pa.Schema) -> None:
-    """Raise `CommitConflictError` where a write that has read nothing must not be merged on top of this moment."""
+def check_moment(work: Transaction, timeline: Timeline, columns: pa.Schema) -> Since:
+    """Return what completed since the plan of a write that has read nothing.
+
+    Raises `CommitConflictError` where the write must not be merged on top of this moment.
+    """
     since = Since.of_unread(work, timeline)
     if since.restore is not None and _forbids(RESTORE, known=known_of(since.restore)):
         raise _restored(work, since.restore)
     _check_schema(work, columns, since)
     for instant in () if work.write_id.startswith(GENERATED_ID) else since.writes:
         _check_replay(work, instant, since.read(instant))
+    return since
 
 
 def _check_replay(work: Transaction, instant: Instant, done: CommitMetadata) -> None:
@@ -198,8 +207,36 @@ def _check_write(
         raise conflict(work, what)
 
 
-def _check_read(work: Transaction, instant: Instant, done: CommitMetadata, changes: WriteChanges) -> None:
-    where = find_read(work, changes.read, changes.columns, instant, done)
+def _check_numbers(work: Transaction, since: Since, numbers: Mapping[str, int]) -> None:
+    """Raise where the number of buckets of a partition is no longer that by which this write placed rows there.
+
+    A rescale may leave a bucket empty, so that the file groups alone do not show that it and the write have met.
+    """
+    for path, found in changed_numbers(since, numbers).items():
+        if _forbids(WRITE, {Shared.BUCKET_NUMBER: True}):
+            instant = max(write.requested_time for write in since.writes if write.replaces)
+            raise conflict(
+                work,
+                f"The replacecommit {instant} completed meanwhile, and the partition {path!r} has "
+                f"{'an unknown number of' if found is None else found} buckets, where this write placed its rows by "
+                f"{numbers[path]}",
+            )
+
+
+def changed_numbers(since: Since, numbers: Mapping[str, int]) -> dict[str, int | None]:
+    """Return the partitions that have another number of buckets now than a write placed rows by; None for unknown.
+
+    Only a replacecommit changes numbers. The rollback of a replacecommit that the write saw is a conflict by itself.
+    """
+    if not numbers or not any(write.replaces for write in since.writes):
+        return {}
+    now = bucket_numbers(since.work.table, since.timeline)
+    return {path: found for path, number in sorted(numbers.items()) if (found := now.of(path)) != number}
+
+
+def _check_read(since: Since, instant: Instant, done: CommitMetadata, changes: WriteChanges) -> None:
+    work, then = since.work, partial(since.timeline.as_of_completion, instant.visible_since)
+    where = find_read(work, changes.read, changes.columns, instant, done, lambda: bucket_numbers(work.table, then()))
     if where is not None and _forbids(WRITE, {Shared.READ: True}):
         raise conflict(
             work,

@@ -19,6 +19,7 @@ from ...reader.predicates import satisfied
 from ...reader.pruning import Pruning
 from ...reader.search import Search
 from ...table.arrow.arrays import plain
+from ...table.bucket_numbers import BucketNumbers
 from ...table.files.base_file import BaseFileReader
 from ...table.files.file_group import BaseFile, DataFile, LogFile, data_file
 from ...table.files.logs.log_contents import BlockContent
@@ -33,10 +34,18 @@ _COMMIT_TIME = META_COLUMNS[0]
 
 
 def find_read(
-    work: Transaction, read: tuple[ReadRows, ...], columns: pa.Schema, instant: Instant, done: CommitMetadata
+    work: Transaction,
+    read: tuple[ReadRows, ...],
+    columns: pa.Schema,
+    instant: Instant,
+    done: CommitMetadata,
+    numbers: Callable[[], BucketNumbers],
 ) -> str | None:
-    """Return a file or partition in which a completed write changed the rows that were read; None for none."""
-    found = (one for some in read for one in _Meeting.of(work, some, columns, instant).changed(done))
+    """Return a file or partition in which a completed write changed the rows that were read; None for none.
+
+    ``numbers`` returns the numbers of buckets at the completion of that write.
+    """
+    found = (one for some in read for one in _Meeting.of(work, some, columns, instant, numbers).changed(done))
     return next(found, None)
 
 
@@ -58,11 +67,18 @@ class _Meeting:
     may_hold: Callable[[DataFile], bool]
 
     @classmethod
-    def of(cls, work: Transaction, read: ReadRows, columns: pa.Schema, instant: Instant) -> _Meeting:
+    def of(
+        cls,
+        work: Transaction,
+        read: ReadRows,
+        columns: pa.Schema,
+        instant: Instant,
+        numbers: Callable[[], BucketNumbers],
+    ) -> _Meeting:
         whole = with_meta(columns)
         pruning = Pruning(work.config, whole, read.predicates)
         search = Search.of(read.predicates, whole, work.config)
-        return cls(work, read, whole, instant, pruning, search, pruning.file_may_match())
+        return cls(work, read, whole, instant, pruning, search, pruning.file_may_match(numbers))
 
     def changed(self, done: CommitMetadata) -> Iterator[str]:
         """Yield files of the other write that have a row that was read, and partitions that it took rows from."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -17,7 +18,9 @@ from functools import cached_property
 
 from ...errors import CommitConflictError, ConcurrentWriteError, StorageError
 from ...index.registry import index_for
+from ...storage import open_storage
 from ...table.arrow.spill import SpillFile
+from ...table.bucket_numbers import bucket_numbers, refuse_unknown
 from ...table.merging.merger import RowMeeting
 from ...timeline.instants import WRITE_ACTIONS
 from ...timeline.timeline import Timeline
@@ -26,17 +29,18 @@ from ...timeline.writers.tickets import Places, Ticket, age_of, held, places_of_
 from ..indexing.known_keys import KeysOfWrite, keys_of_write
 from ..planning.operation import OVERWRITE_TABLE, REPLACING
 from ..planning.pinned import pin
-from ..planning.plan import WritePlan
+from ..planning.plan import WritePlan, placed_by
 from ..planning.settle_table import settle_table
 from ..result import ATTEMPTS, MET, CommitResult, find_write
 from ..streams.checkpoints import find_batch
 from ..transaction.abort import abort
-from ..transaction.conflicts import check_moment
+from ..transaction.conflicts import changed_numbers, check_moment
 from ..transaction.since import Since
 from ..transaction.taken import taken_as_conflicts
 from ..write_ids import GENERATED_ID
 from .begin import begun
 from .merge_spills import SpilledRows, opened_spills
+from .new_routes import with_new_routes
 
 logger = logging.getLogger("pyhudi")
 
@@ -78,6 +82,13 @@ class Attempts:
     @cached_property
     def spilled(self) -> SpilledRows:
         return self.opened.enter_context(opened_spills(self.first, self.spills))
+
+    def spilled_by(self, plan: WritePlan) -> SpilledRows:
+        """Return the handed-over rows by the routes of an attempt, which may know other numbers of buckets."""
+        if plan.numbers == self.first.numbers or not self.spilled.rows:
+            return self.spilled
+        folder = self.opened.enter_context(tempfile.TemporaryDirectory(prefix="pyhudi-"))
+        return with_new_routes(plan, self.first, self.spilled, open_storage(folder, durable=False))
 
     @cached_property
     def known(self) -> KeysOfWrite | None:
@@ -199,12 +210,17 @@ class Attempts:
         with taken_as_conflicts(plan.transaction):
             pinned = pin(plan.table, plan.settings)
         try:
-            check_moment(plan.transaction, pinned.now, plan.schema)
+            since = check_moment(plan.transaction, pinned.now, plan.schema)
         except CommitConflictError:
             # The next attempt would meet the same.
             self.is_last = True
             raise
-        return replace(plan, transaction=replace(plan.transaction, watermark=pinned.watermark)), pinned.now
+        fresh = replace(plan, transaction=replace(plan.transaction, watermark=pinned.watermark))
+        if changed_numbers(since, placed_by(plan, {route.partition_path for route in self.spilled.rows})):
+            numbers = bucket_numbers(plan.table, pinned.now)
+            refuse_unknown(numbers)
+            fresh = replace(fresh, numbers=numbers)
+        return fresh, pinned.now
 
     def _places(self, plan: WritePlan) -> Places | None:
         """Return what the write rewrites; None for the whole table, and nothing where it only adds file groups."""

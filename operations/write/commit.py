@@ -119,7 +119,7 @@ def _merge_and_complete(
     seen = seen_by(plan.transaction, timeline)
     outcomes = [outcome for result in results for outcome in result.outcomes]
     with phases.phase("merge"), taken_as_conflicts(plan.transaction):
-        merged = merge_spills(plan, seen, attempts.spilled, phases, attempts.known)
+        merged = merge_spills(plan, seen, attempts.spilled_by(plan), phases, attempts.known)
         outcomes += merged.outcomes
     with phases.phase("reconcile"), taken_as_conflicts(plan.transaction):
         if plan.located and plan.rules.meeting is not RowMeeting.ADD:

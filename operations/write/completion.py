@@ -16,7 +16,7 @@ from ...timeline.instants import State
 from ...timeline.timeline import Timeline
 from ...writer.group_writer import GroupOutcome
 from ...writer.log_handle import LogOutcome
-from ..planning.plan import WritePlan
+from ..planning.plan import WritePlan, placed_by
 from ..planning.settle_table import settle_table
 from ..streams.checkpoints import find_newest_batch
 from ..transaction.body import CommitBody
@@ -137,6 +137,7 @@ def _changes(
         new_keys=new_keys,
         read=plan.settings.read,
         merged_logs=frozenset(logs),
+        numbers=placed_by(plan, (outcome.group.partition_path for outcome in outcomes)),
     )
 
 

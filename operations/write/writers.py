@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ...index.registry import index_for
 from ...table.arrow.arrays import Mask
 from ...table.files.names import WriteToken
 from ...table.keys.generator import KeyGenerator
@@ -72,7 +71,7 @@ def writers(plan: WritePlan, work: FileWork, files: DataFiles, slices: SliceRead
         files=files,
         spec=plan.spec,
         file_format=work.form(),
-        foreign=ForeignRows(index_for(plan.config), keys),
+        foreign=ForeignRows(plan.index, keys),
         rules=plan.rules,
         slices=slices,
         laying=laying,

@@ -200,15 +200,23 @@ def test_a_mixture_is_refused_until_somebody_says_what_it_is(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("file", "kind"),
+    ("file", "kind", "wrong"),
     [
-        ("consistent_hashing_metadata/a/00000000000000.hashing_meta", "CONSISTENT_HASHING"),
-        ("partition_bucket_index_meta/configs/20260101000000000.hashing_config", "by partition"),
+        (
+            "consistent_hashing_metadata/a/00000000000000.hashing_meta",
+            "CONSISTENT_HASHING",
+            (UnsupportedTableError,),
+        ),
+        (
+            "partition_bucket_index_meta/configs/20260101000000000.hashing_config",
+            "hashing_config|rule files",
+            (UnsupportedTableError, OptionConflictError),
+        ),
     ],
 )
 @pytest.mark.parametrize("asked", [TableSettings(), TableSettings(index_type="SIMPLE"), TableSettings(bucket_count=4)])
 def test_buckets_that_apache_hudi_records_itself_are_read_and_not_written(
-    tmp_path: Path, file: str, kind: str, asked: TableSettings
+    tmp_path: Path, file: str, kind: str, wrong: tuple[type[Exception], ...], asked: TableSettings
 ) -> None:
     path = unpack("v9_lookup_simple_mor", tmp_path)
     new = as_table({("a", "k1"): ("new", 99)})
@@ -217,7 +225,7 @@ def test_buckets_that_apache_hudi_records_itself_are_read_and_not_written(
     recorded_in.parent.mkdir(parents=True)
     recorded_in.write_text("{}")
 
-    with pytest.raises(UnsupportedTableError, match=kind):
+    with pytest.raises(wrong, match=kind):
         write(path, new, table=asked)
     assert rows_of(path, "id") == shown
     recorded_in.unlink()

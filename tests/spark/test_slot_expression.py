@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from pyhudi.connector.placement.key_text import KeyText
 from pyhudi.connector.placement.slot_expression import slot_expression
 from pyhudi.connector.placement.slots import Placement
 from pyhudi.errors import ColumnValueError
+from pyhudi.table.bucket_numbers import BucketNumbers, BucketRule
 from pyhudi.table.config import TableConfig
 from pyhudi.table.config.key_types import KeyGeneratorType, PartitionType
 from pyhudi.table.config.table_settings import TableSettings
@@ -48,6 +50,14 @@ def _cut(number: int, bits: int) -> int:
     return (number + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1)
 
 
+# Expressions are found as Java finds them, which is what Spark's SQL does.
+RULES = (
+    (("^a$", 3),),
+    (("^x=y$", 5), ("=", 2), ("(?i)^[A-C]", 4), (r"^日\w*本$", 6), ("^20", 9), ("^.", 8)),
+    (("^__HIVE", 11), ("^$", 12)),
+)
+
+
 def placement(schema: pa.Schema | None = None, **table: Any) -> Placement:
     return Placement(TableConfig.new(TableSettings(name="t", bucket_count=7, **table)), schema, 13)
 
@@ -59,6 +69,22 @@ def check(numbers: DataFrame, where: Placement) -> None:
     found = [row[0] for row in numbers.select(expression).collect()]
     [batch] = numbers.select(*(f"`{name}`" for name in where.columns)).toArrow().combine_chunks().to_batches()
     assert found == where.slots(batch).tolist()
+
+
+@pytest.mark.parametrize("rules", RULES)
+def test_spark_takes_the_number_of_buckets_of_the_rows_partition(
+    numbers: DataFrame, rules: tuple[tuple[str, int], ...]
+) -> None:
+    where = placement(record_key_fields=["long"], partition_fields=["p"])
+
+    check(numbers, replace(where, numbers=BucketNumbers(BucketRule("20260101000000000", 7, rules))))
+
+
+def test_so_many_expressions_are_left_to_python(numbers: DataFrame) -> None:
+    rules = tuple((f"^p{number}$", 3) for number in range(99))
+    where = placement(record_key_fields=["long"], partition_fields=["p"])
+
+    assert slot_expression(replace(where, numbers=BucketNumbers(BucketRule("", 7, rules))), numbers.schema) is None
 
 
 @pytest.mark.parametrize(

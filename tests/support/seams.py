@@ -101,6 +101,11 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
         "timeline.writers.heartbeat:HeartbeatThread",
         "timeline.writers.tickets:HeartbeatThread",
     ),
+    "numbers of buckets that changed since a plan": (
+        "operations.transaction.conflicts:changed_numbers",
+        "operations.write.attempts:changed_numbers",
+    ),
+    "delta commits that pyhudi wrote": "operations.services.compaction.compactor:_ours",
     "wait for the older tickets": (
         "operations.write.attempts:wait_for_older",
         "connector.table.retries:wait_for_older",

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ....index.registry import noted_index_for
+from ....index.registry import has_buckets, noted_index_for
 from ....storage.parallel import for_each
+from ....table.bucket_numbers import BucketNumbers, bucket_numbers
 from ....table.files.base_file import BaseFileReader
 from ....table.files.file_group import FileSlice
 from ....table.keys.generator import KeyGenerator
@@ -73,14 +74,19 @@ class Compaction(SliceService[CompactionSettings]):
         # Where no property names the index, Apache Hudi's files have filters (see planning/plan.py).
         if output.bloom_filter is None and config.index_type != self.table.config.index_type:
             files = replace(files, output=replace(output, bloom_filter=True))
-        return Compactor(files, ours=_ours(timeline, plan))
+        numbers = bucket_numbers(self.table, timeline) if has_buckets(config) else None
+        return Compactor(files, ours=_ours(timeline, plan), numbers=numbers)
 
 
 @dataclass(frozen=True, slots=True)
 class Compactor(SliceWorker):
-    """Merges slices into base files; `ours` are requested times of delta commits known to be pyhudi's."""
+    """Merges slices into base files; `ours` are requested times of delta commits known to be pyhudi's.
+
+    `numbers` say to which bucket the keys of other engines belong.
+    """
 
     ours: frozenset[str]
+    numbers: BucketNumbers | None
     operation = "COMPACT"
 
     def execute(self, unit: FileSlice) -> SliceResult:
@@ -123,7 +129,7 @@ class Compactor(SliceWorker):
                     return None
         config = self.work.config
         keys = None if config.generates_keys else KeyGenerator(config, self.files.schema)
-        return ForeignRows(noted_index_for(config), keys)
+        return ForeignRows(noted_index_for(config, self.numbers), keys)
 
     def _passed_through(self, columns: pa.Schema) -> frozenset[str]:
         """Return the string columns whose values no step reads."""

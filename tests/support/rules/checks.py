@@ -38,7 +38,8 @@ PENDING = re.compile(r"(?P<instant>\d{17})\.(?:(?P<asked>[a-z]+)\.requested|(?:(
 ARCHIVED = re.compile(r"(?P<least>\d{17})_(?P<greatest>\d{17})_\d\.parquet")
 KNOWN = re.compile(
     r"hoodie\.properties|timeline/\d{17}[_.\da-z]+|timeline/history/(_version_|manifest_\d+|\d{17}_\d{17}_\d\.parquet)"
-    r"|\.pyhudi/(sealed/(\d{10}\.v2/)?\d{17}(\.[0-9a-f]{32})?|sealed/\d{10}\.v2/[0-9a-f]{32}\.\d|decisions/\d{12}|archiving/\d{17}|cleaned|write_ids)"
+    r"|\.pyhudi/(sealed/(\d{10}\.v2/)?\d{17}(\.[0-9a-f]{32})?|sealed/\d{10}\.v2/[0-9a-f]{32}\.\d|decisions/\d{12}|archiving/\d{17}|cleaned|write_ids"
+    r"|buckets/\d{14,17}\.json)|\.bucket_index/partition_bucket_index_meta/(configs|archive)/\d{14,17}\.hashing_config"
 )
 HISTORY = ".hoodie/timeline/history"
 # What makes all attempts invent one file id; tables out there hold ids made with it.
@@ -65,6 +66,7 @@ class _Replay:
     written: dict[str, Stats] = field(default_factory=dict)
     # Of each file group the log files that go with its newest base file, with the times at which they were complete.
     logs: dict[tuple[str, str], dict[str, str]] = field(default_factory=dict)
+    replaced: set[tuple[str, str]] = field(default_factory=set)
 
     def live_files(self) -> set[str]:
         """Return the paths of the files that readers see."""
@@ -104,13 +106,14 @@ def _assert_whole(root: Path, unique: bool) -> None:
     assert data == set(replay.written) - cleaned, "the data files are those that the commits name, less the cleaned"
     kept = {name for one in completed if one.action == "savepoint" for name in _kept(one)}
     assert kept <= data, "savepoints keep their files"
-    buckets = int(properties.get("hoodie.bucket.index.num.buckets", 0))
     instants = {one.instant for one in completed}
+    rule = _rule(root, instants)
     there = {name: replay.written[name] for name in data}
     for name, stat in there.items():
         (_assert_log if ".log." in name else _assert_file)(files[name], name, stat, instants)
     for partition in {stat["partitionPath"] for stat in replay.written.values()}:
         _assert_partition(root, partition)
+        buckets = _number_of(rule, partition, int(properties.get("hoodie.bucket.index.num.buckets", 0)))
         _assert_keys(root, partition, replay, buckets, properties, unique=unique)
     _assert_unique_numbers(root, replay)
 
@@ -130,6 +133,22 @@ def java_bucket(record_key: str, fields: list[str], count: int) -> int:
             of_value = (31 * of_value + unit) & 0xFFFFFFFF
         total = (31 * total + of_value) & 0xFFFFFFFF
     return (total & 0x7FFFFFFF) % count
+
+
+def _rule(root: Path, instants: set[str]) -> Mapping[str, Any] | None:
+    """Return the newest rule of bucket numbers whose instant completed; None for a table that has none."""
+    folders = (root / ".hoodie/.bucket_index/partition_bucket_index_meta/configs", root / ".hoodie/.pyhudi/buckets")
+    found = {file.name.partition(".")[0]: file for folder in folders for file in folder.glob("[0-9]*")}
+    assert not found or "0" * 14 in found, "the first rescale notes the number before it"
+    assert found.keys() <= {*instants, "0" * 14}, "every rule is of an instant that completed"
+    return json.loads(found[max(found)].read_text()) if found else None
+
+
+def _number_of(rule: Mapping[str, Any] | None, partition: str, noted: int) -> int:
+    if rule is None:
+        return noted
+    pairs = (one.split(",") for one in rule["expressions"].split(";"))
+    return next((int(number) for text, number in pairs if re.search(text, partition)), rule["defaultBucketNumber"])
 
 
 def _properties(root: Path) -> dict[str, str]:
@@ -239,6 +258,7 @@ def _take(replay: _Replay, one: _Done) -> None:
             assert known, f"{instant} replaces a file group that is not there"
             for one_of_them in known:
                 del one_of_them[partition, file_id]
+            replay.replaced.add((partition, file_id))
     for partition, stats in metadata["partitionToWriteStats"].items():
         for stat in stats:
             assert stat["partitionPath"] == partition
@@ -247,6 +267,7 @@ def _take(replay: _Replay, one: _Done) -> None:
             name = LOG_FILE.fullmatch(file) or DATA_FILE.fullmatch(file)
             assert name is not None, stat["path"]
             assert (name["file_id"], name["instant"]) == (stat["fileId"], instant)
+            assert group not in replay.replaced, f"{instant} uses an id that a replacecommit took away for good"
             replay.written[stat["path"]] = stat
             if file.startswith("."):
                 base = replay.live.get(group)

@@ -258,6 +258,13 @@ def record_ring(path: Path) -> None:
     file.write_text("{}")
 
 
+def record_rule(content: bytes, path: Path, *, time: str = LONG_AGO) -> None:
+    """Leave a rule of bucket numbers, of an instant that no timeline has."""
+    file = path / f".hoodie/.bucket_index/partition_bucket_index_meta/configs/{time}.hashing_config"
+    file.parent.mkdir(parents=True)
+    file.write_bytes(content)
+
+
 def archived(then: Spoil, count: int = 2) -> Spoil:
     """Archive the first instants, and do something then."""
 

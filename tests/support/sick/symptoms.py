@@ -41,6 +41,7 @@ from support.sick.spoiling import (
     put,
     put_back,
     record_ring,
+    record_rule,
     rewritten,
     rollback_of,
     rows,
@@ -229,6 +230,8 @@ SYMPTOMS = [
     Symptom("BUCKET_TWICE", "committed", "has the file groups", second_group),
     Symptom("NO_BUCKET", "beyond", "no bucket among 1", say("hoodie.bucket.index.num.buckets", "1")),
     Symptom("OTHER_BUCKETS", "ring", "hashing_meta", record_ring),
+    Symptom("BUCKETS_UNKNOWN", "gone", f"{LONG_AGO}.hashing_config", partial(record_rule, b'{"rule": "regex"}')),
+    Symptom("BUCKETS_UNKNOWN", "damaged", "is damaged", partial(record_rule, b"{", time="0" * 14)),
     Symptom("INDEX_UNCLEAR", "mixture", "beside 8c0f11d2", of_two_minds),
     Symptom("FILE_CORRUPT", "empty", "x/0000000", lambda p: newest_files(p)[0].write_bytes(b"")),
     Symptom(
@@ -283,7 +286,7 @@ SYMPTOMS = [
     Symptom(
         "KEY_MISMATCH", "null", "no record key", column("_hoodie_record_key", lambda some: [None, *some[1:]]), deep=True
     ),
-    Symptom("WRONG_BUCKET", "all", "does not belong to bucket", lambda p: swap(newest_files(p)), deep=True),
+    Symptom("WRONG_BUCKET", "all", "does not belong to bucket", lambda p: swap(newest_files(p))),
     Symptom(
         "DUPLICATE_KEY",
         "upserted",

@@ -24,6 +24,7 @@ from pyhudi.timeline.writers import announcements
 from pyhudi.timeline.writers.patience import Patience
 from support.drive import carry_out, choosing_now, noted, plan
 from support.made.compacting import SCHEMA, join, plan_join, rows, run, schedule
+from support.made.rescaling import rescale
 from support.upkeep.meetings import APART, COLOCATED, COW, QUIET, Scene, stage
 from support.upkeep.undoing import condemn
 
@@ -89,6 +90,14 @@ def _(some: Scene) -> str:
     mine = some.plan(APART, operation="insert_overwrite")
     some.write(("k5", "a", 1, 1), settings=APART)
     return some.carries_out(mine, K9)
+
+
+@stage("write | write | completed | number of buckets | since plan")
+def _(some: Scene) -> str:
+    mine = some.plan()
+    # No file group of theirs is in the partition of mine, which had no rows.
+    rescale(some.path, {"a": 3, "c": 3}, settings=COLOCATED)
+    return some.carries_out(mine, IN_C)
 
 
 @stage("write | write | completed | new key | since plan", table="found")

@@ -13,6 +13,7 @@ from pyhudi.connector.placement.colocate import default_tasks, integers_by_slot,
 from pyhudi.connector.placement.slots import Placement
 from pyhudi.errors import NullKeyError
 from pyhudi.storage import open_storage
+from pyhudi.table.bucket_numbers import BucketNumbers, BucketRule
 from pyhudi.table.config import TableConfig
 from pyhudi.table.config.table_settings import TableSettings
 from pyhudi.table.table import Table
@@ -48,6 +49,16 @@ def test_rows_of_one_file_group_have_one_slot() -> None:
     groups = {(p, slot) for p, slot in zip(rows.column("p").to_pylist(), slots.tolist(), strict=True)}
     assert len(groups) == 7 * 4, "each partition has one slot a bucket"
     assert len(set(slots.tolist())) > 8, "partitions begin at different slots"
+
+
+def test_a_partition_has_as_many_slots_as_it_has_buckets() -> None:
+    rows = pa.record_batch({"id": pa.array(np.arange(2_000)), "p": [f"p{n % 2}" for n in range(2_000)]})
+    numbers = BucketNumbers(BucketRule("20260101000000000", 4, (("^p1$", 7),)))
+
+    slots = Placement(PARTITIONED, None, 1_000, numbers=numbers).slots(rows)
+
+    groups = {(p, slot) for p, slot in zip(rows.column("p").to_pylist(), slots.tolist(), strict=True)}
+    assert [sum(p == name for p, _ in groups) for name in ("p0", "p1")] == [4, 7]
 
 
 def test_slots_do_not_depend_on_the_process() -> None:

@@ -1,0 +1,67 @@
+"""Handed-over rows brought to other buckets, where the number of buckets of their partition has changed meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pyarrow as pa
+
+from ...index.bucket import BucketIndex
+from ...storage.base import Storage
+from ...table.arrow.spill import SpillPiece, SpillReader, SpillWriter
+from ...table.schema.columns import RECORD_KEY
+from ...writer.buffer import GroupRows
+from ...writer.routes import Route
+from ...writer.rows import cut
+from ..planning.plan import WritePlan
+from .merge_spills import SpilledRows
+
+_FILE = "new-routes.spill"
+
+
+def with_new_routes(plan: WritePlan, before: WritePlan, spilled: SpilledRows, local: Storage) -> SpilledRows:
+    """Return the rows by the routes of ``plan``, of which some differ from those ``before``.
+
+    Rows of one key stay in their order, because they have one route before and one after. ``local`` keeps the rows of
+    the partitions that changed.
+    """
+    kept: dict[Route, GroupRows] = {}
+    moving: dict[Route, GroupRows] = {}
+    for route, rows in spilled.rows.items():
+        moves = _count_of(plan, route.partition_path) != _count_of(before, route.partition_path)
+        (moving if moves else kept)[route] = rows
+    writer = SpillWriter(local, _FILE, "")
+    try:
+        for route, rows in moving.items():
+            for batches in rows.flushes():
+                writer.append(_by_bucket(plan, route.partition_path, batches))
+        writer.publish()
+    except BaseException:
+        writer.discard()
+        raise
+    reader = SpillReader(local, _FILE)
+    pieces: dict[Route, list[tuple[SpillReader, SpillPiece]]] = {}
+    for piece in reader.pieces:
+        pieces.setdefault(Route(*piece.key), []).append((reader, piece))
+    return SpilledRows({**kept, **{route: GroupRows(tuple(found)) for route, found in pieces.items()}}, spilled.size)
+
+
+def _count_of(plan: WritePlan, partition_path: str) -> int | None:
+    return None if plan.numbers is None else plan.numbers.of(partition_path)
+
+
+def _by_bucket(
+    plan: WritePlan, partition_path: str, batches: list[pa.RecordBatch]
+) -> Mapping[Route, list[pa.RecordBatch]]:
+    index = plan.index
+    if not isinstance(index, BucketIndex):
+        raise TypeError(f"the rows of {plan.path} have no buckets")
+    found: dict[Route, list[pa.RecordBatch]] = {}
+    for batch in batches:
+        places = np.zeros(batch.num_rows, np.int32)
+        paths = pa.DictionaryArray.from_arrays(pa.array(places), pa.array([partition_path]))
+        buckets = index.buckets_in(paths, batch.column(RECORD_KEY)).astype(np.int64)
+        for bucket, rows in cut(batch, buckets):
+            found.setdefault(Route(partition_path, bucket), []).append(rows)
+    return found
