@@ -48,7 +48,16 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
     "Write rows": ("upsert", "insert", "bulk_insert", "insert_overwrite", "overwrite", "stream"),
     "Change rows": ("update", "delete", "delete_partitions", "merge"),
     "Read": ("to_df", "sql", "create_view", "refresh_views"),
-    "Look at a table": ("detail", "history", "activity", "last_commit", "explain_options", "validate", "savepoints"),
+    "Look at a table": (
+        "detail",
+        "suggest_buckets",
+        "history",
+        "activity",
+        "last_commit",
+        "explain_options",
+        "validate",
+        "savepoints",
+    ),
     "Upkeep": (
         *("clean", "archive", "compact", "schedule_compaction", "log_compact", "schedule_log_compaction"),
         *("rollback", "savepoint", "delete_savepoint", "restore", "repair", "run_services"),

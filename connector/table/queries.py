@@ -11,6 +11,7 @@ from pyspark.sql.types import StructType
 
 from ...errors import OptionConflictError
 from ...operations.inspect.activity import activity
+from ...operations.inspect.bucket_sizes import bucket_sizes
 from ...operations.inspect.detail import detail
 from ...operations.inspect.history import history, last_commit
 from ...operations.result import CommitResult
@@ -108,16 +109,33 @@ class TableQueries(TableBase):
         """
         return to_spark(self._columns())
 
+    def suggest_buckets(self, *, growth: float = 1.0) -> DataFrame:
+        """Return for each partition its number of buckets and the number that would suit its size.
+
+        Args:
+            growth: The factor by which each partition will grow.
+
+        Returns:
+            The columns partition, buckets, files, bytes and suggested, a row for each partition. Files and bytes are
+            those of the newest file slices, log files included; ``buckets`` is null where the number is unknown.
+
+        Raises:
+            UnsupportedTableError: The table's properties note no bucket index.
+            InvalidOptionError: ``growth`` is not positive.
+        """
+        return from_arrow(self._spark, bucket_sizes(self._storage, growth))
+
     def detail(self) -> DataFrame:
         """Return one row that describes the table and its size.
 
         Returns:
-            The columns name, path, type, version, record_key, partition_by, order_by, index, buckets, partitions,
-            files, bytes, log_files, log_bytes, compaction_debt, delta_commits, wants_compaction, read_optimized_lacks,
-            read_optimized_until, newest_instant, completed and properties. Partitions, files and bytes count what a
-            snapshot read opens; log files are counted apart from base files. Buckets are per partition, null for other
-            indexes. ``compaction_debt`` has the 20 file groups with the most bytes of log files. Read-optimized queries
-            lack the rows of ``read_optimized_lacks`` writes and show everything that was complete at
+            The columns name, path, type, version, record_key, partition_by, order_by, index, buckets, other_buckets,
+            partitions, files, bytes, log_files, log_bytes, compaction_debt, delta_commits, wants_compaction,
+            read_optimized_lacks, read_optimized_until, newest_instant, completed and properties. Partitions, files and
+            bytes count what a snapshot read opens; log files are counted apart from base files. ``buckets`` is the
+            number of buckets of each partition that ``other_buckets`` does not name, null for other indexes and where
+            it is unknown. ``compaction_debt`` has the 20 file groups with the most bytes of log files. Read-optimized
+            queries lack the rows of ``read_optimized_lacks`` writes and show everything that was complete at
             ``read_optimized_until``.
 
         Raises:

@@ -174,15 +174,20 @@ class _Write:
 
 @contextmanager
 def _made_anew_as_conflict(target: Target, request: WriteRequest) -> Iterator[None]:
-    """Raise `CommitConflictError` where rows were placed for a table that another writer made anew before the plan."""
+    """Raise `CommitConflictError` where rows were placed for a table that was made anew or rescaled before the plan."""
+    before = target.table.timeline().completed_until if target.exists else ""
     try:
         yield
     except PlacementError as error:
-        if find_target(request, target.table.storage, creates=not target.exists).config == target.config:
+        config = find_target(request, target.table.storage, creates=not target.exists).config
+        if config != target.config:
+            what = f"Another writer made the table {request.path} anew, with other properties"
+        elif any(one.replaces and one.visible_since > before for one in target.table.timeline().writes):
+            what = f"Another writer replaced file groups of the table {request.path}, as a rescale does"
+        else:
             raise
         raise CommitConflictError(
-            f"Another writer made the table {request.path} anew, with other properties, after the rows were placed.",
-            "This write left nothing behind; write again.",
+            f"{what}, after the rows were placed.", "This write left nothing behind; write again."
         ) from error
 
 

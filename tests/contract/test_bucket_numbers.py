@@ -11,6 +11,8 @@ import pyarrow as pa
 import pytest
 from pyhudi.errors import CommitConflictError, OptionConflictError, UnsupportedTableError
 from pyhudi.index.bucket import BucketIndex
+from pyhudi.index.sizing import suggest_buckets
+from pyhudi.operations.inspect.bucket_sizes import bucket_sizes
 from pyhudi.operations.inspect.detail import detail
 from pyhudi.operations.inspect.validate import validate
 from pyhudi.operations.planning.plan import WritePlan
@@ -318,6 +320,22 @@ def test_the_shallow_check_sees_a_file_whose_keys_are_of_another_bucket(tmp_path
     write_bucket_rule(table_at(path), BucketRule(FIRST, 3))
 
     assert set(findings(path, deep=False)) == {"WRONG_BUCKET"}
+
+
+def test_each_partition_has_a_suggestion_of_its_own(tmp_path: Path) -> None:
+    path = made(tmp_path / "t")
+    rescale(path, {"a": 5})
+    sizes = bucket_sizes(open_storage(str(path)), growth=1e6).to_pylist()
+
+    assert [(one["partition"], one["buckets"], one["files"]) for one in sizes] == [
+        ("a", 5, len(expected(5))),
+        ("b", 2, 2),
+    ]
+    for one in sizes:
+        assert one["suggested"] == suggest_buckets(one["bytes"], growth=1e6) > 1
+    write(tmp_path / "looked up", rows("k1"), table=replace(KEYED, index_type="SIMPLE", bucket_count=None))
+    with pytest.raises(UnsupportedTableError, match="no bucket index"):
+        bucket_sizes(open_storage(str(tmp_path / "looked up")))
 
 
 def test_an_index_of_another_package_that_computes_places_knows_no_partitions() -> None:
