@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -19,12 +19,16 @@ from ..table.keys.generator import KeyPart
 from .base import Buckets, ComputedIndex, Positions
 from .key_parser import KeyParser, parse_record_keys, separate_values
 
-if TYPE_CHECKING:
-    from ..table.bucket_numbers import BucketNumbers
-
 _CHUNK_ROWS = 32_768
 
 Hashes = np.ndarray[Any, np.dtype[np.uint32]]
+
+
+class NumberOfBuckets(Protocol):
+    """The numbers of buckets of all partitions at one moment; see `pyhudi.table.bucket_numbers`."""
+
+    def of(self, partition_path: str) -> int | None:
+        """Return the number of a partition; None where it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,7 @@ class BucketIndex:
     record_key_fields: tuple[str, ...]
     hash_fields: tuple[str, ...] = ()
     parser: KeyParser = KeyParser.RELEASE_1
-    numbers: BucketNumbers | None = None
+    numbers: NumberOfBuckets | None = None
 
     def __post_init__(self) -> None:
         if self.bucket_count < 1:

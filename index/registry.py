@@ -23,14 +23,12 @@ from ..table.config.table_config import TableConfig
 from ..table.files.names import FileGroupId
 from .base import ComputedIndex, Index, LookupIndex, Positions
 from .bloom import BloomIndex, GlobalBloomIndex
-from .bucket import BucketIndex
+from .bucket import BucketIndex, NumberOfBuckets
 from .settings import LookupSettings
 from .simple import GlobalSimpleIndex, SimpleIndex
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
-
-    from ..table.bucket_numbers import BucketNumbers
 
 ENTRY_POINTS = "pyhudi.indexes"
 BUCKET = key.BUCKET
@@ -55,7 +53,7 @@ IndexFactory = Callable[[TableConfig, LookupSettings], Index]
 
 
 def index_for(
-    config: TableConfig, settings: LookupSettings | None = None, numbers: BucketNumbers | None = None
+    config: TableConfig, settings: LookupSettings | None = None, numbers: NumberOfBuckets | None = None
 ) -> Index:
     """Return the index of a table; ``numbers`` are those of a bucket index, if partitions differ.
 
@@ -73,7 +71,7 @@ def index_for(
     return _offered(kind, config)(config, settings or LookupSettings())
 
 
-def noted_index_for(config: TableConfig, numbers: BucketNumbers | None = None) -> Index | None:
+def noted_index_for(config: TableConfig, numbers: NumberOfBuckets | None = None) -> Index | None:
     """Return the index of a table; None where its properties name neither an index nor a number of buckets."""
     says = config.generates_keys or config.bucket_count is not None or config.index_type not in {None, BUCKET}
     return index_for(config, numbers=numbers) if says else None
@@ -93,7 +91,7 @@ def placing_index_for(config: TableConfig) -> BucketIndex | None:
     return _bucket(config) if has_buckets(config) else None
 
 
-def computed_index_for(config: TableConfig, numbers: BucketNumbers | None = None) -> ComputedIndex:
+def computed_index_for(config: TableConfig, numbers: NumberOfBuckets | None = None) -> ComputedIndex:
     """Return the index of a table whose keys alone decide where they are; raises `ValueError` for any other table."""
     index = index_for(config, numbers=numbers)
     if index.needs_lookup or config.generates_keys:
@@ -137,7 +135,7 @@ def _offered(kind: str, config: TableConfig) -> IndexFactory:
     return factory
 
 
-def _bucket(config: TableConfig, numbers: BucketNumbers | None = None) -> BucketIndex:
+def _bucket(config: TableConfig, numbers: NumberOfBuckets | None = None) -> BucketIndex:
     for option in (key.BUCKET_ENGINE, BUCKET_EXPRESSIONS):
         value = config.properties.get(option)
         if value and (option, value.upper()) != (key.BUCKET_ENGINE, "SIMPLE"):

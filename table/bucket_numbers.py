@@ -24,7 +24,6 @@ from ..timeline.instants import Instant, State
 from ..timeline.timeline import Timeline
 from ..timeline.writers.owner import ROOT
 from .bucket_rules import ENDING, FIRST, BucketRule, expression_of
-from .config import property_keys as key
 from .config.table_config import TableConfig
 from .table import Table
 
@@ -34,8 +33,6 @@ _CONFIGS = f"{APACHE}/configs"
 # Apache Hudi moves rules there that are older than the timeline, except for the newest of these.
 _ARCHIVE = f"{APACHE}/archive"
 _OWN_ENDING = ".json"
-# The first version whose Java writers know rules.
-_KNOWS_RULES = 9
 _TIME = re.compile(r"[0-9]{14,17}")
 _ARCHIVED: dict[tuple[str, str], Instant] = {}
 _MOST_ARCHIVED = 256
@@ -171,7 +168,8 @@ def rule_files(table: Table) -> list[RuleFile]:
         StorageError: The store failed.
     """
     found = list(_listed(table.storage, APACHE, ENDING))
-    if _may_have_own(table.config):
+    # A table that was upgraded keeps the rules from before.
+    if not table.format.bucket_rules or not table.config.is_of_first_version:
         found += _listed(table.storage, OWN, _OWN_ENDING)
     return sorted(found, key=lambda file: (file.instant_time, file.path.startswith(APACHE), file.for_java))
 
@@ -187,7 +185,7 @@ def write_bucket_rule(table: Table, rule: BucketRule) -> None:
         TableConfigError: Another rule of the same instant is there.
         StorageError: The store failed.
     """
-    own = table.config.version < _KNOWS_RULES
+    own = not table.format.bucket_rules
     path, content = _path_of(rule.instant_time, own=own), rule.encode(own=own)
     if table.storage.create(path, content) or table.storage.read(path, MOST_OF_PROPERTIES) == content:
         return
@@ -218,11 +216,6 @@ def _by_expression(rule: BucketRule) -> tuple[tuple[str, int], ...]:
 
 def _path_of(instant_time: str, *, own: bool) -> str:
     return join(OWN, f"{instant_time}{_OWN_ENDING}") if own else join(_CONFIGS, f"{instant_time}{ENDING}")
-
-
-def _may_have_own(config: TableConfig) -> bool:
-    made_in = (config.properties.get(key.INITIAL_VERSION) or "").strip()
-    return config.version < _KNOWS_RULES or made_in != str(config.version)
 
 
 def _listed(storage: Storage, folder: str, ending: str) -> Iterator[RuleFile]:

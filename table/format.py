@@ -6,7 +6,7 @@ each. What a version's properties say of merging is chosen in `table.config`, be
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..errors import TableVersionError
 from ..timeline.archive.lsm import Archive
@@ -18,16 +18,20 @@ from .config import TableConfig
 
 @dataclass(frozen=True, slots=True)
 class TableFormat:
-    """How tables of some versions keep their timeline and archive; ``layout_version`` is its name in properties."""
+    """How tables of some versions keep their timeline and archive; ``layout_version`` is its name in properties.
+
+    ``bucket_rules`` says whether Apache Hudi's writers of the version go by rules of bucket numbers.
+    """
 
     layout_version: str
     layout: type[LayoutV2]
     codec: Codec
     archive: type[Archive]
+    bucket_rules: bool
 
 
-_LSM = TableFormat("2", LayoutV2, AvroCodec(), Archive)
-_FORMATS = {8: _LSM, 9: _LSM}
+_LSM = TableFormat("2", LayoutV2, AvroCodec(), Archive, bucket_rules=False)
+_FORMATS = {8: _LSM, 9: replace(_LSM, bucket_rules=True)}
 
 
 def format_of(config: TableConfig) -> TableFormat:

@@ -23,6 +23,7 @@ from pyspark.sql.types import StringType, StructType
 from ...errors import UnsupportedTypeError
 from ...index.bucket import BucketIndex
 from ...index.registry import index_for
+from ...table.bucket_numbers import BucketNumbers
 from ...table.bucket_rules import path_of
 from ...table.schema.casts import fits_by_value
 from .key_text import deciding_types, path_text, quoted
@@ -48,21 +49,19 @@ def slot_expression(placement: Placement, schema: StructType) -> Column | None:
     except UnsupportedTypeError:
         # The write reports the unsupported type.
         return None
-    index = index_for(placement.config, numbers=placement.numbers)
+    index, numbers = index_for(placement.config), placement.numbers
     if columns is None or not isinstance(index, BucketIndex):
         return None
-    count = _count(index, columns.path)
+    count = str(index.bucket_count) if numbers is None else _count(numbers, columns.path)
     if count is None:
         return None
     # SQL text, because each function call from Python would be a message to the JVM.
     return sf.expr(f"(crc32({columns.path}) + {columns.hash(index)} % {count}) % {placement.tasks}")
 
 
-def _count(index: BucketIndex, path: str) -> str | None:
+def _count(numbers: BucketNumbers, path: str) -> str | None:
     """Return the number of buckets of a row's partition as SQL; None where only Python can find so many expressions."""
-    if index.numbers is None:
-        return str(index.bucket_count)
-    rule = index.numbers.rule
+    rule = numbers.rule
     if rule is None or len(rule.expressions) > _MOST_EXPRESSIONS:
         return None
     cases = [f" when {_is_found(expression, path)} then {number}" for expression, number in rule.expressions]

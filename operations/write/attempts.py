@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
@@ -18,7 +17,6 @@ from functools import cached_property
 
 from ...errors import CommitConflictError, ConcurrentWriteError, StorageError
 from ...index.registry import index_for
-from ...storage import open_storage
 from ...table.arrow.spill import SpillFile
 from ...table.bucket_numbers import bucket_numbers, refuse_unknown
 from ...table.merging.merger import RowMeeting
@@ -87,8 +85,7 @@ class Attempts:
         """Return the handed-over rows by the routes of an attempt, which may know other numbers of buckets."""
         if plan.numbers == self.first.numbers or not self.spilled.rows:
             return self.spilled
-        folder = self.opened.enter_context(tempfile.TemporaryDirectory(prefix="pyhudi-"))
-        return with_new_routes(plan, self.first, self.spilled, open_storage(folder, durable=False))
+        return with_new_routes(plan, self.first, self.spilled)
 
     @cached_property
     def known(self) -> KeysOfWrite | None:

@@ -66,10 +66,14 @@ class Merged:
 
 @dataclass(frozen=True, slots=True)
 class SpilledRows:
-    """The rows of each route that tasks handed over, in the order of the tasks, and the bytes of their spills."""
+    """The rows of each route that tasks handed over, in the order of the tasks, and the bytes of their spills.
 
-    rows: Mapping[Route, GroupRows] = field(default_factory=dict)
-    size: int = 0
+    ``local`` is a temporary folder that lasts as long as the rows.
+    """
+
+    rows: Mapping[Route, GroupRows]
+    size: int
+    local: Storage
 
 
 @contextmanager
@@ -82,7 +86,7 @@ def opened_spills(plan: WritePlan, spills: Sequence[SpillFile]) -> Iterator[Spil
             for piece in reader.pieces:
                 pieces.setdefault(Route(*piece.key), []).append((reader, piece))
         rows = {route: GroupRows(tuple(found)) for route, found in pieces.items()}
-        yield SpilledRows(rows, sum(spill.size for spill in spills))
+        yield SpilledRows(rows, sum(spill.size for spill in spills), local)
 
 
 def merge_spills(

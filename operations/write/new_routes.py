@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from ...index.bucket import BucketIndex
-from ...storage.base import Storage
 from ...table.arrow.spill import SpillPiece, SpillReader, SpillWriter
 from ...table.schema.columns import RECORD_KEY
 from ...writer.buffer import GroupRows
@@ -17,21 +18,19 @@ from ...writer.rows import cut
 from ..planning.plan import WritePlan
 from .merge_spills import SpilledRows
 
-_FILE = "new-routes.spill"
 
-
-def with_new_routes(plan: WritePlan, before: WritePlan, spilled: SpilledRows, local: Storage) -> SpilledRows:
+def with_new_routes(plan: WritePlan, before: WritePlan, spilled: SpilledRows) -> SpilledRows:
     """Return the rows by the routes of ``plan``, of which some differ from those ``before``.
 
-    Rows of one key stay in their order, because they have one route before and one after. ``local`` keeps the rows of
-    the partitions that changed.
+    Rows of one key stay in their order, because they have one route before and one after.
     """
+    local, name = spilled.local, f"{uuid.uuid4().hex}.spill"
     kept: dict[Route, GroupRows] = {}
     moving: dict[Route, GroupRows] = {}
     for route, rows in spilled.rows.items():
         moves = _count_of(plan, route.partition_path) != _count_of(before, route.partition_path)
         (moving if moves else kept)[route] = rows
-    writer = SpillWriter(local, _FILE, "")
+    writer = SpillWriter(local, name, "")
     try:
         for route, rows in moving.items():
             for batches in rows.flushes():
@@ -40,11 +39,12 @@ def with_new_routes(plan: WritePlan, before: WritePlan, spilled: SpilledRows, lo
     except BaseException:
         writer.discard()
         raise
-    reader = SpillReader(local, _FILE)
+    reader = SpillReader(local, name)
     pieces: dict[Route, list[tuple[SpillReader, SpillPiece]]] = {}
     for piece in reader.pieces:
         pieces.setdefault(Route(*piece.key), []).append((reader, piece))
-    return SpilledRows({**kept, **{route: GroupRows(tuple(found)) for route, found in pieces.items()}}, spilled.size)
+    moved = {route: GroupRows(tuple(found)) for route, found in pieces.items()}
+    return replace(spilled, rows={**kept, **moved})
 
 
 def _count_of(plan: WritePlan, partition_path: str) -> int | None:

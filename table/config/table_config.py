@@ -232,6 +232,11 @@ class TableConfig:
         return True if self.version >= NEWEST_VERSION and made_in in {"", str(self.version)} else None
 
     @property
+    def is_of_first_version(self) -> bool:
+        """Whether the table certainly was in no other version before."""
+        return (self.properties.get(key.INITIAL_VERSION) or "").strip() == str(self.version)
+
+    @property
     def hive_style(self) -> bool:
         return self.flag(key.HIVE_STYLE)
 

@@ -167,7 +167,7 @@ def test_rows_are_placed_by_the_number_of_their_partition_and_again_where_it_cha
     assert calls == [2, 2]
     assert (first.updates, second.updates) == (200, 200)
     assert "tasks.spill" not in second.seconds
-    assert table.to_df(where="id = '7' or id = 'k7'").collect()[0].ts == 3
+    assert [one.ts for one in table.to_df(where={"id": 7 if key == "id" else "k7"}).collect()] == [3]
     assert table.validate(deep=True).count() == 0
     sizes = table.suggest_buckets(growth=2.0)
     assert [(one.partition, one.buckets, one.suggested) for one in sizes.collect()] == [("a", 2, 1), ("b", 3, 1)]
