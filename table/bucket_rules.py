@@ -29,7 +29,7 @@ _ESCAPED = re.compile(r"\\(?:x([0-9a-f]{2})|(.))", re.DOTALL)
 _ESCAPE = r"\\[!-/:-@\[-`{-~ ]|\\[dDwWsStnrf]|\\x[0-9A-Fa-f]{2}"
 _IN_CLASS = rf"[^\\\[\]&~|-]|-(?!-)|{_ESCAPE}"
 _READ_ALIKE = re.compile(
-    rf"(?:\(\?i\))?(?:[^\\\[\](){{}}]|{_ESCAPE}|\{{[0-9]+\}}|\((?:\?(?:[:=!]|<[=!]))?|\)|\[\^?(?:{_IN_CLASS})+\])*",
+    rf"(?:\(\?i\))?(?:[^\\\[\](){{}}]|{_ESCAPE}|\{{[0-9]+\}}|\((?:\?(?:[:=!]|<[=!])|(?!\?))|\)|\[\^?(?:{_IN_CLASS})+\])*",
     re.DOTALL,
 )
 # Of what ends a line, Java knows more than Python, and "." and "$" ask for it.

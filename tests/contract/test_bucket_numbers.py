@@ -282,8 +282,8 @@ def test_a_compaction_of_a_rescaled_table_takes_rows_of_other_engines(
     storage = open_storage(str(path))
     patch_seam(monkeypatch, "delta commits that pyhudi wrote", lambda *_: frozenset())
 
-    schedule_compaction(storage, CompactionSettings(delta_commits=1), means())
-    compact(storage, CompactionSettings(delta_commits=1), means())
+    schedule_compaction(storage, CompactionSettings(delta_commits=1), means(storage))
+    compact(storage, CompactionSettings(delta_commits=1), means(storage))
 
     assert rows_of(path, "p", "id", "ts") == sorted((p, key, 2) for key in KEYS for p in "ab")
     assert not any(one.logs for one in open_snapshot(str(path)).slices())
