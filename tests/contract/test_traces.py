@@ -31,6 +31,7 @@ from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.task import TaskResult
 from pyhudi.storage import Storage, open_storage
+from pyhudi.table.bucket_numbers import OWN
 from support.attempts import IMPATIENT, PARTED, parted
 from support.drawn.upkept import OFF
 from support.drive import plan, task
@@ -151,7 +152,8 @@ def _check(name: str, trace: Trace) -> None:
 def test_operations_make_the_calls_on_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     life = _Life(below(tmp_path, "t"), KINDS[kind], trace_writes(monkeypatch))
     _live(life)
-    # Version 8 takes the same calls.
+    # Version 8 takes the same calls, and has rules of bucket numbers in one more place.
+    life.trace.lines = [line for line in life.trace.lines if kind[0] == "9" or f"list {OWN} " not in line]
     _check(f"local_{kind.replace('8_', '9_')}", life.trace)
 
 
