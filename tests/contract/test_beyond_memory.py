@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -9,7 +10,6 @@ import pytest
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.table.files.output import Output
 from support.drive import KEYED, rows_of, write
-from support.places import Place, below
 from support.seams import patch_seam
 
 # A quarter of a task's memory is for merging: 50 kB, of which the 200 rows below take 400.
@@ -31,13 +31,13 @@ def rows(keys: range, *, ts: int, mark: str, times: int = 1) -> pa.Table:
 
 @pytest.mark.parametrize("colocated", [False, True], ids=["plain", "colocated"])
 def test_rows_are_read_again_when_it_is_known_which_of_them_stay(
-    place: Place, colocated: bool, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, colocated: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def deal_out(*_: Any) -> None:
         raise AssertionError("the rows are written to disk once more")
 
     patch_seam(monkeypatch, "spill rows of a merge", deal_out)
-    table, bounds = below(place, "t"), WriteSettings(**BOUNDS, colocated=colocated)
+    table, bounds = tmp_path / "t", WriteSettings(**BOUNDS, colocated=colocated)
 
     first = write(table, rows(range(100), ts=1, mark="a", times=2), table=KEYED, settings=bounds)
     second = write(table, rows(range(50, 150), ts=2, mark="b", times=2), settings=bounds)

@@ -46,14 +46,18 @@ def test_hudi_rs_reads_any_such_table(seed: int) -> None:
     check_evolutions(seed, kinds=ALIKE)
 
 
-@pytest.mark.slow
-@settings(max_examples=40, deadline=None)
-@given(st.integers(0, 1 << 32))
-def test_long_chains_of_changes(seed: int) -> None:
-    check_evolutions(seed, steps=12)
+@pytest.mark.parametrize(
+    "examples", [pytest.param(15, marks=pytest.mark.slow), pytest.param(200, marks=pytest.mark.long)]
+)
+def test_long_chains_of_changes(examples: int) -> None:
+    @settings(max_examples=examples, deadline=None)
+    @given(st.integers(0, 1 << 32))
+    def chains(seed: int) -> None:
+        check_evolutions(seed, steps=12)
+
+    chains()
 
 
-@ALSO_ON_S3
 def test_the_columns_of_keys_folders_and_order_become_wider_by_the_option(anywhere: Place) -> None:
     """The key 7 is found again as the text "7", in its own partition and bucket, and its order is kept."""
     path = below(anywhere, "t")
@@ -112,7 +116,6 @@ def test_a_column_in_another_case_is_told_of_no_option_that_would_not_help(anywh
     assert "hoodie" not in refused.value.todo
 
 
-@ALSO_ON_S3
 def test_untouched_file_groups_keep_their_files(anywhere: Place) -> None:
     path = below(anywhere, "t")
     write(path, rows(COLUMNS, (1, 1, 1, 1), (2, 2, 1, 1)), table=KEYED)
@@ -133,7 +136,6 @@ def test_a_delete_changes_no_columns(anywhere: Place) -> None:
     assert rows_of(path, "id") == [(2,)]
 
 
-@ALSO_ON_S3
 def test_mode_overwrite_makes_the_columns_anew(anywhere: Place) -> None:
     path = below(anywhere, "t")
     write(path, rows(COLUMNS, (1, 1, 1, 1)), table=KEYED)

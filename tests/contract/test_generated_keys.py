@@ -40,7 +40,7 @@ def keys_of(path: Place) -> list[str]:
     return read(path).column("_hoodie_record_key").to_pylist()
 
 
-@some_on_s3("how", SETTINGS, 2)
+@some_on_s3("how", SETTINGS, 3)
 def test_rows_get_the_keys_that_apache_hudi_gives_them(anywhere: Place, how: str) -> None:
     """``<instant>_<Spark partition>_<row>``, whatever is spilled on the way."""
     result = insert(below(anywhere, "t"), [ROWS.slice(0, 12), ROWS.slice(12)], settings=SETTINGS[how])
@@ -154,7 +154,6 @@ def test_a_new_table_without_a_key_has_no_buckets(anywhere: Place, said: dict[st
         insert(below(anywhere, "t"), table=TableSettings(**said))
 
 
-@ALSO_ON_S3
 def test_rows_replace_partitions_and_tables(anywhere: Place) -> None:
     path = below(anywhere, "t")
     insert(path)
@@ -192,7 +191,6 @@ def test_filters_find_rows(anywhere: Place) -> None:
 class TestDeletes:
     """Rows are deleted as they were read: their meta columns say where they are."""
 
-    @ALSO_ON_S3
     def test_rows_that_were_read_are_deleted(self, anywhere: Place) -> None:
         path = below(anywhere, "t")
         insert(path, [ROWS.slice(0, 12), ROWS.slice(12)])
@@ -234,7 +232,6 @@ class TestDeletes:
         assert write(path, rows.slice(0, 2), operation="delete").deletes == 1
         assert len(keys_of(path)) == 18
 
-    @ALSO_ON_S3
     def test_rows_of_files_that_are_gone_have_to_be_read_anew(self, anywhere: Place) -> None:
         path = below(anywhere, "t")
         insert(path)

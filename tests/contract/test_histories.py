@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -35,6 +36,8 @@ from support.models.model import SCHEMA, Step, histories, random_history
 from support.places import Place, below
 from support.rules.checks import assert_whole
 from support.s3 import S3Server, new_url
+
+SLOW, LONG = pytest.mark.slow, pytest.mark.long
 
 
 @settings(max_examples=60, deadline=None)
@@ -101,8 +104,7 @@ def test_a_table_whose_logs_are_looked_after_holds_what_the_dict_says(history: l
     check_history(history, seed=seed, made=LOGGED, services=(*SERVICES, *JOINING))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [pytest.param(n, marks=SLOW if n in (1, 2, 3) else LONG) for n in range(6)])
 def test_a_table_whose_logs_are_looked_after_for_long_holds_what_the_dict_says(seed: int) -> None:
     bounds = [ROOMY, TINY, replace(ROOMY, colocated=True)][seed % 3]
     made = replace(LOGGED, ordering_fields=()) if seed % 4 == 3 else LOGGED
@@ -111,8 +113,7 @@ def test_a_table_whose_logs_are_looked_after_for_long_holds_what_the_dict_says(s
     check_history(history, bounds=bounds, seed=seed, made=made, services=(*SERVICES, *JOINING))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", [pytest.param(n, marks=SLOW if n < 4 else LONG) for n in range(8)])
 def test_a_table_that_is_looked_after_for_long_holds_what_the_dict_says(seed: int) -> None:
     history = with_merges(random_history(seed, steps=30, keys=8), seed)
     life = check_history(history, seed=seed, services=SERVICES)
@@ -120,19 +121,19 @@ def test_a_table_that_is_looked_after_for_long_holds_what_the_dict_says(seed: in
     assert life.undone, "some of it was taken back"
 
 
-def test_a_tie_goes_to_the_later_row_of_the_later_task(place: Place) -> None:
+def test_a_tie_goes_to_the_later_row_of_the_later_task(tmp_path: Path) -> None:
     """Among equal ordering values the higher Spark partition wins, then the further row, then the newer write."""
-    check_ties(place)
+    check_ties(tmp_path)
 
 
-def test_a_tie_of_rows_that_were_moved_goes_to_the_one_that_stood_later(place: Place) -> None:
+def test_a_tie_of_rows_that_were_moved_goes_to_the_one_that_stood_later(tmp_path: Path) -> None:
     """Rows that are placed by file group arrive in any order, and say where they stood."""
-    check_placed_ties(place)
+    check_placed_ties(tmp_path)
 
 
-def test_where_rows_stood_is_taken_of_placed_rows_alone(place: Place) -> None:
+def test_where_rows_stood_is_taken_of_placed_rows_alone(tmp_path: Path) -> None:
     """Elsewhere the column would become one of the table."""
-    table = below(place, "t")
+    table = below(tmp_path, "t")
     rows = part(row("k", ts=1, value=1)).append_column(POSITIONED, pa.array([0], pa.int64()))
     placed = WriteSettings(colocated=True)
     with pytest.raises(UnsupportedTypeError, match=r"_pyhudi_position.*colocated=true"):
@@ -147,9 +148,9 @@ def test_where_rows_stood_is_taken_of_placed_rows_alone(place: Place) -> None:
     assert_whole(table, unique=False)
 
 
-def test_keys_that_are_there_already_and_keys_that_are_there_twice(place: Place) -> None:
+def test_keys_that_are_there_already_and_keys_that_are_there_twice(tmp_path: Path) -> None:
     """Inserts add, drop or fail; an upsert beats every older row of its key, a delete removes them all."""
-    check_duplicates(place)
+    check_duplicates(tmp_path)
 
 
 def test_partitions_are_deleted_by_their_names(place: Place) -> None:
@@ -167,6 +168,6 @@ def test_a_write_given_up_leaves_the_table_as_it_was(place: Place) -> None:
     check_abort(place)
 
 
-def test_files_of_many_row_groups_are_merged_whole(place: Place) -> None:
+def test_files_of_many_row_groups_are_merged_whole(tmp_path: Path) -> None:
     """The last row group counts as much as the first."""
-    check_many_row_groups(place)
+    check_many_row_groups(tmp_path)

@@ -17,7 +17,7 @@ from pyhudi.table.config import load_config, update_config
 from pyhudi.table.config import property_keys as key
 from pyhudi.table.config.key_types import KeyGeneratorType, PartitionType
 from support.drive import rows_of, write
-from support.places import ALSO_ON_S3, Place, below, some_on_s3
+from support.places import Place, below, some_on_s3
 
 HIVE = "__HIVE_DEFAULT_PARTITION__"
 DAY = 86_400_000
@@ -83,7 +83,7 @@ def read(path: Place, *predicates: Compare) -> list[int]:
     return sorted(value for batch in batches for value in batch.column("id").to_pylist())
 
 
-@some_on_s3("name", GENERATORS, 4)
+@some_on_s3("name", GENERATORS, len(GENERATORS))
 def test_rows_go_where_their_generator_says_and_stay_what_they_are(anywhere: Place, name: str) -> None:
     """Later writes need no option, update in place, and columns come back as they were written."""
     said, paths = GENERATORS[name]
@@ -100,7 +100,7 @@ def test_rows_go_where_their_generator_says_and_stay_what_they_are(anywhere: Pla
     assert rows_of(path, "id") == [(4,)]
 
 
-@some_on_s3("name", GENERATORS, 5)
+@some_on_s3("name", GENERATORS, len(GENERATORS))
 def test_a_filter_leaves_out_no_partition_that_holds_its_rows(anywhere: Place, name: str) -> None:
     """A folder named by a time is not taken for the column's value."""
     path = below(anywhere, "t")
@@ -131,7 +131,6 @@ def forget(path: Place, *options: str) -> None:
     update_config(open_storage(str(path)), dict.fromkeys(options))
 
 
-@ALSO_ON_S3
 def test_a_table_that_does_not_tell_its_times_is_told_once(anywhere: Place) -> None:
     """Apache Hudi keeps these options for TIMESTAMP, but for its machine's zone, and none of them for CUSTOM."""
     path = below(anywhere, "t")
@@ -188,7 +187,6 @@ def test_times_of_a_table_without_such_partitions_are_refused(anywhere: Place) -
         write(path, ROWS, table=TableSettings(time_options=MILLIS))
 
 
-@ALSO_ON_S3
 def test_timestamps_and_dates_are_partitioned_by_their_own_counts(anywhere: Place) -> None:
     moment = dt.datetime(2024, 2, 29, 23, 30, tzinfo=dt.timezone.utc)
     rows = pa.table({"id": [1], "d": [moment.date()], "t": pa.array([moment], pa.timestamp("us", "UTC")), "ts": [1]})

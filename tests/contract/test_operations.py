@@ -13,7 +13,7 @@ import pytest
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from support.drawn.histories import TABLE, TINY, part, row
 from support.drive import rows_of, write
-from support.places import ALSO_ON_S3, Place, below, files_below, some_on_s3
+from support.places import Place, below, files_below, some_on_s3
 from support.readers import rows_by_hudi_rs
 from support.rules.checks import assert_whole
 
@@ -67,7 +67,6 @@ def test_each_operation_has_the_action_and_the_name_that_apache_hudi_gives_it(ta
     assert_whole(table, unique=False)
 
 
-@ALSO_ON_S3
 def test_an_insert_extends_the_files_of_its_buckets(table: Place) -> None:
     """As Apache Hudi counts it: inserts are what was added, writes are all rows that the file has now."""
     before = sorted(rows_of(table, "p", "id", "value"))
@@ -80,7 +79,6 @@ def test_an_insert_extends_the_files_of_its_buckets(table: Place) -> None:
     assert rows_by_hudi_rs(table, "p", "id", "value") == rows_of(table, "p", "id", "value")
 
 
-@ALSO_ON_S3
 def test_an_insert_overwrite_replaces_the_partitions_that_its_rows_belong_to(table: Place) -> None:
     """A partition of which only deletes come is emptied, a new one is named with nothing to replace."""
     rows = [
@@ -129,7 +127,6 @@ def test_a_write_that_changes_nothing_leaves_no_instant_where_none_is_wanted(tab
     assert_whole(table)
 
 
-@ALSO_ON_S3
 def test_the_partitions_of_the_rows_are_deleted_where_none_is_named(table: Place) -> None:
     """No other column than the partition's is needed, and no key."""
     rows = pa.table({"p": ["a", "c", "nowhere", "a"]})
@@ -168,7 +165,6 @@ def test_an_encoded_wildcard_is_one_where_there_is_no_other(anywhere: Place, nam
     assert_whole(table)
 
 
-@ALSO_ON_S3
 def test_the_one_partition_of_a_table_without_partitions(anywhere: Place) -> None:
     table = below(anywhere, "t")
     rows = part(row("k", ts=1, value=1)).drop_columns(["p"])
@@ -190,7 +186,7 @@ SORTS = {
 
 @pytest.mark.parametrize("spilled", [False, True])
 @pytest.mark.parametrize("colocated", [False, True])
-@some_on_s3("sort", SORTS, 3)
+@pytest.mark.parametrize("sort", SORTS)
 def test_a_bulk_insert_sorts_the_rows_of_each_file(anywhere: Place, sort: str, colocated: bool, spilled: bool) -> None:
     """Those that the file had before among them, and within the bounds of a task."""
     table = below(anywhere, "t")

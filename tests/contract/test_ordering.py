@@ -18,7 +18,7 @@ from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.table.config.payloads import PAYLOADS
 from support.drive import KEYED, rows_of, write
-from support.places import ALSO_ON_S3, Place, below, some_on_s3
+from support.places import Place, below
 from support.recorded.orderings import (
     MARKED,
     TWO_FIELDS,
@@ -33,7 +33,7 @@ DELETE_FIELD = "hoodie.record.merge.property.hoodie.payload.delete.field"
 DELETE_MARKER = "hoodie.record.merge.property.hoodie.payload.delete.marker"
 
 
-@some_on_s3("check", [check_two_fields, check_many_of_two_fields, check_marked_deletes], 2)
+@pytest.mark.parametrize("check", [check_two_fields, check_many_of_two_fields, check_marked_deletes])
 def test_rows_are_merged_as_by_apache_hudi(anywhere: Place, check: Any) -> None:
     """The checks are in a module of their own because mutations of the code run them too."""
     check(anywhere)
@@ -49,7 +49,6 @@ def test_a_null_in_any_ordering_field_is_refused_by_name(anywhere: Place) -> Non
         write(path, two_fields(("k", None, "a", False, 1)))
 
 
-@ALSO_ON_S3
 def test_ordering_fields_are_properties_of_the_table(anywhere: Place) -> None:
     path = below(anywhere, "t")
     rows = two_fields(("k", 1, "a", False, 1))

@@ -24,7 +24,7 @@ WORKS = {
     "insert_overwrite": Work(SECOND, FIRST, [*ADDED, KEPT[2]], "insert_overwrite"),
     "delete_partition": Work(SECOND, FIRST, [KEPT[2]], "delete_partition"),
 }
-EVERY = 6
+EVERY = 2 * len(WORKS)
 
 
 @pytest.fixture
@@ -43,16 +43,17 @@ def folder(s3: S3Server) -> str:
 def test_every_failing_step_of_a_write_on_s3_leaves_the_table_whole(
     folder: str, faults: Faults, creates: bool, after: bool
 ) -> None:
-    """Of an upsert of placed rows, and of one that creates the table: each second step, from another one on for each.
+    """Of an upsert of placed rows, and of one that creates the table: each fourth step, from another one on for each.
 
     What each step leaves in a folder is looked at in test_failing_storage.py; other stores do the same steps otherwise.
     """
-    first = 2 if after and not creates else 1
-    check_failures(faults, replace(NEXT, before=None) if creates else NEXT, folder, after=after, first=first, every=2)
+    first = 1 + 2 * after + creates
+    check_failures(faults, replace(NEXT, before=None) if creates else NEXT, folder, after=after, first=first, every=4)
 
 
 def test_a_writer_on_s3_killed_at_any_step_is_rolled_back_by_the_next(folder: str, faults: Faults) -> None:
-    check_deaths(faults, NEXT, folder)
+    """Each second moment is looked at."""
+    check_deaths(faults, NEXT, folder, every=2)
 
 
 @pytest.mark.slow
@@ -61,6 +62,6 @@ def test_a_writer_on_s3_killed_at_any_step_is_rolled_back_by_the_next(folder: st
 def test_failing_steps_of_plain_writes_on_s3_leave_the_table_whole(
     folder: str, faults: Faults, operation: str, after: bool
 ) -> None:
-    """Each sixth step is tried, from another one on for each operation: those that they have in common all come up."""
-    first = 1 + list(WORKS).index(operation) % EVERY
+    """Each twelfth step is tried, from another one on each time: those that the operations share all come up."""
+    first = 1 + 2 * list(WORKS).index(operation) + after
     check_failures(faults, WORKS[operation], folder, after=after, first=first, every=EVERY)

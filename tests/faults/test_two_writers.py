@@ -1,4 +1,8 @@
-"""Two writers on one table: one commits, the other is told and leaves nothing."""
+"""Two writers on one table: one commits, the other is told and leaves nothing.
+
+Where a store's clock, its listings or its conditional writes decide, S3 is asked too; what commits say of file groups
+and keys decides alike on every store.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +53,7 @@ from support.faults.races import (
 )
 from support.made import compacting
 from support.made.cleaning import archive
-from support.places import Place, below
+from support.places import Place, below, some_on_s3
 from support.rules.checks import assert_whole
 from support.threads import at_once
 
@@ -90,9 +94,9 @@ def test_two_that_touch_different_file_groups_both_commit(place: Place) -> None:
     assert_whole(table)
 
 
-def test_an_overwrite_conflicts_with_every_commit_since_it_began(place: Place) -> None:
+def test_an_overwrite_conflicts_with_every_commit_since_it_began(tmp_path: Path) -> None:
     """What it would replace is no longer what it saw."""
-    table = below(place, "t")
+    table = below(tmp_path, "t")
     write(table, rows("a", "k1", value=1), table=TABLE)
     overwriting, upserting = plan(table, SCHEMA, overwrite=True), plan(table, SCHEMA)
     mine, theirs = task(overwriting, rows("z", "new", value=9), 0), task(upserting, rows("b", "k2", value=2), 0)
@@ -126,12 +130,11 @@ PAIRS = [
 ]
 
 
-@pytest.mark.parametrize(("mine", "there", "theirs", "where", "both"), PAIRS, ids=str)
-def test_who_wins_where_one_replaces_and_another_writes(
-    place: Place, mine: str, there: str, theirs: str, where: str, both: bool
-) -> None:
+@some_on_s3("pair", PAIRS, 6)
+def test_who_wins_where_one_replaces_and_another_writes(anywhere: Place, pair: tuple[str, str, str, str, bool]) -> None:
     """The later commit fails if the earlier one changed a file group of its own, or a partition that it replaces."""
-    table = below(place, "t")
+    mine, there, theirs, where, both = pair
+    table = below(anywhere, "t")
     write(table, [rows("a", "k1", value=1), rows("b", "k1", value=1)], table=TABLE)
     first, second = plan(table, SCHEMA, operation=mine), plan(table, SCHEMA, operation=theirs)
     result = task(first, rows(there, "k1", value=2), 0)
@@ -146,14 +149,14 @@ def test_who_wins_where_one_replaces_and_another_writes(
     assert_whole(table, unique=False)
 
 
-def test_a_partition_that_fills_while_it_is_deleted(place: Place) -> None:
+def test_a_partition_that_fills_while_it_is_deleted(tmp_path: Path) -> None:
     """A bucket of it that had no file group yet, or a partition that was not there yet, is not what was deleted."""
-    check_partition_fills(place)
+    check_partition_fills(tmp_path)
 
 
-def test_a_write_based_on_an_older_snapshot(place: Place) -> None:
+def test_a_write_based_on_an_older_snapshot(tmp_path: Path) -> None:
     """Rows made from the table conflict with whoever changed their file groups since, and with nobody else."""
-    table = below(place, "t")
+    table = below(tmp_path, "t")
     write(table, [rows("a", "k1", value=1), rows("b", "k2", value=1)], table=TABLE)
     storage = open_storage(str(table))
     moment = open_table(storage).timeline().completed_until
@@ -171,9 +174,9 @@ QUIET = WriteSettings(upkeep=OFF)
 
 
 @pytest.mark.parametrize(("index", "archived"), [("BUCKET", 2), ("SIMPLE", 4)])
-def test_a_write_based_on_a_moment_before_archived_commits(place: Place, index: str, archived: int) -> None:
+def test_a_write_based_on_a_moment_before_archived_commits(tmp_path: Path, index: str, archived: int) -> None:
     """Commits that completed after the moment conflict from the archive too; commits up to the moment do not."""
-    table, made = below(place, "t"), replace(TABLE, index_type=index)
+    table, made = below(tmp_path, "t"), replace(TABLE, index_type=index)
     made = made if index == "BUCKET" else replace(made, bucket_count=None)
     write(table, [rows("a", "k1", value=1), rows("b", "k2", value=1)], table=made, settings=QUIET)
     storage = open_storage(str(table))
@@ -191,8 +194,8 @@ def test_a_write_based_on_a_moment_before_archived_commits(place: Place, index: 
     assert_whole(table)
 
 
-def test_a_write_based_on_a_moment_of_which_the_archive_tells_nothing(place: Place) -> None:
-    table = below(place, "t")
+def test_a_write_based_on_a_moment_of_which_the_archive_tells_nothing(tmp_path: Path) -> None:
+    table = below(tmp_path, "t")
     write(table, [rows("a", "k1", value=1)], table=TABLE, settings=QUIET)
     storage = open_storage(str(table))
     based = replace(QUIET, based_on=open_table(storage).timeline().completed_until)
@@ -374,22 +377,22 @@ def test_many_writers_at_once_lose_no_committed_row(place: Place) -> None:
 
 
 @pytest.mark.parametrize("made", [LOOKED_UP, LOGGED], ids=["cow", "mor"])
-def test_two_that_add_one_key_to_file_groups_of_their_own(place: Place, made: TableSettings) -> None:
+def test_two_that_add_one_key_to_file_groups_of_their_own(tmp_path: Path, made: TableSettings) -> None:
     """Neither file group is the other's; the key is in both, and the later commit is refused."""
-    check_one_new_key(place, made)
+    check_one_new_key(tmp_path, made)
 
 
 @pytest.mark.parametrize("made", [LOOKED_UP, LOGGED], ids=["cow", "mor"])
-def test_two_that_add_different_keys_to_one_partition_both_commit(place: Place, made: TableSettings) -> None:
-    check_new_keys_apart(place, made)
+def test_two_that_add_different_keys_to_one_partition_both_commit(tmp_path: Path, made: TableSettings) -> None:
+    check_new_keys_apart(tmp_path, made)
 
 
-def test_two_that_add_one_key_to_different_partitions_of_a_global_index(place: Place) -> None:
-    check_one_new_key_of_the_table(place)
+def test_two_that_add_one_key_to_different_partitions_of_a_global_index(tmp_path: Path) -> None:
+    check_one_new_key_of_the_table(tmp_path)
 
 
-def test_two_whose_rows_were_placed_add_one_key(place: Place) -> None:
-    check_one_new_key_of_placed_rows(place)
+def test_two_whose_rows_were_placed_add_one_key(tmp_path: Path) -> None:
+    check_one_new_key_of_placed_rows(tmp_path)
 
 
 def test_a_key_found_where_it_was_deleted_that_others_add_anew(tmp_path: Path) -> None:
@@ -431,12 +434,12 @@ def test_keys_that_were_looked_up_before_a_rollback(tmp_path: Path, undone: str)
     assert_whole(tmp_path)
 
 
-def test_a_key_that_others_added_and_carried_along(place: Place) -> None:
-    check_their_copy(place)
+def test_a_key_that_others_added_and_carried_along(tmp_path: Path) -> None:
+    check_their_copy(tmp_path)
 
 
-def test_rows_that_others_carried_along_or_added_without_looking(place: Place) -> None:
-    check_copies_of_others(place)
+def test_rows_that_others_carried_along_or_added_without_looking(tmp_path: Path) -> None:
+    check_copies_of_others(tmp_path)
 
 
 def test_many_writers_at_once_add_no_key_twice(place: Place) -> None:
