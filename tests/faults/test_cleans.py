@@ -129,8 +129,8 @@ def test_a_clean_that_slept_while_others_finished_it_changes_nothing(made: Path,
     [
         (KEEP_LATEST_FILE_VERSIONS, True, 7),
         pytest.param(KEEP_LATEST_FILE_VERSIONS, True, 1, marks=pytest.mark.slow),
-        pytest.param(KEEP_LATEST_FILE_VERSIONS, False, 1, marks=pytest.mark.slow),
-        pytest.param(KEEP_LATEST_COMMITS, True, 1, marks=pytest.mark.slow),
+        pytest.param(KEEP_LATEST_FILE_VERSIONS, False, 4, marks=pytest.mark.slow),
+        pytest.param(KEEP_LATEST_COMMITS, True, 4, marks=pytest.mark.slow),
         pytest.param(KEEP_LATEST_COMMITS, False, 1, marks=pytest.mark.slow),
     ],
 )
