@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyhudi import HudiTable, from_spark
 from pyhudi.errors import CorruptFileError, MissingFileError, UnsupportedTableError
+from pyhudi.operations.planning.request import WriteSettings
 from pyspark.sql import DataFrame, SparkSession
+from support.drawn.upkept import OFF
+from support.drive import rows_of, write
+from support.readers import read_without_spark
 
 BY_HAND = {"hoodie.compact.inline": False}
 ALWAYS = {"hoodie.compact.inline.max.delta.commits": 1}
@@ -21,14 +26,15 @@ def log_files(table: HudiTable) -> list[Path]:
     return [*Path(table.path).glob(".*.log.*")]
 
 
-def in_bases(table: HudiTable) -> list[tuple[int, int]]:
-    """The rows that a query of base files alone shows."""
-    found = table._spark.read.format("pyhudi").option("hoodie.datasource.query.type", "read_optimized").load(table.path)
-    return sorted((row.id, row.n) for row in found.collect())
+def in_bases(table: HudiTable) -> list[tuple[object, ...]]:
+    """The rows that a query of base files alone shows, read without Spark."""
+    found = read_without_spark(Path(table.path), {"hoodie.datasource.query.type": "read_optimized"})
+    return sorted(zip(found.column("id").to_pylist(), found.column("n").to_pylist(), strict=True))
 
 
-def content(table: HudiTable) -> list[tuple[int, int]]:
-    return sorted((row.id, row.n) for row in table.to_df().collect())
+def content(table: HudiTable) -> list[tuple[object, ...]]:
+    """All rows, read without Spark."""
+    return rows_of(table.path, "id", "n")
 
 
 @pytest.fixture
@@ -37,7 +43,8 @@ def table(spark: SparkSession, tmp_path: Path) -> HudiTable:
         spark, str(tmp_path / "t"), rows(spark, 0), record_key="id", buckets=3, table_type="MERGE_ON_READ"
     )
     for n in (0, 1, 2):
-        made.upsert(rows(spark, n, *range(n, 20)), **BY_HAND)
+        numbers = {"id": pa.array(range(n, 20), pa.int32()), "n": pa.array([n] * (20 - n), pa.int32())}
+        write(made.path, pa.table(numbers), settings=WriteSettings(upkeep=OFF))
     return made
 
 

@@ -10,7 +10,7 @@ import pytest
 from pyhudi import HudiTable
 from pyhudi.errors import CommitConflictError
 from pyspark.sql import SparkSession
-from support.merge_tables import Values, frame, made, rows
+from support.merge_tables import Values, add, frame, made, rows
 from support.seams import patch_seam, read_seam
 
 LEVEL = "hoodie.pyhudi.isolation"
@@ -26,13 +26,13 @@ def table(spark: SparkSession, tmp_path: Path) -> HudiTable:
     return made(spark, tmp_path / "t")
 
 
-def meanwhile(patch: pytest.MonkeyPatch, spark: SparkSession, table: HudiTable, *added: Values) -> None:
+def meanwhile(patch: pytest.MonkeyPatch, table: HudiTable, *added: Values) -> None:
     """Let another writer add rows before the next write, once."""
     write, waiting = read_seam("write rows of a table"), [added]
 
     def late(*given: Any, **more: Any) -> Any:
         if waiting:
-            HudiTable(spark, table.path).upsert(frame(spark, list(waiting.pop())))
+            add(table.path, *waiting.pop())
         return write(*given, **more)
 
     patch_seam(patch, "write rows of a table", late)
@@ -59,15 +59,15 @@ def test_a_row_added_elsewhere_that_a_clause_would_have_taken_is_a_conflict(
 ) -> None:
     """Under snapshot isolation it stays as it is."""
     with monkeypatch.context() as patch:
-        meanwhile(patch, spark, table, ADDED)
+        meanwhile(patch, table, ADDED)
         with pytest.raises(CommitConflictError, match="rows that decided what this write does"):
             CHANGES[change](table, AT_ONCE)
     with monkeypatch.context() as patch:
-        meanwhile(patch, spark, table, (51, "w", 1, 500, "added"), (52, "y", 1, 5, "unrelated"))
+        meanwhile(patch, table, (51, "w", 1, 500, "added"), (52, "y", 1, 5, "unrelated"))
         CHANGES[change](table, SNAPSHOT)
     assert {"added", "unrelated"} <= {row[-1] for row in rows(table)}
     with monkeypatch.context() as patch:
-        meanwhile(patch, spark, table, (53, "x", 1, 5, "unrelated"))
+        meanwhile(patch, table, (53, "x", 1, 5, "unrelated"))
         CHANGES[change](table, {})
 
     assert [row[-1] for row in rows(table) if row[0] >= 50 and row[3] == 500] in ([], ["large", "large"])
@@ -81,7 +81,7 @@ def test_a_key_that_a_merge_found_absent_is_a_conflict_once_it_is_there(
 
     def merge(on: str, *added: Values) -> Any:
         with monkeypatch.context() as patch:
-            meanwhile(patch, spark, table, *added)
+            meanwhile(patch, table, *added)
             return table.merge(source, on).when_matched_update({"t": "source.t"}).execute(**AT_ONCE)
 
     with pytest.raises(CommitConflictError, match="rows that decided what this write does"):
@@ -96,10 +96,10 @@ def test_the_level_is_that_of_the_write_or_of_the_table(
     table = made(spark, tmp_path / "t", options=SNAPSHOT)
     update = CHANGES["update"]
     with monkeypatch.context() as patch:
-        meanwhile(patch, spark, table, ADDED)
+        meanwhile(patch, table, ADDED)
         update(table, {})
     with monkeypatch.context() as patch:
-        meanwhile(patch, spark, table, (51, "w", 1, 500, "added"))
+        meanwhile(patch, table, (51, "w", 1, 500, "added"))
         with pytest.raises(CommitConflictError):
             update(table, {LEVEL: "serializable", **AT_ONCE})
 

@@ -21,18 +21,21 @@ import pytest
 from pyhudi import HudiTable
 from pyhudi.connector.table.local_rows import is_local, local_rows
 from pyhudi.errors import PyHudiError
+from pyhudi.operations.inspect.activity import activity
+from pyhudi.operations.inspect.history import history
 from pyhudi.operations.result import CommitResult
 from pyhudi.table.table import open_table
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import BinaryType, StructField, StructType
+from support.drive import rows_of
 from support.places import files_below
+from support.readers import read_without_spark
+from support.rules.health import findings
 from support.seams import patch_seam, read_seam
 
 from .test_types import VALUES, exactly
-
-pytestmark = pytest.mark.oldest
 
 LOCAL = "hoodie.pyhudi.write.local"
 TABLE_TYPES = ["COPY_ON_WRITE", "MERGE_ON_READ"]
@@ -106,6 +109,7 @@ def of_tasks(df: DataFrame) -> pa.Table:
     return pa.ipc.open_stream(found[0].held).read_all()
 
 
+@pytest.mark.oldest
 def test_the_rows_are_those_that_spark_hands_to_a_task(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     patch_seam(monkeypatch, "most bytes of rows that need no tasks", 64 << 20)
     df = every_type(spark)
@@ -127,6 +131,7 @@ def test_the_rows_are_those_that_spark_hands_to_a_task(spark: SparkSession, monk
         assert repr(held.to_pylist()) == repr(column.to_pylist()), name
 
 
+@pytest.mark.oldest
 def test_what_is_not_local_or_much_takes_a_job(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     df = spark.createDataFrame(rows(1, 2))
     plus = sf.udf(lambda n: n + 1, "int")
@@ -147,6 +152,7 @@ def test_what_is_not_local_or_much_takes_a_job(spark: SparkSession, monkeypatch:
     assert local_rows(df) is None
 
 
+@pytest.mark.oldest
 def test_an_error_of_the_query_is_left_to_the_job(spark: SparkSession, tmp_path: Path, here: list[bool]) -> None:
     made = table(spark, tmp_path / "t")
     bad = spark.createDataFrame(rows(1)).selectExpr("id", "p", "ts", "cast(concat(id, 'x') as int) n")
@@ -155,9 +161,10 @@ def test_an_error_of_the_query_is_left_to_the_job(spark: SparkSession, tmp_path:
         made.upsert(bad)
 
     assert here == [False]
-    assert made.history().count() == 0
+    assert history(made._storage).num_rows == 0
 
 
+@pytest.mark.oldest
 @pytest.mark.parametrize("kind", TABLE_TYPES)
 def test_every_value_comes_back_as_it_was(
     spark: SparkSession, tmp_path: Path, kind: str, here: list[bool], monkeypatch: pytest.MonkeyPatch
@@ -243,6 +250,7 @@ INDEXES: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.oldest
 @pytest.mark.parametrize("terms", INDEXES)
 def test_both_ways_leave_the_same_table(spark: SparkSession, tmp_path: Path, terms: str, here: list[bool]) -> None:
     """The same rows, instants, files and results, after each operation on a table of its own."""
@@ -255,14 +263,15 @@ def test_both_ways_leave_the_same_table(spark: SparkSession, tmp_path: Path, ter
             told[way] = _result(call(one, {LOCAL: way}), one.path)
         assert told["auto"] == told["never"], name
         assert _told(made["auto"]) == _told(made["never"]), name
-        shown = [sorted(map(tuple, one.to_df().drop(*_invented(one)).collect())) for one in made.values()]
-        assert shown[0] == shown[1], name
-        assert [one.validate().count() for one in made.values()] == [0, 0], name
+        assert shown(made["auto"]) == shown(made["never"]), name
+        assert [findings(one.path, deep=False) for one in made.values()] == [[], []], name
     assert here == [True, True, True, True, True, False] * (len(CALLS) - 1) + [True] * 6 + [False] * 2
 
 
-def _invented(made: HudiTable) -> list[str]:
-    return ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"]
+def shown(made: HudiTable) -> list[str]:
+    """Return what tasks of Spark hand to it of a table, but for what each write invents."""
+    invented = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"]
+    return sorted(map(repr, read_without_spark(Path(made.path)).drop_columns(invented).to_pylist()))
 
 
 WRONG: dict[str, Callable[[HudiTable, dict[str, Any]], CommitResult]] = {
@@ -286,6 +295,7 @@ WRONG: dict[str, Callable[[HudiTable, dict[str, Any]], CommitResult]] = {
 }
 
 
+@pytest.mark.oldest
 @pytest.mark.parametrize("wrong", WRONG)
 def test_both_ways_fail_alike_and_leave_nothing(
     spark: SparkSession, tmp_path: Path, wrong: str, here: list[bool]
@@ -299,13 +309,14 @@ def test_both_ways_fail_alike_and_leave_nothing(
         errors.append(
             (type(raised.value), raised.value.code, NUMBERS.sub("*", str(raised.value)).replace(made.path, "T"))
         )
-        assert made.activity().count() == 0
-        assert made.history().count() == 1
-        assert [row.n for row in made.to_df().collect()] == [1]
+        assert activity(made._storage).num_rows == 0
+        assert history(made._storage).num_rows == 1
+        assert rows_of(made.path, "n") == [(1,)]
     assert errors[0] == errors[1]
     assert here in ([True, True, False, False], [True, False])
 
 
+@pytest.mark.oldest
 def test_what_touches_much_takes_a_job(
     spark: SparkSession, tmp_path: Path, here: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -324,6 +335,7 @@ def test_what_touches_much_takes_a_job(
     assert here == [True, True, False, False, True, False, False]
 
 
+@pytest.mark.oldest
 def test_an_option_says_otherwise(spark: SparkSession, tmp_path: Path, here: list[bool]) -> None:
     made = table(spark, tmp_path / "t")
     made.upsert(rows(1), **{LOCAL: "never"})
@@ -351,12 +363,12 @@ def test_eight_threads_write_one_bucket(spark: SparkSession, tmp_path: Path, kin
         done = [one for some in pool.map(write, range(8)) for one in some]
 
     assert len({one.instant for one in done}) == 32
-    assert {row.id: row.n for row in made.to_df().collect()} == {
+    assert dict(rows_of(made.path, "id", "n")) == {
         "kshared": 5,
         **{f"k{writer}-{turn}": turn for writer in range(8) for turn in range(2, 6)},
     }
     assert all(here)
-    assert made.validate().count() == 0
+    assert findings(made.path, deep=False) == []
 
 
 MOMENTS = [
@@ -382,12 +394,12 @@ def test_an_interrupt_undoes_the_write(
             made.upsert(rows(1, 2, n=2, ts=2))
 
     assert here == [True, True]
-    assert made.activity().count() == 0
-    assert made.history().count() == 1
-    assert [row.n for row in made.to_df().collect()] == [1]
+    assert activity(made._storage).num_rows == 0
+    assert history(made._storage).num_rows == 1
+    assert rows_of(made.path, "n") == [(1,)]
     assert made.upsert(rows(1, 2, n=3, ts=3)).attempts == 1
-    assert sorted(row.n for row in made.to_df().collect()) == [3, 3]
-    assert made.validate().count() == 0
+    assert rows_of(made.path, "n") == [(3,), (3,)]
+    assert findings(made.path, deep=False) == []
 
 
 def test_an_interrupt_after_the_commit_leaves_the_write(
@@ -400,8 +412,8 @@ def test_an_interrupt_after_the_commit_leaves_the_write(
         with pytest.raises(KeyboardInterrupt):
             made.upsert(rows(1))
 
-    assert made.activity().count() == 0
-    assert [row.n for row in made.to_df().collect()] == [1]
+    assert activity(made._storage).num_rows == 0
+    assert rows_of(made.path, "n") == [(1,)]
 
 
 def interrupt_at(patch: pytest.MonkeyPatch, moment: str) -> None:
@@ -441,8 +453,7 @@ def test_the_write_of_a_killed_driver_is_rolled_back(spark: SparkSession, tmp_pa
     )
 
     assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]
-    assert [row.phase for row in made.activity().collect()] == ["committing"]
+    assert activity(made._storage).column("phase").to_pylist() == ["committing"]
     made.upsert(rows(2))
-    assert made.activity().count() == 0
-    assert sorted(row.id for row in made.to_df().collect()) == ["k1", "k2"]
-    assert [row.n for row in made.to_df(where="id = 'k1'").collect()] == [1]
+    assert activity(made._storage).num_rows == 0
+    assert rows_of(made.path, "id", "n") == [("k1", 1), ("k2", 1)]

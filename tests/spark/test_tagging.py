@@ -31,6 +31,8 @@ from pyhudi.table.config.key_types import KeyGeneratorType
 from pyhudi.table.config.table_settings import TableSettings
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from support.drive import rows_of
+from support.rules.health import findings
 from support.seams import patch_seam, read_seam
 from support.sessions import RESTLESS, said
 
@@ -89,7 +91,7 @@ def made(spark: SparkSession, numbers: str, n: int, ts: str = "1") -> DataFrame:
 
 
 def shown(table: HudiTable) -> list[tuple[Any, ...]]:
-    return sorted(tuple(row) for row in table.to_df(["id", "ts", "n", "p"]).collect())
+    return rows_of(table.path, "id", "ts", "n", "p")
 
 
 def told(done: CommitResult) -> tuple[int, ...]:
@@ -160,7 +162,7 @@ def test_the_table_is_the_one_that_the_commit_makes(
         assert (found[3], expected[number][3]) == (number in handed_over, True), number
         if number not in handed_over:
             assert found[1] == expected[number][1], number
-    assert {row.code for row in table.validate(deep=True).collect()} <= {"DUPLICATE_KEY", "KEY_ADDED_TWICE"}
+    assert {one["code"] for one in findings(table.path)} <= {"DUPLICATE_KEY", "KEY_ADDED_TWICE"}
 
 
 @pytest.mark.parametrize(
@@ -255,10 +257,10 @@ def test_rows_of_unique_keys_go_where_the_commit_sends_them(
             placed = step(tables[1], spark, {**PLACED, **given})
         assert told(placed) == told(left), number
         assert "tasks.spill" in left.seconds and "tasks.spill" not in placed.seconds, number
-        shows = [table.to_df(["_hoodie_partition_path", "id", "ts", "n", "p"]).collect() for table in tables]
-        assert sorted(shows[1]) == sorted(shows[0]), number
+        shows = [rows_of(table.path, "_hoodie_partition_path", "id", "ts", "n", "p") for table in tables]
+        assert shows[1] == shows[0], number
         assert left.lookup is None or placed.lookup.files == left.lookup.files, number
-    told_of = [{row.code for row in table.validate(deep=True).collect()} for table in tables]
+    told_of = [{one["code"] for one in findings(table.path)} for table in tables]
     assert told_of[1] == told_of[0]
 
 

@@ -27,6 +27,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql import types as T  # noqa: N812
+from support.drive import rows_of
 from support.readers import rows_by_hudi_rs
 
 
@@ -45,10 +46,6 @@ def raised(df: DataFrame, path: Path | str, mode: str = "append", **options: str
     return error
 
 
-def rows(spark: SparkSession, path: Path | str, *columns: str) -> list[tuple[object, ...]]:
-    return sorted(tuple(row) for row in spark.read.format("pyhudi").load(str(path)).select(*columns).collect())
-
-
 def numbers(spark: SparkSession, start: int, end: int, n: int = 0) -> DataFrame:
     return spark.range(start, end, numPartitions=4).selectExpr("id", f"cast({n} as int) n", "concat('p', id % 2) p")
 
@@ -60,7 +57,7 @@ def test_a_plain_write_makes_a_table_that_hudi_rs_reads(spark: SparkSession, tmp
     save(numbers(spark, 5, 15, n=1), path)
 
     expected = [(n, int(n >= 5), f"p{n % 2}") for n in range(15)]
-    assert rows(spark, path, "id", "n", "p") == expected
+    assert rows_of(path, "id", "n", "p") == expected
     assert rows_by_hudi_rs(path, "id", "n", "p") == expected
     assert sorted(one.name for one in path.iterdir()) == [".hoodie", "p0", "p1"]
 
@@ -71,7 +68,7 @@ def test_overwrite_replaces_the_table(spark: SparkSession, tmp_path: Path) -> No
 
     save(numbers(spark, 20, 22), path, mode="overwrite")
 
-    assert rows(spark, path, "id") == [(20,), (21,)]
+    assert rows_of(path, "id") == [(20,), (21,)]
     assert rows_by_hudi_rs(path, "id") == [(20,), (21,)]
 
 
@@ -81,7 +78,7 @@ def test_deletes_need_only_the_key(spark: SparkSession, tmp_path: Path) -> None:
 
     save(spark.range(2, 9), path, operation="delete")
 
-    assert rows(spark, path, "id") == [(0,), (1,)]
+    assert rows_of(path, "id") == [(0,), (1,)]
 
 
 def test_every_type_survives_the_way_to_disk_and_back(spark: SparkSession, tmp_path: Path) -> None:
@@ -129,7 +126,7 @@ def test_the_greater_ordering_value_wins_whatever_the_order_of_rows(spark: Spark
     save(df.orderBy(sf.desc("ts")), path, orderby="ts")
     save(spark.sql("select cast(1 as bigint) id, cast(5 as bigint) ts, cast(-1 as bigint) v"), path)
 
-    assert rows(spark, path, "id", "v") == [(n, 90 + n) for n in range(10)]
+    assert rows_of(path, "id", "v") == [(n, 90 + n) for n in range(10)]
 
 
 def test_one_write_is_one_instant_however_many_tasks_it_has(spark: SparkSession, tmp_path: Path) -> None:
@@ -137,8 +134,8 @@ def test_one_write_is_one_instant_however_many_tasks_it_has(spark: SparkSession,
     save(numbers(spark, 0, 1_000), path)
 
     assert len(list((path / ".hoodie" / "timeline").glob("*.commit"))) == 1
-    assert len({row[0] for row in rows(spark, path, "_hoodie_commit_time")}) == 1
-    assert len({row[0] for row in rows(spark, path, "_hoodie_commit_seqno")}) == 1_000
+    assert len({row[0] for row in rows_of(path, "_hoodie_commit_time")}) == 1
+    assert len({row[0] for row in rows_of(path, "_hoodie_commit_seqno")}) == 1_000
 
 
 @pytest.mark.oldest
@@ -183,7 +180,7 @@ def test_a_bad_row_fails_the_write_and_leaves_nothing(spark: SparkSession, tmp_p
 
     after = sorted(str(one.relative_to(path)) for one in path.rglob("*") if one.is_file())
     assert [name for name in after if name not in before and "/.pyhudi/" not in f"/{name}"] == []
-    assert rows(spark, path, "n") == [(0,)] * 10
+    assert rows_of(path, "n") == [(0,)] * 10
 
 
 def test_a_write_that_only_colocation_can_bear_says_so(spark: SparkSession, tmp_path: Path) -> None:
@@ -202,7 +199,7 @@ def test_an_empty_dataframe_makes_an_empty_table(spark: SparkSession, tmp_path: 
 
     save(numbers(spark, 0, 0), path)
 
-    assert rows(spark, path, "id") == []
+    assert rows_of(path, "id") == []
 
 
 @pytest.mark.oldest
@@ -231,7 +228,7 @@ def test_a_table_can_be_read_and_written_back(spark: SparkSession, tmp_path: Pat
 
     save(spark.read.format("pyhudi").load(str(path)).withColumn("n", sf.lit(7)), path)
 
-    assert rows(spark, path, "id", "n") == [(n, 7) for n in range(5)]
+    assert rows_of(path, "id", "n") == [(n, 7) for n in range(5)]
 
 
 @pytest.mark.oldest
