@@ -10,6 +10,7 @@ from typing import Any
 
 import pyspark
 import pytest
+from interop.hudi_server import leave_permissions_alone
 from py4j.java_gateway import JavaClass, JavaPackage, JVMView
 from pyspark.sql import SparkSession
 
@@ -44,6 +45,13 @@ RESTLESS = {
 # processes of their own keep to both.
 BRIEF = {"spark.sql.ui.explainMode": "simple", "spark.python.sql.dataFrameDebugging.enabled": "false"}
 
+# Of the two ways in which Spark keeps the files of a checkpoint, the one without processes: Hadoop has no other means,
+# where its native library is not there, to look at links and to set permissions.
+_STREAMING = (
+    f"org.apache.spark.sql.execution.streaming{'' if pyspark.__version__.startswith('4.0.') else '.checkpointing'}"
+)
+CHECKPOINTS = {"spark.sql.streaming.checkpointFileManagerClass": f"{_STREAMING}.FileSystemBasedCheckpointFileManager"}
+
 
 def keep_names_of_java() -> None:
     """Ask Java once what a name means.
@@ -68,14 +76,16 @@ def _kept(ask: Callable[[Any, str], Any]) -> Callable[[Any, str], Any]:
 
 
 def started(builder: SparkSession.Builder) -> SparkSession:
-    """Start a session whose Python processes are warm, and which compiles no queries."""
+    """Start a session whose Python processes are warm, and whose Java compiles no queries and starts no processes."""
     keep_names_of_java()
-    for key, value in {**INTERPRETED, **BRIEF}.items():
+    for key, value in {**INTERPRETED, **BRIEF, **CHECKPOINTS}.items():
         builder = builder.config(key, value)
     with pytest.MonkeyPatch.context() as patch:
         # Workers have the environment of the JVM, and that the one in which it is started.
         patch.setenv("PYTHONPATH", os.pathsep.join(filter(None, [str(WARM), os.environ.get("PYTHONPATH")])))
-        return builder.getOrCreate()
+        session = builder.getOrCreate()
+    leave_permissions_alone(session)
+    return session
 
 
 @contextmanager
