@@ -36,6 +36,7 @@ from newest import measure as measure_newest
 from phases.conditions import HOLDS, ROWS, conditions, expect
 from phases.loads import TURNS
 from phases.lookups import LOOKUP, lookups
+from phases.rescaling import RESCALE, rescales
 from phases.sizes import SIZE, sizes
 from processes import environment
 from streams import STREAM, streams
@@ -116,7 +117,7 @@ def machine() -> dict[str, Any]:
 def report(scale: float, seconds: Seconds) -> None:
     """Print all tables of what was measured."""
     print(f"\nTPC-H lineitem at scale {scale:g}; every system below found what DuckDB expects.\n")
-    others = (SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, WRITERS, STREAM, BATCH, BACKLOG, STATE)
+    others = (SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, WRITERS, STREAM, BATCH, BACKLOG, STATE, RESCALE)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     print("### Seconds", table(systems), sep="\n\n")
     for base in ("Apache Hudi", "Parquet"):
@@ -125,6 +126,7 @@ def report(scale: float, seconds: Seconds) -> None:
     print("### Loads in turns", table(of(TURNS, seconds)), sep="\n\n")
     print("### With conditions", conditions(seconds), sep="\n\n")
     print("### By size", sizes(seconds), sep="\n\n")
+    print("### Buckets doubled", rescales(seconds), sep="\n\n")
     print("### After a long life", lives(seconds), sep="\n\n")
     shown = (lookups(seconds), tagging(seconds), groups(seconds), newest(seconds), filters(seconds))
     print("### Indexes", *shown, sep="\n\n")

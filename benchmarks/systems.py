@@ -20,6 +20,7 @@ from phases.merge_on_read import THEIRS, compacted
 from phases.merge_on_read import by_format as logs_by_format
 from phases.merge_on_read import by_table as logs_by_table
 from phases.merging import merging
+from phases.rescaling import rescaling
 from phases.sizes import by_format, by_sink, by_table
 
 if TYPE_CHECKING:
@@ -274,6 +275,7 @@ SYSTEMS = {
     "loads": System(loads, holds="base"),
     "pyhudi-table": System(pyhudi_table),
     "pyhudi-merge": System(merging),
+    "pyhudi-rescale": System(rescaling),
     "pyhudi-mor": System(partial(logs_by_format, options=OPTIONS)),
     "pyhudi-mor-table": System(logs_by_table),
     "pyhudi-mor-compact": System(compacted),

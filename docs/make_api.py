@@ -60,7 +60,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
     ),
     "Upkeep": (
         *("clean", "archive", "compact", "schedule_compaction", "log_compact", "schedule_log_compaction"),
-        *("rollback", "savepoint", "delete_savepoint", "restore", "repair", "run_services"),
+        *("rollback", "savepoint", "delete_savepoint", "restore", "repair", "rescale_buckets", "run_services"),
     ),
 }
 _PARTS = re.compile(r"^(Args|Attributes|Returns|Raises|Examples):$\n", re.MULTILINE)

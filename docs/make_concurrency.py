@@ -36,7 +36,7 @@ WORDS = {
     Shared.FILE_GROUP: "both change a file group, or mine changes a file group that theirs holds",
     Shared.BASE_FILE: "mine made a new base file of a file group that theirs merges",
     Shared.BUCKET: "each opened a file group for the same bucket",
-    Shared.PARTITION: "mine replaces all of a partition that theirs changed or holds",
+    Shared.PARTITION: "one of the two replaces all of a partition that the other changed or holds",
     Shared.BUCKET_NUMBER: "theirs changed the number of buckets of a partition in which mine placed rows by it",
     Shared.NEW_KEY: "both added a record key, each to another file group",
     Shared.LOOKED_UP: "theirs may have taken or brought back keys that mine looked for",

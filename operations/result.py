@@ -68,12 +68,12 @@ class ServiceResult:
     Attributes:
         path: The table's path.
         service: Its name: clean, archive, rollback, savepoint, restore, compaction, schedule_compaction, logcompaction,
-            schedule_log_compaction, repair.
+            schedule_log_compaction, repair, rescale_buckets.
         instant: Requested time of the instant that it made, or that its caller named; empty where it had no work.
-        files: Data files deleted, or kept by a savepoint, or written by a compaction or log compaction.
+        files: Data files deleted, or kept by a savepoint, or written by a compaction, log compaction or rescale.
         bytes: Their size, where it is known.
         instants: Instants archived, or undone.
-        file_groups: File groups that were compacted or are going to be compacted.
+        file_groups: File groups that were compacted or are going to be compacted, or that a rescale replaced.
         log_files: Their log files.
         bytes_read: The size of the log files and of the base files of these file groups.
         seconds: Its duration.
@@ -82,6 +82,9 @@ class ServiceResult:
         dry: Whether this was a dry run, whose numbers say what the service would have done.
         skipped: What it did not do, and why; empty where it did all.
         repaired: The damaged log files that a repair gave up.
+        partitions: Partitions that a rescale brought to another number of buckets.
+        new_file_groups: The file groups that a rescale made of ``file_groups``; of a dry run, at most.
+        todo: What the caller has to do now; empty for nothing.
     """
 
     path: str
@@ -98,6 +101,9 @@ class ServiceResult:
     dry: bool = False
     skipped: str = ""
     repaired: tuple[RepairedLog, ...] = ()
+    partitions: int = 0
+    new_file_groups: int = 0
+    todo: str = ""
 
     def __str__(self) -> str:
         head = f"{self.service} {self.instant}".strip() + f" of {self.path}"
@@ -107,7 +113,9 @@ class ServiceResult:
         parts = [text.format(words, _amount(getattr(self, name), noun)) for name, (text, noun) in self._counted()]
         size = f" ({_size(self.bytes)})" if self.bytes and parts else ""
         did = f": {', '.join(parts)}{size}" if parts else " had nothing to do"
-        return f"{head}{did} in {self.seconds:.1f} s." + (f" {self.skipped}." if self.skipped else "")
+        return f"{head}{did} in {self.seconds:.1f} s." + "".join(
+            f" {text}." for text in (self.skipped, self.todo) if text
+        )
 
     @property
     def changed(self) -> bool:
@@ -318,6 +326,11 @@ _DONE = {
     "schedule_compaction": _PLANNED,
     "schedule_log_compaction": _PLANNED,
     "repair": _MERGED,
+    "rescale_buckets": {
+        "partitions": ("{1} {0}rescaled", "partition"),
+        "file_groups": ("{1} {0}replaced", "file group"),
+        "new_file_groups": ("{1} {0}made", "file group"),
+    },
 }
 _ROWS = {
     "inserts": ("row", "inserted"),

@@ -22,7 +22,9 @@ KEY = "pyhudi.format"
 
 # The newest numbers that this release knows and writes.
 OWNER = 1
-DECISION = 1
+# Format 2 makes a rule of buckets right before the completed file. All other decisions keep the first format.
+DECISION = 2
+PLAIN_DECISION = 1
 FAILURE = 1
 CLEAN_NOTE = 1
 WRITE_IDS = 1
@@ -30,6 +32,7 @@ WRITE_NOTE = 1
 TICKET = 1
 BUCKET_RULE = 1
 WRITTEN_NOTE = 1
+RESCALE = 1
 COMMIT_KEYS = 1
 FOOTER_KEYS = 1
 # All files and folders right below ``.hoodie/.pyhudi``, and all announcements, have had this format only.

@@ -13,6 +13,7 @@ from phases.loads import BY_FORMAT as LOADED_BY_FORMAT
 from phases.loads import BY_PARQUET, LOAD, SYNCED
 from phases.loads import BY_TABLE as LOADED_BY_TABLE
 from phases.lookups import INDEXES, by, theirs
+from phases.rescaling import PHASE, RESCALED, SPLIT, UPSERTED
 from phases.sizes import DROPPED, FIRST, PLAIN_LOGS, TABLE_LOGS, THOUSANDTH
 from phases.sizes import PHASES as SIZES
 from phases.sizes import PLAIN as BY_FORMAT
@@ -103,6 +104,8 @@ PROMISES = [
             ("with conditions, merge-on-read", conditions.MERGED_LOGS, conditions.APART_LOGS, SINK),
         )
     ),
+    Promise("rescale of all buckets, against a copy-on-write upsert", RESCALED, UPSERTED, (PHASE,), 1.0, SPLIT),
+    Promise("rescale of all buckets, against the split alone", RESCALED, SPLIT, (PHASE,), 1.3, SPLIT),
     Promise("full compaction, against a copy-on-write upsert", logs.COMPACTED, TABLE, UPSERTS, 1.3, REWRITE),
     Promise(f"to_df() of three columns, against {logs.THEIRS}", logs.TO_DF, logs.THEIRS, ("scan3",), 1 / 3, "Parquet"),
     Promise("to_df() of three columns", TO_DF, "Parquet", ("scan3",), 1.1, "Parquet"),

@@ -18,6 +18,8 @@ from ...errors import CommitConflictError, PyHudiError
 from ...index.registry import computed_index_for, index_for
 from ...operations.planning.request import WriteSettings
 from ...operations.result import CommitResult, PastAttempts, find_write
+from ...operations.rollback.dead import wait_until_over
+from ...operations.rollback.pending import OtherWriters
 from ...operations.transaction.taken import taken_since
 from ...operations.write_ids import generated_id
 from ...options.model import HudiOptions
@@ -27,6 +29,7 @@ from ...storage.kept import keep
 from ...table.files.names import FileGroupId
 from ...table.table import find_table
 from ...timeline.clock import format_time
+from ...timeline.rescales import named_rescale
 from ...timeline.writers.owner import Owner
 from ...timeline.writers.patience import NOT_WAITED
 from ...timeline.writers.tickets import Places, Ticket, held, places_of_buckets, wait_for_older
@@ -67,11 +70,13 @@ class Retries:
         Raises:
             CommitConflictError: The write met another in each attempt until its time was over.
         """
-        patience, waited, number = self._settings.patience, NOT_WAITED, 0
+        patience, waited, number, what = self._settings.patience, NOT_WAITED, 0, ""
         until = time.monotonic() + self._settings.retry_s
         met = _recent_meeting(self._storage.path)
         ticket = replace(self._ticket, places=met)
         while True:
+            # Not with a ticket, for which writers of other partitions would wait.
+            self._wait_for_rescale(what, until)
             number += 1
             with nullcontext() if ticket.places == {} else held(ticket, patience):
                 found = wait_for_older(ticket, patience, self._settings.wait_s)
@@ -90,6 +95,7 @@ class Retries:
                     if time.monotonic() > until:
                         raise conflict from error
                     logger.info("table %s: the write is run again: %s", self._storage.path, conflict.what)
+                    what = conflict.what
                     places = self._places_in(conflict.what)
                     _note_meeting(self._storage.path, places)
             # At first no other writer is kept back for what a clean or archiving took.
@@ -123,6 +129,13 @@ class Retries:
                 {group.partition_path: None} if number is None else places_of_buckets([(group.partition_path, number)])
             )
         return {}
+
+    def _wait_for_rescale(self, what: str, until_s: float) -> None:
+        """Wait for the rescale that a conflict names: before its end, no attempt can complete."""
+        named = named_rescale(what)
+        table = None if named is None else find_table(self._storage)
+        if named is not None and table is not None:
+            wait_until_over(OtherWriters(table, self._settings.patience), named, until_s)
 
     def _completed(self) -> CommitResult | None:
         """Return the result of an attempt that completed all the same."""

@@ -155,6 +155,42 @@ class TableUpkeep(TableBase):
         """
         return self._run("repair", options, accept_loss=accept_loss, dry_run=dry_run)
 
+    def rescale_buckets(
+        self,
+        n: int,
+        partitions: Sequence[str] | None = None,
+        dry_run: bool = False,
+        whole_table: bool = False,
+        **options: Any,
+    ) -> ServiceResult:
+        """Divide the rows of partitions of a table with a bucket index into another number of buckets.
+
+        Each partition becomes one instant. Until it is complete, new writes to the partition wait or are refused. A
+        call that broke off may be run again: it takes up the partitions that lack the number. Stop writers of Apache
+        Hudi before.
+
+        Args:
+            n: The number of buckets.
+            partitions: The partitions' paths, as in ``_hoodie_partition_path``; all partitions by default, and those to
+                come.
+            dry_run: Whether only to return what would be done.
+            whole_table: Whether one instant rescales all partitions, as it always does on a table of version 8.
+            options: Options of this call, such as ``**{"hoodie.write.lock.wait_time_ms": 600000}``.
+
+        Returns:
+            The last instant; how many partitions were rescaled, their file groups before and after, and the bytes read
+            and written; in ``todo`` what jobs of Apache Hudi have to change now.
+
+        Raises:
+            InvalidOptionError: The number is out of range, or a partition does not exist.
+            UnsupportedTableError: The table has no simple buckets, or their number is unknown.
+            BucketMisfitError: A file holds rows of another bucket.
+            PyHudiError: The rescale failed and may be run again; the class says what the caller can do.
+        """
+        return self._run(
+            "rescale_buckets", options, n=n, partitions=partitions, dry_run=dry_run, whole_table=whole_table
+        )
+
     def rollback(self, instant: str | date, **options: Any) -> ServiceResult:
         """Undo one write: the newest write, or a pending write whose writer is dead.
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 
 from ...errors import ConcurrentWriteError, CorruptInstantError
 from ...timeline.held import says_what_it_holds
-from ...timeline.instants import Instant
+from ...timeline.instants import Instant, State
 from ...timeline.pending_undo import pending_restore
 from ...timeline.timeline import Timeline
 from ...timeline.writers.owner import Liveness
@@ -18,6 +19,8 @@ from .pending import BESIDE_A_WRITE, OtherWriters, PlannedRollback, is_given_up
 from .rollback import roll_back
 
 logger = logging.getLogger("pyhudi")
+
+_POLL_S = 0.2
 
 
 def undo_dead(others: OtherWriters, timeline: Timeline, *, own: str = "") -> Mapping[Instant, Liveness | None]:
@@ -30,14 +33,14 @@ def undo_dead(others: OtherWriters, timeline: Timeline, *, own: str = "") -> Map
     if pending_restore(timeline) is not None:
         return found
     for instant in timeline.pending:
-        time = instant.requested_time
-        is_write = kind_of(instant.action) is WRITE and time != own
+        requested = instant.requested_time
+        is_write = kind_of(instant.action) is WRITE and requested != own
         if not is_write or says_what_it_holds(timeline, instant):
             continue
         try:
             found[instant] = _undo_if_dead(others, instant)
         except (ConcurrentWriteError, CorruptInstantError) as error:
-            logger.info("table %s: the %s %s stays pending: %s", others.table.path, instant.action, time, error)
+            logger.info("table %s: the %s %s stays pending: %s", others.table.path, instant.action, requested, error)
             found[instant] = Liveness(True, error.what, error.todo)
     return found
 
@@ -48,6 +51,15 @@ def try_to_undo_dead(work: Transaction, timeline: Timeline) -> None:
         undo_dead(OtherWriters(work.table, work.patience), timeline, own=work.instant_time)
     except Exception:
         logger.warning("table %s: dead writes stay until the next write", work.path, exc_info=True)
+
+
+def wait_until_over(others: OtherWriters, time_of_write: str, until_s: float) -> None:
+    """Wait until a pending write is complete or undone, at most until a monotonic time; undo it where it is dead."""
+    while time.monotonic() < until_s:
+        found = others.table.timeline().write_at(time_of_write)
+        if found is None or found.state == State.COMPLETED or _undo_if_dead(others, found) is None:
+            return
+        time.sleep(_POLL_S)
 
 
 def _undo_if_dead(others: OtherWriters, instant: Instant) -> Liveness | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from ...errors import ConcurrentWriteError, CorruptInstantError, UnsupportedTableError
+from ...errors import CommitConflictError, ConcurrentWriteError, CorruptInstantError, UnsupportedTableError
 from ...storage.base import Storage
 from ...table.files.names import FileGroupId
 from ...table.table import Table
 from ...timeline.held import says_what_it_holds
 from ...timeline.instants import Instant
 from ...timeline.pending_undo import pending_restore, pending_rollbacks
+from ...timeline.rescales import rescale_of, rescaling
 from ...timeline.timeline import Timeline
 from ...timeline.writers import owner
 from ...timeline.writers.owner import Liveness, Suspect
@@ -19,6 +20,7 @@ from ...timeline.writers.patience import Patience
 from ...timeline.writers.reserve import Reserve
 from ..transaction.concurrency import (
     CLUSTERING,
+    RESCALE,
     RESTORE,
     ROLLBACK,
     WRITE,
@@ -123,6 +125,10 @@ class OtherWriters:
                 continue
             told = says_what_it_holds(timeline, instant)
             if kind is WRITE and not told:
+                verdict = self._beside_rescale(timeline, instant)
+                if verdict is not None:
+                    dead.append((instant, verdict.beat))
+                    continue
                 if self._passes_over(timeline, instant):
                     continue
                 verdict = self.refuse_living(instant)
@@ -149,6 +155,22 @@ class OtherWriters:
             return True
         # A write that completed since the listing has left no owner.
         return instant not in timeline.reload().pending
+
+    def _beside_rescale(self, timeline: Timeline, instant: Instant) -> Liveness | None:
+        """Return why the maker of a rescale counts as dead that holds whatever a write changes; None beside any other.
+
+        Raises `CommitConflictError` where the maker lives. A rescale of some partitions is met by the commit.
+        """
+        rescale, fields = rescale_of(timeline, instant), self.table.config.partition_fields
+        if rescale is None or not (rescale.partitions is None or (not fields and rescale.holds(""))):
+            return None
+        try:
+            return self.refuse_living(instant, Meeting(WRITE, RESCALE, shared=frozenset({Shared.PARTITION})))
+        except ConcurrentWriteError as error:
+            raise CommitConflictError(
+                f"The write to the table {self.table.path} cannot be made. {rescaling(instant, None)}: {error.what}",
+                "Write again once that is complete; this write left nothing behind.",
+            ) from error
 
     def refuse_living(
         self,

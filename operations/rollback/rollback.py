@@ -22,6 +22,7 @@ from ...timeline.pending_undo import pending_rollbacks
 from ...timeline.timeline import Timeline
 from ...timeline.writers import owner
 from ...timeline.writers.long_work import LongWork
+from ..transaction.bucket_rules import delete_rule
 from ..transaction.commit_path import begin, complete
 from ..transaction.concurrency import ROLLBACK, WRITE, Known, Meeting, Verdict, judge
 from ..transaction.left_overs import by_partition, files_of, forget
@@ -73,6 +74,7 @@ def carry_on(table: Table, timeline: Timeline, at: str) -> None:
             hide(files, known, victim)
             table.storage.delete(*paths)
             forget_partitions(table, victim, by_partition(paths))
+            delete_rule(table, victim)
             take_off(files, known, victim)
         plan = plan_of(table.storage, Instant(info.commit_time, info.action, State.INFLIGHT), paths)
     else:

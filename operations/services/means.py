@@ -33,6 +33,7 @@ class Means:
         without_tasks: What this process uses where the executor cannot run tasks; None to leave the plan pending.
         metadata_enable: False lets a service retire an expensive metadata table.
         observer: Receives the progress of a plan's units; None for a line a minute in the log.
+        wait_s: For how long a rescale waits for what was at work before it.
     """
 
     patience: Patience
@@ -45,6 +46,7 @@ class Means:
     without_tasks: Means | None = None
     metadata_enable: bool | None = None
     observer: Observer | None = None
+    wait_s: float = 60.0
 
 
 def here(call: Callable[[Unit], Done], units: Sequence[Unit], finished: Callable[[Unit], object]) -> list[Done]:

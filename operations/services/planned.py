@@ -15,7 +15,6 @@ from functools import partial
 from typing import ClassVar, Generic, Protocol, TypeVar
 
 from ...errors import CommitConflictError, ConcurrentWriteError, PyHudiError, UnsupportedTableError
-from ...table.files.output import MIB
 from ...table.infer_index import with_inferred_index
 from ...table.infer_key_encoding import with_inferred_key_encoding
 from ...table.latest_schema import latest_schema
@@ -25,7 +24,6 @@ from ...timeline.timeline import Timeline
 from ...timeline.writers import failures
 from ...timeline.writers.failures import NEVER, Failed
 from ..inspect.activity import since_of
-from ..progress import LoggedProgress, Steps, polling
 from ..result import ServiceResult
 from ..rollback.pending import OtherWriters
 from ..transaction.concurrency import InstantKind
@@ -33,28 +31,16 @@ from ..transaction.file_work import FileWork
 from ..transaction.left_overs import try_to_forget
 from ..transaction.outcome import Outcome
 from ..transaction.transaction import Transaction
-from .execution import check_claim, claim, close, kept, naming_who_took_over, take_back
-from .means import Means, here
+from .execution import check_claim, claim, close, kept, take_back
+from .means import Means
 from .preconditions import finish_rollbacks_first, refuse_restoring
 from .service import NoTasksError, TableService
 from .throughput import note_nothing_fits, throughput_of
+from .unit_execution import PlanUnit, UnitWorker, execute_units
 
 logger = logging.getLogger("pyhudi")
 
 _ROUNDS = 20
-# A plan that this process carries out sooner than a job of the engine would begin.
-_FEW_UNITS, _SMALL_BYTES = 32, 16 * MIB
-
-
-class PlanUnit(Protocol):
-    """A part of a plan that any process may do, in any order."""
-
-    @property
-    def size(self) -> int:
-        """Bytes of the files that it reads."""
-
-    @property
-    def partition_path(self) -> str: ...
 
 
 class UnitResult(Protocol):
@@ -77,17 +63,7 @@ Unit = TypeVar("Unit", bound=PlanUnit)
 Done = TypeVar("Done", bound=UnitResult)
 
 
-class Worker(Protocol[Unit, Done]):
-    """Executes the units of one plan that this process has claimed; an engine gets it with every task."""
-
-    @property
-    def work(self) -> Transaction: ...
-
-    def execute(self, unit: Unit) -> Done:
-        """Do one unit; each attempt makes files of its own, and the completed instant names those of one attempt."""
-
-    def within(self, memory: int) -> Worker[Unit, Done]: ...
-
+class Worker(UnitWorker[Unit, Done], Protocol[Unit, Done]):
     def outcome(self, done: Sequence[Done]) -> Outcome: ...
 
 
@@ -225,7 +201,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
                     worker = self._worker(work, plan)
                     completed = self.start(instant)
                     if completed:
-                        done = self._executed(worker, plan)
+                        done = execute_units(worker, plan, self.means, self.name, self.finished)
                         close(work, {one.partition_path for one in plan}, {path for one in done for path in one.paths})
                         completed = self.complete(instant, partial(self._outcome, worker, plan, done))
                 try_to_forget(work.storage, work.instant_time)
@@ -380,44 +356,6 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
                 f"Carry the {self.name} out with Apache Hudi.",
             )
         return self.worker(FileWork(work, schema, self.means.output, self.means.logs), timeline, plan)
-
-    def _executed(self, worker: Worker[Unit, Done], plan: tuple[Unit, ...]) -> list[Done]:
-        """Execute the units, in this process where the engine has no tasks and the plan is small enough."""
-        # Small units come last, so that no task runs long after the others.
-        work, units = worker.work, sorted(plan, key=lambda one: -one.size)
-        steps = Steps(self.means.observer or LoggedProgress(work.path), self.name, len(units))
-
-        def in_process(near: Worker[Unit, Done]) -> list[Done]:
-            return here(near.execute, units, lambda one: steps.add(one.size))
-
-        with naming_who_took_over(work):
-            if self.means.executor is None:
-                return in_process(worker)
-            own, size = self.means.without_tasks, sum(one.size for one in units)
-            may_merge = own is not None and (own.most_bytes is None or size <= own.most_bytes)
-            near = worker.within(own.output.memory) if own is not None and may_merge else None
-            if near is not None and len(units) <= _FEW_UNITS and size <= _SMALL_BYTES:
-                return in_process(near)
-            try:
-                with polling(partial(self._look, steps, work, units)):
-                    return self.means.executor(worker.execute, units)
-            except NoTasksError as error:
-                if near is None:
-                    raise
-                logger.warning(
-                    "table %s: this process merges the %d file groups of the %s %s itself, because %s",
-                    work.path,
-                    len(units),
-                    self.name,
-                    work.instant_time,
-                    error,
-                )
-                return in_process(near)
-
-    def _look(self, steps: Steps, work: Transaction, units: Sequence[Unit]) -> None:
-        """Count the units whose tasks have finished files: markers name files right before they are published."""
-        done = self.finished(units, [one.path for one in work.markers.read()])
-        steps.seen(len(done), sum(one.size for one in done))
 
     def _outcome(
         self, worker: Worker[Unit, Done], plan: tuple[Unit, ...], done: Sequence[Done], timeline: Timeline

@@ -27,6 +27,7 @@ from ..result import ServiceResult
 from ..rollback.pending import OtherWriters, restoring
 from ..rollback.rollback import plan_of, result_of_plan, roll_back
 from ..rollback.undo import hide, take_off
+from ..transaction.bucket_rules import delete_rule
 from ..transaction.carried_out import opened_by
 from ..transaction.commit_path import abandon, begin, complete, time_after
 from ..transaction.concurrency import (
@@ -203,6 +204,7 @@ def _undo(table: Table, timeline: Timeline, restore: Instant, plan: RestorePlan)
     for victim in victims:
         hide(files, paths, victim)
         table.storage.delete(*data[victim.requested_time])
+        delete_rule(table, victim)
         take_off(files, paths, victim)
     for folder, listed in walk_partitions(table.storage).items():
         if not any(parse_data_name(split(info.path)[1]) for info in listed):

@@ -10,12 +10,14 @@ from ...storage.bounds import MOST_OF_A_NOTE
 from ...table.config import TableConfig, create_config, update_config
 from ...table.files.names import parse_data_name
 from ...table.files.partitions import metafile_of, parse_partition_metafile, write_partition_metafile
+from ...table.table import Table
 from ...timeline.held import COMPACTING
 from ...timeline.instants import State
 from ...timeline.pending_undo import on_the_way_out
 from ...timeline.timeline import Timeline
 from ...timeline.writers import owner
 from ...timeline.writers.decisions import Decision, DecisionKind
+from .bucket_rules import make_rule
 
 logger = logging.getLogger("pyhudi")
 
@@ -38,9 +40,9 @@ def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
     return bool(known)
 
 
-def carry_out(storage: Storage, decision: Decision, timeline: Timeline) -> None:
+def carry_out(table: Table, decision: Decision, timeline: Timeline) -> None:
     """Do what the newest decision says, except for steps that are done already."""
-    instant = decision.instant
+    instant, storage = decision.instant, table.storage
     if decision.kind == DecisionKind.CLOSE:
         for partition in decision.partitions:
             _close(storage, partition, instant.requested_time)
@@ -59,6 +61,9 @@ def carry_out(storage: Storage, decision: Decision, timeline: Timeline) -> None:
                 # The plan was taken back while this process stalled: it must not come back.
                 storage.delete(timeline.files.path(instant))
         else:
+            if decision.rule is not None:
+                # Before the completed file, so that no reader finds the new file groups without their number.
+                make_rule(table, instant.requested_time, decision.rule)
             timeline.complete(instant, decision.body)
 
 

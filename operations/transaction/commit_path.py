@@ -80,6 +80,36 @@ def begin(
     return Begun(requested[0] if requested else None, timeline)
 
 
+def begin_reading(table: Table, pending: Instant, check: Callable[[Timeline], None]) -> Timeline | None:
+    """Make an instant's inflight file, and return a timeline with all that completed without seeing that file.
+
+    None where the instant is gone. An instant that completes later sees the file: the decisions of a table come one
+    after another, and this is one of them. `check` gets the timeline of each round, and raises where the instant must
+    not begin. Raises as `decide`.
+    """
+    same, requested = (pending.requested_time, pending.action), pending.at(State.REQUESTED)
+    there: list[bool] = []
+
+    def build(timeline: Timeline) -> Decision | None:
+        there[:] = [any((one.requested_time, one.action) == same for one in timeline.pending)]
+        if not there[0]:
+            return None
+        check(timeline)
+        try:
+            body = table.storage.read(timeline.files.path(requested))
+        except FileNotFoundError:
+            # Another process has rolled it back, maybe right before an earlier round made the inflight file.
+            there[0] = False
+            table.storage.delete(timeline.files.path(pending))
+            return None
+        timeline.files.start(pending)
+        # Making the requested file again is harmless.
+        return Decision(DecisionKind.MAKE, requested, body, changes=changed_properties(table, None))
+
+    decide(table, build)
+    return table.timeline() if there[0] else None
+
+
 def complete(
     table: Table,
     pending: Instant,
@@ -102,9 +132,8 @@ def complete(
         codec = timeline.files.codec
         body = found.body.at(timeline, pending) if isinstance(found.body, CommitBody) else codec.encode(found.body)
         follows = changed_properties(table, found) if found.followed else {}
-        return Decision(
-            DecisionKind.MAKE, done, body, found.properties.new_table, {**found.properties.changes, **follows}
-        )
+        changes = {**found.properties.changes, **follows}
+        return Decision(DecisionKind.MAKE, done, body, found.properties.new_table, changes, rule=found.rule)
 
     decide(table, build, relief)
     if not completed:

@@ -20,6 +20,7 @@ class InstantKind(Enum):
     COMPACTION = "compaction"
     LOG_COMPACTION = "log compaction"
     CLUSTERING = "clustering"
+    RESCALE = "rescale"
     CLEAN = "clean"
     ROLLBACK = "rollback"
     RESTORE = "restore"
@@ -46,7 +47,7 @@ class Shared(Enum):
     FILE_GROUP = "file group"
     BASE_FILE = "base file"  # mine made a new base file of a file group that theirs merges
     BUCKET = "bucket"  # each opened a file group for it
-    PARTITION = "partition"  # mine replaces all of it
+    PARTITION = "partition"  # mine, or theirs, replaces all of it
     BUCKET_NUMBER = "number of buckets"  # theirs changed it in a partition where mine placed rows by it
     NEW_KEY = "new key"
     LOOKED_UP = "looked-up keys"  # theirs may have taken or brought keys that mine looked for
@@ -161,6 +162,7 @@ def asked_of(requested_time: str, instant: Instant) -> Asked:
 NOTHING = None
 WRITE, COMPACTION, LOG_COMPACTION = InstantKind.WRITE, InstantKind.COMPACTION, InstantKind.LOG_COMPACTION
 CLUSTERING, CLEAN, ROLLBACK = InstantKind.CLUSTERING, InstantKind.CLEAN, InstantKind.ROLLBACK
+RESCALE = InstantKind.RESCALE
 RESTORE, SAVEPOINT, ARCHIVING = InstantKind.RESTORE, InstantKind.SAVEPOINT, InstantKind.ARCHIVING
 _KINDS = {
     **dict.fromkeys(("commit", "deltacommit", "replacecommit"), WRITE),
@@ -169,6 +171,7 @@ _KINDS = {
 }
 _COMPACTIONS = (COMPACTION, LOG_COMPACTION)
 _PLANNED = (*_COMPACTIONS, CLUSTERING)
+_REWRITING = (*_COMPACTIONS, RESCALE)
 _UNDOING = (ROLLBACK, RESTORE)
 _ALL = tuple(InstantKind)
 
@@ -229,13 +232,17 @@ SINGLE_WRITER = ConcurrencyRules.of(
             _WHENEVER,
             {NOTHING: _GO_ON, **_all(_REFUSE, Shared.FILE_GROUP, Shared.PARTITION, Shared.UNTOLD)},
         ),
+        # A rescale reads the slices that it replaces once it is inflight. It waits for older writes before that.
+        ((WRITE,), (RESCALE,), _LIVING[:1], _BEFORE, {Shared.PARTITION: _REFUSE}),
+        ((WRITE,), (RESCALE,), _DEAD, _BEFORE, {Shared.PARTITION: _UNDO}),
+        ((WRITE,), (RESCALE,), _PENDING, _SINCE, {NOTHING: _GO_ON, Shared.PARTITION: _REFUSE}),
         ((WRITE,), (CLEAN,), _PENDING, _BEFORE, {NOTHING: _GO_ON}),
         ((WRITE,), (CLEAN,), _EITHER, _SINCE, {NOTHING: _GO_ON, Shared.LOOKED_UP: _REFUSE}),
         # A rollback whose victim is off the timeline is over but for its last file.
         ((WRITE,), (ROLLBACK,), _PENDING, _BEFORE, {NOTHING: _GO_ON, Shared.VICTIM: _FINISH}),
         # What is going to vanish, mine leaves out.
         ((WRITE,), (ROLLBACK,), _LIVING, _BEFORE, {Shared.VICTIM: _GO_ON}),
-        ((*_COMPACTIONS, *_UNDOING), (ROLLBACK,), _LIVING, _BEFORE, {Shared.VICTIM: _REFUSE}),
+        ((*_COMPACTIONS, RESCALE, *_UNDOING), (ROLLBACK,), _LIVING, _BEFORE, {Shared.VICTIM: _REFUSE}),
         ((WRITE,), (ROLLBACK,), _DEAD, _BEFORE, {NOTHING: _FINISH}),
         (
             (WRITE,),
@@ -263,11 +270,24 @@ SINGLE_WRITER = ConcurrencyRules.of(
         (_COMPACTIONS, (WRITE,), _PENDING, _SINCE, {NOTHING: _GO_ON}),
         (_COMPACTIONS, (WRITE,), _COMPLETED, _SINCE, {NOTHING: _GO_ON, Shared.REPLACED: _REFUSE}),
         ((LOG_COMPACTION,), (WRITE,), _COMPLETED, _SINCE, {Shared.BASIS: _REFUSE}),
-        (_COMPACTIONS, (ROLLBACK,), _PENDING, _BEFORE, {NOTHING: _GO_ON, Shared.VICTIM: _FINISH}),
-        (_COMPACTIONS, (ROLLBACK,), _EITHER, _SINCE, {NOTHING: _GO_ON, Shared.BASIS: _REFUSE}),
+        (_COMPACTIONS, (RESCALE,), _PENDING, _BEFORE, {Shared.PARTITION: _GIVE_WAY}),
+        (_REWRITING, (ROLLBACK,), _PENDING, _BEFORE, {NOTHING: _GO_ON, Shared.VICTIM: _FINISH}),
+        (_REWRITING, (ROLLBACK,), _EITHER, _SINCE, {NOTHING: _GO_ON, Shared.BASIS: _REFUSE}),
         (_COMPACTIONS, (ROLLBACK,), _PENDING, _SINCE, {Shared.ITSELF: _REFUSE}),
-        (_COMPACTIONS, (RESTORE,), _PENDING, _WHENEVER, {NOTHING: _REFUSE}),
-        (_COMPACTIONS, (RESTORE,), _COMPLETED, _SINCE, {NOTHING: _REFUSE}),
+        (_REWRITING, (RESTORE,), _PENDING, _WHENEVER, {NOTHING: _REFUSE}),
+        (_REWRITING, (RESTORE,), _COMPLETED, _SINCE, {NOTHING: _REFUSE}),
+        # --- a rescale
+        ((RESCALE,), (WRITE,), (Known.LIVING,), _BEFORE, {NOTHING: _WAIT}),
+        ((RESCALE,), (WRITE,), (Known.FOREIGN,), _BEFORE, {NOTHING: _REFUSE}),
+        ((RESCALE,), (WRITE, RESCALE), _DEAD, _BEFORE, {NOTHING: _UNDO}),
+        ((RESCALE,), (WRITE,), _COMPLETED, _SINCE, {NOTHING: _GO_ON, Shared.PARTITION: _REFUSE}),
+        ((RESCALE,), _COMPACTIONS, _PENDING, _BEFORE, {NOTHING: _GO_ON, Shared.PARTITION: _UNDO}),
+        ((RESCALE,), _COMPACTIONS, _LIVING, _BEFORE, {Shared.PARTITION: _WAIT}),
+        ((RESCALE,), _COMPACTIONS, _DEAD, _BEFORE, {Shared.PARTITION: _UNDO}),
+        ((RESCALE,), (CLUSTERING,), _PENDING, _BEFORE, {NOTHING: _GO_ON}),
+        ((RESCALE,), (CLUSTERING,), _PENDING, _BEFORE, _all(_REFUSE, Shared.PARTITION, Shared.UNTOLD)),
+        # The numbers of the later instant count, so that an earlier one must not complete after it.
+        ((RESCALE,), (RESCALE,), (Known.LIVING,), _BEFORE, {NOTHING: _REFUSE}),
         # --- a clean
         ((CLEAN,), (WRITE, CLUSTERING), _PENDING, _BEFORE, {NOTHING: _GIVE_WAY}),
         ((CLEAN,), _COMPACTIONS, _PENDING, _BEFORE, {NOTHING: _GO_ON}),
@@ -321,6 +341,14 @@ IMPOSSIBLE: tuple[
 ] = (
     ((CLUSTERING,), _ALL, _ANY, _WHENEVER, "pyhudi plans no clustering, and carries none out"),
     (_ALL, (CLUSTERING,), _COMPLETED, _WHENEVER, "a clustering completes as a write"),
+    (_ALL, (RESCALE,), _COMPLETED, _WHENEVER, "a rescale completes as a write"),
+    (
+        (CLEAN, *_UNDOING, SAVEPOINT, ARCHIVING),
+        (RESCALE,),
+        (*_PENDING, *_MAKER),
+        _WHENEVER,
+        "a pending rescale is a write to it",
+    ),
     (_ALL, (ARCHIVING,), _COMPLETED, _WHENEVER, "archiving leaves no instant"),
     (
         _ALL,
@@ -329,12 +357,28 @@ IMPOSSIBLE: tuple[
         _WHENEVER,
         "nothing tells which process is at work on it",
     ),
+    ((RESCALE,), (WRITE,), (*_PENDING, *_MAKER), _SINCE, "a write that begins later looks for the rescale"),
+    ((RESCALE,), _COMPACTIONS, (*_PENDING, *_MAKER), _SINCE, "its plan leaves the partitions of a rescale out"),
+    ((RESCALE,), (CLUSTERING,), _PENDING, _SINCE, "Apache Hudi's writers have to be stopped"),
+    (
+        (RESCALE,),
+        (CLEAN, SAVEPOINT, ARCHIVING),
+        _EITHER,
+        _WHENEVER,
+        "it leaves newest slices and later times alone",
+    ),
+    ((WRITE, RESCALE), (RESCALE,), (Known.FOREIGN,), _WHENEVER, "nothing tells another engine's from a write"),
+    ((WRITE, RESCALE), (RESCALE,), _PENDING, _BEFORE, "the plan asks for its maker"),
+    ((RESCALE,), (RESCALE,), (*_PENDING, *_MAKER), _SINCE, "none begins while another is pending"),
+    ((WRITE,), (RESCALE,), _MAKER, _SINCE, "whether it lives makes no difference to a commit"),
+    (_COMPACTIONS, (RESCALE,), _PENDING, _SINCE, "it gives the plan up, or waits for it"),
+    (_COMPACTIONS, (RESCALE,), _MAKER, _WHENEVER, "whether the rescale lives makes no difference"),
     ((WRITE,), _COMPACTIONS, _MAKER, _WHENEVER, "a write continues whichever process carries the plan out"),
     ((WRITE,), (WRITE,), _MAKER, _SINCE, "a commit asks for no maker: the other commit looks for this one"),
-    ((WRITE,), (WRITE,), _PENDING, _BEFORE, "the plan asks for the maker of each"),
+    ((WRITE, RESCALE), (WRITE,), _PENDING, _BEFORE, "the plan asks for the maker of each"),
     ((WRITE,), (ARCHIVING,), _PENDING, _BEFORE, "a write's time is greater than that of every instant its plan saw"),
     ((WRITE,), (SAVEPOINT,), _COMPLETED, _SINCE, "a savepoint changes no file group, and no commit looks for one"),
-    (_COMPACTIONS, _COMPACTIONS, _COMPLETED, _WHENEVER, "it completes as a write"),
+    (_REWRITING, _COMPACTIONS, _COMPLETED, _WHENEVER, "it completes as a write"),
     (_COMPACTIONS, _COMPACTIONS, _MAKER, _WHENEVER, "only processes with the same plan ask for each other"),
     (_COMPACTIONS, _PLANNED, _PENDING, _SINCE, "it was planned beside this plan, and left its file groups out"),
     (_COMPACTIONS, (WRITE,), _MAKER, _WHENEVER, "whether the write lives makes no difference"),

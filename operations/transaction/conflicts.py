@@ -23,6 +23,7 @@ from ...timeline.held import clustered_groups, held_groups, pending_compactions,
 from ...timeline.instants import Instant, State
 from ...timeline.metadata.codec import WRITE_ID
 from ...timeline.metadata.models import CommitMetadata
+from ...timeline.rescales import Rescale, pending_rescales, rescaling
 from ...timeline.timeline import Timeline
 from ..read_rows import ReadRows
 from ..write_ids import GENERATED_ID
@@ -31,6 +32,7 @@ from .concurrency import (
     CLUSTERING,
     COMPACTION,
     LOG_COMPACTION,
+    RESCALE,
     RESTORE,
     ROLLBACK,
     WRITE,
@@ -279,6 +281,7 @@ def _check_pending(work: Transaction, since: Since, changes: WriteChanges) -> No
             asked = Asked.SINCE_PLAN
         if _forbids(kind, {Shared.UNTOLD: untold}, known=Known.PENDING, asked=asked):
             raise conflict(work, f"The {instant.action} {instant.requested_time} was requested meanwhile")
+    check_rescales(work, timeline, {one.partition_path for one in changes.file_groups})
     for (partition, file_id), instant in clustered.items():
         group = FileGroupId(partition, file_id)
         shared = {Shared.FILE_GROUP: group in changes.file_groups, Shared.PARTITION: changes.covers(partition)}
@@ -290,6 +293,23 @@ def _check_pending(work: Transaction, since: Since, changes: WriteChanges) -> No
             )
     for held, instant in (held_groups(pending_compactions(timeline)) if opens else {}).items():
         _check_compaction(work, instant, kind_of(instant.action) or COMPACTION, [FileGroupId(*held)], changes)
+
+
+def _check_rescales(work: Transaction, rescales: Mapping[Instant, Rescale], partitions: Collection[str]) -> None:
+    """Raise beside a rescale that reads the partitions of this write, or that was there before its begin.
+
+    A rescale which has not begun to read waits for older writes.
+    """
+    for instant, rescale in rescales.items():
+        counts = instant.state == State.INFLIGHT or instant.requested_time < work.instant_time
+        held = rescale.first_held(partitions) if counts else None
+        if _forbids(RESCALE, {Shared.PARTITION: held is not None}, known=Known.PENDING):
+            raise conflict(work, rescaling(instant, held))
+
+
+def check_rescales(work: Transaction, timeline: Timeline, partitions: Collection[str]) -> None:
+    """Raise `CommitConflictError` where a pending rescale keeps a write of some partitions from completing."""
+    _check_rescales(work, pending_rescales(timeline, own=work.instant_time), partitions)
 
 
 def _check_new_keys(

@@ -17,10 +17,11 @@ from dataclasses import replace
 from ...errors import ConcurrentWriteError, PyHudiError, StorageError
 from ...storage.base import Storage, is_unflushed
 from ...table.table import Table
-from ...timeline.instants import State
+from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers import decisions
 from ...timeline.writers.decisions import Decision, DecisionKind
+from .bucket_rules import delete_rule
 from .carried_out import carry_out, is_carried_out
 from .locks import lock_of
 
@@ -64,7 +65,7 @@ def _decide(table: Table, build: Callable[[Timeline], Decision | None], relief: 
         decision = replace(decision, maker=uuid.uuid4().hex)
         # After a long stall the number may be free again, as old decisions go: it is binding only as the newest.
         if _create(table.storage, number + 1, decision.encode()) and _is_newest(table.storage, number + 1):
-            _insist(table.storage, decision, timeline, relief)
+            _insist(table, decision, timeline, relief)
             _take_back_late(table, decision, began)
             return timeline
         # Pauses of random lengths keep the same processes from meeting again.
@@ -82,7 +83,7 @@ def settle(table: Table) -> tuple[int, Timeline]:
     timeline = table.timeline()
     if decision is not None and not is_carried_out(decision, timeline):
         logger.info("table %s: carrying out the decision %d (%s)", table.path, newest, decision.kind.value)
-        _insist(table.storage, decision, timeline, None)
+        _insist(table, decision, timeline, None)
         _take_back_late(table, decision, began)
         timeline = table.timeline()
     _forget(table.storage, known)
@@ -140,18 +141,18 @@ def _is_newest(storage: Storage, number: int) -> bool:
     return _known(storage)[-1] == number
 
 
-def _insist(storage: Storage, decision: Decision, timeline: Timeline, relief: Callable[[], None] | None) -> None:
+def _insist(table: Table, decision: Decision, timeline: Timeline, relief: Callable[[], None] | None) -> None:
     """Carry a decision out, and try again where that fails: the decision is binding, whatever error follows."""
     for attempt in range(1, _TRIES + 1):
         try:
-            carry_out(storage, decision, timeline)
+            carry_out(table, decision, timeline)
             return
         except (StorageError, ConcurrentWriteError) as error:
             if isinstance(error, StorageError) and is_unflushed(error):
                 raise
             if attempt == _TRIES:
                 raise _unfinished(decision, error) from error
-            logger.warning("table %s: carrying out a decision failed once", storage.path, exc_info=True)
+            logger.warning("table %s: carrying out a decision failed once", table.path, exc_info=True)
         if relief is not None:
             relief()
         time.sleep(random.uniform(0, _POLL_S))  # noqa: S311
@@ -167,11 +168,19 @@ def _take_back_late(table: Table, decision: Decision, began: float) -> None:
     if not makes_write or time.monotonic() - began < LATE_S:
         return
     timeline = table.timeline()
+    if decision.rule is not None and timeline.find(done.requested_time) is None:
+        _take_back_rule(table, done)
     writes = [one for one in timeline.instants if one.is_write]
     if len(writes) < 2 or writes[0] != done or table.storage.exists(timeline.files.path(done.at(State.REQUESTED))):
         return
     if table.archive.holds(done.requested_time):
         table.storage.delete(timeline.files.path(done))
+
+
+def _take_back_rule(table: Table, done: Instant) -> None:
+    """Delete a rule of buckets that was made again after another process had undone its instant."""
+    if not table.archive.holds(done.requested_time):
+        delete_rule(table, done)
 
 
 def _unfinished(decision: Decision, error: PyHudiError) -> StorageError:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...table.config import TableConfig
 from ...table.files.names import FileGroupId
+from ...timeline.writers.decisions import BucketRuleText
 from .body import CommitBody
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Outcome:
         body: Content of the completed file; of a write it carries the checkpoints of streams on.
         removed: Paths of the data files that the instant deleted.
         followed: False for a savepoint, which changes nothing that readers see.
+        rule: The numbers of buckets that are in force with it; None where it changes none.
     """
 
     body: InstantModel | CommitBody
@@ -45,3 +47,4 @@ class Outcome:
     replaced: Collection[FileGroupId] = ()
     properties: Properties = field(default_factory=Properties)
     followed: bool = True
+    rule: BucketRuleText | None = None

@@ -21,6 +21,7 @@ from ...table.arrow.spill import SpillFile
 from ...table.bucket_numbers import bucket_numbers, refuse_unknown
 from ...table.merging.merger import RowMeeting
 from ...timeline.instants import WRITE_ACTIONS
+from ...timeline.rescales import named_rescale
 from ...timeline.timeline import Timeline
 from ...timeline.writers.patience import NOT_WAITED, Waited
 from ...timeline.writers.tickets import Places, Ticket, age_of, held, places_of_buckets, wait_for_older
@@ -30,9 +31,11 @@ from ..planning.pinned import pin
 from ..planning.plan import WritePlan, placed_by
 from ..planning.settle_table import settle_table
 from ..result import ATTEMPTS, MET, CommitResult, find_write
+from ..rollback.dead import wait_until_over
+from ..rollback.pending import OtherWriters
 from ..streams.checkpoints import find_batch
 from ..transaction.abort import abort
-from ..transaction.conflicts import changed_numbers, check_moment
+from ..transaction.conflicts import changed_numbers, check_moment, check_rescales
 from ..transaction.since import Since
 from ..transaction.taken import taken_as_conflicts
 from ..write_ids import GENERATED_ID
@@ -186,7 +189,9 @@ class Attempts:
         if not self.merges_again:
             yield plan, timeline
             return
-        changed = bool(since.active or since.archived)
+        now = self._wait_for_rescale(plan, timeline)
+        changed = bool(since.active or since.archived or now is not timeline)
+        timeline = now
         beside = [one for one in timeline.pending if one.action in WRITE_ACTIONS and one != work.inflight]
         places = self._places(plan) if beside or self.number > 1 else {}
         if places == {}:
@@ -198,6 +203,26 @@ class Attempts:
             found = wait_for_older(ticket, work.patience, plan.settings.wait_s)
             self.waited = self.waited.and_then(found)
             yield self._at_new_moment(plan) if found.met or changed else (plan, timeline)
+
+    def _wait_for_rescale(self, plan: WritePlan, timeline: Timeline) -> Timeline:
+        """Wait while a rescale holds partitions of the rows, which then go to other buckets; return a timeline of now.
+
+        Raises `CommitConflictError`, for the last time, where that takes too long.
+        """
+        work, paths = plan.transaction, {route.partition_path for route in self.spilled.rows}
+        until = time.monotonic() + plan.settings.wait_s
+        while True:
+            try:
+                check_rescales(work, timeline, paths)
+            except CommitConflictError as error:
+                named = named_rescale(error.what)
+                if named is None or time.monotonic() > until:
+                    self.is_last = True
+                    raise
+            else:
+                return timeline
+            wait_until_over(OtherWriters(work.table, work.patience), named, until)
+            timeline = work.table.timeline()
 
     def _at_new_moment(self, plan: WritePlan) -> tuple[WritePlan, Timeline]:
         """Return a write as if it had been planned now, and the timeline; it must not have read the table before.

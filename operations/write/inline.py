@@ -75,4 +75,5 @@ def means_of(
         most_bytes=most_bytes,
         application=application,
         metadata_enable=settings.metadata_enable,
+        wait_s=settings.wait_s,
     )

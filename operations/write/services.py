@@ -140,6 +140,21 @@ def _repair(call: Call, *, accept_loss: list[str], dry_run: bool = False) -> Ser
     return repair(call.storage, accept_loss, call.means(), dry_run=dry_run)
 
 
+def _rescale(
+    call: Call, *, n: int, partitions: list[str] | None = None, dry_run: bool = False, whole_table: bool = False
+) -> ServiceResult:
+    from ..services.rescale.rescale import rescale_buckets  # noqa: PLC0415
+
+    return rescale_buckets(
+        call.storage,
+        n,
+        call.means(),
+        partitions=partitions,
+        dry_run=dry_run,
+        whole_table=whole_table,
+    )
+
+
 def _rollback(call: Call, *, instant: str) -> ServiceResult:
     from ..services.rollback import rollback  # noqa: PLC0415
 
@@ -299,6 +314,19 @@ SERVICES: Mapping[str, Service] = {
             (
                 Argument("accept_loss", "a damaged log file", list, metavar="FILE"),
                 Argument("dry_run", "only report what it would give up", bool, default=False),
+            ),
+            settings=("means",),
+            changes=True,
+        ),
+        Service(
+            "rescale_buckets",
+            "give partitions of a table with a bucket index another number of buckets, in this process",
+            _rescale,
+            (
+                Argument("n", "the number of buckets", int, metavar="NUMBER"),
+                Argument("partitions", "a partition's path; all without it", list, default=None, metavar="PATH"),
+                Argument("dry_run", "only report what it would do", bool, default=False),
+                Argument("whole_table", "rescale all partitions by one instant", bool, default=False),
             ),
             settings=("means",),
             changes=True,

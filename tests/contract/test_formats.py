@@ -44,10 +44,10 @@ ROOT = owner.ROOT
 
 
 @contextmanager
-def newer(kind: str) -> Iterator[None]:
-    """Be a release that writes one kind, which a seam names, in the next format."""
+def newer(kind: str, by: int = 1) -> Iterator[None]:
+    """Be a release that writes one kind, which a seam names, in a format that this release does not know."""
     with pytest.MonkeyPatch.context() as patch:
-        patch_seam(patch, kind, read_seam(kind) + 1)
+        patch_seam(patch, kind, read_seam(kind) + by)
         yield
 
 
@@ -93,7 +93,8 @@ def die(path: Path) -> str:
 
 
 def decide_newer(path: Path) -> str:
-    with newer("format of decisions"):
+    # Some decisions have the next format already.
+    with newer("format of decisions", by=2):
         upsert(path)
     return decisions.path_of(decisions.numbers(open_storage(str(path)))[-1])
 
@@ -152,7 +153,7 @@ class Case:
 
 CASES = {
     "owner": Case(die),
-    "decision": Case(decide_newer),
+    "decision": Case(decide_newer, number=3),
     "commit keys": Case(commit_newer),
     "footer keys": Case(fill_newer),
     "property": Case(set_property),
@@ -165,7 +166,7 @@ CASES = {
     "note of cleans": Case(leave("cleaned", b'{"format": 2, "until": 1}'), cleaning),
     "note of ids": Case(leave("write_ids", b'{"format": 2, "ids": []}'), archiving),
     **{
-        f"decision for {name}": Case(decide_newer, act, merged=act is compaction)
+        f"decision for {name}": Case(decide_newer, act, number=3, merged=act is compaction)
         for name, act in SERVICES.items()
         # Archiving makes no decision.
         if act is not archiving
@@ -281,7 +282,7 @@ def test_the_newer_release_goes_on(tmp_path: Path, leaves: Callable[[Path], str]
     leaves(tmp_path)
     with suppress(PyHudiError):
         upsert(tmp_path)
-    with newer(kind):
+    with newer(kind, by=2):
         upsert(tmp_path)
         upsert(tmp_path)
 

@@ -23,7 +23,7 @@ from pyhudi.operations.transaction.concurrency import (
     Verdict,
 )
 from support.seams import patch_seam, read_seam
-from support.upkeep import meetings_of_services, meetings_of_undoing, meetings_of_writes
+from support.upkeep import meetings_of_rescales, meetings_of_services, meetings_of_undoing, meetings_of_writes
 from support.upkeep.meetings import STAGES, STAGES_OF_A_SINGLE_WRITER, Stage, scene
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -54,6 +54,7 @@ BEHIND = {
     for first, second in (
         ("log compaction | write | completed | replaced | since", "log compaction | write | completed | basis | since"),
         ("restore | archiving | pending | target | before", "restore | archiving | pending | target | since"),
+        ("write | rescale | living | partition | before", "write | rescale | pending | partition | since"),
         *(
             (f"restore | rollback | {known} | victim | before", "restore | rollback | pending | victim | since")
             for known in ("living", "foreign")
@@ -66,7 +67,7 @@ BEHIND = {
     )
 }
 # They fill the stages when they are imported.
-STAGED_BY = (meetings_of_services, meetings_of_undoing, meetings_of_writes)
+STAGED_BY = (meetings_of_rescales, meetings_of_services, meetings_of_undoing, meetings_of_writes)
 
 
 def cell_of(key: str) -> Cell:

@@ -86,14 +86,17 @@ def rows(numbers, n):
     return spark.range(numbers.start, numbers.stop).selectExpr(*columns).repartition(2)
 
 
-def is_right(index, kind, way, path, kill):
+def is_right(index, keys, kind, way, path, kill):
     settings = {"buckets": 2} if index == "BUCKET" else {}
-    keys = {"record_key": "id", "partition_by": "p", "order_by": "ts"}
-    table = pyhudi.HudiTable.create(spark, path, rows(range(1), 0), **keys, index=index, table_type=kind, **settings)
+    named = {"record_key": "id", "partition_by": "p", "order_by": "ts"}
+    table = pyhudi.HudiTable.create(spark, path, rows(range(1), 0), **named, index=index, table_type=kind, **settings)
     table.upsert(rows(range(160), 0), **always)
     if kill:
         armed.set()
     table.delete(rows(range(30, 50), 9).select("id", "p"), **always)
+    if index == "BUCKET":
+        set_seam("bytes of a plan that needs no tasks", -1)
+        tasks.extend(table.rescale_buckets(n).partitions for n in ((7, 9) if keys == "few" else (4,)))
     newer = rows(range(40, 200), 1)
     if way == "upsert":
         table.upsert(newer, **always)
@@ -105,18 +108,18 @@ def is_right(index, kind, way, path, kill):
     return sorted(map(tuple, shown)) == sorted(expected.items()) and not sick
 
 
-wrong, warned = [], []
+wrong, warned, tasks = [], [], []
 few_keys = read_seam("few keys for the driver")
 for case in cases:
     index, keys, kind, way = case.split()
     set_seam("few keys for the driver", few_keys if keys == "few" else -1)
     warnings.clear()
-    right = is_right(index, kind, way, f"{folder}/{index}-{keys}", f"{index} {keys}" in kills)
+    right = is_right(index, keys, kind, way, f"{folder}/{index}-{keys}", f"{index} {keys}" in kills)
     wrong += [] if right else [case]
     warned += [case] if any("pandas is installed" in one for one in warnings) else []
 pandas = spark.sparkContext.parallelize(range(2), 2).map(lambda _: find_spec("pandas") is not None).collect()
 found = {"pandas": any(pandas) or find_spec("pandas") is not None, "wrong": wrong, "warned": warned}
-print(json.dumps({**found, "killed": len(killed)}))
+print(json.dumps({**found, "killed": len(killed), "rescaled": tasks}))
 """
 
 
@@ -168,6 +171,7 @@ def test_writes_are_right_without_pandas_while_executors_die(tmp_path: Path, pyt
     found = run(tmp_path, python)
 
     assert (found["pandas"], found["wrong"], found["killed"]) == (False, [], len(KILLS))
+    assert found["rescaled"] == [2, 2, 2]
     # Spark reads the keys of base files itself, but not those of log files; global indexes want Python for all.
     by_commit = [case for case in CASES.strip().splitlines() if case.startswith(("GLOBAL", "BLOOM many"))]
     assert found["warned"] == by_commit

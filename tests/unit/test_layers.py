@@ -42,6 +42,7 @@ RANKS = {
     "operations/indexing": 17,
     "operations/services": 17,
     "operations/services/compaction": 18,
+    "operations/services/rescale": 19,
     "operations/planning": 18,
     "operations/locating": 19,
     "operations/write": 20,
@@ -69,6 +70,7 @@ IO_EXCEPTIONS = {
     "reader/scan.py": "so do those of a task that merges log files with a base file, on the machine that it runs on",
     "operations/write/task.py": "a task's spills go to a temporary folder of the machine it runs on",
     "operations/services/compaction/slice_worker.py": "and those of the tasks of compactions",
+    "operations/services/rescale/rescaler.py": "and of rescales",
     "operations/locating/global_index.py": "and of tasks that merge log files to hold rows against those of the table",
     "testing/indexes.py": "the tests of an index write tables to temporary folders",
     "testing/outside_indexes.py": "and take them away",
@@ -142,6 +144,7 @@ LOOKS_AT_OTHERS = {
 VERSION_READERS = {
     "table/format.py": "it chooses the format by it",
     "operations/inspect/detail.py": "it shows it",
+    "operations/services/rescale/rescale.py": "writers of versions before 9 know no rules of buckets",
 }
 # What writes data files, and where it may be made: a log file's blocks are base files inside of it.
 FILE_WRITERS = {"BaseFileWriter", "LogFileWriter", "BaseOutput", "LogOutput"}

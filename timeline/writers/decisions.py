@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...storage.base import Storage, join, split
 from .. import formats
@@ -24,6 +24,18 @@ FOLDER = f"{ROOT}/decisions"
 _NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 _TIME = re.compile(r"\d{1,17}", re.ASCII)
 _ACTION = re.compile(r"[a-z]+", re.ASCII)
+
+
+class BucketRuleText(NamedTuple):
+    """The numbers of buckets that are in force from an instant on, as ``table/bucket_numbers.py`` keeps them."""
+
+    default: int
+    expressions: tuple[tuple[str, int], ...] = ()
+
+    @classmethod
+    def of(cls, found: Mapping[str, Any]) -> BucketRuleText:
+        expressions = tuple((str(text), int(number)) for text, number in found["expressions"])
+        return cls(int(found["default"]), expressions)
 
 
 class DecisionKind(str, Enum):
@@ -42,6 +54,7 @@ class Decision:
         new_table: Properties of the table that the instant creates; empty where the table exists.
         changes: Properties to be set before, None to remove one.
         maker: Distinguishes two processes that make the same decision.
+        rule: The rule of buckets to be made right before that file; None for none.
     """
 
     kind: DecisionKind
@@ -51,11 +64,12 @@ class Decision:
     changes: Mapping[str, str | None] = field(default_factory=dict)
     partitions: tuple[str, ...] = ()
     maker: str = ""
+    rule: BucketRuleText | None = None
 
     def encode(self) -> bytes:
         """Return the decision's file: a checksum, a line of JSON, then the body."""
         head = {
-            formats.FIELD: formats.DECISION,
+            formats.FIELD: formats.PLAIN_DECISION if self.rule is None else formats.DECISION,
             "does": self.kind.name,
             "instant": self.instant.requested_time,
             "action": self.instant.action,
@@ -65,6 +79,7 @@ class Decision:
             "changes": dict(self.changes),
             "partitions": list(self.partitions),
             "maker": self.maker,
+            **({} if self.rule is None else {"rule": self.rule._asdict()}),
         }
         content = json.dumps(head).encode() + b"\n" + self.body
         return f"{zlib.crc32(content):08x}\n".encode() + content
@@ -84,6 +99,7 @@ class Decision:
                 _texts(found["changes"], none=True),
                 tuple(str(one) for one in found["partitions"]),
                 str(found["maker"]),
+                None if found.get("rule") is None else BucketRuleText.of(found["rule"]),
             )
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None

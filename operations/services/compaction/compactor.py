@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -75,7 +76,7 @@ class Compaction(SliceService[CompactionSettings]):
         if output.bloom_filter is None and config.index_type != self.table.config.index_type:
             files = replace(files, output=replace(output, bloom_filter=True))
         numbers = bucket_numbers(self.table, timeline) if has_buckets(config) else None
-        return Compactor(files, ours=_ours(timeline, plan), numbers=numbers)
+        return Compactor(files, ours=written_by_pyhudi(timeline, plan), numbers=numbers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +138,7 @@ class Compactor(SliceWorker):
         return frozenset(one.name for one in columns if pa.types.is_string(one.type)) - looked_into
 
 
-def _ours(timeline: Timeline, plan: Plan) -> frozenset[str]:
+def written_by_pyhudi(timeline: Timeline, plan: Sequence[FileSlice]) -> frozenset[str]:
     """Return which delta commits that a plan merges pyhudi wrote; archived delta commits are not looked up."""
     times = {log.instant_time for one in plan for log in one.logs}
     writes = [one for one in timeline.writes if one.requested_time in times]

@@ -23,8 +23,9 @@ from ....table.files.written import Written
 from ....timeline.archive.completions import CompletionTimes
 from ....timeline.held import clustered_groups, held_groups, pending_compactions
 from ....timeline.instants import Instant
+from ....timeline.rescales import Rescale, pending_rescales
 from ....timeline.timeline import Timeline
-from ...transaction.concurrency import CLUSTERING, InstantKind, Meeting, Shared, Verdict, judge, kind_of
+from ...transaction.concurrency import CLUSTERING, RESCALE, InstantKind, Meeting, Shared, Verdict, judge, kind_of
 from .choice import Cost
 
 if TYPE_CHECKING:
@@ -49,14 +50,21 @@ class FreeSlices:
     def find(self, timeline: Timeline, among: Callable[[list[str]], list[str]] = list) -> list[FileSlice]:
         """Return the slices with log files that no plan holds, by partition path and file id."""
         self._look(timeline)
-        held = held_by_plans(self._mine, timeline)
+        held, rescales = held_by_plans(self._mine, timeline), self._given_way_to(timeline)
         view = WholeView(timeline, read_written(timeline), self._listings)
+        free = [path for path in sorted(self._listings) if not any(rescale.holds(path) for rescale in rescales)]
         return [
             file_slice
-            for partition in among(sorted(self._listings))
+            for partition in among(free)
             for file_slice in view.slices(partition).values()
             if file_slice.logs and (file_slice.partition_path, file_slice.file_id) not in held
         ]
+
+    def _given_way_to(self, timeline: Timeline) -> list[Rescale]:
+        """Return the pending rescales, which read the slices of their partitions merged."""
+        meeting = Meeting(self._mine, RESCALE, shared=frozenset({Shared.PARTITION}))
+        found = [*pending_rescales(timeline).values()]
+        return found if found and judge(meeting) is Verdict.GIVE_WAY else []
 
     def missed(self, now: Timeline, made: Instant) -> bool:
         """Return whether the plan lacks a write, which only a process that ignores pyhudi's decisions can cause."""

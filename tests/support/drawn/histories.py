@@ -198,7 +198,8 @@ class _Writes:
         def planned_anew() -> WritePlan:
             upkeep = self.life.upkeep() if self.life.services else bounds.upkeep
             settings = replace(settings_of(step, bounds), upkeep=upkeep)
-            return plan(self.life.table, schema, operation=step.operation, table=self.made, settings=settings)
+            made = replace(self.made, bucket_count=None) if self.life.rescaled else self.made
+            return plan(self.life.table, schema, operation=step.operation, table=made, settings=settings)
 
         places = located_in_tasks if self.made.index_type in GLOBAL_INDEXES else located
         if self.deaths and self.chance.random() < 0.4:

@@ -18,7 +18,7 @@ from pyhudi.timeline.writers.patience import Patience
 from support import attempts
 from support.drawn.histories import ROOMY, TINY, check_history
 from support.drawn.shapes import Shape
-from support.drawn.upkept import JOINING, OFF, SERVICES
+from support.drawn.upkept import JOINING, OFF, RESCALES, SERVICES
 from support.faults.failures import Work
 from support.models.changing import with_merges
 from support.models.everywhere_model import without_twins
@@ -106,12 +106,20 @@ def check_shape(shape: Shape, seed: int, table: Place | None) -> None:
         table=table,
         made=made,
         deaths=shape["service"] == "rollback",
-        services=(*SERVED[shape["service"]], *(JOINING if logged and shape["service"] == "restore" else ())),
+        services=_services_of(shape),
         # What stands in this process's memory nobody else finds; the second writing-down of the format knows buckets
         # alone, and hudi-rs one ordering field.
         whole=not generated and shape["store"] != "memory",
         hudi_rs=shape["merge"] != "several-fields" and shape["store"] != "memory",
     )
+
+
+def _services_of(shape: Shape) -> tuple[str, ...]:
+    """Return what is drawn between the writes; what is planned of log files a rescale would give up."""
+    logged, service = shape["type"] == "mor", shape["service"]
+    joins = logged and service == "restore"
+    rescales = shape["index"] == "bucket" and service in {"clean", "archive", "savepoint", "restore"} and not joins
+    return (*SERVED[service], *(JOINING if joins else ()), *(RESCALES if rescales else ()))
 
 
 def work_of(shape: Shape) -> Work:

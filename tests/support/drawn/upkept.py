@@ -27,6 +27,7 @@ from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table
 from support.made import compacting
+from support.made.rescales import rescale
 from support.models.logged_model import LoggedModel
 from support.models.model import Model
 from support.places import Place, files_below
@@ -36,6 +37,9 @@ SERVICES = ("clean", "archive", "rollback", "savepoint", "delete_savepoint", "re
 COMPACTIONS = ("schedule", "compact")
 # Log files are joined at once: while that is pending their file groups are not compacted, which no model knows.
 JOINING = (*COMPACTIONS, "join")
+# Of tables with buckets.
+RESCALES = ("rescale",)
+_COUNTS = (1, 2, 3, 4, 6)
 CLEANS = (
     CleanSettings(commits=1),
     CleanSettings(commits=2),
@@ -73,6 +77,7 @@ class Life:
         undone: How many writes were taken back.
         changes: What became of rows in each merge.
         conflicts: How many merges came too late.
+        rescaled: Whether the number of buckets may differ from that of the table's making.
         empty: The model of no write at all.
     """
 
@@ -90,6 +95,7 @@ class Life:
     undone: int = 0
     changes: list[RowCounts] = field(default_factory=list)
     conflicts: int = 0
+    rescaled: bool = False
     empty: Model = field(init=False)
 
     def __post_init__(self) -> None:
@@ -227,6 +233,16 @@ class Life:
         assert not compacting.join(self.table).instant, "nothing is left to be joined"
         if done.instant:
             self.model.join()
+            self._merged()
+
+    def _rescale(self) -> None:
+        """Rescale, which merges all log files, whatever was planned for them."""
+        done = rescale(self.table, self.chance.choice(_COUNTS))
+        self.rescaled = True
+        if done.instant:
+            if isinstance(self.model, LoggedModel):
+                assert self.model.planned is None
+                self.model.compact()
             self._merged()
 
     def _has_merged(self) -> None:

@@ -12,6 +12,7 @@ from pyhudi.operations.planning.request import TableSettings, WriteRequest, Writ
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.compaction.compact import Means, compact, schedule_compaction
+from pyhudi.operations.services.rescale.rescale import rescale_buckets
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import savepoint
 from pyhudi.operations.services.settings import (
@@ -145,6 +146,14 @@ def with_stream(drawn: Drawn, seed: int) -> Drawn:
     return drawn
 
 
+def with_rescale(drawn: Drawn, seed: int) -> Drawn:
+    """Have another actor rescale, in one seed of five with buckets."""
+    chance = random.Random(seed ^ (1 << 58))
+    if KINDS[drawn.kind].bucket_count is not None and not drawn.empty and chance.random() < 0.2:
+        drawn.programs.append([Service(chance.choice(RESCALES)) for _ in range(chance.choice([1, 1, 2]))])
+    return drawn
+
+
 def _roll_back(storage: Storage) -> None:
     """Roll back a pending write whose process is said to be dead, the oldest."""
     table = open_table(storage)
@@ -168,10 +177,24 @@ def users_know(lives: Callable[[str], bool]) -> None:
 
 
 def _means(storage: Storage) -> Means:
-    return Means(PATIENCE, Output(row_group_bytes=1 << 20, memory=1 << 24))
+    return Means(PATIENCE, Output(row_group_bytes=1 << 20, memory=1 << 24), wait_s=10 * TOLERANCE_S)
 
 
+def _rescale(n: int, partitions: list[str] | None) -> Callable[[Storage], object]:
+    return lambda storage: rescale_buckets(storage, n, _means(storage), partitions=partitions)
+
+
+# Multiples and divisors of the number, another number, and some partitions alone.
+_RESCALED: Mapping[str, Callable[[Storage], object]] = {
+    "rescale to 4": _rescale(4, None),
+    "rescale to 1": _rescale(1, None),
+    "rescale to 3": _rescale(3, None),
+    "rescale a to 4": _rescale(4, ["a"]),
+    "rescale b to 1": _rescale(1, ["b"]),
+}
+RESCALES = tuple(_RESCALED)
 SERVICES: Mapping[str, Callable[[Storage], object]] = {
+    **_RESCALED,
     "clean": lambda storage: clean(storage, CleanSettings(commits=1)),
     "clean by versions": lambda storage: clean(storage, BY_VERSIONS),
     "archive": lambda storage: archive(storage, ArchiveSettings(min_commits=1, max_commits=2, batch=2)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
 from typing import Any
@@ -38,6 +38,7 @@ from pyhudi.table.files.names import WriteToken
 from pyhudi.table.table import open_table
 from pyhudi.timeline.instants import WRITE_ACTIONS, State
 from pyhudi.timeline.layout import LayoutV2
+from pyhudi.timeline.rescales import KEY
 from pyhudi.timeline.writers.owner import Claim
 from support.interleaving.acts import (
     KEYS,
@@ -52,6 +53,7 @@ from support.interleaving.acts import (
     before,
     draw,
     users_know,
+    with_rescale,
     with_stream,
 )
 from support.interleaving.machine import Machine
@@ -148,7 +150,9 @@ class Trial:
     def _try(self, actor: Actor, act: Write, write_id: str) -> bool:
         """Write, and return whether that is acknowledged."""
         mine = self.tries[write_id] = Try(actor, act, len(self.completed))
-        request = act.request(self.path, KINDS[self.drawn.kind], write_id)
+        made = KINDS[self.drawn.kind]
+        # The number of a table that is there may have changed.
+        request = act.request(self.path, made if self.drawn.empty else replace(made, bucket_count=None), write_id)
         try:
             result = self._stream(act, request, write_id) if act.streamed else write(request, act.parts())
         except PyHudiError as error:
@@ -255,6 +259,8 @@ class Trial:
         if instant.action == "rollback" and instant.state is State.REQUESTED:
             self.scheduler.quietly(partial(self._check_victim, storage, instant.requested_time))
         found = _ID.search(data) if instant.state is State.COMPLETED else None
+        if instant.state is State.COMPLETED and KEY.encode() in data:
+            self.scheduler.quietly(partial(self._check_unchanged, f"after the rescale {instant.requested_time}"))
         if found is not None and instant.is_write and instant.requested_time not in dict(self.completed):
             write_id = found[0].decode()
             if any(_same(self.tries[write_id].act, write_id, done) for _, done in self.completed):
@@ -263,6 +269,9 @@ class Trial:
             self.tickets.completed(write_id)
             when = f"after {write_id} completed as {instant.requested_time}"
             self.scheduler.quietly(partial(self._check_completed, self.tries[write_id], when))
+
+    def _check_unchanged(self, when: str) -> None:
+        self._compare(self._rows_or_failure(when), when)
 
     def _claimed(self, path: str, data: bytes) -> None:
         found = _ID.search(data)
@@ -399,7 +408,7 @@ def _template(machine: Machine, kind: str) -> tuple[Mapping[str, memory._File], 
 def run(machine: Machine, seed: int, drawn: Drawn | None = None, fates: Fates | None = None) -> Trial:
     """Carry out what a seed draws, or what is given; raises AssertionError where the dict does not hold."""
     chance = random.Random(seed)
-    drawn = with_stream(draw(chance), seed) if drawn is None else drawn
+    drawn = with_rescale(with_stream(draw(chance), seed), seed) if drawn is None else drawn
     files, rows, now = _template(machine, drawn.kind)
     path = f"memory://interleaving/{seed}"
     machine.scheduler = Scheduler(Schedule(seed), now=now)

@@ -35,7 +35,7 @@ PATIENT = Patience()
 # --- compactions of either kind
 
 
-def _call(seen: list[Any], between: Callable[[], object]) -> Callable[..., Any]:
+def call_between(seen: list[Any], between: Callable[[], object]) -> Callable[..., Any]:
     """Execute units, and have something happen before the plan is completed."""
 
     def executor(call: Callable[[Any], Any], units: Any) -> list[Any]:
@@ -56,7 +56,7 @@ def _compactions(name: str, schedules: Callable[..., Any], runs: Callable[..., A
 
     def while_carried_out(some: Scene, between: Callable[[], object]) -> str:
         schedules(some.path)
-        return some.outcome(lambda: runs(some.path, executor=_call([], between)))
+        return some.outcome(lambda: runs(some.path, executor=call_between([], between)))
 
     for other in ("compaction", "log compaction"):
 
@@ -136,7 +136,7 @@ def _compactions(name: str, schedules: Callable[..., Any], runs: Callable[..., A
         schedules(some.path)
         to = some.write(("k1", "a", 8, 8))
         some.write(("k1", "a", 9, 9))
-        return some.outcome(lambda: runs(some.path, executor=_call([], lambda: restore(some.storage, to))))
+        return some.outcome(lambda: runs(some.path, executor=call_between([], lambda: restore(some.storage, to))))
 
     @stage(f"{name} | rollback | completed | - | since plan", table="mor")
     def _(some: Scene) -> str:
@@ -161,7 +161,7 @@ def _compactions(name: str, schedules: Callable[..., Any], runs: Callable[..., A
 
     @stage(f"{name} | {name} | living | the plan | before plan", table="mor")
     def _(some: Scene) -> str:
-        _claimed(some, schedules)
+        claimed(some, schedules)
         return some.outcome(lambda: runs(some.path, patience=PATIENT))
 
     @stage(f"{name} | {name} | foreign | the plan | before plan", table="mor")
@@ -172,7 +172,7 @@ def _compactions(name: str, schedules: Callable[..., Any], runs: Callable[..., A
 
     @stage(f"{name} | {name} | dead | the plan | before plan", table="mor")
     def _(some: Scene) -> str:
-        seal = _claimed(some, schedules)
+        seal = claimed(some, schedules)
         owner.Seal(some.storage, seal).set_for_good()
         undone: list[object] = []
 
@@ -185,7 +185,7 @@ def _compactions(name: str, schedules: Callable[..., Any], runs: Callable[..., A
         return "undoes theirs" if undone else told
 
 
-def _claimed(some: Scene, schedules: Callable[..., Any]) -> str:
+def claimed(some: Scene, schedules: Callable[..., Any]) -> str:
     """Have this process begin to carry a plan out, and return the name of its seal."""
     at = schedules(some.path).instant
     found = next(one for one in some.timeline().pending if one.requested_time == at)
@@ -209,7 +209,7 @@ def _(some: Scene) -> str:
         some.pending("deltacommit", at=older.requested_time, inflight=True)
         append(some.path, ("k1", "a", 9, 9), at=older.requested_time)
 
-    return some.outcome(lambda: join(some.path, executor=_call([], between)))
+    return some.outcome(lambda: join(some.path, executor=call_between([], between)))
 
 
 # --- cleans

@@ -53,7 +53,8 @@ def test_a_method_has_the_arguments_of_the_entry(service: Service) -> None:
 
 @each
 def test_a_job_has_the_arguments_of_the_entry(service: Service) -> None:
-    given = [f"--{one.name.replace('_', '-')}=x" for one in service.arguments if one.default is REQUIRED]
+    needed = [one for one in service.arguments if one.default is REQUIRED]
+    given = [f"--{one.name.replace('_', '-')}={'1' if one.kind is int else 'x'}" for one in needed]
 
     job = vars(_parser().parse_args([service.name, "--path=/t", *given]))
 

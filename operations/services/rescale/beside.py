@@ -1,0 +1,192 @@
+"""What is at work beside a rescale: what it waits for, gives up or undoes before it reads, and what keeps it out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ....errors import CommitConflictError, ConcurrentWriteError
+from ....table.table import Table
+from ....timeline.held import COMPACTING, clustered_groups, held_groups, pending_compactions, says_what_it_holds
+from ....timeline.instants import Instant, State
+from ....timeline.rescales import Rescale, rescale_of
+from ....timeline.timeline import Timeline
+from ....timeline.writers.owner import Claim, Seal, seal_of
+from ...inspect.activity import shown
+from ...rollback.pending import OtherWriters, PlannedRollback, is_given_up
+from ...rollback.rollback import roll_back
+from ...transaction.commit_path import begin_reading
+from ...transaction.concurrency import (
+    CLUSTERING,
+    COMPACTION,
+    RESCALE,
+    WRITE,
+    InstantKind,
+    Known,
+    Meeting,
+    Shared,
+    Verdict,
+    judge,
+    kind_of,
+    those,
+)
+from ...transaction.transaction import Transaction
+from ..execution import take_back
+from ..preconditions import finish_rollbacks_first, refuse_restoring
+
+_POLL_S = 0.2
+
+
+class _NotYetError(Exception):
+    """Another instant has come in between, for which the rescale waits."""
+
+    def __init__(self, instant: Instant) -> None:
+        super().__init__(instant.requested_time)
+        self.instant = instant
+
+
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The instants beside one rescale.
+
+    Attributes:
+        wait_s: For how long it waits for writes that were at work when it was requested, and for compactions.
+        own: Its requested time; empty before it has one.
+    """
+
+    others: OtherWriters
+    rescale: Rescale
+    wait_s: float
+    own: str = ""
+
+    @property
+    def table(self) -> Table:
+        return self.others.table
+
+    def refuse(self, timeline: Timeline) -> None:
+        """Raise `ConcurrentWriteError` where an instant keeps the rescale out, whatever it waits for."""
+        refuse_restoring(RESCALE, timeline)
+        for instant, verdict in self._verdicts(timeline).items():
+            if verdict is Verdict.REFUSE:
+                raise self._in_the_way(instant)
+
+    def begin_reading(self, work: Transaction) -> Timeline:
+        """Make the rescale inflight once no instant at work remains that it has to read, and return the timeline then.
+
+        Raises `ConcurrentWriteError` where that takes too long, and `CommitConflictError` where it was rolled back.
+        """
+        until = time.monotonic() + self.wait_s
+        while True:
+            waited_for = self._settle()
+            if waited_for is None:
+                try:
+                    found = begin_reading(self.table, work.inflight, self._check)
+                except _NotYetError as error:
+                    waited_for = error.instant
+                else:
+                    return self._begun(work, found)
+            if time.monotonic() > until:
+                raise ConcurrentWriteError(
+                    f"The rescale of the table {self.table.path} waited {self.wait_s:.0f} s for "
+                    f"{shown(self.table, waited_for)}.",
+                    "Run it again once that is over, or let it wait for longer (hoodie.write.lock.wait_time_ms).",
+                )
+            _pause()
+
+    def _begun(self, work: Transaction, found: Timeline | None) -> Timeline:
+        if found is None:
+            raise CommitConflictError(
+                f"The rescale {work.instant_time} of the table {work.path} was rolled back before it began.",
+                "Run it again.",
+            )
+        return found
+
+    def _settle(self) -> Instant | None:
+        """Undo and give up what the rescale may; return what else it waits for, None for nothing."""
+        timeline = finish_rollbacks_first(RESCALE, self.others, self.table.timeline())
+        self.refuse(timeline)
+        for instant, verdict in self._verdicts(timeline).items():
+            if verdict is Verdict.WAIT:
+                return instant
+            if verdict is Verdict.UNDO and instant.action in COMPACTING:
+                # Its log files are merged by the rescale, and the next compaction plans what else it held.
+                take_back(self.table, instant)
+            elif verdict is Verdict.UNDO:
+                beat = self.others.suspect(instant).judge(may_wait=False).beat
+                roll_back(self.others, PlannedRollback(instant, beat=beat))
+        return None
+
+    def _check(self, timeline: Timeline) -> None:
+        self.refuse(timeline)
+        for instant, verdict in self._verdicts(timeline).items():
+            if verdict in {Verdict.WAIT, Verdict.UNDO}:
+                raise _NotYetError(instant)
+
+    def _verdicts(self, timeline: Timeline) -> Mapping[Instant, Verdict]:
+        """Return what follows of each pending write, plan and rescale."""
+        held = held_groups(pending_compactions(timeline))
+        plans = {holder.identity for (path, _), holder in held.items() if self.rescale.holds(path)}
+        clustered = {
+            holder.identity for (path, _), holder in clustered_groups(timeline).items() if self.rescale.holds(path)
+        }
+        found: dict[Instant, Verdict] = {}
+        for instant in timeline.pending:
+            if instant.requested_time == self.own:
+                continue
+            meeting = self._meeting(timeline, instant, plans, clustered)
+            if meeting is not None:
+                found[instant] = judge(meeting)
+        return found
+
+    def _meeting(self, timeline: Timeline, instant: Instant, plans: set[str], clustered: set[str]) -> Meeting | None:
+        kind = kind_of(instant.action)
+        if instant.action in COMPACTING:
+            shared = those({Shared.PARTITION: instant.identity in plans})
+            known = self._known(instant) if shared and self._is_begun(instant) else Known.PENDING
+            return Meeting(RESCALE, kind or COMPACTION, known, shared)
+        told = says_what_it_holds(timeline, instant)
+        if told or kind is CLUSTERING:
+            shared = those({Shared.PARTITION: instant.identity in clustered, Shared.UNTOLD: not told})
+            return Meeting(RESCALE, CLUSTERING, shared=shared)
+        if kind is not WRITE:
+            return None
+        known = self._known(instant)
+        if self.own and instant.requested_time > self.own and known is not Known.FOREIGN:
+            # It looks for the rescale.
+            return None
+        theirs: InstantKind = WRITE
+        if known is not Known.FOREIGN and rescale_of(timeline, instant) is not None:
+            theirs = RESCALE
+        return Meeting(RESCALE, theirs, known)
+
+    def _is_begun(self, instant: Instant) -> bool:
+        claimed = Claim(self.table.storage, instant.requested_time).owner() is not None
+        return claimed or instant.state != State.REQUESTED
+
+    def _known(self, instant: Instant) -> Known:
+        if self._is_given_up(instant):
+            return Known.DEAD
+        found = self.others.suspect(instant).judge(may_wait=False)
+        if not found.alive:
+            return Known.DEAD
+        return Known.FOREIGN if found.foreign else Known.LIVING
+
+    def _is_given_up(self, instant: Instant) -> bool:
+        storage, requested = self.table.storage, instant.requested_time
+        if instant.action not in COMPACTING:
+            return is_given_up(storage, requested)
+        known = Claim(storage, requested).owner()
+        return known is not None and Seal(storage, seal_of(requested, known.write_id)).is_given_up()
+
+    def _in_the_way(self, instant: Instant) -> ConcurrentWriteError:
+        advice = "Run it again once that is complete; stop Apache Hudi's writers before."
+        if self.own:
+            advice = f"This rescale left nothing behind. {advice}"
+        return ConcurrentWriteError(
+            f"The rescale of the table {self.table.path} cannot begin beside {shown(self.table, instant)}.", advice
+        )
+
+
+def _pause() -> None:
+    time.sleep(_POLL_S)

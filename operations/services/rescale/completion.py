@@ -1,0 +1,171 @@
+"""The point of no return of a rescale: its completed file, with the rule of buckets before it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ....errors import CommitConflictError
+from ....table.bucket_numbers import bucket_numbers, expression_of
+from ....table.bucket_rules import BucketRule, path_of
+from ....table.files.file_group import FileSlice
+from ....table.files.read_written import read_written
+from ....table.files.view import FileView
+from ....table.schema.columns import avro_schema
+from ....timeline import formats
+from ....timeline.instants import State
+from ....timeline.rescales import KEY, OPERATION, Rescale
+from ....timeline.timeline import Timeline
+from ....timeline.writers.decisions import BucketRuleText
+from ....version import VERSION
+from ...transaction.body import CommitBody
+from ...transaction.concurrency import (
+    RESCALE,
+    RESTORE,
+    ROLLBACK,
+    WRITE,
+    Asked,
+    Known,
+    Meeting,
+    Shared,
+    Verdict,
+    judge,
+    known_of,
+    those,
+)
+from ...transaction.outcome import Outcome
+from ...transaction.since import Since
+from ...transaction.transaction import Transaction
+from ..compaction.slice_worker import MADE_BY
+from ..execution import check_claim
+from .rescaler import NewBucket
+
+if TYPE_CHECKING:
+    from ....timeline.metadata.models import ReplaceCommitMetadata, WriteStat
+
+# Apache Hudi refuses rules without an expression.
+_ANY = "^"
+
+
+@dataclass(frozen=True, slots=True)
+class RescaleCompletion:
+    """What a finished rescale makes part of its table.
+
+    Attributes:
+        work: Its instant, whose watermark is the moment at which it read.
+        sources: The slices that it read, which it replaces.
+        partitions: The partitions that the table had a while ago.
+        everywhere: Whether the caller wants the number for all partitions, future ones included.
+    """
+
+    work: Transaction
+    rescale: Rescale
+    schema: pa.Schema
+    sources: Sequence[FileSlice]
+    made: Sequence[NewBucket]
+    partitions: Collection[str]
+    everywhere: bool
+
+    def outcome(self, timeline: Timeline) -> Outcome | None:
+        """Return the outcome on a timeline; None where the rescale is complete. Raises `CommitConflictError`."""
+        own = timeline.find(self.work.instant_time)
+        if own is not None and own.state == State.COMPLETED:
+            return None
+        check_claim(self.work, timeline)
+        since = Since.find(self.work, timeline)
+        written = self._refuse_stale(since)
+        body = CommitBody(self._body(), self.work.table)
+        replaced = [source.group for source in self.sources]
+        added = [bucket.path for bucket in self.made]
+        return Outcome(body, added, replaced=replaced, rule=self._rule(timeline, written))
+
+    def _refuse_stale(self, since: Since) -> set[str]:
+        """Return the partitions that others wrote meanwhile; raise where the rescale has read what they changed."""
+        bases = {file.instant_time for source in self.sources for file in source.data_files}
+        written: set[str] = set()
+        for instant in since.writes:
+            body = since.read(instant)
+            touched = {*body.partition_to_write_stats, *body.replaced}
+            held = self.rescale.first_held(touched)
+            if self._forbids(WRITE, {Shared.PARTITION: held is not None}):
+                raise self._stale(f"the {instant.action} {instant.requested_time} changed the partition {held!r}")
+            written |= touched
+        for gone in since.undone():
+            if self._forbids(ROLLBACK, {Shared.BASIS: gone.instant_time in bases}, gone.known):
+                raise self._stale(f"the write {gone.instant_time}, whose rows it has read, was rolled back")
+        if since.restore is not None and self._forbids(RESTORE, {}, known_of(since.restore)):
+            raise self._stale(f"the restore {since.restore.requested_time} took the table back to an earlier moment")
+        return written
+
+    def _forbids(self, theirs: object, shared: Mapping[Shared, object], known: Known = Known.COMPLETED) -> bool:
+        meeting = Meeting(RESCALE, theirs, known, those(shared), Asked.SINCE_PLAN)  # type: ignore[arg-type]
+        return judge(meeting) is not Verdict.GO_ON
+
+    def _stale(self, what: str) -> CommitConflictError:
+        return CommitConflictError(
+            f"The rescale {self.work.instant_time} of the table {self.work.path} is not completed: {what} meanwhile.",
+            "This rescale left nothing behind; run it again.",
+        )
+
+    def _rule(self, timeline: Timeline, written: Collection[str]) -> BucketRuleText:
+        """Return the numbers of all partitions, with as few expressions as say them."""
+        number, now = self.rescale.buckets, bucket_numbers(self.work.table, timeline)
+        if self.rescale.partitions is None or now.rule is None:
+            return BucketRuleText(number)
+        rest = [path for path in {*self.partitions, *written} if not self.rescale.holds(path)]
+        default, others = _reachable(now.rule)
+        named = all(path_of(expression) is not None for expression, _ in others)
+        if (self.everywhere or named) and all(now.of(path) == number for path in rest):
+            # Writes may have opened partitions since.
+            there = FileView(timeline, read_written(timeline)).partitions()
+            if all(now.of(path) == number for path in there if not self.rescale.holds(path)):
+                return BucketRuleText(number)
+        mine = tuple((expression_of(path), number) for path in self.rescale.partitions)
+        paths = {*self.rescale.partitions}
+        kept = tuple(pair for pair in others if path_of(pair[0]) not in paths)
+        return BucketRuleText(default, (*mine, *kept))
+
+    def _body(self) -> ReplaceCommitMetadata:
+        from ....timeline.metadata.models import ReplaceCommitMetadata, WriteStat  # noqa: PLC0415 (see timeline/instant_files.py)
+
+        stats: dict[str, list[WriteStat]] = {}
+        for bucket in sorted(self.made, key=lambda made: made.group):
+            path = bucket.group.partition_path
+            stats.setdefault(path, []).append(
+                WriteStat(
+                    file_id=bucket.group.file_id,
+                    path=bucket.path,
+                    prev_commit="null",
+                    num_writes=bucket.rows,
+                    num_inserts=bucket.rows,
+                    total_write_bytes=bucket.size,
+                    partition_path=path,
+                    file_size_in_bytes=bucket.size,
+                )
+            )
+        replaced: dict[str, list[str]] = {}
+        for source in sorted(self.sources, key=lambda file_slice: file_slice.group):
+            replaced.setdefault(source.partition_path, []).append(source.file_id)
+        return ReplaceCommitMetadata(
+            partition_to_write_stats=stats,
+            partition_to_replace_file_ids=replaced,
+            extra_metadata={
+                "schema": avro_schema(self.schema, self.work.config.name),
+                formats.KEY: str(formats.COMMIT_KEYS),
+                MADE_BY: VERSION,
+                KEY: self.rescale.spell(),
+            },
+            operation_type=OPERATION,
+        )
+
+
+def _reachable(rule: BucketRule) -> tuple[int, tuple[tuple[str, int], ...]]:
+    """Return a rule's default and expressions without those behind the expression that every path matches."""
+    texts = [text for text, _ in rule.expressions]
+    if _ANY not in texts:
+        return rule.default, rule.expressions
+    end = texts.index(_ANY)
+    return rule.expressions[end][1], rule.expressions[:end]

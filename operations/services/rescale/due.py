@@ -1,0 +1,79 @@
+"""What a call of a rescale has to do: which partitions lack the number, and the slices that they have."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from ....errors import InvalidOptionError, UnsupportedTableError
+from ....table.bucket_metadata import has_bucket_rules
+from ....table.bucket_numbers import BucketNumbers, bucket_numbers, refuse_unknown
+from ....table.files.file_group import FileSlice
+from ....table.files.view import FileView
+from ....table.seen_table import SeenTable
+from ....table.table import Table
+from ....timeline.timeline import Timeline
+from .units import BucketChange
+
+
+@dataclass(frozen=True, slots=True)
+class WantedNumber:
+    """The number of buckets that a call wants.
+
+    Attributes:
+        partitions: Those that the caller names; None for all, and those to come.
+    """
+
+    table: Table
+    n: int
+    partitions: Sequence[str] | None
+
+    def numbers(self, timeline: Timeline) -> BucketNumbers:
+        """Return the numbers in force; raises `UnsupportedTableError` where they are unknown."""
+        numbers = bucket_numbers(self.table, timeline)
+        if not numbers.by_rule:
+            # It refuses consistent hashing, which has files of its own.
+            has_bucket_rules(self.table.storage)
+        refuse_unknown(numbers)
+        return numbers
+
+    def due(
+        self, timeline: Timeline, among: Collection[str] | None = None
+    ) -> tuple[Mapping[str, list[FileSlice]], Mapping[str, BucketChange]]:
+        """Return the slices of the wanted partitions, or those ``among``, and what changes where they lack the number.
+
+        Both are by partition path.
+        """
+        numbers = self.numbers(timeline)
+        view = SeenTable(self.table, timeline).view
+        slices = {path: [*view.slices(path).values()] for path in (self._wanted(view) if among is None else among)}
+        changes = {}
+        for path, there in slices.items():
+            old = numbers.of(path)
+            if old is None:
+                raise UnsupportedTableError(
+                    f"The partition {path!r} of the table {self.table.path} has a name in which Apache Hudi and "
+                    "pyhudi may find other expressions, so that its number of buckets is unknown.",
+                    "Write the partition's rows to a partition of another name.",
+                )
+            if there and old != self.n:
+                changes[path] = BucketChange(path, old, self.n)
+        return slices, changes
+
+    def wants_default(self, timeline: Timeline) -> bool:
+        """Return whether partitions to come would get another number."""
+        numbers = self.numbers(timeline)
+        return self.partitions is None and (numbers.default != self.n or numbers.differ)
+
+    def _wanted(self, view: FileView) -> list[str]:
+        there = view.partitions()
+        if self.partitions is None:
+            return there
+        unknown = [path for path in self.partitions if path not in there]
+        if unknown:
+            raise InvalidOptionError(
+                f"The table {self.table.path} has no partition {unknown[0]!r}.",
+                "Name partitions by their paths below the table's root, as the meta column _hoodie_partition_path has "
+                "them.",
+            )
+        return sorted(set(self.partitions))

@@ -1,0 +1,162 @@
+"""Partitions of a bucket table brought to another number of buckets, one instant each, or the whole table in one.
+
+An instant is requested, and from then on new writes of pyhudi to its partitions wait or are refused. It waits for the
+writes that were at work before, gives up compactions of its partitions, and begins to read: that is a decision of the
+table, so that no write completes unseen. It divides the rows, and completes with the rule of the new number. A call
+that broke off is repeated: it takes up the partitions that lack the number.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from ....errors import InvalidOptionError, UnsupportedTableError
+from ....index.bucket import BucketIndex
+from ....index.registry import placing_index_for
+from ....storage.base import Storage
+from ....table.config import update_config
+from ....table.config.property_keys import BUCKET_COUNT
+from ....table.infer_key_encoding import with_inferred_key_encoding
+from ....table.table import Table
+from ....timeline.rescales import Rescale
+from ...result import ServiceResult
+from ...rollback.pending import OtherWriters
+from ...transaction.commit_path import exclusive
+from ...transaction.concurrency import RESCALE
+from ..means import Means
+from ..preconditions import finish_rollbacks_first, open_for_service, refuse_restoring
+from .due import WantedNumber
+from .instant import NAME, RescaleInstant
+from .units import units_of
+
+# A file id has eight digits for the bucket, and readers take no greater number for one.
+_MOST = 99_999
+_FIRST_WITH_RULES = 9
+
+
+def rescale_buckets(
+    storage: Storage,
+    n: int,
+    means: Means,
+    *,
+    partitions: Sequence[str] | None = None,
+    dry_run: bool = False,
+    whole_table: bool = False,
+) -> ServiceResult:
+    """Bring partitions, all without ``partitions``, to ``n`` buckets; those that have them already stay as they are.
+
+    Raises `InvalidOptionError` for a number or partition that cannot be, `UnsupportedTableError` for a table without
+    simple buckets, `ConcurrentWriteError` and `CommitConflictError` where other instants keep it out, and
+    `BucketMisfitError` where a file holds rows of other buckets. Partitions that are done then stay done.
+    """
+    began = time.monotonic()
+    if not 1 <= n <= _MOST:
+        raise InvalidOptionError(f"A rescale was called with n={n}.", f"Give a number from 1 to {_MOST:,}.")
+    table = with_inferred_key_encoding(open_for_service(storage, means.metadata_enable))
+    index = _index_of(table)
+    whole = whole_table or table.config.version < _FIRST_WITH_RULES
+    if whole and partitions is not None:
+        raise InvalidOptionError(
+            f"The table {table.path} can only be rescaled as a whole, and the call names partitions.",
+            "Leave partitions out.",
+        )
+    wanted = WantedNumber(table, n, partitions)
+    call = _RescaleCall(wanted, RescaleInstant(wanted, index, means), whole)
+    found = call.foretold() if dry_run else call.run()
+    return replace(found, seconds=time.monotonic() - began)
+
+
+def _index_of(table: Table) -> BucketIndex:
+    refuse = UnsupportedTableError(
+        f"The table {table.path} does not note that it has simple buckets, so that they cannot be rescaled.",
+        "Write to it once with pyhudi and hoodie.bucket.index.num.buckets, if Apache Hudi wrote it with a bucket "
+        "index; other indexes need no rescale.",
+    )
+    found = placing_index_for(table.config)
+    if found is None:
+        raise refuse
+    return found
+
+
+@dataclass
+class _RescaleCall:
+    """One call of `rescale_buckets`.
+
+    Attributes:
+        whole: Whether one instant rescales all partitions.
+        results: One for each instant.
+    """
+
+    wanted: WantedNumber
+    instants: RescaleInstant
+    whole: bool
+    results: list[ServiceResult] = field(default_factory=list)
+
+    @property
+    def table(self) -> Table:
+        return self.wanted.table
+
+    def foretold(self) -> ServiceResult:
+        """Return what a call would do now."""
+        timeline = self.table.timeline()
+        refuse_restoring(RESCALE, timeline)
+        slices, changes = self.wanted.due(timeline)
+        done = ServiceResult(self.table.path, NAME, dry=True, partitions=len(changes))
+        for change in changes.values():
+            before = slices[change.partition_path]
+            units = units_of(change, before, self.table.path)
+            done = replace(
+                done,
+                file_groups=done.file_groups + len(before),
+                new_file_groups=done.new_file_groups + len({target for unit in units for target in unit.targets}),
+                bytes_read=done.bytes_read + sum(file_slice.size for file_slice in before),
+            )
+        return done
+
+    def run(self) -> ServiceResult:
+        table = self.table
+        others = OtherWriters(table, self.instants.means.patience)
+        while True:
+            timeline = finish_rollbacks_first(RESCALE, others, table.timeline())
+            refuse_restoring(RESCALE, timeline)
+            slices, changes = self.wanted.due(timeline)
+            there = [*slices]
+            if not changes and not self.wanted.wants_default(timeline):
+                break
+            if self.whole or not changes:
+                self.results.append(self.instants.carry_out(Rescale(self.wanted.n, None), there))
+            else:
+                for path in sorted(changes):
+                    self.results.append(self.instants.carry_out(Rescale(self.wanted.n, (path,)), there))
+            # A writer may have opened partitions meanwhile, so look anew.
+        self._follow_with_property()
+        return self._summed()
+
+    def _summed(self) -> ServiceResult:
+        total = ServiceResult(self.table.path, NAME)
+        for result in self.results:
+            total = replace(
+                total,
+                instant=result.instant,
+                partitions=total.partitions + result.partitions,
+                file_groups=total.file_groups + result.file_groups,
+                new_file_groups=total.new_file_groups + result.new_file_groups,
+                files=total.files + result.files,
+                bytes=total.bytes + result.bytes,
+                bytes_read=total.bytes_read + result.bytes_read,
+            )
+        if self.results and self.table.config.version < _FIRST_WITH_RULES:
+            total = replace(
+                total,
+                todo=f"Every job of Apache Hudi must say {BUCKET_COUNT}={self.wanted.n} from now on, before it writes",
+            )
+        return total
+
+    def _follow_with_property(self) -> None:
+        """Have the property say the number of all partitions; where rules are, no reader goes by it."""
+        numbers = self.wanted.numbers(self.table.timeline())
+        if numbers.by_rule and not numbers.differ and numbers.default != self.table.config.bucket_count:
+            changes = {BUCKET_COUNT: str(numbers.default)}
+            exclusive(self.table, lambda: update_config(self.table.storage, changes), removes_files=False)

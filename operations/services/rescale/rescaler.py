@@ -1,0 +1,236 @@
+"""What a task of a rescale does: the rows of some file slices, merged, go to the file groups of their new buckets."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from ....errors import BucketMisfitError
+from ....index.bucket import BucketIndex
+from ....storage import open_storage
+from ....storage.base import Storage, join
+from ....table.arrow.spill import SpillFile, SpillReader, SpillWriter, local_spills
+from ....table.files.base_file import BaseFileReader
+from ....table.files.file_group import FileSlice
+from ....table.files.names import FileGroupId
+from ....table.keys.generator import KeyGenerator
+from ....table.schema.columns import FILE_NAME, RECORD_KEY, with_meta
+from ....writer.buffer import Gathered, RowBuffers
+from ....writer.cut_files import write_cut_files
+from ....writer.data_files import DataFiles
+from ....writer.foreign import check_spelling
+from ....writer.routes import Numbers, Route
+from ....writer.rows import cut
+from ....writer.slice_reader import SliceReader
+from ...transaction.fence import Fence
+from ...transaction.file_work import FileWork
+from ...transaction.transaction import Transaction
+from ..execution import new_token
+from .units import RescaleUnit
+
+Pieces = Iterator[tuple[int, pa.RecordBatch]]
+# The share of a task's memory for rows that wait to be written or spilled; a merge of log files may take the rest.
+_SHARE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class NewBucket:
+    """One new base file."""
+
+    group: FileGroupId
+    path: str
+    size: int
+    rows: int
+
+
+@dataclass(frozen=True, slots=True)
+class RescaleResult:
+    """What became of a unit: new base files, or a spill."""
+
+    unit: RescaleUnit
+    made: tuple[NewBucket, ...]
+    seconds: float
+    spill: SpillFile | None = None
+
+    @property
+    def paths(self) -> Sequence[str]:
+        return [bucket.path for bucket in self.made]
+
+    @property
+    def size(self) -> int:
+        return sum(bucket.size for bucket in self.made)
+
+    @property
+    def bytes_read(self) -> int:
+        return sum(source.size for source in self.unit.sources)
+
+    @property
+    def skipped(self) -> str:
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rescaler:
+    """Divides the rows of slices among buckets; an engine sends it with every task.
+
+    ``ours`` are requested times of delta commits known to be pyhudi's.
+    """
+
+    files: FileWork
+    index: BucketIndex
+    ours: frozenset[str]
+
+    @property
+    def work(self) -> Transaction:
+        return self.files.transaction
+
+    def within(self, memory: int) -> Rescaler:
+        return replace(self, files=replace(self.files, output=replace(self.files.output, memory=memory)))
+
+    def execute(self, unit: RescaleUnit) -> RescaleResult:
+        """Do one unit; each attempt makes files of its own."""
+        began, work = time.monotonic(), self.work
+        fence = Fence(work, 0)
+        index = replace(self.index, bucket_count=unit.change.new, numbers=None)
+        with work.heartbeat(), tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
+            local = open_storage(folder, durable=False)
+            task = _Task(self, unit, index, local, self.files.files(new_token(work), fence))
+            spill = task.divide() if unit.divides else None
+            made = () if unit.divides else task.write()
+            fence.finish()
+        return RescaleResult(unit, made, time.monotonic() - began, spill)
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """One attempt at a unit; `local` is its folder for spills."""
+
+    rescaler: Rescaler
+    unit: RescaleUnit
+    index: BucketIndex
+    local: Storage
+    to: DataFiles
+
+    def write(self) -> tuple[NewBucket, ...]:
+        """Write the base files of the unit's new buckets."""
+        files, path = self.rescaler.files, self.unit.partition_path
+        groups = {
+            target: self.index.place(files.transaction.instant_time, path, target) for target in self.unit.targets
+        }
+        pieces = self._gathered() if self.unit.spills else self._pieces()
+        if self._waits:
+            pieces = self._one_by_one(pieces)
+        made = write_cut_files(self.to, groups, files.form(), pieces, in_order=self._waits)
+        return tuple(NewBucket(output.group, output.path, output.size, output.rows) for output in made)
+
+    def divide(self) -> SpillFile | None:
+        """Leave the rows of each new bucket in a spill in the table's store; None without rows."""
+        work = self.rescaler.work
+        name = join(work.spills, f"{self.to.token}.spill")
+        buffers = self._buffers(lambda: SpillWriter(work.storage, name, work.aside))
+        try:
+            for number, rows in self._pieces():
+                buffers.add(Route(self.unit.partition_path, number), rows)
+            return buffers.spill_all()
+        except BaseException:
+            buffers.discard()
+            raise
+
+    def _buffers(self, open_spill: Callable[[], SpillWriter]) -> RowBuffers:
+        limit = self.rescaler.files.output.memory // _SHARE
+        return RowBuffers(limit, limit, open_spill)
+
+    def _one_by_one(self, pieces: Pieces) -> Pieces:
+        """Yield the rows of one bucket after the other, from memory as far as it has room."""
+        buffers = self._buffers(partial(SpillWriter, self.local, "buckets.spill", ""))
+        try:
+            for number, rows in pieces:
+                buffers.add(Route(self.unit.partition_path, number), rows)
+            gathered = Gathered(buffers, self.local)
+        except BaseException:
+            buffers.discard()
+            raise
+        for route in gathered.routes():
+            for rows in gathered.take(route).batches():
+                yield route.number, rows
+
+    def _gathered(self) -> Pieces:
+        """Yield what other tasks divided for the unit's bucket."""
+        number = self.unit.targets[0]
+        key = tuple(Route(self.unit.partition_path, number))
+        for spill in self.unit.spills:
+            reader = SpillReader(self.rescaler.work.storage, spill.path)
+            for piece in reader.pieces:
+                if piece.key == key:
+                    for rows in reader.batches(piece):
+                        yield number, rows
+
+    def _pieces(self) -> Pieces:
+        """Yield the rows of the sources, merged, by new bucket."""
+        reader = self._reader()
+        for source in self.unit.sources:
+            keys = self._foreign_keys(source)
+            columns = pa.schema([field for field in with_meta(self.rescaler.files.schema) if field.name != FILE_NAME])
+            passed = self._passed_through(columns) if keys is None else frozenset()
+            with closing(reader.merged(source).batches(columns, dictionaries=passed)) as batches:
+                for rows in batches:
+                    if keys is not None:
+                        check_spelling(keys, rows, source.data_files[-1])
+                    numbers = self._numbers(source, rows)
+                    yield from [(self.unit.targets[0], rows)] if len(self.unit.targets) == 1 else cut(rows, numbers)
+
+    def _passed_through(self, columns: pa.Schema) -> frozenset[str]:
+        """Return the string columns whose values no step reads; rows that wait in spills have none."""
+        if self.unit.divides or self._waits:
+            return frozenset()
+        looked_into = {RECORD_KEY, *self.rescaler.work.config.ordering_fields}
+        return frozenset(field.name for field in columns if pa.types.is_string(field.type)) - looked_into
+
+    @property
+    def _waits(self) -> bool:
+        """Whether the rows of a bucket wait until those of another are written: not all files can grow at once."""
+        output = self.rescaler.files.output
+        count = len(self.unit.targets)
+        return count > 1 and count * output.row_group_bytes > output.memory // _SHARE
+
+    def _reader(self) -> SliceReader:
+        # The slices name complete log files only, so all their blocks count.
+        return self.rescaler.files.slices(_every, local_spills(self.local))
+
+    def _numbers(self, source: FileSlice, rows: pa.RecordBatch) -> Numbers:
+        """Return the new bucket of each row; refuse rows that a writer with another number has put here."""
+        numbers = self.index.buckets(rows.column(RECORD_KEY)).astype(np.int64)
+        wrong = np.flatnonzero(numbers % self.unit.change.classes != self.unit.remainder)
+        if len(wrong):
+            key = rows.column(RECORD_KEY)[int(wrong[0])].as_py()  # one value, for the error
+            file = source.data_files[-1]
+            raise BucketMisfitError(
+                f"The {file.kind} {file.path} holds the record key {key!r}, which does not belong to the "
+                f"{source.group.words} where the partition has {self.unit.change.old} buckets.",
+                "A writer with another number of buckets wrote it, which may not know the last rescale: "
+                "rewrite the partition with mode overwrite, then rescale.",
+            )
+        return numbers
+
+    def _foreign_keys(self, source: FileSlice) -> KeyGenerator | None:
+        """Return what spells a slice's keys as pyhudi does, to compare; None where pyhudi wrote all of its rows."""
+        work = self.rescaler.work
+        if all(log.instant_time in self.rescaler.ours for log in source.logs):
+            if source.base is None:
+                return None
+            with BaseFileReader(work.storage, source.base.path) as base:
+                base.refuse_newer()
+                if base.stamped:
+                    return None
+        return KeyGenerator(work.config, self.rescaler.files.schema)
+
+
+def _every(_: str) -> bool:
+    return True

@@ -1,0 +1,113 @@
+"""The parts of a rescale that tasks do side by side, on values alone.
+
+A key whose hash is h has the bucket h mod the number of buckets. So with the greatest common divisor d of the old and
+the new number, rows of a bucket b go only to buckets b' with b' mod d = b mod d. Such a class of buckets is a unit: one
+bucket becomes several, several become one, or some become some others. Large classes of several to several, as of
+numbers without a divisor in common, take two steps instead: each file slice is divided into spills in the table's
+store, and then each new bucket takes its rows from them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ....errors import UnsupportedTableError
+from ....table.files.file_group import FileSlice
+from ....table.files.names import bucket_of
+
+if TYPE_CHECKING:
+    from ....table.arrow.spill import SpillFile
+
+# A class with more buckets than this, both old and new, would be too much work for one task.
+_FEW = 4
+
+
+@dataclass(frozen=True, slots=True)
+class BucketChange:
+    """One partition's numbers of buckets, ``old`` and ``new``."""
+
+    partition_path: str
+    old: int
+    new: int
+
+    @property
+    def classes(self) -> int:
+        return math.gcd(self.old, self.new)
+
+    @property
+    def shuffles(self) -> bool:
+        """Whether each new bucket takes its rows from many old ones, and each old gives rows to many."""
+        return min(self.old, self.new) // self.classes > _FEW
+
+    def targets(self, remainder: int) -> range:
+        """Return the new buckets of a class of buckets."""
+        return range(remainder, self.new, self.classes)
+
+
+@dataclass(frozen=True, slots=True)
+class RescaleUnit:
+    """What one task does: it divides the rows of ``sources`` among the buckets ``targets``.
+
+    Attributes:
+        spills: Where ``sources`` are none: what other tasks divided, of which this task takes the rows of its bucket.
+    """
+
+    change: BucketChange
+    sources: tuple[FileSlice, ...]
+    targets: tuple[int, ...]
+    spills: tuple[SpillFile, ...] = ()
+
+    @property
+    def partition_path(self) -> str:
+        return self.change.partition_path
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.sources) or sum(file.size for file in self.spills) // max(
+            self.change.new, 1
+        )
+
+    @property
+    def remainder(self) -> int:
+        return self.targets[0] % self.change.classes
+
+    @property
+    def divides(self) -> bool:
+        """Whether the task leaves spills for the tasks of the new buckets."""
+        return self.change.shuffles and bool(self.sources)
+
+
+def units_of(change: BucketChange, slices: Sequence[FileSlice], table: str) -> list[RescaleUnit]:
+    """Return the units of one partition's slices; raises `UnsupportedTableError` where a file id names no bucket."""
+    by_class: dict[int, list[FileSlice]] = {}
+    for file_slice in slices:
+        bucket = bucket_of(file_slice.file_id)
+        if bucket is None or bucket >= change.old:
+            raise UnsupportedTableError(
+                f"The {file_slice.group.words} of the table {table} is none of its partition's {change.old} buckets, "
+                "as its file id shows.",
+                "Run validate, which lists such file groups, and rewrite their partition with mode overwrite.",
+            )
+        by_class.setdefault(bucket % change.classes, []).append(file_slice)
+    if change.shuffles:
+        return [
+            RescaleUnit(change, (file_slice,), tuple(change.targets(remainder)))
+            for remainder, members in sorted(by_class.items())
+            for file_slice in members
+        ]
+    return [
+        RescaleUnit(change, tuple(members), tuple(change.targets(remainder)))
+        for remainder, members in sorted(by_class.items())
+    ]
+
+
+def gathering_units(divided: Sequence[tuple[RescaleUnit, SpillFile]]) -> list[RescaleUnit]:
+    """Return the units that take the rows of each new bucket from what the units of the first step divided."""
+    spills: dict[tuple[BucketChange, int], list[SpillFile]] = {}
+    for unit, spill in divided:
+        for target in unit.targets:
+            spills.setdefault((unit.change, target), []).append(spill)
+    return [RescaleUnit(change, (), (target,), tuple(files)) for (change, target), files in spills.items()]

@@ -1,0 +1,96 @@
+"""The units of a plan executed: by the tasks of an engine, or in this process where that is faster or the only way."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+from ...table.files.output import MIB
+from ..progress import LoggedProgress, Steps, polling
+from ..transaction.transaction import Transaction
+from .execution import naming_who_took_over
+from .means import Means, here
+from .service import NoTasksError
+
+logger = logging.getLogger("pyhudi")
+
+# What this process carries out sooner than a job of the engine would begin.
+_FEW_UNITS, _SMALL_BYTES = 32, 16 * MIB
+
+
+class PlanUnit(Protocol):
+    """A part of a plan that any process may do, in any order."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of the files that it reads."""
+
+    @property
+    def partition_path(self) -> str: ...
+
+
+Unit = TypeVar("Unit", bound=PlanUnit)
+Done = TypeVar("Done")
+
+
+class UnitWorker(Protocol[Unit, Done]):
+    """Executes the units of one instant that this process has claimed; an engine gets it with every task."""
+
+    @property
+    def work(self) -> Transaction: ...
+
+    def execute(self, unit: Unit) -> Done:
+        """Do one unit; each attempt makes files of its own, and the completed instant names those of one attempt."""
+
+    def within(self, memory: int) -> UnitWorker[Unit, Done]: ...
+
+
+def execute_units(
+    worker: UnitWorker[Unit, Done],
+    plan: Sequence[Unit],
+    means: Means,
+    name: str,
+    finished: Callable[[Sequence[Unit], Sequence[str]], Sequence[Unit]],
+) -> list[Done]:
+    """Execute units, in this process where the engine has no tasks and they are small enough.
+
+    Args:
+        name: The service in messages.
+        finished: Returns the units to which some new data files belong.
+    """
+    # Small units come last, so that no task runs long after the others.
+    work, units = worker.work, sorted(plan, key=lambda one: -one.size)
+    steps = Steps(means.observer or LoggedProgress(work.path), name, len(units))
+
+    def in_process(near: UnitWorker[Unit, Done]) -> list[Done]:
+        return here(near.execute, units, lambda one: steps.add(one.size))
+
+    def look() -> None:
+        # Markers name files right before they are published.
+        done = finished(units, [one.path for one in work.markers.read()])
+        steps.seen(len(done), sum(one.size for one in done))
+
+    with naming_who_took_over(work):
+        if means.executor is None:
+            return in_process(worker)
+        own, size = means.without_tasks, sum(one.size for one in units)
+        may_merge = own is not None and (own.most_bytes is None or size <= own.most_bytes)
+        near = worker.within(own.output.memory) if own is not None and may_merge else None
+        if near is not None and len(units) <= _FEW_UNITS and size <= _SMALL_BYTES:
+            return in_process(near)
+        try:
+            with polling(look):
+                return means.executor(worker.execute, units)
+        except NoTasksError as error:
+            if near is None:
+                raise
+            logger.warning(
+                "table %s: this process merges the %d file groups of the %s %s itself, because %s",
+                work.path,
+                len(units),
+                name,
+                work.instant_time,
+                error,
+            )
+            return in_process(near)

@@ -1,0 +1,87 @@
+"""An instant with a plan that only the process which plans it carries out, and which is undone where that dies."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ...errors import ConcurrentWriteError
+from ...table.table import Table
+from ...timeline.clock import Parity, next_time
+from ...timeline.timeline import Timeline
+from ...timeline.writers.heartbeat import Heartbeat
+from ...timeline.writers.owner import Owner
+from ...timeline.writers.patience import Patience
+from .abort import abort
+from .commit_path import begin
+from .left_overs import forget
+from .transaction import Transaction
+
+if TYPE_CHECKING:
+    from ...timeline.metadata.models import InstantModel
+
+# Each further time was another write's for a moment.
+_MOST_TIMES = 100
+
+
+def begin_claimed(
+    table: Table,
+    action: str,
+    patience: Patience,
+    application: str,
+    plan: Callable[[Timeline], InstantModel],
+) -> Transaction:
+    """Request an instant that this process has claimed before. Raises as `begin`.
+
+    Without the claim, other processes would take the instant for another engine's, of which nothing is known.
+    """
+    owner = Owner.of_this_process(uuid.uuid4().hex, application, patience)
+    claimed: list[Transaction] = []
+
+    def planned(timeline: Timeline) -> InstantModel:
+        while claimed:
+            # Another process decided first.
+            forget(table.storage, claimed.pop().instant_time)
+        found = plan(timeline)
+        claimed.append(_claimed(table, action, patience, owner, timeline))
+        return found
+
+    try:
+        begin(table, action, planned, lambda: claimed[0].instant_time)
+    except BaseException:
+        for work in claimed:
+            # The decision may be made, though the store failed.
+            abort(work)
+        raise
+    return claimed[0]
+
+
+def _claimed(table: Table, action: str, patience: Patience, owner: Owner, timeline: Timeline) -> Transaction:
+    chosen = timeline.greatest_time()
+    for _ in range(_MOST_TIMES):
+        # Table services take odd times, and claim them later.
+        chosen = next_time(int(time.time() * 1000), chosen, table.config.timezone, parity=Parity.EVEN)
+        work = Transaction(
+            table=table,
+            action=action,
+            instant_time=chosen,
+            write_id=owner.write_id,
+            owner=owner,
+            watermark=timeline.watermark(),
+            patience=patience,
+            # Its tasks give their files names of their own.
+            shared=True,
+        )
+        if work.claim.make(owner):
+            if work.seal.key() is None:
+                # Without a reserve, a pending instant counts as given up.
+                work.reserve.hold()
+                Heartbeat(table.storage, chosen).touch()
+                return work
+            forget(table.storage, chosen)
+    raise ConcurrentWriteError(
+        f"The {action} of the table {table.path} found no free time on its timeline, {_MOST_TIMES} times in a row.",
+        "Run it again.",
+    )

@@ -1,0 +1,46 @@
+"""Stored rows that are cut by file group into new base files, with all of their meta columns but the file's name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+
+import pyarrow as pa
+
+from ..table.files.names import FileGroupId
+from ..timeline.writers.markers import MarkerType
+from .data_files import BaseOutput, DataFiles, FileFormat
+
+
+def write_cut_files(
+    files: DataFiles,
+    groups: Mapping[int, FileGroupId],
+    form: FileFormat,
+    pieces: Iterable[tuple[int, pa.RecordBatch]],
+    *,
+    in_order: bool,
+) -> list[BaseOutput]:
+    """Write and publish a base file for each file group that gets rows; pieces name file groups by their numbers.
+
+    Pieces that come ``in_order`` of their numbers need one open file at a time. Else all files grow at once, and each
+    holds the rows of a row group in memory.
+    """
+    with ExitStack() as opened:
+        growing: dict[int, BaseOutput] = {}
+        made: list[BaseOutput] = []
+        for number, rows in pieces:
+            if number not in growing:
+                if in_order:
+                    made += _published(growing)
+                growing[number] = opened.enter_context(BaseOutput(files, groups[number], form, None))
+            growing[number].keep(rows)
+        return made + _published(growing)
+
+
+def _published(growing: dict[int, BaseOutput]) -> list[BaseOutput]:
+    """Publish the files that have grown, which none of them does any more."""
+    made = list(growing.values())
+    growing.clear()
+    for output in made:
+        output.publish(MarkerType.CREATE)
+    return made
