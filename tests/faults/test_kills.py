@@ -208,26 +208,6 @@ def test_an_executor_killed_in_the_middle_of_a_lookup_is_made_up_for(tmp_path: P
     assert actions(job) == ["commit", "commit"]
 
 
-def test_a_driver_killed_in_the_middle_of_a_write_is_rolled_back_after_the_next_commit(
-    first: Job, tmp_path: Path
-) -> None:
-    """The instant names the driver's Java machine, which the next writer finds gone; no heartbeat is waited for."""
-    job = replace(first, value=2, stops=(0, 1))
-    with driver(tmp_path) as killed:
-        killed.begin(job)
-        machine = killed.stopped(job)
-        assert owner_pid(job) == machine
-        kill(killed, machine)
-        killed.process.kill()
-        killed.process.wait()
-    assert rows_of(job.path, *COLUMNS) == tuples(first)
-
-    after = replace(first, value=3)
-    write_here(after)
-    assert_holds(after)
-    assert actions(after) == ["commit", "commit", "rollback"]
-
-
 def owner_pid(job: Job) -> int:
     """Return the process that the pending instant says is answerable for it."""
     (instant,) = (name.split(".")[0] for name in inflight(job))
@@ -280,3 +260,25 @@ def data_files(job: Job) -> set[Path]:
     """Return the files where readers look for rows."""
     found = {path.relative_to(job.path) for path in Path(job.path).rglob("*.parquet")}
     return {path for path in found if path.parts[0] != ".hoodie"}
+
+
+def test_a_driver_killed_in_the_middle_of_a_write_is_rolled_back_after_the_next_commit(
+    first: Job, local: Driver
+) -> None:
+    """The instant names the driver's Java machine, which the next writer finds gone; no heartbeat is waited for.
+
+    It is the last test, as the driver is gone after it.
+    """
+    job = replace(first, value=2, stops=(0, 1))
+    local.begin(job)
+    machine = local.stopped(job)
+    assert owner_pid(job) == machine
+    kill(local, machine)
+    local.process.kill()
+    local.process.wait()
+    assert rows_of(job.path, *COLUMNS) == tuples(first)
+
+    after = replace(first, value=3)
+    write_here(after)
+    assert_holds(after)
+    assert actions(after) == ["commit", "commit", "rollback"]
