@@ -186,8 +186,9 @@ def test_both_update_some_columns(tmp_path: Path, java: ApacheHudi, blocks: str,
     java.sql(f"drop table {table.name}")
 
 
-@pytest.mark.parametrize("blocks", ["avro", "parquet"])
-@pytest.mark.parametrize("ordered", [True, False], ids=["event-time", "commit-time"])
+@pytest.mark.parametrize(
+    ("blocks", "ordered"), [("avro", True), ("parquet", False)], ids=["avro-event-time", "parquet-commit-time"]
+)
 def test_some_columns_of_a_table_with_a_delete_flag_are_updated(
     tmp_path: Path, java: ApacheHudi, blocks: str, ordered: bool
 ) -> None:

@@ -22,7 +22,7 @@ from support.recorded.recorded_past import (
 pytestmark = pytest.mark.interop
 
 # So many of the queries that are recorded are asked again; all are held against what pyhudi shows without Apache Hudi.
-EACH = 7
+EACH = 14
 
 
 @pytest.fixture(scope="module")
