@@ -31,13 +31,13 @@ def write_cut_files(
         for number, rows in pieces:
             if number not in growing:
                 if in_order:
-                    made += _published(growing)
+                    made += _publish_all(growing)
                 growing[number] = opened.enter_context(BaseOutput(files, groups[number], form, None))
             growing[number].keep(rows)
-        return made + _published(growing)
+        return made + _publish_all(growing)
 
 
-def _published(growing: dict[int, BaseOutput]) -> list[BaseOutput]:
+def _publish_all(growing: dict[int, BaseOutput]) -> list[BaseOutput]:
     """Publish the files that have grown, which none of them does any more."""
     made = list(growing.values())
     growing.clear()
