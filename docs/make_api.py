@@ -60,6 +60,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
     ),
     "Upkeep": (
         *("clean", "archive", "compact", "schedule_compaction", "log_compact", "schedule_log_compaction"),
+        "sort",
         *("rollback", "savepoint", "delete_savepoint", "restore", "repair", "rescale_buckets", "run_services"),
     ),
 }

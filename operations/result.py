@@ -68,7 +68,7 @@ class ServiceResult:
     Attributes:
         path: The table's path.
         service: Its name: clean, archive, rollback, savepoint, restore, compaction, schedule_compaction, logcompaction,
-            schedule_log_compaction, repair, rescale_buckets.
+            schedule_log_compaction, repair, rescale_buckets, sort.
         instant: Requested time of the instant that it made, or that its caller named; empty where it had no work.
         files: Data files deleted, or kept by a savepoint, or written by a compaction, log compaction or rescale.
         bytes: Their size, where it is known.
@@ -311,6 +311,7 @@ def _size(count: int) -> str:
 
 
 _DELETED = {"instants": ("{1} {0}undone", "instant"), "files": ("{1} {0}deleted", "file")}
+SORT = "sort"
 _MERGED = {
     "file_groups": ("{1} {0}merged", "file group"),
     "log_files": ("{1} {0}read", "log file"),
@@ -331,6 +332,7 @@ _DONE = {
         "file_groups": ("{1} {0}replaced", "file group"),
         "new_file_groups": ("{1} {0}made", "file group"),
     },
+    SORT: {**_MERGED, "file_groups": ("{1} {0}sorted", "file group")},
 }
 _ROWS = {
     "inserts": ("row", "inserted"),

@@ -37,6 +37,7 @@ from .types import (
     PartialUpdateMode,
     PartitionFields,
     PayloadName,
+    SortCurve,
     TableType,
     TimestampType,
     TimeUnit,
@@ -241,6 +242,17 @@ class TableOptions(BaseModel):
         "its conditions, or only with those that changed the same file groups; see [Isolation](isolation.md). A write "
         "may differ from its table.",
         otherwise="serializable",
+    )
+    sort_by: Fields | None = option(
+        TABLE.sort_by,
+        "The columns by which the rows of each base file of a new table are sorted, so that a query reads fewer of "
+        "them; see [Sorting](sorting.md). `HudiTable.sort` changes them later.",
+        otherwise="unsorted",
+    )
+    sort_curve: SortCurve | None = option(
+        TABLE.sort_curve,
+        "How several sort columns make an order: one after the other, or along a curve that does them equal justice.",
+        otherwise="linear",
     )
     timezone: Timezone | None = option(
         TABLE.timezone,

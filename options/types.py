@@ -184,6 +184,7 @@ PartialUpdateMode = Annotated[
     Literal["NONE", "IGNORE_DEFAULTS", "FILL_UNAVAILABLE", "KEEP_VALUES"], BeforeValidator(_upper)
 ]
 PayloadName = Annotated[str, BeforeValidator(_parse_payload)]
+SortCurve = Annotated[Literal["linear", "zorder", "hilbert"], BeforeValidator(_lower)]
 Isolation = Annotated[Literal["serializable", "snapshot"], BeforeValidator(_lower)]
 Timezone = Annotated[Literal["UTC", "LOCAL"], BeforeValidator(_upper)]
 CleanPolicy = Annotated[

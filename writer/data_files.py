@@ -7,40 +7,74 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
 from ..storage.base import Staged, Storage, join, split
-from ..table.files.base_file import BaseFileReader, BaseFileWriter, constant, file_schema
+from ..table.config.sort_order import SortOrder
+from ..table.files.base_file import SORTED_BY, BaseFileReader, BaseFileWriter, constant, file_schema
 from ..table.files.bloom_filter import BloomSettings
 from ..table.files.logs.delete_block import Deletes, joined
 from ..table.files.logs.log_blocks import BlockType
 from ..table.files.logs.log_file import LogFileWriter
 from ..table.files.names import BaseFileName, FileGroupId, LogFileName, WriteToken
 from ..table.files.output import Output
-from ..table.schema.columns import FILE_NAME
+from ..table.schema.columns import FILE_NAME, with_meta
 from ..timeline.writers.markers import MarkerType
 from .arrivals import Arrivals, encoded_as
 from .sort import RowSorter
 
 Self = TypeVar("Self", bound="NewFile")
 
+# Row groups of a sorted file. Along a curve through two columns, a narrow range of either is in a 16th of them or two.
+# Smaller row groups would compress badly, and the footer would have more bytes than they.
+_ROW_GROUPS = 256
+_LEAST_OF_A_COLUMN = 12 << 10
+
 
 @dataclass(frozen=True, slots=True)
 class FileFormat:
-    """The format of base files and of rows in log files; a `stamped` file says that its rows fit the table's index."""
+    """The format of base files and of rows in log files.
+
+    Attributes:
+        order: In which order the rows of a base file lie; None for that in which they come.
+        stamped: Whether a base file says that its rows fit the table's index.
+        come_sorted: Whether the rows of a base file come in the order already.
+    """
 
     schema: pa.Schema
     avro_schema: str
     output: Output
-    sort_columns: tuple[str, ...] = ()
+    order: SortOrder | None = None
     bloom: BloomSettings | None = None
     stamped: bool = True
+    come_sorted: bool = False
+
+    def sorter(self) -> RowSorter | None:
+        return None if self.order is None else RowSorter(self.order, self.output.memory)
+
+    @property
+    def keeps_order(self) -> bool:
+        """Whether base files have the order of their table."""
+        return self.order is not None and self.order.kept
+
+    def row_groups(self, nbytes: int) -> int:
+        """Return how many row groups a file of so many Arrow bytes has whose rows are in the order of their table.
+
+        The number is a power of two: a part of the rows of that size ends where a curve leaves a part of the cube.
+        """
+        worth = min(nbytes // (_LEAST_OF_A_COLUMN * len(with_meta(self.schema))), _ROW_GROUPS)
+        needed = -(-nbytes // self.output.row_group_bytes)
+        return max(1 << max(worth, 1).bit_length() - 1, 1 << max(needed - 1, 0).bit_length())
+
+    @property
+    def notes(self) -> Mapping[str, str]:
+        return {SORTED_BY: str(self.order)} if self.keeps_order else {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +173,14 @@ class BaseOutput(NewFile):
         dictionaries: frozenset[str] | None = frozenset(),
         *,
         arrivals: Arrivals | None = None,
-        sorter: RowSorter | None = None,
         previous: BaseFileReader | None = None,
     ) -> None:
         super().__init__(files, group, files.base_path(group))
         self._form = form
         self._dictionaries = dictionaries
         self._arrivals = arrivals
-        self._sorter = sorter
+        # All rows of a base file pass here, so no writer of base files loses the table's order.
+        self._sorter = None if form.come_sorted else form.sorter()
         self._previous = previous
 
     @property
@@ -192,6 +226,7 @@ class BaseOutput(NewFile):
             self._form.output,
             bloom=self._form.bloom,
             stamped=self._form.stamped,
+            notes=self._form.notes,
             # After sorting, kept rows cannot be distinguished from incoming rows.
             previous=None if self._sorter is not None else self._previous,
         )
@@ -204,9 +239,22 @@ class BaseOutput(NewFile):
 
     def _close(self) -> None:
         if self._sorter is not None:
-            for batch in self._sorter.batches():
-                self._file.write(batch)
+            self._write_sorted(self._sorter)
         self._file.close()
+
+    def _write_sorted(self, sorter: RowSorter) -> None:
+        if not self._form.keeps_order:
+            for batch in sorter.batches():
+                self._file.write(batch)
+            return
+        count = self._form.row_groups(sorter.nbytes)
+        # Row groups end by their rows alone.
+        self._form = replace(self._form, output=replace(self._form.output, row_group_bytes=sys.maxsize))
+        self._file.bound(sorter.bounded)
+        for part in equal_parts(sorter.batches(), sorter.rows, count):
+            for piece in part:
+                self._file.write(piece)
+            self._file.end_row_group()
 
     def _abandon(self) -> None:
         if self._sorter is not None:
@@ -271,6 +319,23 @@ class LogOutput(NewFile):
 
     def _abandon(self) -> None:
         self._blocks.abandon()
+
+
+def equal_parts(batches: Iterable[pa.RecordBatch], rows: int, count: int) -> Iterator[list[pa.RecordBatch]]:
+    """Yield the rows of batches, of which there are so many, in parts that differ by one row at most."""
+    part: list[pa.RecordBatch] = []
+    count = max(min(count, rows), 1)
+    number, done, end = 1, 0, rows // count
+    for batch in batches:
+        start = 0
+        while start < batch.num_rows:
+            piece = batch.slice(start, end - done)
+            start, done = start + piece.num_rows, done + piece.num_rows
+            part.append(piece)
+            if done == end:
+                yield part
+                part, number = [], number + 1
+                end = rows * number // count
 
 
 def write_base_file(

@@ -21,7 +21,6 @@ from .buffer import GroupRows
 from .data_files import BaseOutput, DataFiles, FileFormat
 from .foreign import ForeignRows
 from .slice_reader import SliceReader
-from .sort import RowSorter
 
 if TYPE_CHECKING:
     from ..table.merging.laying import PartialMerge
@@ -107,10 +106,6 @@ class GroupWriter:
             output.publish(job.marker)
         return GroupOutcome(job.group, job.file_slice, output.path, output.size, output.rows, counts)
 
-    def sorter(self) -> RowSorter | None:
-        columns = self.file_format.sort_columns
-        return RowSorter(columns, self.slices.memory, self.slices.open_spill) if columns else None
-
     def _encounter(self, job: FileGroupWrite) -> Encounter:
         laying = self.laying
         return Encounter(
@@ -130,13 +125,12 @@ class GroupWriter:
             self.file_format,
             frozenset() if base is None else base.dictionaries,
             arrivals=self.files.arrivals(job.group, sequence),
-            sorter=self.sorter(),
             previous=base,
         )
 
     def _open(self, previous: BaseFile) -> BaseFileReader:
         # All other columns pass through encoded.
-        looked_into = {RECORD_KEY, FILE_NAME, *self.spec.ordering_fields, *self.file_format.sort_columns}
+        looked_into = {RECORD_KEY, FILE_NAME, *self.spec.ordering_fields}
         if self.laying is not None:
             looked_into |= {*self.laying.columns}
         return BaseFileReader(self.files.storage, previous.path, plain=looked_into)

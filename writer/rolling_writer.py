@@ -45,7 +45,7 @@ class RollingWriter:
 
     def _ordered(self, encounter: Encounter, rows: GroupRows) -> Generator[pa.RecordBatch]:
         """Yield the arriving rows, sorted across all files, not only within each, where the table sorts rows."""
-        sorter = self.bases.sorter()
+        sorter = self.bases.file_format.sorter()
         with closing(encounter.meet(rows, iter(()))) as met:
             if sorter is None:
                 for one in met:
@@ -63,8 +63,9 @@ class RollingWriter:
     def form(self) -> FileFormat:
         """The format of the files, with row groups small enough to know the size of a file before it is full."""
         form = self.bases.file_format
-        output = replace(form.output, row_group_bytes=min(form.output.row_group_bytes, self.largest))
-        return replace(form, output=output, sort_columns=())
+        size = self.largest // (form.row_groups(self.largest) if form.keeps_order else 1)
+        output = replace(form.output, row_group_bytes=min(form.output.row_group_bytes, max(size, 1)))
+        return replace(form, output=output, come_sorted=True)
 
 
 class _Files:

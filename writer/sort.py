@@ -3,81 +3,177 @@
 Rows are sorted in runs that fit into memory and spilled; then the runs are merged block by block. Among the blocks in
 memory, all rows up to the least of the blocks' last rows have their final place, because no later block holds a lesser
 row. The sorter yields these rows and loads the next blocks in place of those that are used up.
+
+Along a curve a row's place depends on the values of all rows. Where these do not fit into memory, they are spilled as
+they come, and a sample of them says where the rows of each run belong; the runs are read once more then, and sorted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..storage import open_storage
 from ..storage.base import Storage
 from ..table.arrow.arrays import plain
 from ..table.arrow.batches import concat
-from ..table.arrow.spill import SpillReader, SpillWriter
+from ..table.arrow.curves import BITS, CURVES, WORD_BITS, coordinates
+from ..table.arrow.spill import SpillReader, SpillWriter, local_spills
+from ..table.config.sort_order import SortOrder
 
 # Sorting a run holds its rows twice, besides the memory of the file group's merge.
 _RUN_SHARE = 4
 _BLOCKS = 64
+# Rows of the first run in the sample; of further runs the sample has as many for their size.
+_SAMPLE = 1 << 14
 
 
 class RowSorter:
-    """Takes rows in any order and yields them sorted, nulls first; equal rows keep their order."""
+    """Takes rows in any order and yields them sorted, nulls first; equal rows keep their order.
 
-    def __init__(
-        self, columns: Sequence[str], memory: int, open_spill: Callable[[], tuple[SpillWriter, Storage]]
-    ) -> None:
-        self._columns = list(columns)
+    It spills into a folder of its own, which is gone once all rows are yielded, or after `discard`.
+    """
+
+    def __init__(self, order: SortOrder, memory: int) -> None:
+        self._order = order
         self._run_bytes = max(memory // _RUN_SHARE, 1)
-        self._open_spill = open_spill
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
-        self._runs = 0
-        self._spill: SpillWriter | None = None
-        self._storage: Storage | None = None
+        self._runs = _Runs()
+        self._sample: list[pa.RecordBatch] = []
+        self._step = 1
+        self._with_nan: set[str] = set()
+        self.rows = self.nbytes = 0
+
+    @property
+    def bounded(self) -> frozenset[str]:
+        """The sort columns without NaN, which may have bounds whatever their type."""
+        return frozenset(self._order.columns) - self._with_nan
 
     def add(self, batch: pa.RecordBatch) -> None:
         if batch.num_rows == 0:
             return
+        self._with_nan.update(name for name in self._order.columns if _has_nan(batch.column(name)))
         self._waiting.append(batch)
         self._waiting_bytes += batch.nbytes
+        self.rows += batch.num_rows
+        self.nbytes += batch.nbytes
         if self._waiting_bytes > self._run_bytes:
             self._flush()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        if self._spill is None or self._storage is None:
+        if not self._runs.count:
             if self._waiting:
-                yield self._sorted()
+                rows = self._taken()
+                yield rows.take(self._positions(rows))
             return
-        if self._waiting:
-            self._flush()
-        reader = SpillReader(self._storage, self._spill.publish().path)
         try:
-            yield from _merge([_blocks(reader, run) for run in range(self._runs)], self._columns)
+            if self._waiting:
+                self._flush()
+            if self._order.is_linear:
+                yield from _merge(self._runs.blocks(), self._order.columns)
+            else:
+                self._sort_runs()
+                for batch in _merge(self._runs.blocks(), self._places):
+                    yield batch.select(batch.schema.names[: -len(self._places)])
         finally:
-            reader.delete()
+            self.discard()
 
     def discard(self) -> None:
         self._waiting = []
-        if self._spill is not None:
-            self._spill.discard()
+        self._runs.discard()
 
-    def _flush(self) -> None:
-        """Spill the rows in memory as one run, in blocks so small that memory can hold one block of each run."""
-        if self._spill is None:
-            self._spill, self._storage = self._open_spill()
-        run = self._sorted()
-        rows = max(run.num_rows // _BLOCKS, 1)
-        for start in range(0, run.num_rows, rows):
-            self._spill.append({self._runs: [run.slice(start, rows)]})
-        self._runs += 1
-
-    def _sorted(self) -> pa.RecordBatch:
+    def _taken(self) -> pa.RecordBatch:
         rows = concat(self._waiting)
         self._waiting, self._waiting_bytes = [], 0
-        return rows.take(_order(rows, self._columns))
+        return rows
+
+    def _flush(self) -> None:
+        """Spill the rows in memory: as a sorted run, or for a curve as they came, with a sample of them."""
+        rows = self._taken()
+        if self._order.is_linear:
+            self._runs.add(rows.take(self._positions(rows)))
+            return
+        if not self._runs.count:
+            self._step = max(rows.num_rows // _SAMPLE, 1)
+        columns = [plain(rows.column(name)) for name in self._order.columns]
+        every = pa.array(np.arange(0, rows.num_rows, self._step))
+        self._sample.append(pa.record_batch([column.take(every) for column in columns], names=[*self._order.columns]))
+        self._runs.add(rows)
+
+    def _sort_runs(self) -> None:
+        """Replace the runs by sorted runs whose rows have their places along the curve behind the other columns."""
+        sample, made = concat(self._sample), _Runs()
+        try:
+            for blocks in self._runs.blocks():
+                rows = self._placed(concat(list(blocks)), sample)
+                made.add(rows.take(_order(rows, self._places)))
+        except BaseException:
+            made.discard()
+            raise
+        self._runs.discard()
+        self._runs, self._sample = made, []
+
+    def _positions(self, rows: pa.RecordBatch) -> pa.Array:
+        """Return the positions of rows in their order, where these are all that there are, or one run of a merge."""
+        if self._order.is_linear:
+            return _order(rows, self._order.columns)
+        return _order(self._placed(rows, None), self._places)
+
+    @property
+    def _places(self) -> list[str]:
+        words = -(-len(self._order.columns) * BITS // WORD_BITS)
+        return [f"_pyhudi_place_{number}" for number in range(words)]
+
+    def _placed(self, rows: pa.RecordBatch, sample: pa.RecordBatch | None) -> pa.RecordBatch:
+        axes = [
+            coordinates(plain(rows.column(name)), None if sample is None else sample.column(name))
+            for name in self._order.columns
+        ]
+        words = map(pa.array, CURVES[self._order.curve](axes))
+        schema = pa.schema([*rows.schema, *((name, pa.uint64()) for name in self._places)])
+        return pa.RecordBatch.from_arrays([*rows.columns, *words], schema=schema)
+
+
+class _Runs:
+    """Runs of rows on disk, each in blocks so small that memory can hold one block of each run."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._spill: SpillWriter | None = None
+        self._storage: Storage | None = None
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        if self._spill is None:
+            self._folder = tempfile.TemporaryDirectory(prefix="pyhudi-")
+            self._spill, self._storage = local_spills(open_storage(self._folder.name, durable=False))()
+        size = max(rows.num_rows // _BLOCKS, 1)
+        for start in range(0, rows.num_rows, size):
+            self._spill.append({self.count: [rows.slice(start, size)]})
+        self.count += 1
+
+    def blocks(self) -> list[Iterator[pa.RecordBatch]]:
+        """Return the blocks of each run; no run can be added any more."""
+        if self._spill is None or self._storage is None:
+            return []
+        reader = SpillReader(self._storage, self._spill.publish().path)
+        return [_blocks(reader, run) for run in range(self.count)]
+
+    def discard(self) -> None:
+        if self._spill is not None:
+            self._spill.discard()
+        if self._folder is not None:
+            self._folder.cleanup()
+        self.count, self._folder, self._spill, self._storage = 0, None, None, None
+
+
+def _has_nan(values: pa.Array) -> bool:
+    return pa.types.is_floating(values.type) and bool(pc.any(pc.is_nan(values)).as_py())  # one value
 
 
 def _order(rows: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
@@ -85,7 +181,9 @@ def _order(rows: pa.RecordBatch, columns: Sequence[str]) -> pa.Array:
     keys: dict[str, pa.Array] = {}
     for number, name in enumerate(columns):
         column = plain(rows.column(name))
-        keys |= {f"valid{number}": column.is_valid(), f"value{number}": column}
+        if column.null_count:
+            keys[f"valid{number}"] = column.is_valid()
+        keys[f"value{number}"] = column
     return pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
 
 

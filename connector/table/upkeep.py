@@ -191,6 +191,41 @@ class TableUpkeep(TableBase):
             "rescale_buckets", options, n=n, partitions=partitions, dry_run=dry_run, whole_table=whole_table
         )
 
+    def sort(
+        self,
+        *,
+        by: str | Sequence[str] | None = None,
+        curve: str | None = None,
+        partitions: Sequence[str] | None = None,
+        dry_run: bool = False,
+        **options: Any,
+    ) -> ServiceResult:
+        """Sort the rows of each base file, with a Spark task for each, and have later writes keep the order.
+
+        Queries that choose rows by the sort columns then read a part of each file. Base files that have the order
+        already stay as they are. No row changes: queries of changes show nothing of it.
+
+        Args:
+            by: The sort columns, also as one text with commas; none at all to have later writes keep no order; by
+                default those of the table.
+            curve: ``linear`` sorts by the first column, and by the next where it is equal; ``zorder`` and ``hilbert``
+                keep rows near each other that are near in every column. By default that of the table, or ``linear``
+                for other columns.
+            partitions: Paths of the partitions to sort; by default all. Later writes keep the order in all.
+            dry_run: Whether only to return what would be sorted.
+            options: Options of this call.
+
+        Returns:
+            The instant, the sorted file groups, and the bytes read and written; no instant if all had the order.
+
+        Raises:
+            MissingOptionError: Neither the call nor the table names columns.
+            OptionError: A column or a partition does not exist, or the curve has another name.
+            CommitConflictError: Another write changed a file group of a copy-on-write table meanwhile; run it again.
+            PyHudiError: The sort failed and may be run again; the class says what the caller can do.
+        """
+        return self._run("sort", options, by=by, curve=curve, partitions=partitions, dry_run=dry_run)
+
     def rollback(self, instant: str | date, **options: Any) -> ServiceResult:
         """Undo one write: the newest write, or a pending write whose writer is dead.
 

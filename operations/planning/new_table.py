@@ -19,6 +19,8 @@ from ...table.config.property_keys import (
     MERGE_ON_READ,
     NEWEST_VERSION,
     PARTIAL_UPDATE_MODE,
+    SORT_BY,
+    SORT_CURVE,
     TIME_ZONES,
     VERSIONS,
 )
@@ -49,6 +51,7 @@ class NewTable(TableTerms):
         self._check_creatable()
         index_type = self._index_type()
         self._check_named_once()
+        self._check_curve()
         generator = self._generator()
         ordering = self._ordering_fields()
         merge_mode = self._merge_mode(ordering)
@@ -189,12 +192,21 @@ class NewTable(TableTerms):
         for fields, key in (
             (self.asked.record_key_fields, "hoodie.datasource.write.recordkey.field"),
             (self.asked.partition_fields, "hoodie.datasource.write.partitionpath.field"),
+            (self.asked.sort_by, SORT_BY),
         ):
             if fields and len(set(fields)) < len(fields):
                 raise OptionConflictError(
                     f"{key} of the new table {self.path} names a column twice: {shown(fields)}.",
                     "Name each column once.",
                 )
+
+    def _check_curve(self) -> None:
+        if self.asked.sort_curve is not None and not self.asked.sort_by:
+            raise OptionConflictError(
+                f"{SORT_CURVE} is {self.asked.sort_curve} for the new table {self.path}, and no columns are named by "
+                "which its rows are sorted.",
+                f"Name them with {SORT_BY}, or leave the curve out.",
+            )
 
     def _generator(self) -> KeyGeneratorType:
         record_key, partition = self.asked.record_key_fields or (), self.asked.partition_fields or ()

@@ -6,14 +6,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 
-import pyarrow as pa
-
-from ...errors import MissingColumnError, UnsupportedTypeError
 from ...storage import Storage, open_storage
 from ...table.config import TableConfig
 from ...table.config.property_keys import CREATE_SCHEMA, MERGE_ON_READ
 from ...table.latest_schema import latest_schema
-from ...table.schema.columns import RECORD_KEY, avro_schema
+from ...table.schema.columns import avro_schema
 from ...table.seen_table import SeenTable
 from ...timeline.metadata.codec import Codec
 from ...timeline.writers.owner import Owner
@@ -26,14 +23,11 @@ from ..transaction.taken import again_where, taken_since
 from ..transaction.transaction import Transaction
 from ..write_ids import GENERATED_ID, generated_id
 from .columns import check_judges, check_log_orders
-from .operation import REPLACING, Operation
+from .operation import REPLACING
 from .pinned import pin
-from .request import WriteRequest, WriteSettings
+from .request import WriteRequest
 from .row_plan import RowPlan, plan_rows, seen_numbers
 from .target import check_numbers, find_target
-
-# Apache Hudi orders by partition path and record key, of which within a file only the key differs.
-_SORTED_BY_KEY = frozenset({"GLOBAL_SORT", "PARTITION_SORT"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +45,6 @@ class WritePlan(RowPlan):
     rollbacks: tuple[PlannedRollback, ...]
     creates_table: bool
     config_changes: Mapping[str, str]
-    sort_columns: tuple[str, ...]
     replays: str | None
 
     @property
@@ -128,7 +121,6 @@ def _planned(request: WriteRequest, storage: Storage) -> tuple[WritePlan, SeenTa
         ),
         creates_table=not target.exists,
         config_changes=target.changes,
-        sort_columns=_sort_columns(target.operation, request.write, rows.schema, storage.path),
         replays=replays,
     )
     check_judges(plan.spec, plan.schema, config.payload, storage.path)
@@ -148,22 +140,3 @@ def _action(config: TableConfig, operation: str) -> str:
     if operation in REPLACING:
         return "replacecommit"
     return "deltacommit" if config.table_type == MERGE_ON_READ else "commit"
-
-
-def _sort_columns(operation: Operation, settings: WriteSettings, schema: pa.Schema, where: str) -> tuple[str, ...]:
-    if not operation.sorts:
-        return ()
-    for name in settings.bulk_insert_sort_columns:
-        if name not in schema.names:
-            raise MissingColumnError(
-                f"The rows of a file are to be sorted by {name!r}, which is no column of the table {where} "
-                f"({', '.join(schema.names)}).",
-                "Correct hoodie.bulkinsert.user.defined.partitioner.sort.columns.",
-            )
-        if pa.types.is_nested(schema.field(name).type):
-            raise UnsupportedTypeError(
-                f"The rows of a file cannot be sorted by the column {name!r} of type {schema.field(name).type}.",
-                "Name columns of simple types in hoodie.bulkinsert.user.defined.partitioner.sort.columns.",
-            )
-    by_key = (RECORD_KEY,) if settings.bulk_insert_sort_mode in _SORTED_BY_KEY else ()
-    return settings.bulk_insert_sort_columns or by_key

@@ -14,6 +14,7 @@ from ...storage import Storage
 from ...table.bucket_numbers import BucketNumbers, bucket_numbers, numbers_of_property
 from ...table.config import TableConfig
 from ...table.config.property_keys import COMMIT_TIME_ORDERING, MERGE_ON_READ
+from ...table.config.sort_order import SortOrder
 from ...table.keys.generator import KeyGenerator
 from ...table.merging.deletes import IS_DELETED
 from ...table.merging.merger import MergeRules, RowMeeting
@@ -27,6 +28,7 @@ from .columns import check_columns, check_located, makes_anew, table_schema
 from .operation import DELETE, DELETE_PARTITION, opens_alone
 from .partial_update import partial_columns
 from .request import WriteRequest, WriteSettings
+from .row_order import order_of
 from .target import Target
 
 
@@ -43,6 +45,7 @@ class RowPlan:
         partial_columns: The columns of the rows of a partial update; None where rows are whole.
         schema_changes: The columns that the write adds or widens; empty where it replaces all columns.
         numbers: The numbers of buckets by which the write places its rows; None without a bucket index.
+        order: In which order the rows of its base files lie, where the table has no order of its own.
     """
 
     table: Table
@@ -56,6 +59,7 @@ class RowPlan:
     partial_columns: tuple[str, ...] | None
     schema_changes: tuple[SchemaChange, ...]
     numbers: BucketNumbers | None
+    order: SortOrder | None
 
     @property
     def path(self) -> str:
@@ -173,6 +177,7 @@ def plan_rows(
         partial_columns=partial,
         schema_changes=() if known is None or makes_anew(request, operation) else changes_between(known, schema),
         numbers=numbers,
+        order=order_of(target, request.write, schema),
     )
 
 

@@ -36,6 +36,7 @@ from ..transaction.concurrency import COMPACTION, Known, Meeting, Shared, Verdic
 from ..transaction.conflicts import check_ownership
 from ..transaction.left_overs import files_of, forget
 from ..transaction.transaction import Transaction
+from ..write_ids import GENERATED_ID
 
 if TYPE_CHECKING:
     from ...timeline.metadata.models import RollbackPlan
@@ -168,7 +169,7 @@ def naming_who_took_over(work: Transaction) -> Iterator[None]:
 
 def token_of(work: Transaction) -> tuple[int, int]:
     """Return two numbers for the names of this process's files; no other process has the same."""
-    both = uuid.UUID(hex=work.write_id).int
+    both = uuid.UUID(hex=work.write_id.removeprefix(GENERATED_ID)).int
     return both % _MOST_OF_A_TOKEN, (both >> 64) % _MOST_OF_A_TOKEN
 
 

@@ -10,6 +10,7 @@ import pyarrow as pa
 from ...index.bloom import filters_for
 from ...storage.base import Storage
 from ...table.arrow.spill import SpillWriter
+from ...table.config.sort_order import SortOrder
 from ...table.files.logs.block_format import LogSettings, safe_format
 from ...table.files.names import WriteToken
 from ...table.files.output import Output
@@ -21,13 +22,16 @@ from .transaction import Transaction
 
 @dataclass(frozen=True, slots=True)
 class FileWork:
-    """The data files of one instant: their place, their format, and the columns that the table has after it."""
+    """The data files of one instant: their place, their format, and the columns that the table has after it.
+
+    `order` is that of one write's base files; a table that has an order of its own keeps it.
+    """
 
     transaction: Transaction
     schema: pa.Schema
     output: Output
     logs: LogSettings = field(default_factory=LogSettings)
-    sort_columns: tuple[str, ...] = ()
+    order: SortOrder | None = None
 
     def files(self, token: WriteToken, publisher: Publisher) -> DataFiles:
         work = self.transaction
@@ -40,7 +44,9 @@ class FileWork:
     def form(self, schema: pa.Schema | None = None) -> FileFormat:
         config, columns = self.transaction.config, self.schema if schema is None else schema
         text = avro_schema(columns, config.name, meta=True)
-        return FileFormat(columns, text, self.output, self.sort_columns, filters_for(config, self.output))
+        kept = config.sort_order
+        order = self.order if kept is None else kept.among(columns.names)
+        return FileFormat(columns, text, self.output, order, filters_for(config, self.output))
 
     def log_format(self, *, partial: bool = False) -> LogFormat:
         logs = self.logs

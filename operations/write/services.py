@@ -6,7 +6,7 @@ arguments first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
@@ -152,6 +152,29 @@ def _rescale(
         partitions=partitions,
         dry_run=dry_run,
         whole_table=whole_table,
+    )
+
+
+def _sort(
+    call: Call,
+    *,
+    by: str | Sequence[str] | None = None,
+    curve: str | None = None,
+    partitions: Sequence[str] | None = None,
+    dry_run: bool = False,
+) -> ServiceResult:
+    from ..services.sorting.sort import sort  # noqa: PLC0415
+
+    names = [name.strip() for name in by.split(",") if name.strip()] if isinstance(by, str) else by
+    enable = call.metadata_enable
+    return sort(
+        call.storage,
+        call.means(),
+        by=names,
+        curve=curve,
+        partitions=partitions,
+        metadata_enable=enable,
+        dry_run=dry_run,
     )
 
 
@@ -330,6 +353,20 @@ SERVICES: Mapping[str, Service] = {
             ),
             settings=("means",),
             changes=True,
+        ),
+        Service(
+            "sort",
+            "sort the rows of each base file, and note the order, which later writes keep",
+            _sort,
+            (
+                Argument("by", "the sort columns, separated by commas; the table's without it", default=None),
+                Argument("curve", "linear, zorder or hilbert; the table's, or linear, without it", default=None),
+                Argument(
+                    "partitions", "the path of a partition to sort; all without it", list, None, metavar="PARTITION"
+                ),
+                Argument("dry_run", "only report what it would sort", bool, default=False),
+            ),
+            settings=("means",),
         ),
         Service(
             "savepoint",

@@ -96,7 +96,7 @@ def file_work(plan: WritePlan) -> FileWork:
     """Return the settings of the files of a write; merges get a part of its memory."""
     settings = plan.settings
     output = replace(settings.output, memory=int(settings.output.memory * MERGE_RESERVE))
-    return FileWork(plan.transaction, plan.schema, output, settings.logs, plan.sort_columns)
+    return FileWork(plan.transaction, plan.schema, output, settings.logs, plan.order)
 
 
 def versions_of_task(plan: WritePlan, token: WriteToken) -> Versions:

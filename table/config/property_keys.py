@@ -78,6 +78,9 @@ TIME_OPTIONS = (
 ISOLATION = "hoodie.pyhudi.isolation"
 SERIALIZABLE, SNAPSHOT = "serializable", "snapshot"
 
+# pyhudi's own: the order of the rows of each base file.
+SORT_BY, SORT_CURVE = "hoodie.pyhudi.sort.by", "hoodie.pyhudi.sort.curve"
+
 # For Apache Hudi these are write options, which it does not store; pyhudi keeps them with the table.
 INDEX_TYPE = "hoodie.index.type"
 BUCKET_COUNT = "hoodie.bucket.index.num.buckets"

@@ -19,6 +19,7 @@ from .key_types import KeyGeneratorType, PartitionType, choose_key_generator, sp
 from .merge_properties import marker_properties, merge_properties
 from .payloads import Payload
 from .property_keys import COPY_ON_WRITE, MERGE_ON_READ, NEWEST_VERSION
+from .sort_order import CURVES, LINEAR, SortOrder
 
 if TYPE_CHECKING:
     from .table_settings import TableSettings
@@ -65,7 +66,7 @@ class TableConfig:
             **said.spelt("timezone", "version"),
             **_version_properties(version, partition_fields, bool(said.hive_style)),
             **key.CONSTANT_OF_NEW_TABLES,
-            **said.spelt("index_type", "isolation"),
+            **said.spelt("index_type", "isolation", "sort_by", "sort_curve"),
             **({} if said.bucket_count is None else bucket_properties(said.bucket_count, record_key, said.hash_fields)),
         }
         made = _with_spelling(cls(properties))
@@ -179,6 +180,29 @@ class TableConfig:
     def isolation(self) -> str:
         """The isolation level of writes that are made from the table's rows and name none."""
         return key.SNAPSHOT if self.properties.get(key.ISOLATION, "").lower() == key.SNAPSHOT else key.SERIALIZABLE
+
+    @property
+    def sort_by(self) -> tuple[str, ...] | None:
+        return self._list(key.SORT_BY) or None
+
+    @property
+    def sort_curve(self) -> str | None:
+        """The curve of the rows of a base file; None in a table without `sort_by`."""
+        named = (self.properties.get(key.SORT_CURVE) or "").strip().lower()
+        return (named or LINEAR) if self.sort_by else None
+
+    @property
+    def sort_order(self) -> SortOrder | None:
+        """The order of the rows of each base file; None for none."""
+        columns, curve = self.sort_by, self.sort_curve
+        if columns is None or curve is None:
+            return None
+        if curve not in CURVES:
+            raise TableConfigError(
+                f"The table {self.name!r} says {key.SORT_CURVE}={curve}, which this release of pyhudi does not know.",
+                f"Use a newer pyhudi, or sort the table along one of {', '.join(CURVES)} (HudiTable.sort).",
+            )
+        return SortOrder(columns, curve)
 
     @property
     def partial_update_mode(self) -> str | None:

@@ -48,6 +48,8 @@ class TableSettings:
     Attributes:
         partial_update_mode: Which values of a row leave a column to the older row.
         unavailable: The text or bytes that leave a column to the older row, under FILL_UNAVAILABLE.
+        sort_by: The columns by which the rows of each base file are sorted.
+        sort_curve: The curve along which they lie, by the names of `sort_order`.
         time_options: By the keys of `property_keys.TIME_OPTIONS`.
     """
 
@@ -86,6 +88,8 @@ class TableSettings:
         tuple[str, ...] | None, Term(key.BUCKET_HASH_FIELDS, key.BUCKET_HASH_FIELDS, spelt=",".join, noted=False)
     ] = None
     isolation: Annotated[str | None, Term(key.ISOLATION, key.ISOLATION, compared=False, noted=False)] = None
+    sort_by: Annotated[tuple[str, ...] | None, Term(key.SORT_BY, key.SORT_BY, spelt=",".join)] = None
+    sort_curve: Annotated[str | None, Term(key.SORT_CURVE, key.SORT_CURVE)] = None
     time_options: Mapping[str, str] = field(default_factory=dict)
 
     def spelt(self, *names: str) -> dict[str, str]:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 STAMP = b"pyhudi.version"
 MIN_KEY = "hoodie_min_record_key"
 MAX_KEY = "hoodie_max_record_key"
+# The order in which the rows lie, in a file of a table that has one.
+SORTED_BY = "pyhudi.sorted.by"
 # Parquet has checksums of pages, but not of footers. A flipped bit in a range of keys would turn an update into an
 # insert.
 RANGE_CHECKSUM = "pyhudi.key.range.crc32"
@@ -101,11 +103,16 @@ class BaseFileWriter:
         self._least: str | None = None
         self._greatest: str | None = None
         self._flushed_bytes = 0
+        self._bounded: frozenset[str] = frozenset()
         self._filter: FileFilter | None = None
         if bloom is not None:
             footer = {} if previous is None else previous.parquet.metadata.metadata or {}
             self._filter = FileFilter(bloom, footer, 0 if previous is None else previous.rows)
         self.rows = 0
+
+    def bound(self, columns: Collection[str]) -> None:
+        """Write bounds of these columns, which hold no NaN, whatever their type; before the first rows."""
+        self._bounded = frozenset(columns)
 
     def expected(self, more: int) -> int:
         """Return the file's size after ``more`` Arrow bytes; it writes the first row group early to measure that."""
@@ -132,6 +139,9 @@ class BaseFileWriter:
         self._waiting_bytes += batch.nbytes
         if self._waiting_bytes >= self._output.row_group_bytes:
             self._flush()
+
+    def end_row_group(self) -> None:
+        self._flush()
 
     def close(self) -> None:
         self._flush()
@@ -170,7 +180,7 @@ class BaseFileWriter:
             compression=self._output.compression,
             store_schema=False,
             use_dictionary=dictionary_columns(rows.drop_columns(sorted(_UNIQUE))),
-            write_statistics=statistics_columns(self._schema),
+            write_statistics=statistics_columns(self._schema, self._bounded),
             write_page_checksum=True,
         )
         return self._parquet

@@ -7,6 +7,7 @@ there on. A column whose dictionary would be given up pays for the building and 
 from __future__ import annotations
 
 import math
+from collections.abc import Container
 
 import numpy as np
 import pyarrow as pa
@@ -23,13 +24,14 @@ def dictionary_columns(rows: pa.Table) -> list[str]:
     return [field.name for field in rows.schema if _pays(rows.column(field.name))]
 
 
-def statistics_columns(schema: pa.Schema) -> list[str]:
-    """Return the Parquet paths of the leaves that get bounds: all but floating-point numbers.
+def statistics_columns(schema: pa.Schema, without_nan: Container[str] = ()) -> list[str]:
+    """Return the Parquet paths of the leaves that get bounds: all but floating-point numbers that may be NaN.
 
     Arrow leaves NaN out of a bound, as Parquet wants it. Spark orders NaN above every number, so that its reader, which
     Apache Hudi uses too, would skip row groups with NaNs.
     """
-    return [path for field in schema for path, kind in _leaves(field) if not pa.types.is_floating(kind)]
+    leaves = (leaf for field in schema for leaf in _leaves(field))
+    return [path for path, kind in leaves if path in without_nan or not pa.types.is_floating(kind)]
 
 
 def _leaves(field: pa.Field, outer: str = "") -> list[tuple[str, pa.DataType]]:

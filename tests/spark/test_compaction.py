@@ -10,9 +10,12 @@ from pyhudi import HudiTable, from_spark
 from pyhudi.errors import CorruptFileError, MissingFileError, UnsupportedTableError
 from pyhudi.operations.planning.request import WriteSettings
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 from support.drawn.upkept import OFF
 from support.drive import rows_of, write
 from support.readers import read_without_spark
+from support.rules.sorted_files import unsorted_files
+from support.seams import patch_seam
 
 BY_HAND = {"hoodie.compact.inline": False}
 ALWAYS = {"hoodie.compact.inline.max.delta.commits": 1}
@@ -65,6 +68,26 @@ def test_a_table_is_compacted_by_tasks_of_spark(spark: SparkSession, table: Hudi
     assert history[planned.instant] == "commit"
     assert list(history.values()).count("commit") == 2
     assert table.compact().instant == ""
+    assert table.validate(deep=True).count() == 0
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_table_is_sorted_by_tasks_of_spark(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str
+) -> None:
+    patch_seam(monkeypatch, "bytes of a plan that needs no tasks", 0)
+    order = {"hoodie.pyhudi.sort.by": "n", "hoodie.clean.automatic": False}
+    table = HudiTable.create(
+        spark, str(tmp_path / "t"), rows(spark, 0), record_key="id", buckets=2, table_type=table_type, **order
+    )
+    table.upsert(rows(spark, 5).withColumn("n", sf.expr("(id * 7) % 20")), **BY_HAND)
+
+    kept = table.sort(dry_run=True)
+    done = table.sort(by="n,id", curve="zorder")
+
+    assert (kept.file_groups, done.file_groups) == (0, 2)
+    assert unsorted_files(tmp_path / "t") == []
+    assert table.to_df(where="n between 5 and 7").count() == 3
     assert table.validate(deep=True).count() == 0
 
 

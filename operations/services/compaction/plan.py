@@ -38,6 +38,10 @@ _UNDOING = frozenset({"clean", "rollback", "restore"})
 BARE_NAMES = 2
 
 
+def has_logs(file_slice: FileSlice) -> bool:
+    return bool(file_slice.logs)
+
+
 class FreeSlices:
     """The file slices with log files; relists only changed partitions when another process decided first."""
 
@@ -47,8 +51,13 @@ class FreeSlices:
         self._listings: dict[str, tuple[FileInfo, ...]] = {}
         self._seen: frozenset[Instant] | None = None
 
-    def find(self, timeline: Timeline, among: Callable[[list[str]], list[str]] = list) -> list[FileSlice]:
-        """Return the slices with log files that no plan holds, by partition path and file id."""
+    def find(
+        self,
+        timeline: Timeline,
+        among: Callable[[list[str]], list[str]] = list,
+        wanted: Callable[[FileSlice], bool] = has_logs,
+    ) -> list[FileSlice]:
+        """Return the slices with log files, or `wanted` slices, that no plan holds, by partition path and file id."""
         self._look(timeline)
         held, rescales = held_by_plans(self._mine, timeline), self._given_way_to(timeline)
         view = WholeView(timeline, read_written(timeline), self._listings)
@@ -57,7 +66,7 @@ class FreeSlices:
             file_slice
             for partition in among(free)
             for file_slice in view.slices(partition).values()
-            if file_slice.logs and (file_slice.partition_path, file_slice.file_id) not in held
+            if (file_slice.partition_path, file_slice.file_id) not in held and wanted(file_slice)
         ]
 
     def _given_way_to(self, timeline: Timeline) -> list[Rescale]:

@@ -68,6 +68,7 @@ class SliceWorker:
     files: FileWork
     notes: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     operation: ClassVar[str]
+    compacts: ClassVar[bool] = True
 
     @property
     def work(self) -> Transaction:
@@ -77,15 +78,18 @@ class SliceWorker:
         return replace(self, files=replace(self.files, output=replace(self.files.output, memory=memory)))
 
     def outcome(self, done: Sequence[SliceResult]) -> Outcome:
+        return Outcome(self.body(done), added=[one.path for one in done if one.path])
+
+    def body(self, done: Sequence[SliceResult]) -> CommitBody:
         from ....timeline.metadata.models import CommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
         made = sorted((one for one in done if one.path), key=lambda one: one.file_slice.group)
         stats: dict[str, list[WriteStat]] = {}
         for one in made:
             stats.setdefault(one.file_slice.partition_path, []).append(self.stat(one))
-        body = CommitMetadata(
+        metadata = CommitMetadata(
             partition_to_write_stats=stats,
-            compacted=True,
+            compacted=self.compacts,
             extra_metadata={
                 "schema": avro_schema(self.files.schema, self.work.config.name),
                 formats.KEY: str(formats.COMMIT_KEYS),
@@ -94,17 +98,18 @@ class SliceWorker:
             },
             operation_type=self.operation,
         )
-        return Outcome(CommitBody(body, self.work.table), added=[one.path for one in done if one.path])
+        return CommitBody(metadata, self.work.table)
 
     @contextmanager
     def opened(self, file_slice: FileSlice) -> Iterator[tuple[MergedSlice, DataFiles]]:
         """Yield a slice and the place of its new file, with the plan's heartbeat running."""
-        work, fence = self.work, Fence(self.work, 0)
+        token = new_token(self.work)
+        work, fence = self.work, Fence(self.work, token.attempt)
         with work.heartbeat(), tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
             spills = local_spills(open_storage(folder, durable=False))
             # A plan names only complete log files, so all their blocks count.
             reader = self.files.slices(_every, spills)
-            yield reader.merged(file_slice), self.files.files(new_token(work), fence)
+            yield reader.merged(file_slice), self.files.files(token, fence)
             fence.finish()
 
     def result(self, file_slice: FileSlice, merged: MergedSlice, began: float, **made: Any) -> SliceResult:

@@ -13,12 +13,13 @@ from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, 
 from pyhudi.table.config import property_keys as key
 from pyhudi.table.config.key_types import KeyGeneratorType
 from pyhudi.table.config.property_keys import BLOOM, GLOBAL_BLOOM, GLOBAL_SIMPLE, IGNORE_DEFAULTS, SIMPLE
+from pyhudi.table.config.sort_order import CURVES
 from pyhudi.table.files.logs.block_format import LogSettings
 from pyhudi.timeline.writers.patience import Patience
 from support import attempts
 from support.drawn.histories import ROOMY, TINY, check_history
 from support.drawn.shapes import Shape
-from support.drawn.upkept import JOINING, OFF, RESCALES, SERVICES
+from support.drawn.upkept import JOINING, OFF, RESCALES, SERVICES, SORTS
 from support.faults.failures import Work
 from support.models.changing import with_merges
 from support.models.everywhere_model import without_twins
@@ -52,11 +53,11 @@ WAYS = {"plain": ROOMY, "placed": replace(ROOMY, colocated=True), "spilled": TIN
 SERVED = {
     "none": (),
     "rollback": ("rollback",),
-    "clean": ("clean",),
+    "clean": ("clean", SORTS),
     "archive": ("clean", "archive"),
     "savepoint": ("savepoint", "delete_savepoint", "clean"),
     "restore": SERVICES,
-    "compact": JOINING,
+    "compact": (*JOINING, SORTS),
 }
 LOOKUPS = {"simple": SIMPLE, "bloom": BLOOM}
 EVERYWHERE = (GLOBAL_SIMPLE, GLOBAL_BLOOM)
@@ -173,7 +174,13 @@ def _rows(partition: str, *keys: int, value: int, ts: int = 1) -> pa.Table:
 
 
 def settings_of(shape: Shape) -> TableSettings:
-    """Return what the tables of a shape are made with."""
+    """Return what the tables of a shape are made with; one in three has an order of its rows."""
+    number = _number_of(shape) // 7
+    order = {"sort_by": ("value", "ts"), "sort_curve": CURVES[number // 3 % len(CURVES)]} if number % 3 == 0 else {}
+    return replace(_settings_of(shape), **order)
+
+
+def _settings_of(shape: Shape) -> TableSettings:
     made = replace(KEYS[shape["keys"]], table_type="MERGE_ON_READ" if shape["type"] == "mor" else None)
     made = replace(made, version=None if shape["version"] == "9" else int(shape["version"]))
     if shape["keys"] == "generated":

@@ -25,13 +25,15 @@ from pyhudi.reader.query import AsOf
 from pyhudi.reader.scan import RowReader
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
+from pyhudi.table.config import load_config
 from pyhudi.table.table import open_table
-from support.made import compacting
+from support.made import compacting, sorting
 from support.made.rescales import rescale
 from support.models.logged_model import LoggedModel
 from support.models.model import Model
 from support.places import Place, files_below
 
+SORTS = "sort"
 SERVICES = ("clean", "archive", "rollback", "savepoint", "delete_savepoint", "restore")
 # Of tables with log files; a compaction that is planned stays so for some steps.
 COMPACTIONS = ("schedule", "compact")
@@ -222,6 +224,18 @@ class Life:
         assert bool(done.instant) == self.model.wants_compaction
         assert not compacting.run(self.table).instant, "nothing is left to be merged"
         self._has_merged()
+
+    def _sort(self) -> None:
+        """Sort by the table's order, or by one of chance, which later writes keep; no row changes."""
+        by = self.chance.choice([("ts",), ("value", "ts")])
+        curve = self.chance.choice(["linear", "zorder", "hilbert"])
+        has_order = load_config(self._storage).sort_order is not None
+        done = sorting.run(self.table, **({} if has_order else {"by": by, "curve": curve}))
+        assert not sorting.run(self.table).instant, "nothing is left to be sorted"
+        if done.instant and isinstance(self.model, LoggedModel):
+            self._has_merged()
+        elif done.instant:
+            self._merged()
 
     def _join(self) -> None:
         """Join log files; what was planned first is joined alike."""

@@ -21,6 +21,7 @@ from pyhudi.operations.services.settings import (
     CleanSettings,
     CompactionSettings,
 )
+from pyhudi.operations.services.sorting.sort import sort
 from pyhudi.operations.streams.batch import StreamSettings
 from pyhudi.storage.base import Storage
 from pyhudi.table.files.output import Output
@@ -200,6 +201,7 @@ SERVICES: Mapping[str, Callable[[Storage], object]] = {
     "archive": lambda storage: archive(storage, ArchiveSettings(min_commits=1, max_commits=2, batch=2)),
     "compact": lambda storage: compact(storage, CompactionSettings(), _means(storage)),
     "plan a compaction": lambda storage: schedule_compaction(storage, CompactionSettings(), PATIENCE),
+    "sort": lambda storage: sort(storage, _means(storage), by=("value", "ts"), curve="zorder"),
     "savepoint": savepoint,
     "roll back": _roll_back,
 }
@@ -236,7 +238,7 @@ def _act(drawn: Drawn, chance: random.Random) -> Act:
         return _write(drawn, chance)
     if number < 0.84:
         return Read()
-    names = ["clean", "clean by versions", "clean by versions", "archive", "savepoint", "roll back"]
+    names = ["clean", "clean by versions", "clean by versions", "archive", "savepoint", "roll back", "sort", "sort"]
     if KINDS[drawn.kind].table_type == MOR:
         names += ["compact", "compact", "plan a compaction"]
     return Service(chance.choice(names))

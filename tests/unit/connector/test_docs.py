@@ -32,6 +32,7 @@ SHORT_PAGES = [
             "queries",
             "streams",
             "upkeep",
+            "sorting",
             "coming-from",
         )
     ),

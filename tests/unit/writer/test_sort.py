@@ -5,23 +5,18 @@ from __future__ import annotations
 import math
 import random
 import tempfile
-from collections.abc import Callable
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyhudi.storage import open_storage
-from pyhudi.storage.base import Storage
-from pyhudi.table.arrow.spill import SpillWriter
+from pyhudi.table.config.sort_order import HILBERT, LINEAR, ZORDER, SortOrder
 from pyhudi.writer.sort import RowSorter
+from support.seams import patch_seam
 
 SCHEMA = pa.schema([("a", pa.string()), ("b", pa.float64()), ("n", pa.int64())])
-
-
-def spills(folder: str) -> Callable[[], tuple[SpillWriter, Storage]]:
-    storage = open_storage(folder)
-    return lambda: (SpillWriter(storage, "runs.spill", ""), storage)
+WIDE = pa.schema([pa.field("a", pa.int64(), nullable=False), ("b", pa.string()), ("n", pa.int64())])
 
 
 def in_order(rows: list[tuple[str | None, float | None, int]]) -> list[tuple[str | None, float | None, int]]:
@@ -39,14 +34,13 @@ def sorted_through(
     rows: list[tuple[str | None, float | None, int]], *, memory: int, batch: int, coded: bool = False
 ) -> list[object]:
     """Sort rows given in batches, whose strings may be dictionaries, each batch with one of its own."""
-    with tempfile.TemporaryDirectory() as folder:
-        sorter = RowSorter(["a", "b"], memory, spills(folder))
-        for start in range(0, len(rows), batch):
-            columns = zip(*rows[start : start + batch], strict=True)
-            arrays = [pa.array(column, one.type) for column, one in zip(columns, SCHEMA, strict=True)]
-            arrays[0] = arrays[0].dictionary_encode() if coded else arrays[0]
-            sorter.add(pa.record_batch(arrays, SCHEMA.names))
-        return [tuple(row.values()) for done in sorter.batches() for row in done.to_pylist()]
+    sorter = RowSorter(SortOrder(("a", "b")), memory)
+    for start in range(0, len(rows), batch):
+        columns = zip(*rows[start : start + batch], strict=True)
+        arrays = [pa.array(column, one.type) for column, one in zip(columns, SCHEMA, strict=True)]
+        arrays[0] = arrays[0].dictionary_encode() if coded else arrays[0]
+        sorter.add(pa.record_batch(arrays, SCHEMA.names))
+    return [tuple(row.values()) for done in sorter.batches() for row in done.to_pylist()]
 
 
 VALUES = st.tuples(
@@ -73,13 +67,95 @@ def test_many_rows_come_back_in_order(memory: int) -> None:
     assert sorted_through(rows, memory=memory, batch=700) == in_order(rows)
 
 
-def test_nothing_is_spilled_that_fits() -> None:
-    def refuse() -> tuple[SpillWriter, Storage]:
-        raise AssertionError("there is no need to spill")
+@pytest.fixture
+def spilled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder in which sorters make theirs."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
 
-    sorter = RowSorter(["n"], 1 << 20, refuse)
+
+def test_nothing_is_spilled_that_fits(spilled: Path) -> None:
+    sorter = RowSorter(SortOrder(("n",)), 1 << 20)
     sorter.add(pa.record_batch({"n": [3, 1]}))
     sorter.add(pa.record_batch({"n": pa.array([], pa.int64())}))
     sorter.add(pa.record_batch({"n": [2]}))
 
     assert [batch.column("n").to_pylist() for batch in sorter.batches()] == [[1, 2, 3]]
+    assert not list(spilled.iterdir())
+
+
+@pytest.mark.parametrize("curve", [LINEAR, ZORDER, HILBERT])
+@pytest.mark.parametrize("discarded", [True, False])
+def test_what_is_spilled_is_gone_afterwards(spilled: Path, curve: str, discarded: bool) -> None:
+    sorter = RowSorter(SortOrder(("a", "b"), curve), 64)
+    for batch in of_chance(900):
+        sorter.add(batch)
+    assert list(spilled.iterdir())
+
+    taken = sorter.batches()
+    first = next(taken)
+    if discarded:
+        taken.close()
+    rest = list(taken)
+
+    assert first.num_rows < 900
+    assert bool(rest) is not discarded
+    assert not list(spilled.iterdir())
+
+
+def of_chance(count: int) -> list[pa.RecordBatch]:
+    """Return rows with two columns that have nothing to do with each other, in batches of 300."""
+    chance = random.Random(3)
+    rows = [(chance.randrange(1000), f"b{chance.randrange(1000):03d}", number) for number in range(count)]
+    columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), WIDE, strict=True)]
+    return pa.Table.from_arrays(columns, schema=WIDE).to_batches(max_chunksize=300)
+
+
+def through(order: SortOrder, memory: int) -> pa.Table:
+    sorter = RowSorter(order, memory)
+    for batch in of_chance(6000):
+        sorter.add(batch)
+    return pa.Table.from_batches(sorter.batches(), WIDE)
+
+
+@pytest.mark.parametrize("curve", [ZORDER, HILBERT])
+def test_a_part_of_rows_along_a_curve_has_few_values_of_each_column(curve: str) -> None:
+    """Of 64 parts each has an eighth of either column's span, or the quarter that two neighbours have."""
+    ordered = through(SortOrder(("a", "b"), curve), 1 << 30)
+
+    for name in ("a", "b"):
+        spans = []
+        for part in range(64):
+            values = sorted(ordered.column(name).slice(part * 6000 // 64, 6000 // 64).to_pylist())
+            least, greatest = (int(str(value).lstrip("b")) for value in (values[0], values[-1]))
+            spans.append(greatest - least)
+        assert sum(spans) / 64 < 1000 / 4
+
+
+@pytest.mark.parametrize("curve", [ZORDER, HILBERT])
+@pytest.mark.parametrize("memory", [1 << 15, 1 << 17])
+def test_rows_along_a_curve_lie_alike_however_little_memory_there_is(curve: str, memory: int) -> None:
+    """The sample has all values here, and so says of each run where its rows belong."""
+    order = SortOrder(("a", "b"), curve)
+
+    assert through(order, memory).equals(through(order, 1 << 30))
+
+
+def test_a_sample_of_some_rows_cuts_each_axis_nearly_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
+    patch_seam(monkeypatch, "rows of a run in a sorter's sample", 30)
+
+    ordered = through(SortOrder(("a", "b"), ZORDER), 1 << 14)
+
+    assert sorted(ordered.column("n").to_pylist()) == list(range(6000))
+    lower = ordered.slice(0, 2500).column("a").to_pylist()
+    upper = ordered.slice(3500).column("a").to_pylist()
+    assert max(lower) < 700
+    assert min(upper) > 300
+
+
+def test_columns_without_nan_are_known() -> None:
+    sorter = RowSorter(SortOrder(("a", "b", "n")), 1 << 20)
+    sorter.add(pa.record_batch({"a": [1.0, None], "b": [0.5, math.nan], "n": [1, 2]}))
+    sorter.add(pa.record_batch({"a": [2.0], "b": [0.25], "n": [1]}))
+
+    assert sorter.bounded == {"a", "n"}

@@ -1,0 +1,137 @@
+"""A copy-on-write table sorted in place: one instant gives each file group a new base file, with the same rows.
+
+To other writers the instant is a write that changed these file groups. Its operation type, CLUSTER, says to readers of
+changes that it changed no data, and rows keep the commit time of the write that made them. A process that dies leaves
+a dead write, which the next write rolls back.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+
+from ....errors import UnsupportedTableError
+from ....index.registry import has_buckets, noted_index_for
+from ....table.bucket_numbers import bucket_numbers
+from ....table.files.marked_files import marked_files
+from ....table.table import Table
+from ....timeline.instants import State
+from ....timeline.metadata.codec import WRITE_ID
+from ....timeline.timeline import Timeline
+from ...rollback.dead import try_to_undo_dead
+from ...rollback.ready import make_ready
+from ...transaction.abort import abort_begun
+from ...transaction.begin import begun
+from ...transaction.commit_path import complete
+from ...transaction.conflicts import CheckedInstants, WriteChanges, check_conflicts
+from ...transaction.file_work import FileWork
+from ...transaction.left_overs import forget
+from ...transaction.outcome import Outcome
+from ...transaction.taken import taken_as_conflicts
+from ...transaction.transaction import Transaction
+from ..compaction.slice_worker import SliceResult
+from ..means import Means
+from ..service import NoTasksError
+from .rewrite_plan import RewritePlan, plan_rewrite
+from .sorter import Sorter, execute
+from .unsorted import Unsorted
+
+logger = logging.getLogger("pyhudi")
+
+
+def sort_in_place(table: Table, unsorted: Unsorted, means: Means) -> tuple[str, list[SliceResult]]:
+    """Rewrite the slices that lack the order; return the instant, empty without any, and what became of each.
+
+    Raises `CommitConflictError` where another write changed one of the file groups meanwhile; the table is then as
+    that write left it.
+    """
+    plan = plan_rewrite(table, unsorted, means)
+    if not plan.slices:
+        return "", []
+    try:
+        ready = partial(make_ready, rollbacks=plan.rollbacks)
+        with begun(plan.transaction, lambda _: b"", ready) as found, taken_as_conflicts(found.work):
+            done = _Rewrite(plan, found.work, found.timeline).run(means)
+    except BaseException:
+        _give_up(plan.transaction)
+        raise
+    _tidy(found.work)
+    try_to_undo_dead(found.work, found.timeline)
+    return found.work.instant_time, done
+
+
+class _Rewrite:
+    """A rewrite whose instant is on the timeline."""
+
+    def __init__(self, plan: RewritePlan, work: Transaction, timeline: Timeline) -> None:
+        self._plan = plan
+        self._work = work
+        self._checked = CheckedInstants()
+        self._numbers = bucket_numbers(work.table, timeline) if has_buckets(work.config) else None
+
+    def run(self, means: Means) -> list[SliceResult]:
+        work = self._work
+        files = FileWork(work, self._plan.schema, means.output, means.logs)
+        sorter = Sorter(files, ours=frozenset(), numbers=self._numbers, notes={WRITE_ID: work.write_id})
+        try:
+            done = execute(sorter, means, self._plan.slices)
+        except NoTasksError as error:
+            raise UnsupportedTableError(
+                f"The files of the table {work.path} that are to be sorted are more than "
+                f"hoodie.pyhudi.commit.merge.max.bytes allows this process, and {error}.",
+                "Run python -m pyhudi.connector.jobs sort, which needs no Spark.",
+            ) from error
+        work.seal.set(work.key)
+        kept = {path for result in done for path in result.paths}
+        work.storage.delete(*(path for path in marked_files(work.storage, work.instant_time) if path not in kept))
+        # Flush data files before the commit names them.
+        work.storage.flush(sorted({result.file_slice.partition_path for result in done}))
+        body = sorter.body(done)
+        # The body needs space twice: in the decision, and later in the completed file.
+        work.reserve.hold(body.size)
+        outcome = partial(self._outcome, Outcome(body, added=sorted(kept)))
+        complete(work.table, work.inflight, outcome, relief=work.reserve.release)
+        return done
+
+    def _outcome(self, outcome: Outcome, timeline: Timeline) -> Outcome | None:
+        """Return the outcome unless another instant keeps it out; None where another process has completed it."""
+        own = timeline.find(self._work.instant_time)
+        if own is not None and own.state == State.COMPLETED:
+            return None
+        check_conflicts(self._work, timeline, self._changes, self._checked)
+        return outcome
+
+    @property
+    def _changes(self) -> WriteChanges:
+        slices = self._plan.slices
+        groups = frozenset(file_slice.group for file_slice in slices)
+        index = noted_index_for(self._work.config, self._numbers)
+        return WriteChanges(
+            file_groups=groups,
+            replaced=frozenset(),
+            rewritten=groups,
+            bases=frozenset(file.instant_time for file_slice in slices for file in file_slice.data_files),
+            rival_key=(lambda group: group) if index is None else index.rival_key,
+            covers=lambda _: False,
+            columns=self._plan.schema,
+        )
+
+
+def _give_up(work: Transaction) -> None:
+    """Abort, without hiding the first error; the next write rolls back what stays."""
+    try:
+        timeline = abort_begun(work)
+        if timeline is not None:
+            # A dead write may have filled the disk, so that no write gets as far as its commit.
+            try_to_undo_dead(work, timeline)
+    except Exception:
+        logger.warning("table %s: left-overs of a sort stay until the next write", work.path, exc_info=True)
+
+
+def _tidy(work: Transaction) -> None:
+    try:
+        forget(work.storage, work.instant_time)
+    except Exception:
+        logger.warning(
+            "table %s: left-overs of %s stay until the next write", work.path, work.instant_time, exc_info=True
+        )

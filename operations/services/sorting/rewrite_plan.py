@@ -1,0 +1,76 @@
+"""The plan of a rewrite in place, made without writing a byte: its transaction, and the slices that lack the order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from ....errors import UnsupportedTableError
+from ....table.files.file_group import FileSlice
+from ....table.latest_schema import latest_schema
+from ....table.table import Table
+from ....timeline.timeline import Timeline
+from ....timeline.writers.owner import Owner
+from ....timeline.writers.write_notes import new_key
+from ...rollback.pending import OtherWriters, PlannedRollback
+from ...transaction.commit_path import times_after
+from ...transaction.concurrency import WRITE
+from ...transaction.transaction import Transaction
+from ...write_ids import generated_id
+from ..means import Means
+from .unsorted import Unsorted
+
+
+@dataclass(frozen=True, slots=True)
+class RewritePlan:
+    """What a rewrite is going to do.
+
+    Attributes:
+        rollbacks: Dead writes that are rolled back before it begins.
+        schema: The columns of the table.
+    """
+
+    transaction: Transaction
+    rollbacks: tuple[PlannedRollback, ...]
+    slices: tuple[FileSlice, ...]
+    schema: pa.Schema
+
+
+def plan_rewrite(table: Table, unsorted: Unsorted, means: Means) -> RewritePlan:
+    """Decide which slices are rewritten; raises `ConcurrentWriteError` where a write or a restore keeps it out."""
+    # Read the archive before the timeline: an instant archived in between then counts as archived since.
+    archive = table.archive.state()
+    now = table.timeline()
+    others = OtherWriters(table, means.patience)
+    going = others.condemned(now, WRITE)
+    victims = frozenset(planned.victim.requested_time for planned in going)
+    timeline = now.without([*victims])
+    dead = others.settle_pending(timeline, victims)
+    times, write_id, key = times_after(table, now, len(dead)), generated_id(), new_key(table.config.timezone)
+    transaction = Transaction(
+        table=table,
+        action="commit",
+        instant_time="",
+        write_id=write_id,
+        owner=Owner.of_this_process(write_id, means.application, means.patience, key),
+        watermark=replace(timeline.watermark(), archive=archive),
+        patience=means.patience,
+        key=key,
+    )
+    rollbacks = (
+        *(planned for planned in going if not planned.at_work),
+        *(PlannedRollback(victim, at, beat) for (victim, beat), at in zip(dead, times, strict=True)),
+    )
+    return RewritePlan(transaction, rollbacks, tuple(unsorted.find(timeline)), columns_of(table, timeline))
+
+
+def columns_of(table: Table, timeline: Timeline) -> pa.Schema:
+    """Return the columns of a table; raises `UnsupportedTableError` where nothing names them."""
+    schema = latest_schema(table.config, timeline, writing=True)
+    if schema is None:
+        raise UnsupportedTableError(
+            f"No commit names the columns of the table {table.path}.",
+            "Write to it first.",
+        )
+    return schema

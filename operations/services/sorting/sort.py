@@ -1,0 +1,128 @@
+"""Sorts a table: notes the order in its properties, which every later writer keeps, and rewrites what lacks it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+import pyarrow as pa
+
+from ....errors import InvalidOptionError, MissingOptionError
+from ....storage.base import Storage
+from ....table.bucket_metadata import has_bucket_rules
+from ....table.config import TableConfig, update_config
+from ....table.config.property_keys import MERGE_ON_READ, SORT_BY, SORT_CURVE
+from ....table.config.sort_order import CURVES, LINEAR, SortOrder
+from ....table.infer_index import is_unnoted, with_inferred_index
+from ....table.infer_key_encoding import with_inferred_key_encoding
+from ....table.table import Table
+from ...result import SORT, ServiceResult
+from ...sortable import check_sortable
+from ...transaction.commit_path import exclusive
+from ...transaction.concurrency import COMPACTION, WRITE
+from ..means import Means
+from ..preconditions import open_for_service
+from .in_place import sort_in_place
+from .merging import SortingCompaction
+from .rewrite_plan import columns_of
+from .unsorted import Unsorted
+
+
+def sort(
+    storage: Storage,
+    means: Means,
+    *,
+    by: Sequence[str] | None = None,
+    curve: str | None = None,
+    partitions: Sequence[str] | None = None,
+    metadata_enable: bool | None = None,
+    dry_run: bool = False,
+) -> ServiceResult:
+    """Sort the rows of the base files of some partitions, None for all, unless they are in that order already.
+
+    Args:
+        by: The sort columns; none of them removes the table's order; None keeps the table's.
+        curve: None for the table's curve, or the linear order where `by` names other columns.
+
+    Raises:
+        MissingOptionError: Neither the call nor the table names columns.
+        CommitConflictError: Another write changed a file group of a copy-on-write table meanwhile.
+    """
+    began = time.monotonic()
+    table = open_for_service(storage, metadata_enable)
+    if is_unnoted(table.config):
+        has_bucket_rules(storage)
+    if by is not None and not by:
+        _note(table, {SORT_BY: None, SORT_CURVE: None}, dry_run=dry_run)
+        return ServiceResult(storage.path, SORT, dry=dry_run, seconds=time.monotonic() - began)
+    schema = columns_of(table, table.timeline())
+    asked = _asked(table, by, curve, schema)
+    table = _note(table, {SORT_BY: ",".join(asked.columns), SORT_CURVE: asked.curve}, dry_run=dry_run)
+    merges = table.config.table_type == MERGE_ON_READ
+    unsorted = Unsorted(storage, asked.among(schema.names) or asked, partitions, mine=COMPACTION if merges else WRITE)
+    if dry_run:
+        found = unsorted.find(table.timeline())
+        size = sum(file_slice.size for file_slice in found)
+        done = ServiceResult(storage.path, SORT, file_groups=len(found), bytes_read=size, dry=True)
+    elif merges:
+        service = SortingCompaction(table, means, unsorted)
+        service.run()
+        done = replace(service.result(0), service=SORT)
+    else:
+        done = _rewritten(table, means, unsorted)
+    return replace(done, seconds=time.monotonic() - began)
+
+
+def _rewritten(table: Table, means: Means, unsorted: Unsorted) -> ServiceResult:
+    # The new files follow the index and key encoding that the files show, if no property names them.
+    told = with_inferred_key_encoding(with_inferred_index(table))
+    if means.output.bloom_filter is None and told.config.index_type != table.config.index_type:
+        means = replace(means, output=replace(means.output, bloom_filter=True))
+    instant, done = sort_in_place(told, unsorted, means)
+    return ServiceResult(
+        table.path,
+        SORT,
+        instant,
+        files=len(done),
+        bytes=sum(result.size for result in done),
+        file_groups=len(done),
+        bytes_read=sum(result.bytes_read for result in done),
+    )
+
+
+def _asked(table: Table, by: Sequence[str] | None, curve: str | None, schema: pa.Schema) -> SortOrder:
+    kept = table.config.sort_by if by is None else None
+    columns = by if by is not None else kept
+    if not columns:
+        raise MissingOptionError(
+            f"The table {table.path} is to be sorted, and neither the call nor the table's {SORT_BY} names a column.",
+            "Name the columns by which queries choose rows: sort(by=[...]).",
+        )
+    named = curve or (table.config.sort_curve if kept else None) or LINEAR
+    if named not in CURVES:
+        raise InvalidOptionError(
+            f"The table {table.path} is to be sorted along the curve {named!r}, which pyhudi does not know.",
+            f"Use {', '.join(CURVES)}.",
+        )
+    if len(set(columns)) < len(columns):
+        raise InvalidOptionError(
+            f"The table {table.path} is to be sorted by {', '.join(columns)}, which names a column twice.",
+            "Name each column once.",
+        )
+    check_sortable(
+        columns if kept is None else [name for name in columns if name in schema.names], schema, table.path, "by"
+    )
+    return SortOrder(tuple(columns), named)
+
+
+def _note(table: Table, changes: dict[str, str | None], *, dry_run: bool) -> Table:
+    """Note the order in the properties before the first file has it: what is written meanwhile is in order, too."""
+    if dry_run:
+        properties = {**table.config.properties, **changes}
+        return replace(
+            table, config=TableConfig({name: value for name, value in properties.items() if value is not None})
+        )
+    # Also where nothing changes: this finishes a change during which a process died.
+    return replace(table, config=exclusive(table, partial(update_config, table.storage, changes), removes_files=False))

@@ -1,0 +1,60 @@
+"""Which file slices of a table lack its order: those with log files, and base files that do not note it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from ....errors import InvalidOptionError
+from ....storage.base import Storage
+from ....storage.parallel import for_each
+from ....table.config.sort_order import SortOrder
+from ....table.files.base_file import SORTED_BY, BaseFileReader
+from ....table.files.file_group import BaseFile, FileSlice
+from ....timeline.timeline import Timeline
+from ...transaction.concurrency import InstantKind
+from ..compaction.plan import FreeSlices
+
+
+@dataclass(slots=True)
+class Unsorted:
+    """Finds the slices of some partitions, all with None, that lack an order, and reads each footer once."""
+
+    storage: Storage
+    order: SortOrder
+    partitions: Sequence[str] | None
+    mine: InstantKind
+    slices: FreeSlices = field(init=False)
+    _sorted: dict[str, bool] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self.slices = FreeSlices(self.storage, self.mine)
+
+    def find(self, timeline: Timeline) -> list[FileSlice]:
+        """Return the slices that lack the order and that no plan holds, by partition path and file id."""
+        found = self.slices.find(timeline, self._among, lambda _: True)
+        bases = [file_slice.base for file_slice in found if file_slice.base is not None and not file_slice.logs]
+        unread = [base for base in bases if base.path not in self._sorted]
+        answers = for_each(self.storage, self._is_sorted, unread)
+        self._sorted.update(zip((base.path for base in unread), answers, strict=True))
+        return [
+            file_slice
+            for file_slice in found
+            if file_slice.logs or (file_slice.base is not None and not self._sorted[file_slice.base.path])
+        ]
+
+    def _among(self, paths: list[str]) -> list[str]:
+        if self.partitions is None:
+            return paths
+        missing = [path for path in self.partitions if path not in paths]
+        if missing:
+            raise InvalidOptionError(
+                f"The partition {missing[0]!r}, which is to be sorted, is none of the table {self.storage.path}.",
+                f"Name partitions by their paths, such as {paths[0]!r}." if paths else "The table has no partition.",
+            )
+        return [path for path in paths if path in set(self.partitions)]
+
+    def _is_sorted(self, base: BaseFile) -> bool:
+        with BaseFileReader(self.storage, base.path) as reader:
+            footer = reader.parquet.metadata.metadata or {}
+        return footer.get(SORTED_BY.encode()) == str(self.order).encode()

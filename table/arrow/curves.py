@@ -1,0 +1,100 @@
+"""Rows in the order of a curve that visits every place of a cube: what is near on the curve is near in each column.
+
+A place along the curve is a number of `BITS` bits a column, cut into words of 64 bits, the most significant first. The
+Z-order is G. M. Morton's ("A computer oriented geodetic data base", IBM 1966). The Hilbert curve is computed as in
+J. Skilling, "Programming the Hilbert curve", AIP Conference Proceedings 707 (2004).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Numbers = np.ndarray[Any, np.dtype[np.uint64]]
+
+# Bits of a coordinate. A file has far fewer row groups along an axis than that tells apart.
+BITS = 16
+WORD_BITS = 64
+
+
+def zorder(axes: Sequence[Numbers], bits: int = BITS) -> list[Numbers]:
+    """Return the words of the places at which the Z-order visits some points; each axis has `bits` bits."""
+    words = [np.zeros(len(axes[0]), np.uint64) for _ in range(-(-len(axes) * bits // WORD_BITS))]
+    last = len(axes) * bits - 1
+    for number in range(len(axes) * bits):
+        axis, shift = axes[number % len(axes)], np.uint64(bits - 1 - number // len(axes))
+        at = last - number
+        words[len(words) - 1 - at // WORD_BITS] |= ((axis >> shift) & np.uint64(1)) << np.uint64(at % WORD_BITS)
+    return words
+
+
+def hilbert(axes: Sequence[Numbers], bits: int = BITS) -> list[Numbers]:
+    """Return the words of the places at which the Hilbert curve visits some points; each axis has `bits` bits."""
+    along = [axis.astype(np.uint64) for axis in axes]
+    first = along[0]
+    for bit in range(bits - 1, 0, -1):
+        high, below = np.uint64(1 << bit), np.uint64((1 << bit) - 1)
+        for axis in along:
+            inverts = (axis & high) != 0
+            swapped = np.where(inverts, np.uint64(0), (first ^ axis) & below)
+            np.bitwise_xor(axis, swapped, out=axis)
+            first ^= np.where(inverts, below, swapped)
+    for number in range(1, len(along)):
+        along[number] ^= along[number - 1]
+    turned = np.zeros(len(first), np.uint64)
+    for bit in range(bits - 1, 0, -1):
+        turned ^= ((along[-1] >> np.uint64(bit)) & np.uint64(1)) * np.uint64((1 << bit) - 1)
+    return zorder([axis ^ turned for axis in along], bits)
+
+
+CURVES: Mapping[str, Callable[[Sequence[Numbers]], list[Numbers]]] = {"zorder": zorder, "hilbert": hilbert}
+
+
+def coordinates(values: pa.Array, sample: pa.Array | None = None, bits: int = BITS) -> Numbers:
+    """Return for each value the share of values below it, in `bits` bits: nulls first, NaN last.
+
+    The share is that of a sample of the values, or of the values themselves. So half of the rows lie below the middle
+    of an axis, however a column spreads its values.
+    """
+    whole = values if sample is None else pa.concat_arrays([sample, values])
+    valid = np.asarray(whole.is_valid().to_numpy(zero_copy_only=False), dtype=np.bool_)
+    below = np.zeros(len(whole), np.uint64)
+    nulls = np.uint64(np.count_nonzero(~valid))
+    below[valid] = _ranks(whole) + nulls
+    if sample is None:
+        return _scaled(below, len(values), bits)
+    asked = np.zeros(len(values), np.uint64)
+    own = valid[len(sample) :]
+    asked[own] = _ranks(values) + np.uint64(np.count_nonzero(~own))
+    return _scaled(below[len(sample) :] - asked, len(sample), bits)
+
+
+def _ranks(values: pa.Array) -> Numbers:
+    """Return how many of the values that are not null each of them exceeds."""
+    there = values.drop_null()
+    if not len(there):
+        return np.zeros(0, np.uint64)
+    ranks = pc.rank(_comparable(there), sort_keys="ascending", tiebreaker="min")
+    found: Numbers = ranks.to_numpy().astype(np.uint64) - np.uint64(1)
+    return found
+
+
+def _comparable(values: pa.Array) -> pa.Array:
+    """Return floating-point numbers as integers of the same order, with one NaN and one zero; other values as given."""
+    if not pa.types.is_floating(values.type):
+        return values
+    numbers = values.cast(pa.float64()).to_numpy(zero_copy_only=False) + 0.0
+    numbers = np.where(np.isnan(numbers), np.nan, numbers)
+    bits = np.ascontiguousarray(numbers).view(np.int64)
+    return pa.array(bits ^ ((bits >> 63) & np.int64(0x7FFFFFFFFFFFFFFF)))
+
+
+def _scaled(below: Numbers, whole: int, bits: int) -> Numbers:
+    """Return counts of at most `whole` values as shares of it."""
+    most = np.uint64((1 << bits) - 1)
+    shares: Numbers = np.minimum(below * np.uint64(1 << bits) // np.uint64(max(whole, 1)), most)
+    return shares

@@ -1,0 +1,31 @@
+"""The order in which the rows of a base file lie: the sort columns, and the curve that makes an order of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+LINEAR, ZORDER, HILBERT = "linear", "zorder", "hilbert"
+CURVES = (LINEAR, ZORDER, HILBERT)
+
+
+@dataclass(frozen=True, slots=True)
+class SortOrder:
+    """An order of rows; an order that is `kept` is the table's, and all of its base files are to have it."""
+
+    columns: tuple[str, ...]
+    curve: str = LINEAR
+    kept: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.curve}({','.join(self.columns)})"
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether rows lie by their first column, and only where it is equal by the next; a curve of one column is."""
+        return self.curve == LINEAR or len(self.columns) == 1
+
+    def among(self, names: Sequence[str]) -> SortOrder | None:
+        """Return the order by those of its columns that a table still has; None for none."""
+        there = tuple(name for name in self.columns if name in names)
+        return replace(self, columns=there) if there else None
