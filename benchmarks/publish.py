@@ -29,6 +29,8 @@ from phases.limits import FLUSH, LIMIT
 from phases.loads import TURNS
 from phases.lookups import LOOKUP, lookups
 from phases.sizes import SIZE, sizes
+from phases.sorting import ROWS as SORTED
+from phases.sorting import sorting
 from run import ROOT, of, table
 from streams import STREAM, sinks
 from streams import verdicts as verdicts_of_streams
@@ -41,7 +43,8 @@ _TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n)(.*?)(<!-- end -->)", re.DOTAL
 
 def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
     """Return each table by the name that pages call it by."""
-    others = (LIMIT, FLUSH, SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, WRITERS, STREAM, BATCH, BACKLOG)
+    others = (LIMIT, FLUSH, SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, SORTED, WRITERS, STREAM, BATCH)
+    others = (*others, BACKLOG)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     return {
         "systems": table(systems),
@@ -50,6 +53,7 @@ def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
         "loads": table(of(TURNS, seconds)),
         "promises": verdicts(seconds),
         "conditions": conditions(seconds),
+        "sorting": sorting(seconds) if of(SORTED, seconds) else "",
         "sizes": sizes(seconds) if of(SIZE, seconds) else "",
         "life": lives(seconds),
         "lookups": lookups(seconds),

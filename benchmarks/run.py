@@ -38,6 +38,8 @@ from phases.loads import TURNS
 from phases.lookups import LOOKUP, lookups
 from phases.rescaling import RESCALE, rescales
 from phases.sizes import SIZE, sizes
+from phases.sorting import ROWS as SORTED
+from phases.sorting import sorting
 from processes import environment
 from streams import STREAM, streams
 from streams import measure as measure_streams
@@ -117,7 +119,8 @@ def machine() -> dict[str, Any]:
 def report(scale: float, seconds: Seconds) -> None:
     """Print all tables of what was measured."""
     print(f"\nTPC-H lineitem at scale {scale:g}; every system below found what DuckDB expects.\n")
-    others = (SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, WRITERS, STREAM, BATCH, BACKLOG, STATE, RESCALE)
+    others = (SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, SORTED, WRITERS, STREAM, BATCH, BACKLOG, STATE)
+    others = (*others, RESCALE)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     print("### Seconds", table(systems), sep="\n\n")
     for base in ("Apache Hudi", "Parquet"):
@@ -125,6 +128,7 @@ def report(scale: float, seconds: Seconds) -> None:
             print(f"### As a multiple of {base} (below 1 is faster)", table(systems, systems[base]), sep="\n\n")
     print("### Loads in turns", table(of(TURNS, seconds)), sep="\n\n")
     print("### With conditions", conditions(seconds), sep="\n\n")
+    print("### Sorted", sorting(seconds), sep="\n\n")
     print("### By size", sizes(seconds), sep="\n\n")
     print("### Buckets doubled", rescales(seconds), sep="\n\n")
     print("### After a long life", lives(seconds), sep="\n\n")

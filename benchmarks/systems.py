@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lineitem import KEYS, ORDERING, PARTITION, TERMS, point_key
-from phases import conditions
+from phases import conditions, sorting
 from phases.limits import FLUSHED, PLAIN, UNFLUSHED, limits
 from phases.loads import SYNCED, loads
 from phases.lookups import INDEXES, plain, table, terms, theirs
@@ -68,6 +68,30 @@ def apache_hudi(
 
     run.writes(row, write)
     return run.reads(row, lambda: spark.read.format("hudi").load(run.table))
+
+
+def hudi_clustered(run: Run) -> list[Any]:
+    """Apache Hudi's clustering along a Z-order, which goes with an index that looks keys up."""
+    spark, size, columns = hudi_session(run), sorting.file_bytes(run), ",".join(sorting.COLUMNS)
+    options = {key: text for key, text in OPTIONS.items() if "bucket" not in key} | {"hoodie.index.type": "SIMPLE"}
+    writer = spark.read.parquet(str(run.data / "base")).write.format("hudi").options(**options)
+    writer.option("hoodie.datasource.write.operation", "bulk_insert").mode("append").save(run.table)
+    sizes = {
+        "hoodie.clustering.plan.strategy.target.file.max.bytes": size,
+        "hoodie.clustering.plan.strategy.small.file.limit": 1 << 40,
+        "hoodie.clustering.plan.strategy.max.num.groups": 1000,
+        "hoodie.metadata.enable": "false",
+    }
+    told = ",".join(f"{key}={value}" for key, value in sizes.items())
+
+    def sort() -> None:
+        spark.sql(
+            f"call run_clustering(path => '{run.table}', op => 'scheduleAndExecute', order => '{columns}', "
+            f"order_strategy => 'z-order', options => '{told}')"
+        ).collect()
+
+    row = f"{sorting.ROWS}Apache Hudi, clustering"
+    return sorting.measured(run, spark, row, sort, lambda: spark.read.format("hudi").load(run.table))
 
 
 def pyhudi_plain(run: Run) -> list[Any]:
@@ -177,6 +201,19 @@ def delta_by_conditions(run: Run, *, deletion_vectors: bool) -> list[Any]:
     return conditions.found(run, spark.read.format("delta").load(run.table))
 
 
+def delta_sorted(run: Run) -> list[Any]:
+    """Delta Lake's OPTIMIZE with a Z-order."""
+    spark, load = delta_session(run, deletion_vectors=False)
+    load(str(run.data / "base"))
+    spark.conf.set("spark.databricks.delta.optimize.maxFileSize", str(sorting.file_bytes(run)))
+
+    def sort() -> None:
+        spark.sql(f"optimize delta.`{run.table}` zorder by ({', '.join(sorting.COLUMNS)})").collect()
+
+    row = f"{sorting.ROWS}Delta Lake, OPTIMIZE ZORDER"
+    return sorting.measured(run, spark, row, sort, lambda: spark.read.format("delta").load(run.table))
+
+
 def delta_vectors(run: Run) -> list[Any]:
     """Delta Lake with deletion vectors."""
     return delta(run, "Delta Lake, MERGE, deletion vectors", deletion_vectors=True)
@@ -212,6 +249,22 @@ def iceberg_by_conditions(run: Run, mode: str) -> list[Any]:
     spark, load = iceberg_session(run, mode)
     run.writes(f"{conditions.ROWS}Iceberg, {mode}", conditions.by_sql(spark, "local.db.t"), load)
     return conditions.found(run, spark.table("local.db.t"))
+
+
+def iceberg_sorted(run: Run) -> list[Any]:
+    """Iceberg's rewrite of data files with a Z-order."""
+    spark, load = iceberg_session(run, "copy-on-write")
+    load(str(run.data / "base"))
+
+    def sort() -> None:
+        spark.sql(
+            "call local.system.rewrite_data_files(table => 'db.t', strategy => 'sort', "
+            f"sort_order => 'zorder({','.join(sorting.COLUMNS)})', options => map('rewrite-all', 'true', "
+            f"'target-file-size-bytes', '{sorting.file_bytes(run)}'))"
+        ).collect()
+
+    row = f"{sorting.ROWS}Iceberg, rewrite_data_files"
+    return sorting.measured(run, spark, row, sort, lambda: spark.table("local.db.t"))
 
 
 def iceberg_copy(run: Run) -> list[Any]:
@@ -310,6 +363,11 @@ SYSTEMS = {
         )
         for name, mode in (("cow", "copy-on-write"), ("mor", "merge-on-read"))
     },
+    "sorting-pyhudi": System(sorting.by_table, holds="base"),
+    "sorting-pyhudi-mor": System(partial(sorting.by_table, logs=True), holds="base"),
+    "sorting-hudi": System(hudi_clustered, venv=".venv-hudi", holds="base"),
+    "sorting-delta": System(delta_sorted, venv=".venv-spark40", holds="base"),
+    "sorting-iceberg": System(iceberg_sorted, venv=".venv-spark40", holds="base"),
     "delta-rs": System(delta_rs),
     "parquet": System(parquet, holds="base"),
 }
