@@ -13,7 +13,6 @@ from pyhudi import HudiTable, colocate
 from pyhudi.errors import DuplicateColumnError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from support.made.rescaling import numbers_at, rescale
 from support.seams import patch_seam, read_seam
 from support.sessions import RESTLESS, said
 
@@ -140,34 +139,3 @@ def test_rows_are_placed_again_for_a_table_that_another_writer_made_anew(
     assert counts == [6, 1]
     assert done.inserts == 100
     assert table.validate().count() == 0
-
-
-@pytest.mark.parametrize("key", ["id", "concat('k', id)"], ids=["number", "text"])
-def test_rows_are_placed_by_the_number_of_their_partition_and_again_where_it_changed(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: str
-) -> None:
-    """The second rescale comes between placement and plan, and brings the rows of several tasks into one bucket."""
-    path, place, calls = tmp_path / "t", read_seam("place the rows of a write"), []
-    df = spark.range(200).selectExpr(f"{key} id", "if(id % 2 = 0, 'a', 'b') p", "1 ts")
-    table = HudiTable.create(spark, path, df, record_key="id", partition_by="p", order_by="ts", buckets=3)
-    rescale(path, {"a": 8})
-    first = table.upsert(df.withColumn("ts", sf.lit(2)), **ALWAYS)
-
-    def placed(df: DataFrame, target: Any, *rest: Any) -> Any:
-        rows_and_options = place(df, target, *rest)
-        if not calls:
-            rescale(path, {"a": 2})
-        calls.append(numbers_at(path).of("a"))
-        return rows_and_options
-
-    patch_seam(monkeypatch, "place the rows of a write", placed)
-    with said(spark, {COALESCES: "false"}):
-        second = table.upsert(df.withColumn("ts", sf.lit(3)), **ALWAYS)
-
-    assert calls == [2, 2]
-    assert (first.updates, second.updates) == (200, 200)
-    assert "tasks.spill" not in second.seconds
-    assert [one.ts for one in table.to_df(where={"id": 7 if key == "id" else "k7"}).collect()] == [3]
-    assert table.validate(deep=True).count() == 0
-    sizes = table.suggest_buckets(growth=2.0)
-    assert [(one.partition, one.buckets, one.suggested) for one in sizes.collect()] == [("a", 2, 1), ("b", 3, 1)]
