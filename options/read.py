@@ -130,6 +130,12 @@ class ReadOptions(BaseModel):
             _SCHEMA_OF_END: self.incremental_end_schema,
             f"{QUERY_TYPE}=read_optimized": self.bases_alone,
         }
+        if self.query_type == "incremental":
+            raise OptionConflictError(
+                f"A streaming read was given {QUERY_TYPE}=incremental, and it is incremental without it: each batch "
+                "has what completed since the batch before.",
+                f"Leave it out; {START} takes the time after which the stream begins, as {BEGIN} does in a batch read.",
+            )
         for key, value in given.items():
             if value:
                 raise OptionConflictError(
@@ -165,7 +171,8 @@ class ReadOptions(BaseModel):
         if self.begin_time is None:
             raise MissingOptionError(
                 f"An incremental query needs {BEGIN}, the time after which commits are shown.",
-                f"Add it; {BEGIN}=earliest shows the rows of all commits.",
+                f"Add it; {BEGIN}=earliest shows the rows of all commits. A streaming read is incremental as it is: "
+                f"leave {QUERY_TYPE} out there, and say by {START} where it begins.",
             )
         return Changes(
             begin=self.begin_time,

@@ -12,7 +12,7 @@ from ...errors import StorageError, UnreadableTimeError
 from ...storage import open_storage
 from ...table.config import check_supported
 from ...table.table import Table, open_table
-from ...timeline.archive.history import undone
+from ...timeline.archive.history import SilentArchiveError, undone, with_archived
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from ..plan import Split
@@ -168,7 +168,10 @@ class TableStream:
         present = times_until(writes, offset.time)
         if self._known is not None and self._known[0] == offset:
             late = tuple(sorted(present - self._known[1]))
-            gone = len(self._known[1] - present)
+            lost = self._known[1] - present
+            gone = len(lost)
+            if lost and lost - undone(timeline) - _undone_before(table, timeline):
+                raise _other_writes(table, offset, present)
         else:
             found = offset.writes
             gone = max(0, found.count - len(present))
@@ -186,6 +189,15 @@ class TableStream:
                 gone,
             )
         self._known = offset, present
+
+
+def _undone_before(table: Table, timeline: Timeline) -> frozenset[str]:
+    """Return the writes whose undoing is archived; none where the archive does not tell."""
+    try:
+        history = with_archived(table.archive, timeline)
+        return frozenset() if history is None else undone(history)
+    except SilentArchiveError:
+        return frozenset()
 
 
 def _anew(after: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -480,6 +481,32 @@ def test_a_table_that_was_made_anew_is_refused(past: Past, tmp_path: Path) -> No
 
     with pytest.raises(UnreadableTimeError, match="another table"):
         stream(other).latest(kept(end))
+
+
+def test_a_table_that_is_made_anew_while_the_query_runs_is_refused(past: Past) -> None:
+    """All writes of the new table completed after the offset, as those of a stream should."""
+    source = stream(past)
+    end = source.latest(INITIAL)
+    shutil.rmtree(past.path)
+    made = Past(past.path, merge_on_read=past.merge_on_read)
+    made.upsert("a", ["k1"], 1)
+
+    for again in (source, stream(past)):
+        with pytest.raises(UnreadableTimeError, match="another table"):
+            again.latest(kept(end))
+
+
+def test_an_undone_write_whose_rollback_was_archived_is_no_other_table(past: Past) -> None:
+    source = stream(past)
+    first = source.latest(INITIAL)
+    rollback(open_storage(str(past.path)), past.commits[-1].instant)
+    past.upsert("c", ["k1"], 7)
+    archive(past.path, 4)
+    assert [
+        one.action for one in open_table(open_storage(str(past.path))).timeline().instants if not one.is_write
+    ] == []
+
+    assert source.latest(kept(first)).time > first.time
 
 
 def test_no_compaction_brings_rows(tmp_path: Path) -> None:

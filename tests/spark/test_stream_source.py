@@ -166,6 +166,19 @@ def test_what_shows_one_moment_is_refused(spark: SparkSession, plain: Past) -> N
     assert "startOffset" in str(error)
 
 
+def test_a_stream_that_is_to_be_incremental_is_told_that_it_is(spark: SparkSession, plain: Past) -> None:
+    """Spark asks for the columns first, without a word on whether that is for a stream."""
+    kind = {"hoodie.datasource.query.type": "incremental"}
+    without = stream(spark, plain).fail(**kind)
+    assert "leave hoodie.datasource.query.type out" in str(without)
+    assert "startOffset" in str(without)
+
+    error = stream(spark, plain).fail(**kind, **{"hoodie.datasource.read.begin.instanttime": "earliest"})
+    assert type(error) is OptionConflictError
+    assert "it is incremental without it" in str(error)
+    assert "startOffset" in str(error)
+
+
 def test_a_batch_that_was_archived_meanwhile_is_refused_by_name(spark: SparkSession, plain: Past) -> None:
     source = stream(spark, plain)
     source.run()
