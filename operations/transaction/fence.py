@@ -30,8 +30,13 @@ class Fence:
     number: int
     sealed_by_us: bool = False
     partitions: set[str] = field(default_factory=set)
+    _over: bool = False
     _announced: dict[str, Marker] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
+
+    def close(self) -> None:
+        """Let threads that an interrupt leaves behind publish nothing any more: their write is undone next."""
+        self._over = True
 
     def announce(self, files: Iterable[tuple[str, MarkerType]]) -> None:
         """Write markers for files, which must exist before the files do, in one request."""
@@ -50,6 +55,7 @@ class Fence:
         return size
 
     def before_publish(self, partition_path: str, path: str, kind: MarkerType) -> None:
+        self._refuse_over()
         self.announce([(path, kind)])
         # `after_publish` checks the instant itself: without it no reader sees the file.
         self._refuse_sealed()
@@ -61,7 +67,7 @@ class Fence:
 
     def after_publish(self, path: str) -> None:
         """Look for the seal once more: a commit that sealed between the check and the file did not see the file."""
-        if self.sealed_by_us:
+        if self.sealed_by_us and not self._over:
             return
         try:
             self.refuse()
@@ -81,6 +87,7 @@ class Fence:
             raise over(self.work)
 
     def refuse(self) -> None:
+        self._refuse_over()
         if self.sealed_by_us:
             return
         self._refuse_sealed()
@@ -91,7 +98,12 @@ class Fence:
                 "Write again.",
             )
 
+    def _refuse_over(self) -> None:
+        if self._over:
+            raise over(self.work)
+
     def _refuse_sealed(self) -> None:
+        self._refuse_over()
         if not self.sealed_by_us:
             refuse_sealed(self.work)
 

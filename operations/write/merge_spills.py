@@ -159,6 +159,10 @@ class _Merge:
                     futures.append(pool.submit(calls.run, write))
                 _await(futures, observer)
                 return tuple(outcome for future in futures for outcome in future.result())
+            except BaseException:
+                # A further interrupt ends the wait for the threads.
+                fence.close()
+                raise
             finally:
                 for future in futures:
                     future.cancel()

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
+import threading
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -9,8 +14,14 @@ from threading import Event
 
 import pyarrow as pa
 import pytest
-from pyhudi.errors import InvalidOptionError, MissingColumnError, NullKeyError, WriteSealedError
+from pyhudi.errors import (
+    InvalidOptionError,
+    MissingColumnError,
+    NullKeyError,
+    WriteSealedError,
+)
 from pyhudi.operations.planning.request import TableSettings, WriteRequest, WriteSettings
+from pyhudi.operations.transaction.fence import Fence
 from pyhudi.operations.write import run
 from pyhudi.reader.predicates import Compare
 from pyhudi.reader.query import AsOf
@@ -20,10 +31,11 @@ from pyhudi.storage import open_storage
 from pyhudi.timeline.writers import heartbeat
 from pyhudi.timeline.writers.patience import Patience
 from support import drive
-from support.attempts import rows
+from support.attempts import parted, rows
 from support.drive import KEYED, rows_of
 from support.places import files_below
-from support.seams import patch_seam
+from support.rules.checks import assert_whole
+from support.seams import patch_seam, read_seam
 
 DEFAULTS = WriteSettings()
 SCHEMA = rows(1, value=1).schema
@@ -147,6 +159,54 @@ def test_an_abort_that_fails_hides_no_error(
     assert "left-overs of the failed write" in caplog.text
     assert run.write(request(tmp_path), [batches(2)]).inserts == 1
     assert rows_of(tmp_path, "id") == [("k2",)]
+
+
+def test_a_thread_that_interrupts_leave_behind_publishes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Ctrl-C, pressed until the prompt is back; the thread was about to open a partition."""
+    first, second = parted("a", 1, value=1), parted("b", 2, value=2)
+    table = replace(KEYED, partition_fields=("p",))
+    asked = replace(request(tmp_path, table=table), schema=first.schema)
+    run.write(asked, [first.to_batches()])
+    before, undone = files_below(tmp_path), Event()
+    refuse = read_seam("refuse a task whose write is sealed")
+    stalled: list[threading.Thread] = []
+
+    def stalling(self: Fence) -> None:
+        if self.sealed_by_us and not stalled:
+            stalled.append(threading.current_thread())
+            for place in ("end", "shutdown", ""):
+                os.kill(os.getpid(), signal.SIGINT)
+                wait_for(place)
+            assert undone.wait(60)
+        refuse(self)
+
+    with monkeypatch.context() as patch:
+        patch_seam(patch, "refuse a task whose write is sealed", stalling)
+        with pytest.raises(KeyboardInterrupt):
+            run.write(asked, [second.to_batches()])
+        undone.set()
+        stalled[0].join(60)
+
+    assert not stalled[0].is_alive()
+    assert [name for name in files_below(tmp_path) if name not in before and "/.pyhudi/" not in name] == []
+    run.write(asked, [second.to_batches()])
+    assert rows_of(tmp_path, "p", "value") == [("a", 1), ("b", 2)]
+    assert_whole(tmp_path)
+
+
+def wait_for(place: str) -> None:
+    """Wait until the main thread is in a function, or gone from the pool; "" for at once."""
+    while place:
+        frame = sys._current_frames().get(threading.main_thread().ident or 0)
+        names = set()
+        while frame is not None:
+            names.add(frame.f_code.co_name)
+            frame = frame.f_back
+        if place in names:
+            return
+        time.sleep(0.01)
 
 
 def test_a_write_without_rows(tmp_path: Path) -> None:
