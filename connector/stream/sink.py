@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pyspark import TaskContext
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ...operations.planning.plan import WritePlan
     from ...operations.write.micro_batch import BatchResult
     from ...options.model import HudiOptions
+    from .checkpoint_folder import CheckpointFolder
 
 logger = logging.getLogger("pyhudi")
 
@@ -50,7 +52,7 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
         self._options: HudiOptions | None = options
         self._schema = schema
         self._overwrite = overwrite
-        self._checkpoint = checkpoint
+        self._folder = checkpoint or "", path, options.storage_options
         self._log_level = options.log_level
         self._plan: WritePlan | None = None
 
@@ -96,7 +98,8 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
         batch = StreamBatch(query_id, int(batch_id), run_id, self._plan.settings.stream.identifier)
         token = WriteToken(context.partitionId(), context.stageId(), context.taskAttemptId())
         with worker_call(self._log_level):
-            return BatchMessage(run_batch_task(self._plan, batch, iterator, token))
+            offsets = partial(self._checkpoint.offsets, batch.batch_id)
+            return BatchMessage(run_batch_task(self._plan, batch, iterator, token, offsets))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> None:  # type: ignore[override]
         results = _results_in(messages)
@@ -108,17 +111,17 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
             )
         with worker_call(self._log_level):
             try:
-                self._commit(results or self._without_tasks(batch_id))
+                self._commit(results or self._without_tasks(batch_id), batch_id)
             except PyHudiError as error:
                 if not self._given.stream_ignores_failures or isinstance(error, (DataError, OptionError)):
                     raise
                 self._pass_over(results, batch_id, error)
 
-    def _commit(self, results: Sequence[BatchResult]) -> None:
+    def _commit(self, results: Sequence[BatchResult], batch_id: int) -> None:
         from ...operations.write.micro_batch import commit_batch  # noqa: PLC0415
 
         query = self._path, results[0].batch.query_id
-        if commit_batch(results, _LOST.get(query, 0)).instant:
+        if commit_batch(results, _LOST.get(query, 0), self._checkpoint.offsets(batch_id)).instant:
             _LOST.pop(query, None)
 
     def _pass_over(self, results: Sequence[BatchResult], batch_id: int, error: PyHudiError) -> None:
@@ -147,7 +150,7 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
 
         plan = self._new_plan()
         # Without a name the batch is not remembered: emptying the table twice does no harm.
-        batch = StreamBatch(self._query_id(), batch_id, "", plan.settings.stream.identifier)
+        batch = StreamBatch(self._checkpoint.query_id(), batch_id, "", plan.settings.stream.identifier)
         return [no_rows(plan, batch)]
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> None:  # type: ignore[override]
@@ -159,24 +162,15 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
             if results:
                 abort_batch(results)
                 return
-            query_id = self._query_id()
+            query_id = self._checkpoint.query_id()
             if query_id:
                 abort_numbered(self._path, self._given.storage_options, query_id, batch_id)
 
-    def _query_id(self) -> str:
-        """Return the query's id as its checkpoint folder has it; "" where the options do not name the folder."""
-        from ...storage import open_storage  # noqa: PLC0415
-        from ...storage.bounds import parse_json  # noqa: PLC0415
-        from ..source.paths import absolute  # noqa: PLC0415
+    @property
+    def _checkpoint(self) -> CheckpointFolder:
+        from .checkpoint_folder import CheckpointFolder  # noqa: PLC0415
 
-        if not self._checkpoint:
-            return ""
-        try:
-            folder = open_storage(absolute(self._checkpoint), self._given.storage_options)
-            return str(parse_json(folder.read("metadata"))["id"])
-        except (PyHudiError, OSError, ValueError, KeyError, TypeError) as error:
-            logger.info("table %s: the checkpoint %s does not name its query: %s", self._path, self._checkpoint, error)
-            return ""
+        return CheckpointFolder(*self._folder)
 
 
 def _results_in(messages: Sequence[WriterCommitMessage | None]) -> list[BatchResult]:

@@ -13,11 +13,13 @@ from ...errors import DataError, OptionError, TableError
 from ...operations.result import CommitResult
 from ...operations.streams.batch import StreamBatch, StreamSettings
 from ...operations.streams.checkpoints import find_batch
+from ...operations.streams.replays import refuse_other_offsets
 from ...options.names import OPTIONS
 from ...options.sources import WRITING, resolve_options
 from ...storage import open_storage
 from ...table.table import open_table
 from ..source.own_errors import own_errors
+from ..stream.checkpoint_folder import CheckpointFolder
 from .writing import MadeFrom, write_placed
 
 if TYPE_CHECKING:
@@ -29,20 +31,26 @@ logger = logging.getLogger("pyhudi")
 _STOPPED = re.compile("InterruptedException|InterruptedIOException|ClosedByInterrupt|CANCELLED|[Cc]ancelled")
 
 
-def write_batch(df: DataFrame, batch: StreamBatch, path: str, texts: Mapping[str, str], lost: int) -> int:
+def write_batch(
+    df: DataFrame, batch: StreamBatch, path: str, texts: Mapping[str, str], lost: int, checkpoint: str = ""
+) -> int:
     """Write a micro-batch unless the table has it.
 
     Returns how many rows were passed over so far that no commit states yet; ``lost`` are those of the batches before.
+    ``checkpoint`` is the query's folder.
     """
     resolved = resolve_options(
         {**texts, OPTIONS["write_id"].key: batch.write_id}, path, WRITING, session=df.sparkSession
     )
     options = resolved.options
     stream, storage = options.stream_settings(), open_storage(path, options.storage_options)
-    batch = replace(batch, identifier=stream.identifier, lost=lost)
+    offsets = CheckpointFolder(checkpoint, path, options.storage_options).offsets(batch.batch_id)
+    batch = replace(batch, identifier=stream.identifier, lost=lost, offsets=offsets)
     table = open_table(storage)
-    instant = find_batch(table, table.timeline(), batch)
+    timeline = table.timeline()
+    instant = find_batch(table, timeline, batch)
     if instant is not None:
+        refuse_other_offsets(table, timeline, batch, instant)
         logger.info("table %s: has the batch %d already, as %s", path, batch.batch_id, instant)
         return lost
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from ...table.table import Table
@@ -10,8 +10,9 @@ from ...timeline.instants import WRITE_ACTIONS, Instant
 from ...timeline.timeline import Timeline
 from ...timeline.writers.owner import Claim, Owner
 from ..rollback.pending import OtherWriters, PlannedRollback
-from ..streams.batch import LOST, StreamBatch
+from ..streams.batch import LOST, OFFSETS, StreamBatch
 from ..streams.checkpoints import find_batch
+from ..streams.replays import refuse_other_offsets
 from ..transaction.decide import settle
 from .plan import WritePlan, plan_write
 from .request import WriteRequest
@@ -28,27 +29,28 @@ def as_batch(plan: WritePlan, batch: StreamBatch) -> WritePlan:
     work = plan.transaction
     work = replace(work, write_id=batch.write_id, owner=owner_of_batch(work.owner, batch))
     plan = replace(plan, transaction=work, settings=replace(plan.settings, batch=batch))
-    return with_lost(plan, batch.lost)
+    return with_notes(plan, batch.lost, batch.offsets)
 
 
-def with_lost(plan: WritePlan, lost: int) -> WritePlan:
-    """Return a planned write whose commit states how many rows its stream passed over before."""
-    if not lost:
-        return plan
-    extra = {**plan.settings.extra_metadata, LOST: str(lost)}
+def with_notes(plan: WritePlan, lost: int, offsets: str) -> WritePlan:
+    """Return a planned write whose commit states how many rows its stream passed over before, and where it has come."""
+    notes = {LOST: str(lost) if lost else "", OFFSETS: offsets}
+    extra = {**plan.settings.extra_metadata, **{key: text for key, text in notes.items() if text}}
     return replace(plan, settings=replace(plan.settings, extra_metadata=extra))
 
 
-def settle_batch(plan: WritePlan, batch: StreamBatch) -> WritePlan:
+def settle_batch(plan: WritePlan, batch: StreamBatch, offsets: Callable[[], str] | None = None) -> WritePlan:
     """Return a micro-batch as the table has it, or with the rollbacks before it, which its first task carries out.
 
-    Raises as `find_batch`, and as `OtherWriters.settle_pending`.
+    ``offsets`` finds the batch's where it does not have them. Raises as `find_batch`, as `refuse_other_offsets`, and as
+    `OtherWriters.settle_pending`.
     """
     table, settings = plan.table, plan.settings
     # A decision that died before its completed file may be about this very batch.
     _, timeline = settle(table)
     done = find_batch(table, timeline, batch)
     if done is not None:
+        refuse_other_offsets(table, timeline, batch, done, offsets)
         return replace(as_batch(plan, batch), replays=done)
     rollbacks = (*plan.rollbacks, *older_runs(table, timeline, batch))
     victims = frozenset(planned.victim.requested_time for planned in rollbacks)

@@ -10,6 +10,8 @@ from ..write_ids import STREAM_ID
 DEFAULT_IDENTIFIER = "default_single_writer"
 # The key under which a commit states how many rows its stream passed over before.
 LOST = "pyhudi.stream.rows.lost"
+# The key under which a commit keeps `StreamBatch.offsets`.
+OFFSETS = "pyhudi.stream.offsets"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,7 @@ class StreamBatch:
         run_id: Spark's id of this run of the query; empty where it is unknown.
         identifier: Apache Hudi's name of the stream, under which a table keeps its greatest batch id.
         lost: How many rows the stream passed over since the last batch that it completed.
+        offsets: A digest of where in its sources, and when, Spark ended the batch; empty where that is unknown.
     """
 
     query_id: str
@@ -28,6 +31,7 @@ class StreamBatch:
     run_id: str = ""
     identifier: str = DEFAULT_IDENTIFIER
     lost: int = 0
+    offsets: str = ""
 
     @property
     def write_id(self) -> str:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 MOST_QUERIES = 64
 
 _PARTS = ("queries", "identifiers")
-_CHECKPOINT = "hoodie.datasource.write.streaming.checkpoint.identifier"
+IDENTIFIER = "hoodie.datasource.write.streaming.checkpoint.identifier"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Checkpoints:
             raise OptionConflictError(
                 f"The streaming query {batch.query_id} writes to the table {path} as {batch.identifier!r}, and so did "
                 f"the query {sink.name}, up to its batch {sink.batch_id}.",
-                f"Give each query into the table, and each new checkpoint folder, a name of its own by {_CHECKPOINT}.",
+                f"Give each query into the table, and each new checkpoint folder, a name of its own by {IDENTIFIER}.",
             )
         greatest = max((found.batch_id for found in (mine, sink) if found is not None), default=-1)
         if batch.batch_id > greatest:
@@ -107,7 +107,7 @@ class Checkpoints:
             raise OptionConflictError(
                 f"The streaming query {batch.query_id} writes its batch {batch.batch_id} to the table {path} as "
                 f"{batch.identifier!r}, and another stream of that name had come to its batch {greatest} there.",
-                f"Give the query a name of its own by {_CHECKPOINT}; to continue the other stream, start from its "
+                f"Give the query a name of its own by {IDENTIFIER}; to continue the other stream, start from its "
                 "checkpoint folder.",
             )
         raise OptionConflictError(
@@ -115,7 +115,7 @@ class Checkpoints:
             f"its batch {greatest} already: the checkpoint folder is older than the table, or another run of the query "
             "is at work.",
             "End the other run; where the checkpoint folder is an old copy, start from a new folder and give "
-            f"{_CHECKPOINT} another name.",
+            f"{IDENTIFIER} another name.",
         )
 
     def texts(self, left_out: Iterable[str] = ()) -> dict[str, str]:

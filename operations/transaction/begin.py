@@ -204,10 +204,15 @@ def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes], pre
     # An instant on the timeline without a reserve counts as given up, so the reserve comes first.
     work.reserve.hold()
     swept = prepare()
+    found = swept.timeline.find(work.instant_time)
+    if found is not None and found.state == State.COMPLETED:
+        # A straggler of a batch whose seal went has claimed the batch's time.
+        forget(work.storage, work.instant_time)
+        raise over(work)
     work.markers.begin()
     instants = work.table.instants
     with lock_of(work.table).hold(work.table):
-        if swept.timeline.find(work.instant_time) is None:
+        if found is None:
             # An instant older than archived instants makes readers take those for uncommitted.
             until = max(announced(work.storage), default="") if swept.archiving else ""
             if _is_old(work, swept.timeline, until):

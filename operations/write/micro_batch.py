@@ -6,18 +6,21 @@ with its result, since the process of the commit has nothing but these.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
 import pyarrow as pa
 
-from ...errors import CommitConflictError
+from ...errors import CommitConflictError, StorageError
 from ...storage import open_storage
+from ...storage.kept import keep
 from ...table.files.names import WriteToken
 from ...table.table import find_table
+from ...timeline.writers import seals
 from ...timeline.writers.patience import Patience
-from ..planning.micro_batch import as_batch, pending_batches, settle_batch, with_lost
+from ..planning.micro_batch import as_batch, pending_batches, settle_batch, with_notes
 from ..planning.plan import WritePlan
 from ..result import CommitResult
 from ..rollback.pending import OtherWriters, PlannedRollback
@@ -28,6 +31,12 @@ from ..transaction.decide import settle
 from .abort import abort_write
 from .commit import commit_write
 from .task import TaskResult, run_task
+
+logger = logging.getLogger("pyhudi")
+
+# By table and query: the newest batch that this process completed, with the files that tell its stragglers so.
+_ENDED: dict[tuple[str, str], tuple[int, tuple[str, ...]]] = {}
+_MOST_QUERIES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +49,21 @@ class BatchResult:
 
 
 def run_batch_task(
-    plan: WritePlan, batch: StreamBatch, batches: Iterator[pa.RecordBatch], token: WriteToken
+    plan: WritePlan,
+    batch: StreamBatch,
+    batches: Iterator[pa.RecordBatch],
+    token: WriteToken,
+    offsets: Callable[[], str] | None = None,
 ) -> BatchResult:
-    """Run one task of a micro-batch; it takes no rows where the table has the batch."""
+    """Run one task of a micro-batch; it takes no rows where the table has the batch.
+
+    ``offsets`` finds `StreamBatch.offsets` where the table has a batch of that number.
+    """
     with_rows = (rows for rows in batches if rows.num_rows)
     first = next(with_rows, None)
     plan = as_batch(plan, batch)
     if first is not None and plan.transaction.notes.find(1) is None:
-        plan = settle_batch(plan, batch)
+        plan = settle_batch(plan, batch, offsets)
     rows = iter(()) if first is None else chain([first], with_rows)
     return BatchResult(plan, batch, run_task(plan, rows, token))
 
@@ -58,20 +74,41 @@ def no_rows(plan: WritePlan, batch: StreamBatch) -> BatchResult:
     return BatchResult(plan, batch, TaskResult(WriteToken(0, 0, 0)))
 
 
-def commit_batch(results: Sequence[BatchResult], lost: int = 0) -> CommitResult:
+def commit_batch(results: Sequence[BatchResult], lost: int = 0, offsets: str = "") -> CommitResult:
     """Complete a micro-batch, unless the table has it. Raises as `commit_write`, and as `settle_batch`.
 
-    ``lost`` is the number of rows that the stream passed over before, which the commit states.
+    The commit states ``lost``, how many rows the stream passed over before, and `StreamBatch.offsets`.
     """
     began = [found for found in results if found.result.rows]
     replayed = [found for found in results if found.plan.replays is not None]
     found = (began or replayed or list(results))[0]
     plan = found.plan
     if not began and not replayed and found.batch.query_id:
-        plan = settle_batch(plan, found.batch)
+        plan = settle_batch(plan, replace(found.batch, offsets=offsets))
     if began and replayed:
         plan = _completed_meanwhile(plan, found.batch)
-    return commit_write(with_lost(plan, lost), [done.result for done in results])
+    done = commit_write(with_notes(plan, lost, offsets), [done.result for done in results])
+    if began and plan.replays is None and plan.settings.hand_over and done.instant:
+        _expire_seals(plan, found, done)
+    return done
+
+
+def _expire_seals(plan: WritePlan, found: BatchResult, done: CommitResult) -> None:
+    """Delete the seal and the notes of the batch before: tasks that only hand rows over need neither.
+
+    A straggler of that batch finds by the query's greatest batch that its own is over.
+    """
+    query = plan.path, found.batch.query_id
+    number, paths = _ENDED.get(query, (found.batch.batch_id, ()))
+    times = dict.fromkeys([found.result.instant_time, done.instant])
+    key = plan.transaction.key
+    keep(_ENDED, query, (found.batch.batch_id, seals.of_write(times, key, done.attempts)), _MOST_QUERIES)
+    if number >= found.batch.batch_id:
+        return
+    try:
+        plan.storage.delete(*paths, durable=False)
+    except StorageError:
+        logger.info("table %s: seals of the batch %d stay for a day", plan.path, number, exc_info=True)
 
 
 def abort_batch(results: Sequence[BatchResult]) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pyhudi.errors import CommitConflictError, OptionConflictError, StorageError
+from pyhudi.errors import CommitConflictError, OptionConflictError, PyHudiError, StorageError
 from pyhudi.operations.planning.micro_batch import plan_batch
 from pyhudi.operations.planning.request import WriteRequest
 from pyhudi.operations.services.rollback import rollback
@@ -23,8 +25,10 @@ from pyhudi.table.table import Table, open_table
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.codec import SINK_CHECKPOINT, StreamTexts
 from pyhudi.timeline.writers.owner import Claim
+from pyhudi.timeline.writers.write_notes import WriteNotes
 from support.attempts import SCHEMA, rows
 from support.drive import KEYED, rows_of, write
+from support.made.cleaning import archive
 from support.places import files_below
 from support.rules.checks import assert_whole
 from support.seams import patch_seam, read_seam
@@ -125,6 +129,72 @@ def test_a_commit_that_is_called_twice_completes_once(tmp_path: Path, kind: str)
 
     assert commit_batch(sent(messages)).instant == commit_batch(sent(messages)).instant
     assert len(instants(tmp_path)) == 1
+
+
+def seals_and_notes(path: Path) -> list[str]:
+    """Return those of writes; compactions have others."""
+    found = re.compile(r".*/sealed/\d{10}\.v2/(\d{17}|[0-9a-f]{32}\.\d)")
+    return [name for name in files_below(path / "t") if found.fullmatch(name)]
+
+
+@BOTH
+def test_a_batch_takes_the_seal_and_the_note_of_the_batch_before_away(tmp_path: Path, kind: str) -> None:
+    stream = query(tmp_path, kind)
+    other = replace(stream, query_id="q2", identifier="other")
+    other.run(0, rows(9, value=0))
+    stream.run(0, rows(1, value=0))
+    before = seals_and_notes(tmp_path)
+
+    for number in range(1, 4):
+        stream.run(number, rows(1, value=number, ts=number))
+    after = seals_and_notes(tmp_path)
+
+    assert len(before) == len(after) == 4
+    assert len({*before} & {*after}) == 2, "those of the other query stay"
+
+
+@BOTH
+def test_a_task_of_a_batch_whose_seal_went_finds_it_over(tmp_path: Path, kind: str) -> None:
+    stream = query(tmp_path, kind)
+    planned = stream.planned()
+    commit_batch(stream.tasks(0, [rows(1, value=0)], planned))
+    stream.run(1, rows(1, value=1, ts=1))
+    before = files_below(tmp_path / "t")
+
+    with pytest.raises(OptionConflictError, match="has its batch 1 already"):
+        stream.tasks(0, [rows(1, 2, value=9, ts=9)], planned)
+
+    assert files_below(tmp_path / "t") == before
+
+
+@BOTH
+def test_a_task_that_stalls_until_its_seal_goes_brings_no_row(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has read at which time its batch began, and not yet looked whose time that is."""
+    stream = query(tmp_path, kind)
+    planned = stream.planned()
+    commit_batch(stream.tasks(0, [rows(1, value=0)], planned))
+    find, calls = read_seam("find a note of a write"), []
+
+    def stalling(self: WriteNotes, number: int) -> str | None:
+        found: str | None = find(self, number)
+        calls.append(number)
+        if len(calls) == 2:
+            stream.run(1, rows(1, value=1, ts=1))
+        return found
+
+    with monkeypatch.context() as patch:
+        patch_seam(patch, "find a note of a write", stalling)
+        with suppress(PyHudiError):
+            stream.tasks(0, [rows(1, 2, value=9, ts=9)], planned)
+
+    assert len(calls) > 2
+    assert values(tmp_path) == [("k1", 1)]
+    stream.run(2, rows(1, value=2, ts=2))
+    assert pending(tmp_path) == []
+    assert values(tmp_path) == [("k1", 2)]
+    assert_whole(tmp_path / "t")
 
 
 @BOTH
@@ -356,6 +426,29 @@ def test_a_batch_that_is_older_than_the_table_is_refused(tmp_path: Path, kind: s
         stream.restarted().tasks(1, [rows(1, value=1)])
 
     assert files_below(tmp_path / "t") == before
+
+
+@BOTH
+@pytest.mark.parametrize("archived", [False, True], ids=["active", "archived"])
+def test_another_batch_of_the_newest_number_is_refused(tmp_path: Path, kind: str, archived: bool) -> None:
+    """From a checkpoint folder that is a copy from before the newest batch, Spark makes another of its number."""
+    stream = query(tmp_path, kind)
+    stream.run(0, rows(1, value=1))
+    done = commit_batch(stream.tasks(1, [rows(1, value=2, ts=2)]), 0, "as it was")
+    if archived:
+        for number in range(3):
+            write(tmp_path / "t", rows(9, value=number, ts=number))
+        archive(tmp_path / "t", 3)
+        assert done.instant not in instants(tmp_path)
+    again = stream.restarted()
+
+    assert commit_batch(again.tasks(1, [rows(1, value=2, ts=2)], offsets="as it was")).instant == done.instant
+    assert commit_batch(again.tasks(1, [rows(1, value=2, ts=2)])).instant == done.instant, "unknown"
+    with pytest.raises(OptionConflictError, match=rf"another batch of that number as {done.instant}"):
+        again.tasks(1, [rows(1, 5, value=3, ts=3)], offsets="otherwise")
+    with pytest.raises(OptionConflictError, match=rf"another batch of that number as {done.instant}"):
+        commit_batch(again.tasks(1, [rows(value=1)]), 0, "otherwise")
+    assert pending(tmp_path) == []
 
 
 @BOTH

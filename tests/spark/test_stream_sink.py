@@ -151,6 +151,31 @@ def test_a_query_that_fails_continues_where_it_was(pipeline: Callable[[str], Pip
     assert_whole(some.table)
 
 
+def test_a_copy_of_the_checkpoint_from_before_the_newest_batch_is_refused(
+    pipeline: Callable[[str], Pipeline], tmp_path: Path
+) -> None:
+    some = pipeline("cow")
+    some.add("a", ("k1", 1, 1))
+    some.run()
+    shutil.copytree(some.checkpoint, tmp_path / "copy")
+    some.add("b", ("k2", 2, 2))
+    some.run()
+    some.forget_commit(1)
+    some.run()
+    shutil.rmtree(some.checkpoint)
+    (tmp_path / "copy").rename(some.checkpoint)
+    (some.input / "b").unlink()
+    some.add("c", ("k3", 3, 3))
+
+    with pytest.raises(StreamingQueryException) as raised:
+        some.run()
+
+    error = from_spark(raised.value)
+    assert isinstance(error, OptionError)
+    assert some.instants()[1] in str(error)
+    assert some.values() == [("k1", 1), ("k2", 2)]
+
+
 def test_another_checkpoint_needs_another_name(pipeline: Callable[[str], Pipeline]) -> None:
     some = pipeline("cow")
     some.add("a", ("k1", 1, 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from pyhudi import HudiTable
 from pyhudi.errors import InvalidOptionError, OptionConflictError
 from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from support.drive import rows_of
@@ -86,6 +88,23 @@ def test_each_batch_is_one_instant_and_a_replay_none(spark: SparkSession, tmp_pa
     assert pipe.found() == {"a": 1, "b": 2, "c": 2, "d": 3}
     assert pipe.instants()[:2] == done
     assert len(pipe.instants()) == 3
+
+
+def test_a_copy_of_the_checkpoint_from_before_the_newest_batch_is_refused(spark: SparkSession, tmp_path: Path) -> None:
+    pipe = Pipeline(spark, tmp_path)
+    pipe.add("a", ("a", 1, 1))
+    pipe.run()
+    shutil.copytree(pipe.checkpoint, tmp_path / "copy")
+    pipe.add("b", ("b", 2, 2))
+    pipe.run()
+    shutil.rmtree(pipe.checkpoint)
+    (tmp_path / "copy").rename(pipe.checkpoint)
+    pipe.add("c", ("c", 3, 3))
+
+    with pytest.raises(StreamingQueryException, match="another batch of that number"):
+        pipe.run()
+
+    assert pipe.found() == {"a": 1, "b": 2}
 
 
 def test_placed_rows_under_an_index_that_looks_keys_up(spark: SparkSession, tmp_path: Path) -> None:

@@ -58,7 +58,9 @@ class DrivenQuery:
     def batch(self, number: int) -> StreamBatch:
         return StreamBatch(self.query_id, number, self.run_id, self.identifier)
 
-    def tasks(self, number: int, parts: Sequence[pa.Table], planned: WritePlan | None = None) -> list[BatchResult]:
+    def tasks(
+        self, number: int, parts: Sequence[pa.Table], planned: WritePlan | None = None, *, offsets: str = ""
+    ) -> list[BatchResult]:
         """Run the tasks of a batch, and return their messages."""
         planned = planned or self.planned()
         return [
@@ -68,6 +70,7 @@ class DrivenQuery:
                     self.batch(number),
                     iter(part.to_batches(max_chunksize=7)),
                     WriteToken(at, 1, 100 + at),
+                    lambda: offsets,
                 )
             )
             for at, part in enumerate(parts)

@@ -231,7 +231,7 @@ class Seal:
 
     @property
     def _path(self) -> str:
-        return join(seal_folder(self.name[:_HOUR]), self.name)
+        return seal_of_instant(self.name)
 
     @property
     def _note(self) -> str:
@@ -244,6 +244,11 @@ def aside_of(instant_time: str) -> str:
 
 def spills_of(instant_time: str) -> str:
     return f"{folder(instant_time)}/spills"
+
+
+def seal_of_instant(name: str) -> str:
+    """Return the path of a seal by its name, which begins with a requested time."""
+    return join(seal_folder(name[:_HOUR]), name)
 
 
 def seal_folder(hour: str) -> str:

@@ -8,11 +8,13 @@ beside these folders, where the previous release kept all seals.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from ...storage.base import Storage, join
 from .. import formats
 from ..clock import format_time
-from .owner import SEALS
+from .owner import SEALS, seal_of_instant
+from .write_notes import note_of
 
 # Only a suspended task can outlive its write for longer, and it finds its instant gone.
 KEPT_S = 24 * 3600.0
@@ -37,6 +39,11 @@ def expire(storage: Storage, zone: str) -> None:
     due = [hour for hour in hours if hour < oldest[: len(hour)]]
     for hour in due[:_MOST_AT_ONCE]:
         _remove(storage, join(SEALS, f"{hour}.v{formats.SEALS}"), now)
+
+
+def of_write(times: Iterable[str], key: str, notes: int) -> tuple[str, ...]:
+    """Return the paths of the seals of a write that ended under these times, and of so many notes of its instants."""
+    return (*map(seal_of_instant, times), *(note_of(key, number) for number in range(1, notes + 1)))
 
 
 def _remove(storage: Storage, folder: str, now: float) -> None:

@@ -82,5 +82,9 @@ class WriteNotes:
         return self.storage.create(self._path(number), json.dumps(content).encode(), durable=False)
 
     def _path(self, number: int) -> str:
-        hour, _, name = self.key.partition("/")
-        return join(seal_folder(hour), f"{name}.{number}")
+        return note_of(self.key, number)
+
+
+def note_of(key: str, number: int) -> str:
+    hour, _, name = key.partition("/")
+    return join(seal_folder(hour), f"{name}.{number}")

@@ -1,0 +1,53 @@
+"""Whether a batch that a table has is the batch that a stream repeats, or another under the same number.
+
+Spark repeats a batch whose offsets it has noted, and whose end it has not. A checkpoint folder that is a copy from
+right before that batch lacks the offsets, so that Spark makes another batch of that number, up to where its sources are
+now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ...errors import OptionConflictError, StorageError
+from ...timeline.timeline import Timeline
+from .batch import OFFSETS, StreamBatch
+from .checkpoints import IDENTIFIER
+
+if TYPE_CHECKING:
+    from ...table.table import Table
+
+
+def refuse_other_offsets(
+    table: Table, timeline: Timeline, batch: StreamBatch, done: str, offsets: Callable[[], str] | None = None
+) -> None:
+    """Raise `OptionConflictError` where the instant ``done`` has another batch of that number.
+
+    A commit without the offsets of its batch, as of an older release, counts as the same batch.
+    """
+    mine = batch.offsets or (offsets() if offsets is not None else "")
+    noted = _offsets_of(table, timeline, done) if mine else ""
+    if noted and noted != mine:
+        raise OptionConflictError(
+            f"The streaming query {batch.query_id} writes its batch {batch.batch_id} to the table {table.path}, which "
+            f"has another batch of that number as {done}: the checkpoint folder is a copy from before that batch.",
+            "Continue from the newest folder; without it, start from a new folder at the place where that batch ended, "
+            f"and give {IDENTIFIER} another name.",
+        )
+
+
+def _offsets_of(table: Table, timeline: Timeline, time: str) -> str:
+    found = timeline.write_at(time)
+    try:
+        if found is not None:
+            return timeline.files.read_commit(found).extra_metadata.get(OFFSETS, "")
+    except StorageError as error:
+        # It was archived since the timeline was listed.
+        if not isinstance(error.__cause__, FileNotFoundError):
+            raise
+    archived = [one for one in table.archive.instants(time, time) if one.is_write and one.requested_time == time]
+    for one, body in table.archive.bodies(archived).items():
+        where = f"{time} in the archive of {table.path}"
+        return table.instants.decode_commit(one, body, where).extra_metadata.get(OFFSETS, "")
+    return ""
