@@ -46,8 +46,9 @@ def _offsets_of(table: Table, timeline: Timeline, time: str) -> str:
         # It was archived since the timeline was listed.
         if not isinstance(error.__cause__, FileNotFoundError):
             raise
-    archived = [one for one in table.archive.instants(time, time) if one.is_write and one.requested_time == time]
-    for one, body in table.archive.bodies(archived).items():
+    near = table.archive.instants(time, time)
+    archived = [instant for instant in near if instant.is_write and instant.requested_time == time]
+    for instant, body in table.archive.bodies(archived).items():
         where = f"{time} in the archive of {table.path}"
-        return table.instants.decode_commit(one, body, where).extra_metadata.get(OFFSETS, "")
+        return table.instants.decode_commit(instant, body, where).extra_metadata.get(OFFSETS, "")
     return ""
