@@ -18,10 +18,8 @@ from functools import cached_property
 from ...errors import CommitConflictError, ConcurrentWriteError, StorageError
 from ...index.registry import index_for
 from ...table.arrow.spill import SpillFile
-from ...table.bucket_numbers import bucket_numbers, refuse_unknown
 from ...table.merging.merger import RowMeeting
 from ...timeline.instants import WRITE_ACTIONS
-from ...timeline.rescales import named_rescale
 from ...timeline.timeline import Timeline
 from ...timeline.writers.patience import NOT_WAITED, Waited
 from ...timeline.writers.tickets import Places, Ticket, age_of, held, places_of_buckets, wait_for_older
@@ -31,17 +29,15 @@ from ..planning.pinned import pin
 from ..planning.plan import WritePlan, placed_by
 from ..planning.settle_table import settle_table
 from ..result import ATTEMPTS, MET, CommitResult, find_write
-from ..rollback.dead import wait_until_over
-from ..rollback.pending import OtherWriters
 from ..streams.checkpoints import find_batch
 from ..transaction.abort import abort
-from ..transaction.conflicts import changed_numbers, check_moment, check_rescales
+from ..transaction.conflicts import changed_numbers, check_moment
 from ..transaction.since import Since
 from ..transaction.taken import taken_as_conflicts
 from ..write_ids import GENERATED_ID
+from .after_rescale import wait_for_rescale, with_new_routes, with_numbers
 from .begin import begun
 from .merge_spills import SpilledRows, opened_spills
-from .new_routes import with_new_routes
 
 logger = logging.getLogger("pyhudi")
 
@@ -189,7 +185,12 @@ class Attempts:
         if not self.merges_again:
             yield plan, timeline
             return
-        now = self._wait_for_rescale(plan, timeline)
+        try:
+            now = wait_for_rescale(plan, timeline, self.spilled.paths)
+        except CommitConflictError:
+            # It has waited as long as it may.
+            self.is_last = True
+            raise
         changed = bool(since.active or since.archived or now is not timeline)
         timeline = now
         beside = [one for one in timeline.pending if one.action in WRITE_ACTIONS and one != work.inflight]
@@ -203,26 +204,6 @@ class Attempts:
             found = wait_for_older(ticket, work.patience, plan.settings.wait_s)
             self.waited = self.waited.and_then(found)
             yield self._at_new_moment(plan) if found.met or changed else (plan, timeline)
-
-    def _wait_for_rescale(self, plan: WritePlan, timeline: Timeline) -> Timeline:
-        """Wait while a rescale holds partitions of the rows, which then go to other buckets; return a timeline of now.
-
-        Raises `CommitConflictError`, for the last time, where that takes too long.
-        """
-        work, paths = plan.transaction, {route.partition_path for route in self.spilled.rows}
-        until = time.monotonic() + plan.settings.wait_s
-        while True:
-            try:
-                check_rescales(work, timeline, paths)
-            except CommitConflictError as error:
-                named = named_rescale(error.what)
-                if named is None or time.monotonic() > until:
-                    self.is_last = True
-                    raise
-            else:
-                return timeline
-            wait_until_over(OtherWriters(work.table, work.patience), named, until)
-            timeline = work.table.timeline()
 
     def _at_new_moment(self, plan: WritePlan) -> tuple[WritePlan, Timeline]:
         """Return a write as if it had been planned now, and the timeline; it must not have read the table before.
@@ -238,21 +219,19 @@ class Attempts:
             self.is_last = True
             raise
         fresh = replace(plan, transaction=replace(plan.transaction, watermark=pinned.watermark))
-        if changed_numbers(since, placed_by(plan, {route.partition_path for route in self.spilled.rows})):
-            numbers = bucket_numbers(plan.table, pinned.now)
-            refuse_unknown(numbers)
-            fresh = replace(fresh, numbers=numbers)
+        if changed_numbers(since, placed_by(plan, self.spilled.paths)):
+            fresh = with_numbers(fresh, pinned.now)
         return fresh, pinned.now
 
     def _places(self, plan: WritePlan) -> Places | None:
         """Return what the write rewrites; None for the whole table, and nothing where it only adds file groups."""
         if plan.operation in REPLACING:
             whole = plan.operation == OVERWRITE_TABLE or not plan.takes_rows
-            return None if whole else {route.partition_path: None for route in self.spilled.rows}
+            return None if whole else dict.fromkeys(self.spilled.paths)
         index = index_for(plan.config)
         adds = plan.rules.meeting is RowMeeting.ADD and plan.looks_up
         if adds or plan.config.generates_keys or not self.spilled.rows:
             return {}
         if plan.looks_up:
-            return None if index.is_global else {route.partition_path: None for route in self.spilled.rows}
+            return None if index.is_global else dict.fromkeys(self.spilled.paths)
         return places_of_buckets(self.spilled.rows)

@@ -75,6 +75,11 @@ class SpilledRows:
     size: int
     local: Storage
 
+    @property
+    def paths(self) -> set[str]:
+        """The partitions of the rows."""
+        return {route.partition_path for route in self.rows}
+
 
 @contextmanager
 def opened_spills(plan: WritePlan, spills: Sequence[SpillFile]) -> Iterator[SpilledRows]:

@@ -78,7 +78,7 @@ class SliceWorker:
         return replace(self, files=replace(self.files, output=replace(self.files.output, memory=memory)))
 
     def outcome(self, done: Sequence[SliceResult]) -> Outcome:
-        return Outcome(self.body(done), added=[one.path for one in done if one.path])
+        return Outcome(self.body(done), added=[result.path for result in done if result.path])
 
     def body(self, done: Sequence[SliceResult]) -> CommitBody:
         from ....timeline.metadata.models import CommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)

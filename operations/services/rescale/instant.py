@@ -13,9 +13,7 @@ import pyarrow as pa
 
 from ....errors import UnsupportedTableError
 from ....index.bucket import BucketIndex
-from ....storage.base import split
 from ....table.bucket_numbers import FIRST, BucketRule, write_bucket_rule
-from ....table.files.names import parse_data_name
 from ....table.latest_schema import latest_schema
 from ....timeline.rescales import KEY, PENDING_OPERATION, REPLACE_COMMIT, Rescale
 from ....timeline.timeline import Timeline
@@ -35,7 +33,7 @@ from .beside import Beside
 from .completion import RescaleCompletion
 from .due import WantedNumber
 from .rescaler import NewBucket, Rescaler, RescaleResult
-from .units import RescaleUnit, gathering_units, units_of
+from .units import RescaleUnit, finished_units, gathering_units, units_of
 
 if TYPE_CHECKING:
     from ....timeline.metadata.models import RequestedReplaceMetadata
@@ -140,11 +138,4 @@ class RescaleInstant:
         return [made for result in done for made in result.made]
 
     def _executed(self, rescaler: Rescaler, units: Sequence[RescaleUnit]) -> list[RescaleResult]:
-        return execute_units(rescaler, units, self.means, "rescale", _finished) if units else []
-
-
-def _finished(units: Sequence[RescaleUnit], paths: Sequence[str]) -> Sequence[RescaleUnit]:
-    """Return the units of which a new data file is announced."""
-    names = [(split(path)[0], parse_data_name(split(path)[1])) for path in paths]
-    there = {(folder, int(name.file_id[:8])) for folder, name in names if name is not None}
-    return [unit for unit in units if any((unit.partition_path, target) in there for target in unit.targets)]
+        return execute_units(rescaler, units, self.means, "rescale", finished_units) if units else []

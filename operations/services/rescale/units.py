@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ....errors import UnsupportedTableError
+from ....storage.base import split
 from ....table.files.file_group import FileSlice
-from ....table.files.names import bucket_of
+from ....table.files.names import bucket_of, parse_data_name
 
 if TYPE_CHECKING:
     from ....table.arrow.spill import SpillFile
@@ -111,3 +112,10 @@ def gathering_units(divided: Sequence[tuple[RescaleUnit, SpillFile]]) -> list[Re
         for target in unit.targets:
             spills.setdefault((unit.change, target), []).append(spill)
     return [RescaleUnit(change, (), (target,), tuple(files)) for (change, target), files in spills.items()]
+
+
+def finished_units(units: Sequence[RescaleUnit], paths: Sequence[str]) -> Sequence[RescaleUnit]:
+    """Return the units of which a new data file is announced."""
+    names = [(split(path)[0], parse_data_name(split(path)[1])) for path in paths]
+    there = {(folder, int(name.file_id[:8])) for folder, name in names if name is not None}
+    return [unit for unit in units if any((unit.partition_path, target) in there for target in unit.targets)]

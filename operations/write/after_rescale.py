@@ -1,22 +1,57 @@
-"""Handed-over rows brought to other buckets, where the number of buckets of their partition has changed meanwhile."""
+"""A commit after a rescale: it waits for the rescale, and brings handed-over rows to the new buckets."""
 
 from __future__ import annotations
 
+import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
+from ...errors import CommitConflictError
 from ...index.bucket import BucketIndex
 from ...table.arrow.spill import SpillPiece, SpillReader, SpillWriter
+from ...table.bucket_numbers import bucket_numbers, refuse_unknown
 from ...table.schema.columns import RECORD_KEY
+from ...timeline.rescales import named_rescale
+from ...timeline.timeline import Timeline
 from ...writer.buffer import GroupRows
 from ...writer.routes import Route
 from ...writer.rows import cut
 from ..planning.plan import WritePlan
+from ..rollback.dead import wait_until_over
+from ..rollback.pending import OtherWriters
+from ..transaction.conflicts import check_rescales
 from .merge_spills import SpilledRows
+
+
+def wait_for_rescale(plan: WritePlan, timeline: Timeline, paths: Collection[str]) -> Timeline:
+    """Wait while a rescale holds a write's partitions, and return a timeline of now.
+
+    Raises `CommitConflictError` where that takes too long.
+    """
+    work = plan.transaction
+    until = time.monotonic() + plan.settings.wait_s
+    while True:
+        try:
+            check_rescales(work, timeline, paths)
+        except CommitConflictError as error:
+            named = named_rescale(error.what)
+            if named is None or time.monotonic() > until:
+                raise
+        else:
+            return timeline
+        wait_until_over(OtherWriters(work.table, work.patience), named, until)
+        timeline = work.table.timeline()
+
+
+def with_numbers(plan: WritePlan, timeline: Timeline) -> WritePlan:
+    """Return a write that places rows by the numbers of buckets in force; raises where they are unknown."""
+    numbers = bucket_numbers(plan.table, timeline)
+    refuse_unknown(numbers)
+    return replace(plan, numbers=numbers)
 
 
 def with_new_routes(plan: WritePlan, before: WritePlan, spilled: SpilledRows) -> SpilledRows:
