@@ -78,7 +78,7 @@ def test_a_table_is_sorted_by_tasks_of_spark(
     patch_seam(monkeypatch, "bytes of a plan that needs no tasks", 0)
     order = {"hoodie.pyhudi.sort.by": "n", "hoodie.clean.automatic": False}
     table = HudiTable.create(
-        spark, str(tmp_path / "t"), rows(spark, 0), record_key="id", buckets=2, table_type=table_type, **order
+        spark, str(tmp_path / "t"), rows(spark, 0), record_key="id", buckets=2, table_type=table_type, options=order
     )
     table.upsert(rows(spark, 5).withColumn("n", sf.expr("(id * 7) % 20")), **BY_HAND)
 
