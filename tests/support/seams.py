@@ -112,6 +112,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
         "connector.table.retries:wait_for_older",
     ),
     "pause of a rescale that waits": "operations.services.rescale.beside:_pause",
+    "archived rescales that the process knows": "table.bucket_numbers:_ARCHIVED",
     "state of a rule of buckets": "table.bucket_numbers:_state_of",
     "request a rescale": "operations.services.rescale.instant:RescaleInstant._requested",
     "make a rule of buckets": "operations.transaction.carried_out:make_rule",

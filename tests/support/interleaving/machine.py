@@ -59,7 +59,9 @@ class Machine:
         read_seam("written files that the process knows").clear()
         read_seam("checkpoints of streams that the process knows").clear()
         read_seam("files that the process watches").clear()
+        read_seam("archived rescales that the process knows").clear()
         read_seam("footers in memory").__init__()
+        read_seam("slices that this process knows").__init__()
 
     # --- processes
 
