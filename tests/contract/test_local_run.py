@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
+from types import FrameType
 
 import pyarrow as pa
 import pytest
@@ -23,6 +22,7 @@ from pyhudi.errors import (
 from pyhudi.operations.planning.request import TableSettings, WriteRequest, WriteSettings
 from pyhudi.operations.transaction.fence import Fence
 from pyhudi.operations.write import run
+from pyhudi.operations.write.merge_spills import merge_spills
 from pyhudi.reader.predicates import Compare
 from pyhudi.reader.query import AsOf
 from pyhudi.reader.scan import scan
@@ -176,18 +176,21 @@ def test_a_thread_that_interrupts_leave_behind_publishes_nothing(
     def stalling(self: Fence) -> None:
         if self.sealed_by_us and not stalled:
             stalled.append(threading.current_thread())
-            for place in ("end", "shutdown", ""):
+            while not undone.wait(0.02):
                 os.kill(os.getpid(), signal.SIGINT)
-                wait_for(place)
-            assert undone.wait(60)
         refuse(self)
 
-    with monkeypatch.context() as patch:
-        patch_seam(patch, "refuse a task whose write is sealed", stalling)
-        with pytest.raises(KeyboardInterrupt):
-            run.write(asked, [second.to_batches()])
+    usual = signal.signal(signal.SIGINT, interrupt_merges)
+    try:
+        with monkeypatch.context() as patch:
+            patch_seam(patch, "refuse a task whose write is sealed", stalling)
+            with pytest.raises(KeyboardInterrupt):
+                run.write(asked, [second.to_batches()])
+            undone.set()
+            stalled[0].join(60)
+    finally:
         undone.set()
-        stalled[0].join(60)
+        signal.signal(signal.SIGINT, usual)
 
     assert not stalled[0].is_alive()
     assert [name for name in files_below(tmp_path) if name not in before and "/.pyhudi/" not in name] == []
@@ -196,17 +199,12 @@ def test_a_thread_that_interrupts_leave_behind_publishes_nothing(
     assert_whole(tmp_path)
 
 
-def wait_for(place: str) -> None:
-    """Wait until the main thread is in a function, or gone from the pool; "" for at once."""
-    while place:
-        frame = sys._current_frames().get(threading.main_thread().ident or 0)
-        names = set()
-        while frame is not None:
-            names.add(frame.f_code.co_name)
-            frame = frame.f_back
-        if place in names:
-            return
-        time.sleep(0.01)
+def interrupt_merges(_: int, frame: FrameType | None) -> None:
+    """Interrupt the main thread where it merges, also where it waits for its threads after an interrupt."""
+    while frame is not None:
+        if frame.f_code is merge_spills.__code__:
+            raise KeyboardInterrupt
+        frame = frame.f_back
 
 
 def test_a_write_without_rows(tmp_path: Path) -> None:
