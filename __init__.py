@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyhudi.connector.datasource import PyHudiDataSource
     from pyhudi.connector.hudi_table import HudiTable
+    from pyhudi.connector.joins.bucket_join import bucket_agg, bucket_join
+    from pyhudi.connector.joins.table_rows import TableRows
     from pyhudi.connector.placement.colocate import colocate
     from pyhudi.connector.placement.sizing import suggest_buckets
     from pyhudi.errors import DataError, OptionError, PyHudiError, RetryError, TableError, from_spark
@@ -33,7 +35,10 @@ __all__ = [
     "ServiceResult",
     "ServicesResult",
     "TableError",
+    "TableRows",
     "__version__",
+    "bucket_agg",
+    "bucket_join",
     "colocate",
     "from_spark",
     "suggest_buckets",
@@ -51,6 +56,9 @@ _HOMES = {
     "ServiceResult": "pyhudi.operations.result",
     "ServicesResult": "pyhudi.operations.result",
     "TableError": "pyhudi.errors",
+    "TableRows": "pyhudi.connector.joins.table_rows",
+    "bucket_agg": "pyhudi.connector.joins.bucket_join",
+    "bucket_join": "pyhudi.connector.joins.bucket_join",
     "colocate": "pyhudi.connector.placement.colocate",
     "from_spark": "pyhudi.errors",
     "suggest_buckets": "pyhudi.connector.placement.sizing",

@@ -21,6 +21,7 @@ from batches import verdicts as verdicts_of_batches
 from figures.picture import draw
 from figures.promises import verdicts
 from indexes import INDEX, filters, groups, tagging
+from joins import JOIN, joins
 from long_life import LIFE, lives
 from many_files import MANY, many_files
 from newest import NEWEST, newest
@@ -44,7 +45,7 @@ _TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n)(.*?)(<!-- end -->)", re.DOTAL
 def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
     """Return each table by the name that pages call it by."""
     others = (LIMIT, FLUSH, SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, SORTED, WRITERS, STREAM, BATCH)
-    others = (*others, BACKLOG)
+    others = (*others, BACKLOG, JOIN)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     return {
         "systems": table(systems),
@@ -62,6 +63,7 @@ def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
         "newest": newest(seconds),
         "filters": filters(seconds),
         "many": many_files(seconds),
+        "joins": joins(seconds),
         "writers": rates(seconds),
         "refusals": refusals(seconds),
         "promised": verdicts_of_writers(seconds),

@@ -27,6 +27,8 @@ from index_state import STATE, states
 from index_state import measure as measure_states
 from indexes import INDEX, filters, groups, tagging
 from indexes import measure as measure_indexes
+from joins import JOIN, joins
+from joins import measure as measure_joins
 from lineitem import prepare
 from long_life import LIFE, lives, measure
 from many_files import MANY, many_files
@@ -120,7 +122,7 @@ def report(scale: float, seconds: Seconds) -> None:
     """Print all tables of what was measured."""
     print(f"\nTPC-H lineitem at scale {scale:g}; every system below found what DuckDB expects.\n")
     others = (SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, SORTED, WRITERS, STREAM, BATCH, BACKLOG, STATE)
-    others = (*others, RESCALE)
+    others = (*others, RESCALE, JOIN)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     print("### Seconds", table(systems), sep="\n\n")
     for base in ("Apache Hudi", "Parquet"):
@@ -135,6 +137,7 @@ def report(scale: float, seconds: Seconds) -> None:
     shown = (lookups(seconds), tagging(seconds), groups(seconds), newest(seconds), filters(seconds))
     print("### Indexes", *shown, sep="\n\n")
     print("### Many files", many_files(seconds), sep="\n\n")
+    print("### Joins", joins(seconds), sep="\n\n")
     print("### Writers side by side", writers(seconds), sep="\n\n")
     print("### Streams", streams(seconds), batches(seconds), backlogs(seconds), states(seconds), sep="\n\n")
     print(verdicts(seconds))
@@ -172,6 +175,8 @@ def main() -> None:
     seconds |= measure_newest()
     print("many files …", flush=True)
     seconds |= measure_many()
+    print("joins …", flush=True)
+    seconds |= measure_joins(arguments.scale)
     print("writers side by side …", flush=True)
     seconds |= measure_writers()
     print("streams …", flush=True)

@@ -15,7 +15,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import NullType, StructField, StructType
 
 from ..errors import MissingOptionError, OptionConflictError, UnsupportedOptionError
-from .source.paths import FORMAT, OF_WRITES, ONLY_PATH, PINNED, WHERE, WHOLE, absolute
+from .source.paths import BUCKETS, FORMAT, OF_WRITES, ONLY_PATH, PINNED, WHERE, WHOLE, absolute
 
 # Options of a streaming query that Spark passes on.
 _CHECKPOINT = "checkpointlocation"
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..options.model import HudiOptions
+    from ..reader.buckets.bucket_groups import BucketChoice
     from ..timeline.watermark import Watermark
 
 
@@ -125,6 +126,7 @@ class PyHudiDataSource(DataSource):
             options,
             () if where is None else parse_predicates(where, snapshot.schema),
             merged_alone=given is not None and self._given(WHOLE) is None,
+            buckets=self._given_buckets(),
         )
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
@@ -194,7 +196,7 @@ class PyHudiDataSource(DataSource):
 
         path = self._path()
         tell_what_spark_shows(self.options)
-        told = {PINNED, WHOLE, WHERE, *OF_WRITES, *_OF_SPARK}
+        told = {PINNED, WHOLE, WHERE, BUCKETS, *OF_WRITES, *_OF_SPARK}
         said = {name: value for name, value in self.options.items() if name.lower() not in told}
         return resolve_options(said, path, READING if reading else WRITING).options, path
 
@@ -207,6 +209,16 @@ class PyHudiDataSource(DataSource):
         from .source.carried_options import parse_carried  # noqa: PLC0415
 
         return parse_carried(Watermark, PINNED, text)
+
+    def _given_buckets(self) -> BucketChoice | None:
+        """Return the buckets of a join by bucket; None for all."""
+        text = self._given(BUCKETS)
+        if text is None:
+            return None
+        from ..reader.buckets.bucket_groups import BucketChoice  # noqa: PLC0415
+        from .source.carried_options import parse_carried  # noqa: PLC0415
+
+        return parse_carried(BucketChoice, BUCKETS, text)
 
     def _given(self, option: str) -> str | None:
         """Return the text of an option that only `HudiTable` sets."""

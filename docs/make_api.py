@@ -37,6 +37,8 @@ What users may rely on, from the docstrings of the code. `help(HudiTable.upsert)
 | `Rows` | a DataFrame of Spark or of pandas, an Arrow table, or another object that offers an Arrow stream |
 | `Columns` | a `StructType`, DDL text, or `Rows` whose columns count |
 | `Where`, `Condition` | SQL text or a `Column`; `Where` also takes a dict with one value, or several, for each column |
+| `Side` | a `HudiTable` or `TableRows` |
+| `OnColumns` | a column, several columns, or a dict with a column of the right side for each of the left side |
 | `On` | SQL text or a `Column` over `source.` and `target.` columns, columns, or None for record key and partition |
 | `Value` | SQL text, a `Column`, or a plain value other than text |
 | `AnyPath`, `HasPath` | text or `os.PathLike`; an object with `path` and `storage_options`, such as `HudiTable` |
@@ -144,6 +146,10 @@ def parts() -> Iterator[Entry | Section]:
     yield Section("Placement and buckets")
     yield Entry("colocate", pyhudi.colocate)
     yield Entry("suggest_buckets", pyhudi.suggest_buckets)
+    yield Section("Joins by bucket", "[Joins](joins.md) has examples, and what tables need.")
+    yield Entry("bucket_join", pyhudi.bucket_join)
+    yield Entry("bucket_agg", pyhudi.bucket_agg)
+    yield from _class(pyhudi.TableRows)
     yield Section("The data source", 'What `format("pyhudi")` finds. Spark calls its methods.')
     yield Entry("PyHudiDataSource", pyhudi.PyHudiDataSource, 3, "PyHudiDataSource")
     yield Section("Errors", _errors())

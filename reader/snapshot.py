@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
@@ -128,18 +128,28 @@ class Snapshot:
         return shown
 
     def plan(
-        self, schema: pa.Schema, predicates: Sequence[Predicate], split_size: int, *, merged_alone: bool = False
+        self,
+        schema: pa.Schema,
+        predicates: Sequence[Predicate],
+        split_size: int,
+        *,
+        merged_alone: bool = False,
+        wanted: Callable[[str], bool] | None = None,
     ) -> list[Split]:
         """Return the split of each task; ``predicates`` only skip data.
 
         Reads the footers of files larger than a split, to cut them between row groups. ``merged_alone`` skips slices
-        without logs, which another reader reads.
+        without logs, which another reader reads; ``wanted`` says by file id which slices to read.
         """
         search = Search.of(predicates, self.schema, self.config)
         if self.times is not None:
             search = search.with_more(self.times.predicate())
         found = self.slices(predicates) if merged_alone else self.slices_of_keys(predicates)
-        slices = [file_slice for file_slice in found if file_slice.logs or not merged_alone]
+        slices = [
+            file_slice
+            for file_slice in found
+            if (file_slice.logs or not merged_alone) and (wanted is None or wanted(file_slice.file_id))
+        ]
         large = [file_slice for file_slice in slices if not file_slice.logs and file_slice.base_file.size > split_size]
         with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
             footers = pool.map(

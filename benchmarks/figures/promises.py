@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from joins import BY_BUCKET, BY_SHUFFLE
+from joins import row as joined
 from phases import conditions
 from phases import merge_on_read as logs
 from phases import merging as by_conditions
@@ -47,6 +49,17 @@ class Promise:
 
 
 PROMISES = [
+    *(
+        Promise(
+            f"sum of a join of {buckets} buckets, against Spark's shuffle",
+            joined(buckets, BY_BUCKET),
+            joined(buckets, BY_SHUFFLE),
+            ("sum",),
+            ratio,
+            joined(buckets, BY_SHUFFLE),
+        )
+        for buckets, ratio in ((8, 0.6), (64, 0.8))
+    ),
     *(
         Promise(f"upsert by {row.partition(', ')[2]}, against {theirs}", row, theirs, UPSERTS, ratio, REWRITE)
         for row in (PLAIN, TABLE)

@@ -19,7 +19,7 @@ from ...errors import InvalidOptionError
 from ...operations.read_rows import ReadRows
 from ...reader.predicates import AnyOf, Compare, IsNotNull, IsNull, NoneOf, OneOf, Predicate, StartsWith, columns_of
 from ...timeline.plain_text import parse, spell
-from .paths import PINNED, READ, WHERE
+from .paths import BUCKETS, PINNED, READ, WHERE
 
 T = TypeVar("T")
 
@@ -37,6 +37,7 @@ _VALUES: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
 _REFUSALS = {
     PINNED: ("no moment that HudiTable.to_df has noted", ": as.of.instant shows a table as it was"),
     WHERE: ("nothing that HudiTable.to_df has noted of a condition", ", and filter the DataFrame"),
+    BUCKETS: ("nothing that pyhudi.bucket_join has noted of buckets", ", and call bucket_join"),
 }
 
 

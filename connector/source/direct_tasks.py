@@ -16,6 +16,7 @@ from pyspark.sql.datasource import InputPartition
 
 from ...errors import StorageError, UnreadableTimeError
 from ...reader.plan import Split
+from .believed_size import row_width
 from .spark_types import to_spark
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 1 << 20
 # Spark estimates the size of a row by its columns' types: a row of a single bigint has 8 bytes.
 _NUMBER = 8
+_NUMBERS = pa.schema([pa.field("id", pa.int64())])
 
 
 def takes_tasks(spark: SparkSession) -> bool:
@@ -34,8 +36,10 @@ def takes_tasks(spark: SparkSession) -> bool:
     return "connect" not in type(spark).__module__
 
 
-def by_tasks(spark: SparkSession, reader: HudiReader, splits: Sequence[Split]) -> DataFrame | None:
-    """Return the rows of at least one split, one task for each split.
+def by_tasks(
+    spark: SparkSession, reader: HudiReader, splits: Sequence[Split], most: int | None = None
+) -> DataFrame | None:
+    """Return the rows of at least one split, one task for each split; Spark believes them to have ``most`` bytes.
 
     The result is None if the splits have more than `MOST_BYTES`, or if Spark finds no pandas.
     """
@@ -60,6 +64,9 @@ def by_tasks(spark: SparkSession, reader: HudiReader, splits: Sequence[Split]) -
     # Spark estimates the size of a task's output by that of its input, and broadcasts the smaller side of a join. So
     # make the input as large as the files, as in Spark's own scans: the estimate counts a filtered range as a whole.
     each = max(1, size // len(told) // _NUMBER)
+    if most is not None:
+        # Spark scales the bytes of the numbers by the widths of the rows that go in and come out.
+        each = max(1, min(each, most * row_width(_NUMBERS) // (_NUMBER * len(told) * row_width(reader.columns))))
     numbers = spark.range(0, len(told) * each, 1, len(told)).where(f"id % {each} = 0")
     try:
         return numbers.mapInArrow(run, to_spark(reader.columns))

@@ -23,7 +23,7 @@ from urllib.parse import quote
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructField, StructType
 
 from ...errors import SchemaMismatchError
 from ...reader.file_schemas import by_file_schema
@@ -35,6 +35,8 @@ from ...table.files.file_group import BaseFile, FileSlice
 from ...table.schema.casts import fits, keeps_values
 from ...table.schema.columns import FILE_NAME, RECORD_KEY
 from ...table.schema.types import children, is_list, sql_name
+from .believed_size import believed_of_files, wide_column
+from .parts import Part
 from .spark_types import to_spark
 
 if TYPE_CHECKING:
@@ -66,31 +68,48 @@ def scan_files(
     columns: pa.Schema,
     by_source: Callable[[Sequence[FileSlice] | None], DataFrame],
     predicates: Sequence[Predicate] = (),
+    part: Part | None = None,
 ) -> DataFrame:
-    """Return the rows of a snapshot.
+    """Return the rows of a snapshot, or of a part of it.
 
     ``by_source`` reads in Python the slices that it gets, those with logs, or all slices if it gets None. Files in
     which no row satisfies all ``predicates`` may be skipped.
     """
-    slices = snapshot.slices_of_keys(predicates)
+    slices = snapshot.slices_of_keys(predicates) if part is None else part.slices
     plain = [file_slice for file_slice in slices if not file_slice.logs]
     if len(plain) > MANY and not reads_lists(spark):
         return by_source(None)
-    frames = [_PlainScan(spark, snapshot).rows(plain, columns)] if plain else []
+    frames = [_PlainScan(spark, snapshot, None if part is None else part.most).rows(plain, columns)] if plain else []
     merged = [file_slice for file_slice in slices if file_slice.logs]
     frames += [by_source(merged)] if merged else []
-    return reduce(DataFrame.union, frames) if frames else spark.createDataFrame([], to_spark(columns))
+    if frames:
+        return reduce(DataFrame.union, frames)
+    return spark.createDataFrame([], to_spark(columns)) if part is None else no_rows(spark, to_spark(columns))
+
+
+def no_rows(spark: SparkSession, schema: StructType) -> DataFrame:
+    """Return no rows, of columns that Spark does not take for constants.
+
+    Spark would put constants into the condition of a join, and join without a key then.
+    """
+    place = sf.col("id").cast("int")
+    nulls = [sf.get(sf.array(sf.lit(None).cast(field.dataType)), place).alias(field.name) for field in schema]
+    return spark.range(0).select(*nulls)
 
 
 @dataclass(frozen=True, slots=True)
 class _PlainScan:
+    """Scans base files; Spark is to believe that they have ``most`` bytes, or else as many as they have."""
+
     spark: SparkSession
     snapshot: Snapshot
+    most: int | None = None
 
     def rows(self, slices: Sequence[FileSlice], columns: pa.Schema) -> DataFrame:
         times = self.snapshot.times
         extra = [] if times is None or COMMIT_TIME in columns.names else [self.snapshot.schema.field(COMMIT_TIME)]
         read = pa.schema([*columns, *extra])
+        wide = self._wide_column(slices, read)
         alike: list[BaseFile] = []
         frames: list[DataFrame] = []
         for schema, group in by_file_schema(self.snapshot.timeline, slices):
@@ -98,23 +117,35 @@ class _PlainScan:
             if all(_is_read_as_wanted(schema, field) for field in read):
                 alike += files
             else:
-                frames.append(_cast(self._scan(_scanned(schema, read), files), schema, read))
-        frames = [self._scan(read, alike), *frames] if alike else frames
+                frames.append(_cast(self._scan(_scanned(schema, read), files, wide), schema, read))
+        frames = [self._scan(read, alike, wide), *frames] if alike else frames
         rows = reduce(DataFrame.union, frames)
         if times is None:
             return rows
         belongs = (sf.col(COMMIT_TIME) >= times.least) & ~sf.col(COMMIT_TIME).isin(list(times.less))
         return rows.where(belongs).select(*columns.names)
 
-    def _scan(self, wanted: pa.Schema, files: Sequence[BaseFile]) -> DataFrame:
+    def _scan(self, wanted: pa.Schema, files: Sequence[BaseFile], wide: StructField | None) -> DataFrame:
+        schema = to_spark(wanted)
+        if wide is None:
+            return self._scan_schema(schema, files)
+        return self._scan_schema(StructType([*schema, wide]), files).drop(wide.name)
+
+    def _scan_schema(self, schema: StructType, files: Sequence[BaseFile]) -> DataFrame:
         storage = self.snapshot.storage
         found = [(storage.uri(file.path), file.size) for file in files]
         if len(files) <= MANY:
-            return _scan(self.spark, wanted, [uri for uri, _ in found])
+            return _scan(self.spark, schema, [uri for uri, _ in found])
         if storage.remote:
             # Let Spark fail here if it has no class for the store, which it does not check for a list of files.
-            _scan(self.spark, wanted, [found[0][0]])
-        return read_list(self.spark, found, to_spark(wanted), _READ_AS_THEY_ARE)
+            _scan(self.spark, schema, [found[0][0]])
+        return read_list(self.spark, found, schema, _READ_AS_THEY_ARE)
+
+    def _wide_column(self, slices: Sequence[FileSlice], read: pa.Schema) -> StructField | None:
+        if self.most is None:
+            return None
+        size = believed_of_files(self.spark, sum(file_slice.size for file_slice in slices))
+        return wide_column(size, self.most, read)
 
 
 def scan_record_keys(spark: SparkSession, files: Sequence[str]) -> DataFrame:
@@ -122,7 +153,7 @@ def scan_record_keys(spark: SparkSession, files: Sequence[str]) -> DataFrame:
 
     The file name in the rows' meta column may be that of an older file.
     """
-    keys = _scan(spark, pa.schema([pa.field(RECORD_KEY, pa.string())]), files)
+    keys = _scan(spark, to_spark(pa.schema([pa.field(RECORD_KEY, pa.string())])), files)
     return keys.select(RECORD_KEY, sf.col("_metadata.file_name").alias(FILE_NAME))
 
 
@@ -132,8 +163,8 @@ def lacks_file_system(error: Exception) -> bool:
     return "No FileSystem for scheme" in text or ("ClassNotFoundException" in text and "FileSystem" in text)
 
 
-def _scan(spark: SparkSession, columns: pa.Schema, files: Sequence[str]) -> DataFrame:
-    return spark.read.schema(to_spark(columns)).options(**_READ_AS_THEY_ARE).parquet(*files)
+def _scan(spark: SparkSession, schema: StructType, files: Sequence[str]) -> DataFrame:
+    return spark.read.schema(schema).options(**_READ_AS_THEY_ARE).parquet(*files)
 
 
 def _scanned(file: pa.Schema, columns: pa.Schema) -> pa.Schema:

@@ -32,6 +32,8 @@ PINNED = "hoodie.pyhudi.read.pinned"
 WHOLE = "hoodie.pyhudi.read.whole"
 # From `HudiTable.to_df`: predicates, by which the data source skips files.
 WHERE = "hoodie.pyhudi.read.where"
+# From a join or an aggregation by bucket: the buckets to read.
+BUCKETS = "hoodie.pyhudi.read.buckets"
 # From `HudiTable`: the figures of the lookup that placed the rows.
 LOOKED_UP = "hoodie.pyhudi.write.looked.up"
 # From a merge or an update: the counts of the changed rows.

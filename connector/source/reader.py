@@ -17,6 +17,7 @@ from .workers import freeze_imports
 
 if TYPE_CHECKING:
     from ...options.model import HudiOptions
+    from ...reader.buckets.bucket_groups import BucketChoice
     from ...reader.snapshot import Snapshot
 
 # The module that Spark runs to plan a read with pushdown (spark.sql.python.filterPushdown.enabled).
@@ -27,7 +28,8 @@ class HudiReader(DataSourceReader):
     """Reads the rows of one query.
 
     Spark pickles the reader into every task, without the snapshot and its file lists. ``schema`` has exactly the
-    columns for Spark. With ``merged_alone`` the reader skips slices without logs, which Spark's own reader reads.
+    columns for Spark. With ``merged_alone`` the reader skips slices without logs, which Spark's own reader reads; with
+    ``buckets`` it skips other buckets.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class HudiReader(DataSourceReader):
         predicates: Sequence[Predicate] = (),
         *,
         merged_alone: bool = False,
+        buckets: BucketChoice | None = None,
     ) -> None:
         self._snapshot: Snapshot | None = snapshot
         self._path = snapshot.storage.path
@@ -49,6 +52,7 @@ class HudiReader(DataSourceReader):
         self._times = snapshot.times
         self._bases_alone = snapshot.bases_alone
         self._merged_alone = merged_alone
+        self._buckets = buckets
         self._terms = MergeTerms(snapshot.config, options.merge_memory)
         self._split_size = options.split_size
         self._predicates = tuple(predicates)
@@ -71,7 +75,10 @@ class HudiReader(DataSourceReader):
             bases_alone=self._bases_alone,
             schema=self._table_schema,
         )
-        splits = snapshot.plan(self._schema, self._predicates, self._split_size, merged_alone=self._merged_alone)
+        wanted = None if self._buckets is None else self._buckets.holds
+        splits = snapshot.plan(
+            self._schema, self._predicates, self._split_size, merged_alone=self._merged_alone, wanted=wanted
+        )
         freeze_imports()
         return [InputPartition(split) for split in splits or [Split(())]]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +21,11 @@ from ...options.sources import READING, WRITING, find_config
 from ...reader.query import AS_OF, BEGIN, END
 from ...reader.snapshot import open_snapshot
 from ...table.schema.columns import without_meta
-from ..conditions.condition import Where, parse_condition
-from ..conditions.tree import named
-from ..source.spark_types import select, to_spark
+from ..conditions.condition import Where
+from ..source.spark_types import to_spark
 from .base import TableBase
 from .frames import from_arrow
-from .snapshot_frames import SnapshotFrames
+from .shown_rows import ShownRows, shown_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -79,26 +78,9 @@ class TableQueries(TableBase):
             OptionConflictError: ``as_of`` or ``read_optimized`` is given with ``since``, or ``until`` without it.
             UnreadableTimeError: The table does not keep history that far back.
         """
-        if read_optimized and since is not None:
-            raise OptionConflictError(
-                f"to_df() of the table {self._path} got since={since!r} together with read_optimized, which reads the "
-                "table as of the newest compaction.",
-                "Leave since or read_optimized out.",
-            )
-        kind = "read_optimized" if read_optimized else since and "incremental"
-        resolved = self._resolve({QUERY_TYPE: kind, AS_OF: as_of, BEGIN: since, END: until}, READING)
-        options = resolved.options
-        snapshot = open_snapshot(
-            self._path, options.storage_options, query=options.to_query(), bases_alone=options.bases_alone
-        )
-        frames = SnapshotFrames(self._spark, self._path, resolved, snapshot)
-        whole = snapshot.schema if meta else without_meta(snapshot.schema)
-        wanted = whole if columns is None else select(snapshot.schema, _listed(columns, snapshot.schema), self._path)
-        if where is None or (isinstance(where, Mapping) and not where):
-            return frames.of(wanted)
-        asked = parse_condition(self._spark, where, snapshot)
-        read = asked.read_with(self._spark, wanted, snapshot.schema)
-        return frames.of(read, asked.predicates).where(asked.condition).select(*map(named, wanted.names))
+        return self._find_rows(
+            columns, where, meta=meta, as_of=as_of, since=since, until=until, read_optimized=read_optimized
+        ).df()
 
     @property
     def schema(self) -> StructType:
@@ -206,8 +188,24 @@ class TableQueries(TableBase):
     def _columns(self) -> pa.Schema:
         return without_meta(open_snapshot(self._path, self.storage_options).schema)
 
-
-def _listed(columns: str | Sequence[str], schema: pa.Schema) -> Sequence[str]:
-    if not isinstance(columns, str):
-        return columns
-    return [columns] if columns in schema.names else [name.strip() for name in columns.split(",")]
+    def _find_rows(
+        self,
+        columns: str | Sequence[str] | None = None,
+        where: Where | None = None,
+        *,
+        meta: bool = True,
+        as_of: str | date | None = None,
+        since: str | date | None = None,
+        until: str | date | None = None,
+        read_optimized: bool = False,
+    ) -> ShownRows:
+        """Return what `to_df` shows."""
+        if read_optimized and since is not None:
+            raise OptionConflictError(
+                f"to_df() of the table {self._path} got since={since!r} together with read_optimized, which reads the "
+                "table as of the newest compaction.",
+                "Leave since or read_optimized out.",
+            )
+        kind = "read_optimized" if read_optimized else since and "incremental"
+        resolved = self._resolve({QUERY_TYPE: kind, AS_OF: as_of, BEGIN: since, END: until}, READING)
+        return shown_rows(self._spark, self._path, resolved, columns, where, meta=meta)

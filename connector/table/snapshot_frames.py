@@ -16,10 +16,12 @@ from ...reader.predicates import Predicate
 from ...reader.snapshot import Snapshot
 from ...table.files.file_group import FileSlice
 from ...timeline.plain_text import spell
+from ..source.believed_size import narrowed, unknown_size
 from ..source.carried_options import spell_predicates
 from ..source.direct_tasks import by_tasks, takes_tasks
 from ..source.parquet_scan import lacks_file_system, scan_files
-from ..source.paths import FORMAT, PINNED, WHERE, WHOLE
+from ..source.parts import Part
+from ..source.paths import BUCKETS, FORMAT, PINNED, WHERE, WHOLE
 from ..source.reader import HudiReader
 from ..source.spark_types import to_spark
 
@@ -38,39 +40,51 @@ class SnapshotFrames:
     resolved: ResolvedOptions
     snapshot: Snapshot
 
-    def of(self, columns: pa.Schema, predicates: Sequence[Predicate] = ()) -> DataFrame:
-        """Return some columns; ``predicates`` only leave files out."""
+    def of(self, columns: pa.Schema, predicates: Sequence[Predicate] = (), part: Part | None = None) -> DataFrame:
+        """Return some columns, of all rows or a part of them; ``predicates`` only leave files out."""
         if not self.snapshot.storage.remote:
-            return self._scanned(columns, predicates)
+            return self._scanned(columns, predicates, part)
         try:
-            frame = self._scanned(columns, predicates)
+            frame = self._scanned(columns, predicates, part)
             # Spark Connect looks for the files only when the schema is needed.
             _ = frame.schema
         except Exception as error:
             if not lacks_file_system(error):
                 raise
             logger.info("table %s: Spark has no access to its store, so the data source reads it", self.path)
+            if part is not None:
+                return self._merged(columns, predicates, None, part)
             return self._by_source(columns.names, _spelled(predicates))
         return frame
 
-    def _scanned(self, columns: pa.Schema, predicates: Sequence[Predicate]) -> DataFrame:
-        return scan_files(
-            self.spark, self.snapshot, columns, lambda merged: self._merged(columns, predicates, merged), predicates
-        )
+    def _scanned(self, columns: pa.Schema, predicates: Sequence[Predicate], part: Part | None) -> DataFrame:
+        def by_source(merged: Sequence[FileSlice] | None) -> DataFrame:
+            return self._merged(columns, predicates, merged, part)
+
+        return scan_files(self.spark, self.snapshot, columns, by_source, predicates, part)
 
     def _merged(
-        self, columns: pa.Schema, predicates: Sequence[Predicate], merged: Sequence[FileSlice] | None
+        self,
+        columns: pa.Schema,
+        predicates: Sequence[Predicate],
+        merged: Sequence[FileSlice] | None,
+        part: Part | None,
     ) -> DataFrame:
         """Return the rows of file slices that Python has to merge; of the whole snapshot where ``merged`` is None."""
         options = self.resolved.options
         if merged is not None and takes_tasks(self.spark) and not options.pushes_filters:
             reader = HudiReader(self.snapshot, columns, options, predicates)
-            frame = by_tasks(self.spark, reader, plan_splits(merged, {}, options.split_size))
+            most = None if part is None else part.most
+            frame = by_tasks(self.spark, reader, plan_splits(merged, {}, options.split_size), most)
             if frame is not None:
                 return frame
         moment = {PINNED: spell(self.snapshot.timeline.watermark())}
         whole = {WHOLE: "true"} if merged is None else {}
-        return self._by_source(columns.names, {**moment, **whole, **_spelled(predicates)}, to_spark(columns))
+        chosen = {BUCKETS: spell(part.buckets)} if part else {}
+        frame = self._by_source(columns.names, {**moment, **whole, **chosen, **_spelled(predicates)}, to_spark(columns))
+        if part is None or part.most is None:
+            return frame
+        return narrowed(frame, unknown_size(self.spark), part.most, columns)
 
     def _by_source(
         self, columns: Sequence[str], more: Mapping[str, str], schema: StructType | None = None

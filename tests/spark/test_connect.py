@@ -28,11 +28,13 @@ SCRIPT = """
 import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pyarrow
 import pyarrow.parquet as pq
-from pyhudi import HudiTable, colocate, from_spark, suggest_buckets
+from pyhudi import HudiTable, TableRows, bucket_join, colocate, from_spark, suggest_buckets
 from pyhudi.connector.write_job import write
 from pyhudi.errors import MissingColumnError, NullKeyError, OptionConflictError
 from pyspark.sql import SparkSession
@@ -103,6 +105,12 @@ for changed in (df, df.where("id < 10").withColumn("n", sf.lit(2))):
     logged.upsert(changed)
 old = logged.to_df()
 assert (logged.to_df(read_optimized=True).where("n = 2").count(), old.where("n = 2").count()) == (0, 10)
+joined = bucket_join(logged, TableRows(table, ["id", "p"]), "id", "left")
+expected = logged.to_df(meta=False).join(table.to_df(["id", "p"]), "id", "left")
+assert sorted(joined.collect()) == sorted(expected.collect())
+with redirect_stdout(StringIO()) as shown:
+    joined.explain()
+assert "SortMergeJoin" in shown.getvalue() and "Exchange" not in shown.getvalue(), shown.getvalue()
 assert logged.schedule_compaction().file_groups == logged.compact().file_groups == 2
 assert logged.to_df(read_optimized=True).where("n = 2").count() == old.where("n = 2").count() == 10
 

@@ -18,6 +18,7 @@ PAGES = [
     *(f"docs/{name}.md" for name in ("quickstart", "queries", "sql", "coming-from", "notebooks", "migrating")),
     "docs/sizing.md",
     "docs/streams.md",
+    "docs/joins.md",
 ]
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 

@@ -32,6 +32,7 @@ RANKS = {
     "index": 11,
     "writer": 12,
     "reader": 12,
+    "reader/buckets": 13,
     "reader/streams": 13,
     "operations": 13,
     "operations/checks": 13,
@@ -54,6 +55,7 @@ RANKS = {
     "connector/stream": 23,
     "connector/placement": 23,
     "connector/table": 24,
+    "connector/joins": 25,
     "connector/merge": 25,
     "connector": 26,
 }

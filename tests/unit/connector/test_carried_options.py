@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 from pyhudi.connector.source.carried_options import parse_carried
-from pyhudi.connector.source.paths import COUNTED, LOOKED_UP, PAST, PINNED
+from pyhudi.connector.source.paths import BUCKETS, COUNTED, LOOKED_UP, PAST, PINNED
 from pyhudi.errors import InvalidOptionError
 from pyhudi.index.base import LookupFigures
 from pyhudi.operations.result import PastAttempts, RowCounts
+from pyhudi.reader.buckets.bucket_groups import BucketChoice
 from pyhudi.timeline.plain_text import spell
 from pyhudi.timeline.watermark import Tally, Watermark
 from pyhudi.timeline.writers.patience import Waited
@@ -18,6 +19,7 @@ CARRIED: list[tuple[str, Any]] = [
     (PINNED, Watermark("2", "1", frozenset({"a", "b"}), Tally(7, "c", "d"), "e")),
     (LOOKED_UP, LookupFigures(files=4, candidates=3, false_positives=2, bytes=900, seconds=1.5)),
     (PAST, PastAttempts(attempts=2, waited=Waited(0.5, ("b", "a")))),
+    (BUCKETS, BucketChoice(divisor=14, remainders=(3, 5))),
     (COUNTED, RowCounts(inserts=1, updates=2, deletes=3, moved=1)),
 ]
 
@@ -31,7 +33,7 @@ def test_what_was_noted_is_read_back(option: str, value: Any) -> None:
     "text",
     [
         "", "{", "[]", "{}", "20260101000000000", "earliest", '{"older": 1}', '{"completed_until":"2"}',
-        '{"files":1,"seconds":1,"other":1}',
+        '{"files":1,"seconds":1,"other":1}', '{"divisor":0,"remainders":[]}',
         '{"bytes":1,"candidates":1,"false_positives":0,"files":1,"seconds":"soon"}',
     ],
 )  # fmt: skip

@@ -33,6 +33,7 @@ SHORT_PAGES = [
             "streams",
             "upkeep",
             "sorting",
+            "joins",
             "coming-from",
         )
     ),

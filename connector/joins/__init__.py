@@ -1,0 +1,1 @@
+"""Joins and aggregations by bucket, for which Spark moves no rows."""

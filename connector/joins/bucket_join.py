@@ -1,0 +1,179 @@
+"""Joins two tables by their buckets, and aggregates a table by its buckets, with Spark's own joins and aggregates.
+
+Rows of one key are in buckets of one number, whatever their partition. So a join is the union of the joins of these
+buckets. Spark joins two single partitions without moving rows first, and spills what does not fit into memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import TYPE_CHECKING, TypeAlias
+
+from pyspark.sql import Column
+from pyspark.sql import functions as sf
+
+from ...errors import InvalidOptionError, OptionConflictError
+from ...reader.buckets.hashed_columns import ADVICE, Doubts, doubts_of_one, doubts_of_two
+from ..conditions.tree import named
+from ..source.believed_size import single_partition_limit
+from .bucketed_rows import BucketedRows, check_tasks, groups_of, union
+from .table_rows import Side
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# Names of columns that both sides have, or the column of the right side for each of the left side.
+OnColumns: TypeAlias = "str | Sequence[str] | Mapping[str, str]"
+
+JOINS = ("inner", "cross", "left", "right", "full", "semi", "anti")
+_SPELLINGS = {"outer": "full", **{f"{kind}outer": kind for kind in ("left", "right", "full")}}
+_SPELLINGS |= {"leftsemi": "semi", "leftanti": "anti"}
+NO_DOUBTS = Doubts()
+# Spark would broadcast a side that it believes to be small, for each group of buckets.
+_HINT = "merge"
+
+
+def bucket_join(left: Side, right: Side, on: OnColumns, how: str = "inner", *, tasks: int | None = None) -> DataFrame:
+    """Return the join of two tables with bucket indexes, for which Spark moves no rows of them.
+
+    The result is that of ``left.join(right, on, how)`` with the DataFrames of both sides, each pinned to the moment of
+    this call. Rows are joined bucket by bucket, in groups of buckets that are tasks. The numbers of buckets of both
+    sides need a common divisor.
+
+    Args:
+        left: A `HudiTable`, of which the join has the columns without meta columns; or `TableRows` of a table.
+        right: The other side.
+        on: The columns whose values are equal in rows that match, among them all columns that the buckets of both
+            tables are made of. A name, or a list of names, of columns that both sides have: the result has them once.
+            Or a dict with a column of the right side for each column of the left side: the result has both.
+        how: ``inner``, ``left``, ``right``, ``full``, ``semi``, ``anti``, or another spelling of Spark's. ``cross`` is
+            an inner join, as it is in Spark with columns to join on.
+        tasks: The greatest number of groups of buckets. None: twice the cores, or more for very large tables.
+
+    Returns:
+        The rows.
+
+    Raises:
+        InvalidOptionError: ``on`` lacks a column of the buckets, or names a column that a side does not show; or
+            another argument has an unknown value.
+        OptionConflictError: A table has no bucket index. Or the tables hash equal values differently, or have numbers
+            of buckets without a common divisor.
+        UnsupportedTableError: The number of buckets of a table, or the spelling of its record keys, is unknown.
+        PyHudiError: A table cannot be read.
+
+    Examples:
+        >>> bucket_join(orders, customers, "customer", "left").show()  # doctest: +SKIP
+    """
+    check_tasks(tasks, "bucket_join()")
+    kind = kind_of_join(how)
+    pairs = pairs_of(on)
+    sides = (BucketedRows.of(left, "bucket_join()"), BucketedRows.of(right, "bucket_join()"))
+    for place, side in enumerate(sides):
+        side.check_shown([pair[place] for pair in pairs])
+    for side, doubts in zip(sides, doubts_of_two(sides[0].hashed, sides[1].hashed, pairs), strict=True):
+        _refuse_doubts(side.rows.path, doubts)
+    most = single_partition_limit(sides[0].rows.spark)
+    frames = []
+    for group in groups_of(sides, tasks):
+        mine, theirs = (side.frame(place, group, NO_DOUBTS, most).hint(_HINT) for place, side in enumerate(sides))
+        if kind in {"semi", "anti"}:
+            # Spark would push such a join below the single partition of its left side (PushDownLeftSemiAntiJoin).
+            mine = mine.where(sf.spark_partition_id() >= 0)
+        frames.append(mine.join(theirs, _condition(mine, theirs, on, pairs), kind))
+    return union(frames)
+
+
+def bucket_agg(
+    table: Side, by: str | Sequence[str], *aggregates: Column | Mapping[str, str], tasks: int | None = None
+) -> DataFrame:
+    """Return aggregates of a table with a bucket index, for which Spark moves no rows.
+
+    The result is that of ``df.groupBy(by).agg(*aggregates)`` with the DataFrame of the table, pinned to the moment of
+    this call.
+
+    Args:
+        table: A `HudiTable`, or `TableRows` of a table.
+        by: The columns to group by, among them all columns that the table's buckets are made of.
+        aggregates: As for ``GroupedData.agg``: columns, or one dict of names of functions by column.
+        tasks: The greatest number of groups of buckets. None: twice the cores, or more for a very large table.
+
+    Returns:
+        A row for each combination of values.
+
+    Raises:
+        InvalidOptionError: ``by`` lacks a column of the buckets, or names a column that the side does not show; or
+            there are no aggregates.
+        OptionConflictError: The table has no bucket index, or hashes equal values differently, or has numbers of
+            buckets without a common divisor.
+        UnsupportedTableError: The number of buckets, or the spelling of the record keys, is unknown.
+        PyHudiError: The table cannot be read.
+
+    Examples:
+        >>> bucket_agg(orders, "customer", sf.sum("price").alias("paid")).show()  # doctest: +SKIP
+    """
+    check_tasks(tasks, "bucket_agg()")
+    if not aggregates:
+        raise InvalidOptionError(
+            "bucket_agg() got no aggregates.", "Give some, such as functions.sum('price') or {'price': 'sum'}."
+        )
+    names = [by] if isinstance(by, str) else list(by)
+    side = BucketedRows.of(table, "bucket_agg()")
+    side.check_shown(names)
+    doubts = doubts_of_one(side.hashed, names)
+    return union(
+        [
+            side.frame(0, group, doubts).groupBy(*map(named, names)).agg(*aggregates)  # type: ignore[arg-type]
+            for group in groups_of([side], tasks)
+        ]
+    )
+
+
+def kind_of_join(how: str) -> str:
+    """Return a kind of join in Spark's shortest spelling; InvalidOptionError for an unknown kind."""
+    plain = how.lower().replace("_", "") if isinstance(how, str) else ""
+    kind = _SPELLINGS.get(plain, plain)
+    if kind not in JOINS:
+        raise InvalidOptionError(f"bucket_join() got how={how!r}.", f"Give one of {', '.join(JOINS)}.")
+    return kind
+
+
+def pairs_of(on: OnColumns) -> list[tuple[str, str]]:
+    """Return the column of each side for each pair of columns that are equal in rows that match."""
+    if isinstance(on, str):
+        return [(on, on)]
+    pairs = list(on.items()) if isinstance(on, Mapping) else [(name, name) for name in on] if _is_list(on) else []
+    if not pairs or not all(isinstance(name, str) for pair in pairs for name in pair):
+        raise InvalidOptionError(
+            f"bucket_join() got on={on!r}, which names no columns.",
+            "Give names of columns that both sides have, or a dict with a column of the right side for each of the "
+            "left side. Put other conditions into where(), or join by Spark.",
+        )
+    return pairs
+
+
+def _refuse_doubts(path: str, doubts: Doubts) -> None:
+    """Refuse a join whose rows would have to be checked: Spark does not read all rows of a side that meets no row."""
+    names = (*doubts.texts, *doubts.dates)
+    if names:
+        raise OptionConflictError(
+            f"The record keys of the table {path} hold {', '.join(names)}: texts in keys of other fields than the "
+            "other table's, or dates, of which some values are hashed otherwise than equal values elsewhere.",
+            ADVICE,
+        )
+
+
+def _is_list(on: object) -> bool:
+    return isinstance(on, Sequence) and not isinstance(on, Column)
+
+
+def _condition(
+    left: DataFrame, right: DataFrame, on: OnColumns, pairs: Sequence[tuple[str, str]]
+) -> list[str] | Column:
+    if not isinstance(on, Mapping):
+        return [name for name, _ in pairs]
+    return reduce(Column.__and__, [left[_quoted(mine)] == right[_quoted(theirs)] for mine, theirs in pairs])
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"

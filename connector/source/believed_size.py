@@ -1,0 +1,124 @@
+"""The size that Spark believes a DataFrame to have, made small enough for a join of single partitions.
+
+Spark joins two single partitions as they are only while it believes each to be no larger than
+``spark.sql.maxSinglePartitionBytes`` (``EnsureRequirements``); otherwise it shuffles both. It believes a scan to have
+the bytes of its files, a data source in Python to be endless, and whatever selects columns to be smaller by as much as
+the rows get narrower by their types (``SizeInBytesOnlyStatsPlanVisitor``, ``EstimationUtils.getSizePerRow``). So a
+column that no file has, of a very wide type, makes a scan small as soon as the column is left out: nothing reads it.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import functions as sf
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from ...table.schema.types import children, is_list
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+LIMIT = "spark.sql.maxSinglePartitionBytes"
+_COMPRESSION = "spark.sql.sources.fileCompressionFactor"
+_ENDLESS = "spark.sql.defaultSizeInBytes"
+_DEFAULTS = {LIMIT: "128m", _COMPRESSION: "1.0", _ENDLESS: str(2**63 - 1)}
+
+WIDE = "_pyhudi_wide"
+_ROW = 8
+_BINARY = 100
+# One column of a row that is made wide anew.
+_MOST_FIELDS = 500
+
+_SIZES: dict[pa.DataType, int] = {
+    pa.bool_(): 1,
+    pa.int8(): 1,
+    pa.int16(): 2,
+    pa.int32(): 4,
+    pa.float32(): 4,
+    pa.date32(): 4,
+    pa.string(): 20,
+    pa.binary(): _BINARY,
+}
+_UNITS = {"": 0, "b": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
+_BYTES = re.compile(r"(\d+)\s*([bkmgtp]?)b?", re.IGNORECASE)
+
+
+def single_partition_limit(spark: SparkSession) -> int:
+    """Return the bytes up to which Spark joins single partitions as they are."""
+    return max(1, parse_bytes(_value_of(spark, LIMIT)))
+
+
+def unknown_size(spark: SparkSession) -> int:
+    """Return the bytes that Spark believes of a data source which tells it no size."""
+    return parse_bytes(_value_of(spark, _ENDLESS))
+
+
+def believed_of_files(spark: SparkSession, size: int) -> int:
+    return math.ceil(size * float(_value_of(spark, _COMPRESSION)))
+
+
+def parse_bytes(text: str) -> int:
+    """Return the bytes of a setting such as ``128m``; 0 where it has no such text."""
+    found = _BYTES.fullmatch(text.strip())
+    return int(found[1]) << _UNITS[found[2].lower()] if found else 0
+
+
+def row_width(columns: pa.Schema) -> int:
+    """Return the bytes that Spark takes for those of a row."""
+    return _ROW + sum(_width(field.type) for field in columns)
+
+
+def wide_column(size: int, most: int, columns: pa.Schema) -> StructField | None:
+    """Return the column by which a scan of some bytes passes for at most ``most`` once it is left out again."""
+    if size <= most:
+        return None
+    return StructField(WIDE, _wide(math.ceil(size / most * row_width(columns) / _BINARY)))
+
+
+def narrowed(frame: DataFrame, size: int, most: int, columns: pa.Schema) -> DataFrame:
+    """Return the rows of which Spark believes ``size`` bytes, so that it believes at most ``most``.
+
+    Each row gets a wide null by an explosion of one element, in whose output Spark expects as many bytes as in its
+    input.
+    """
+    for fields in _steps(size / most, row_width(columns)):
+        wide = sf.explode(sf.array(sf.lit(None).cast(_wide(fields)))).alias(WIDE)
+        frame = frame.select("*", wide).drop(WIDE)
+    return frame
+
+
+def _steps(factor: float, width: int) -> Iterator[int]:
+    """Yield the fields of wide columns that together make rows of a width pass for smaller by a factor."""
+    if factor <= 1:
+        return
+    steps = max(1, math.ceil(math.log(factor) / math.log1p(_MOST_FIELDS * _BINARY / width)))
+    each = factor ** (1 / steps)
+    for _ in range(steps):
+        yield math.ceil((each - 1) * width / _BINARY) + 1
+
+
+def _wide(fields: int) -> StructType:
+    return StructType([StructField(f"v{number}", BinaryType()) for number in range(fields)])
+
+
+def _width(kind: pa.DataType) -> int:
+    """Return ``DataType.defaultSize`` of the Spark type."""
+    types = pa.types
+    if types.is_decimal(kind):
+        return 8 if kind.precision <= 18 else 16
+    if types.is_struct(kind) or types.is_map(kind) or is_list(kind):
+        return sum(_width(field.type) for field in children(kind))
+    return _SIZES.get(kind, 8)
+
+
+def _value_of(spark: SparkSession, name: str) -> str:
+    try:
+        return str(spark.conf.get(name))
+    except PySparkException:
+        return _DEFAULTS[name]

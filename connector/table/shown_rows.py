@@ -1,0 +1,101 @@
+"""What a call of `HudiTable.to_df` shows, pinned to one moment: as one DataFrame, or as a DataFrame for each part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ...options.sources import ResolvedOptions
+from ...reader.predicates import Predicate
+from ...reader.snapshot import Snapshot, open_snapshot
+from ...table.files.file_group import FileSlice
+from ...table.schema.columns import without_meta
+from ..conditions.condition import ParsedCondition, Where, parse_condition
+from ..conditions.tree import named
+from ..source.parts import Part
+from ..source.spark_types import select
+from .snapshot_frames import SnapshotFrames
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRows:
+    """Rows of a snapshot.
+
+    Attributes:
+        wanted: The columns to show.
+        read: These, and those that conditions need.
+    """
+
+    frames: SnapshotFrames
+    wanted: pa.Schema
+    read: pa.Schema
+    asked: ParsedCondition | None = None
+
+    @property
+    def spark(self) -> SparkSession:
+        return self.frames.spark
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.frames.snapshot
+
+    @property
+    def path(self) -> str:
+        return self.frames.path
+
+    @property
+    def predicates(self) -> tuple[Predicate, ...]:
+        return () if self.asked is None else self.asked.predicates
+
+    def slices(self) -> list[FileSlice]:
+        """Return the file slices that may hold such rows."""
+        return self.snapshot.slices_of_keys(self.predicates)
+
+    def with_columns(self, columns: Iterable[str]) -> ShownRows:
+        """Return the same rows, read with more columns, for `df` to evaluate a condition on them."""
+        more = [self.snapshot.schema.field(name) for name in columns if name not in self.read.names]
+        return replace(self, read=pa.schema([*self.read, *more]))
+
+    def df(self, part: Part | None = None, check: Column | None = None) -> DataFrame:
+        """Return the rows, or a part of them; ``check`` is a condition that holds for all or fails."""
+        frame = self.frames.of(self.read, self.predicates, part)
+        if self.asked is not None:
+            frame = frame.where(self.asked.condition)
+        if check is not None:
+            frame = frame.where(check)
+        if self.asked is None and self.read is self.wanted:
+            return frame
+        return frame.select(*map(named, self.wanted.names))
+
+
+def shown_rows(
+    spark: SparkSession,
+    path: str,
+    resolved: ResolvedOptions,
+    columns: str | Sequence[str] | None,
+    where: Where | None,
+    *,
+    meta: bool,
+) -> ShownRows:
+    """Return the rows of a table that a call shows; the query is among the resolved options."""
+    options = resolved.options
+    snapshot = open_snapshot(path, options.storage_options, query=options.to_query(), bases_alone=options.bases_alone)
+    frames = SnapshotFrames(spark, path, resolved, snapshot)
+    whole = snapshot.schema if meta else without_meta(snapshot.schema)
+    wanted = whole if columns is None else select(snapshot.schema, _listed(columns, snapshot.schema), path)
+    if where is None or (isinstance(where, Mapping) and not where):
+        return ShownRows(frames, wanted, wanted)
+    asked = parse_condition(spark, where, snapshot)
+    return ShownRows(frames, wanted, asked.read_with(spark, wanted, snapshot.schema), asked)
+
+
+def _listed(columns: str | Sequence[str], schema: pa.Schema) -> Sequence[str]:
+    if not isinstance(columns, str):
+        return columns
+    return [columns] if columns in schema.names else [name.strip() for name in columns.split(",")]

@@ -1,0 +1,130 @@
+"""Groups of buckets, so that rows with equal hashes are in one group, whatever the numbers of buckets."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ...errors import OptionConflictError, UnsupportedTableError
+from ...table.files.file_group import FileSlice
+from ...table.files.names import bucket_of
+from .hashed_columns import ADVICE
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class BucketChoice:
+    """Some buckets of every partition, by their remainders on division; small, and travels as text."""
+
+    divisor: int
+    remainders: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        if self.divisor < 1:
+            raise ValueError(f"nothing is divided by {self.divisor}")
+
+    def holds(self, file_id: str) -> bool:
+        bucket = bucket_of(file_id)
+        return bucket is not None and bucket % self.divisor in self.remainders
+
+
+@dataclass(frozen=True, slots=True)
+class BucketedSlices:
+    """The slices of one side to read.
+
+    Attributes:
+        buckets: The bucket of each slice.
+        numbers: The number of buckets of each partition with a slice.
+    """
+
+    path: str
+    slices: tuple[FileSlice, ...]
+    buckets: tuple[int, ...]
+    numbers: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class BucketGroup:
+    """Buckets whose rows meet no row of other groups.
+
+    Attributes:
+        slices: Those of each side.
+    """
+
+    choice: BucketChoice
+    slices: tuple[tuple[FileSlice, ...], ...]
+
+
+def bucketed(path: str, slices: Iterable[FileSlice], number_of: Callable[[str], int]) -> BucketedSlices:
+    """Return slices by bucket; ``number_of`` gives the number of buckets of a partition.
+
+    Raises UnsupportedTableError for a file group that is none of its partition's buckets.
+    """
+    found = tuple(slices)
+    partitions = dict.fromkeys(file_slice.partition_path for file_slice in found)
+    numbers = {partition: number_of(partition) for partition in partitions}
+    buckets: list[int] = []
+    for file_slice in found:
+        bucket, number = bucket_of(file_slice.file_id), numbers[file_slice.partition_path]
+        if bucket is None or bucket >= number:
+            raise UnsupportedTableError(
+                f"The table {path} has the {file_slice.group.words}, which is none of the {number} buckets there, so "
+                "that its rows may be of any bucket.",
+                "Look at the table with HudiTable.validate(), and read it with to_df() until it is repaired.",
+            )
+        buckets.append(bucket)
+    return BucketedSlices(path, found, tuple(buckets), numbers)
+
+
+def group_buckets(sides: Sequence[BucketedSlices], most: int) -> list[BucketGroup]:
+    """Return at most ``most`` groups of about the same bytes; none where no side has a slice.
+
+    Rows with equal hashes have equal remainders on division by what divides all numbers of buckets. Raises
+    OptionConflictError where that is 1 although there are more buckets.
+    """
+    divisor = _common_divisor(sides)
+    found: dict[int, list[list[FileSlice]]] = {}
+    for place, side in enumerate(sides):
+        for file_slice, bucket in zip(side.slices, side.buckets, strict=True):
+            found.setdefault(bucket % divisor, [[] for _ in sides])[place].append(file_slice)
+    sizes = {
+        remainder: sum(file_slice.size for slices in of_sides for file_slice in slices)
+        for remainder, of_sides in found.items()
+    }
+    groups = []
+    for remainders in spread(sizes, most):
+        slices = [
+            tuple(file_slice for remainder in remainders for file_slice in found[remainder][place])
+            for place in range(len(sides))
+        ]
+        groups.append(BucketGroup(BucketChoice(divisor, remainders), tuple(slices)))
+    return groups
+
+
+def spread(sizes: Mapping[int, int], most: int) -> list[tuple[int, ...]]:
+    """Distribute things over at most ``most`` groups: each, the largest first, goes to the smallest group so far."""
+    groups: list[list[int]] = [[] for _ in range(min(most, len(sizes)))]
+    smallest = [(0, 0, place) for place in range(len(groups))]
+    for thing in sorted(sizes, key=lambda thing: (-sizes[thing], thing)):
+        size, count, place = heapq.heappop(smallest)
+        groups[place].append(thing)
+        # Things without a size are distributed too.
+        heapq.heappush(smallest, (size + sizes[thing], count + 1, place))
+    return [tuple(sorted(group)) for group in groups]
+
+
+def _common_divisor(sides: Sequence[BucketedSlices]) -> int:
+    numbers = sorted({number for side in sides for number in side.numbers.values()})
+    divisor = math.gcd(*numbers) or 1
+    if divisor == 1 and numbers and numbers[-1] > 1:
+        paths = " and ".join(dict.fromkeys(side.path for side in sides))
+        shown = ", ".join(map(str, numbers[:_SHOWN])) + (", …" if len(numbers) > _SHOWN else "")
+        raise OptionConflictError(
+            f"The partitions of {paths} that are to be read have {shown} buckets. Only 1 divides all of these, so each "
+            "bucket would meet every other.",
+            ADVICE,
+        )
+    return divisor

@@ -1,0 +1,204 @@
+"""Which columns decide a row's bucket, and whether equal values of two tables have equal hashes.
+
+Apache Hudi hashes texts that it parses out of the record key (`index/key_parser.py`, `index/bucket.py`). So two rows
+with equal values are in buckets that belong together only if both tables spell the values alike, and if no text holds
+what the parser takes for the next field of the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ...errors import InvalidOptionError, MissingColumnError, OptionConflictError, UnsupportedTableError
+from ...table.config import TableConfig
+from ...table.config import property_keys as key
+from ...table.config.key_types import KeyGeneratorType
+from ...table.schema.fields import find_field
+from ...table.schema.types import is_text, sql_name
+
+ADVICE = "Let Spark move the rows: join or group the DataFrames that HudiTable.to_df() returns."
+_MARKS = ",:"
+TEXT, DATE = "text", "date"
+
+
+@dataclass(frozen=True, slots=True)
+class Doubts:
+    """Columns of the record key with values that may be hashed otherwise than equal values elsewhere.
+
+    Attributes:
+        texts: Texts, which must hold no separator and no placeholder of a record key.
+        dates: Hashed dates, of which writers spell those before 1582-10-15 in different ways.
+    """
+
+    texts: tuple[str, ...] = ()
+    dates: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HashedColumns:
+    """How the rows of a table are hashed.
+
+    Attributes:
+        fields: The columns of the record key, in its order.
+        hashed: Those that are hashed, in the same order.
+        kinds: What each hashed column holds; columns of one kind spell equal values alike.
+        types: The type of each hashed column in SQL.
+        texts: The columns of the record key that hold texts.
+        is_named: Whether a record key holds the names of its fields.
+    """
+
+    path: str
+    fields: tuple[str, ...]
+    hashed: tuple[str, ...]
+    kinds: tuple[str, ...]
+    types: tuple[str, ...]
+    texts: tuple[str, ...]
+    is_named: bool
+
+    @classmethod
+    def of(cls, config: TableConfig, schema: pa.Schema, path: str) -> HashedColumns:
+        """Return how a table with a record key is hashed; UnsupportedTableError where the spelling of keys is open."""
+        fields = config.record_key_fields
+        chosen = config.hash_fields or fields
+        hashed = tuple(field for field in fields if field in chosen)
+        known = {field: _type_of(schema, field, path) for field in fields}
+        kinds = [_kind(known[field]) for field in hashed]
+        odd = [field for field, kind in zip(hashed, kinds, strict=True) if kind is None]
+        odd += [field for field, kind in known.items() if not _has_known_marks(kind)]
+        if odd:
+            raise UnsupportedTableError(
+                f"The record key of the table {path} has the column {odd[0]!r} of type {sql_name(known[odd[0]])}. Its "
+                "values have several spellings in keys, so equal values may be in different buckets.",
+                ADVICE,
+            )
+        if config.names_key_field is None or _has_two_spellings(config):
+            raise UnsupportedTableError(
+                f"The table {path} of version {config.version} may spell its record keys in two ways "
+                f"({key.COMPLEX_KEY_ENCODING}), so equal values may be in different buckets.",
+                ADVICE,
+            )
+        return cls(
+            path,
+            fields,
+            hashed,
+            tuple(kind for kind in kinds if kind is not None),
+            tuple(sql_name(known[field]) for field in hashed),
+            tuple(field for field in fields if is_text(known[field])),
+            len(fields) > 1 or bool(config.names_key_field),
+        )
+
+    @property
+    def hashes_names(self) -> bool:
+        """Whether the hash depends on the names of the key's fields, because Hudi's parser does not cut the key."""
+        return self.is_named and (len(self.fields) == 1 or any(mark in name for name in self.fields for mark in _MARKS))
+
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """The columns whose values decide the hash, whatever they hold."""
+        if self.hashes_names:
+            return self.fields
+        return tuple(field for field in self.fields if field in self.hashed or field in self.texts)
+
+    def dates(self) -> tuple[str, ...]:
+        return tuple(field for field, kind in zip(self.hashed, self.kinds, strict=True) if kind == DATE)
+
+    def check_names(self, names: Sequence[str], call: str) -> None:
+        """Raise InvalidOptionError where columns by which rows come together lack a hashed column."""
+        missing = [field for field in self.hashed if field not in names]
+        if missing:
+            raise InvalidOptionError(
+                f"{call} of the table {self.path} goes by {', '.join(names)}, which lacks {', '.join(missing)}. The "
+                f"table's buckets are made of {', '.join(self.hashed)}, so rows that belong together are spread over "
+                "all buckets.",
+                f"Name these columns too. Or else: {ADVICE[0].lower()}{ADVICE[1:]}",
+            )
+
+
+def doubts_of_one(side: HashedColumns, names: Sequence[str]) -> Doubts:
+    """Return what must be checked so that rows of one table with equal values of some columns share a bucket."""
+    side.check_names(names, "bucket_agg()")
+    if all(field in names for field in side.deciding):
+        return Doubts(dates=side.dates())
+    _refuse_hashed_names(side)
+    return Doubts(side.texts, side.dates())
+
+
+def doubts_of_two(left: HashedColumns, right: HashedColumns, pairs: Sequence[tuple[str, str]]) -> tuple[Doubts, Doubts]:
+    """Return what must be checked of each side so that rows which agree in all pairs of columns have equal hashes.
+
+    Raises InvalidOptionError where the pairs lack a hashed column, OptionConflictError where the tables hash otherwise.
+    """
+    left.check_names([mine for mine, _ in pairs], "bucket_join()")
+    right.check_names([theirs for _, theirs in pairs], "bucket_join()")
+    partners = dict(pairs)
+    met = tuple(partners[field] for field in left.hashed)
+    if met != right.hashed:
+        raise OptionConflictError(
+            f"The table {left.path} is bucketed by {', '.join(left.hashed)}, which are to equal {', '.join(met)}, and "
+            f"the table {right.path} by {', '.join(right.hashed)}: in another order or number, so that equal rows are "
+            "in unlike buckets.",
+            ADVICE,
+        )
+    for mine, kind, theirs, other in zip(left.types, left.kinds, right.types, right.kinds, strict=True):
+        if kind != other:
+            raise OptionConflictError(
+                f"The columns {', '.join(left.hashed)} of the table {left.path} include a {mine} where the table "
+                f"{right.path} has a {theirs}. Record keys spell these types differently, so equal rows are in unlike "
+                "buckets.",
+                ADVICE,
+            )
+    alike = (left.fields, left.hashed, left.is_named) == (right.fields, right.hashed, right.is_named)
+    if alike and all(partners.get(field) == field for field in left.deciding):
+        return Doubts(dates=left.dates()), Doubts(dates=right.dates())
+    _refuse_hashed_names(left)
+    _refuse_hashed_names(right)
+    return Doubts(left.texts, left.dates()), Doubts(right.texts, right.dates())
+
+
+def _refuse_hashed_names(side: HashedColumns) -> None:
+    if side.hashes_names:
+        raise OptionConflictError(
+            f"The record keys of the table {side.path} hold the names of their fields {', '.join(side.fields)}, which "
+            "are hashed with the values: only rows with all of these columns alike are sure to share a bucket.",
+            ADVICE,
+        )
+
+
+def _type_of(schema: pa.Schema, field: str, path: str) -> pa.DataType:
+    found = find_field(schema, field)
+    if found is None:
+        raise MissingColumnError(
+            f"The table {path} has no column {field!r}, which its record key is made of.",
+            "Write rows to the table first, or correct its properties.",
+        )
+    return found.type
+
+
+def _kind(kind: pa.DataType) -> str | None:
+    """Return what a type's values are: values of one kind that are equal have one text. None for several spellings."""
+    types = pa.types
+    if types.is_integer(kind) or (types.is_decimal(kind) and kind.scale == 0):
+        return "whole number"
+    if types.is_boolean(kind):
+        return "truth value"
+    if types.is_date(kind):
+        return DATE
+    return TEXT if is_text(kind) else None
+
+
+def _has_known_marks(kind: pa.DataType) -> bool:
+    """Return whether a type is a text, or never has both separators of a record key in the text of a value."""
+    types = pa.types
+    return _kind(kind) is not None or bool(
+        types.is_decimal(kind) or types.is_floating(kind) or types.is_timestamp(kind)
+    )
+
+
+def _has_two_spellings(config: TableConfig) -> bool:
+    """Return whether rows of releases with another spelling of keys may be in the table, as its note is of writes."""
+    if config.key_generator is not KeyGeneratorType.COMPLEX or len(config.record_key_fields) != 1:
+        return False
+    return key.COMPLEX_KEY_ENCODING in config.properties
