@@ -91,7 +91,6 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     ),
     "sign of life of a call": "timeline.writers.write_heartbeat:WriteHeartbeat._touch_newest",
     "seal a write": "timeline.writers.owner:Seal.set",
-    "write that a seal ended": "timeline.writers.owner:Seal.key",
     "seal a write for good": "timeline.writers.owner:Seal.set_for_good",
     "hold a reserve on the disk": "timeline.writers.reserve:Reserve.hold",
     "size of the reserve on the disk": "timeline.writers.reserve:_SIZE",
@@ -213,7 +212,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "make whole rows of partial updates": "writer.known_keys:WholeRows._laid",
     "refuse unknown keys of partial updates": "writer.known_keys:check_known",
     # --- indexes
-    "bucket of each key": "index.bucket:BucketIndex.buckets",
+    "bucket of each key": "index.bucket:BucketIndex.buckets_in",
     "what two writers of one bucket share": "index.bucket:BucketIndex.rival_key",
     "file id of a new bucket": "index.bucket:new_bucket_file_id",
     "take record keys apart": "index.bucket:parse_record_keys",

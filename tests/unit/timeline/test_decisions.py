@@ -45,12 +45,12 @@ def test_a_decision_of_a_newer_format_is_none_and_tells_its_number() -> None:
     head, _, body = COMMIT.encode().partition(b"\n")[2].partition(b"\n")
     fields = json.loads(head)
     assert fields["format"] == 1
-    for later in ({**fields, "format": 2}, {"format": 2, "does": "something new"}):
+    for later in ({**fields, "format": 3}, {"format": 3, "does": "something new"}):
         content = json.dumps(later).encode() + b"\n" + body
         data = f"{zlib.crc32(content):08x}\n".encode() + content
 
         assert Decision.parse(data) is None
-        assert decisions.format_of(data) == 2
+        assert decisions.format_of(data) == 3
     assert decisions.format_of(COMMIT.encode()) == 1
     assert decisions.format_of(data[:-1]) == 1, "it is not whole"
 
