@@ -10,6 +10,7 @@ from ...table.table import Table
 from ...timeline.timeline import Timeline
 from ...timeline.watermark import Watermark, spell_moment
 from ..rollback.pending import OtherWriters, PlannedRollback
+from ..transaction.commit_path import times_after
 from ..transaction.concurrency import WRITE
 from .request import WriteSettings
 
@@ -29,6 +30,19 @@ class Pinned:
     timeline: Timeline
     watermark: Watermark
     rollbacks: tuple[PlannedRollback, ...]
+
+    def rollbacks_first(self, others: OtherWriters, *, judges: bool = True) -> tuple[PlannedRollback, ...]:
+        """Return the rollbacks that precede the write: the pending ones, and those of dead writes if it ``judges``.
+
+        Raises `ConcurrentWriteError` where a pending instant keeps the write out.
+        """
+        victims = frozenset(planned.victim.requested_time for planned in self.rollbacks)
+        dead = others.settle_pending(self.timeline, victims) if judges else ()
+        times = times_after(others.table, self.now, len(dead))
+        return (
+            *(planned for planned in self.rollbacks if not planned.at_work),
+            *(PlannedRollback(victim, at, beat) for (victim, beat), at in zip(dead, times, strict=True)),
+        )
 
 
 def pin(table: Table, settings: WriteSettings) -> Pinned:

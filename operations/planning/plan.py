@@ -17,7 +17,6 @@ from ...timeline.writers.owner import Owner
 from ...timeline.writers.write_notes import new_key
 from ..result import find_write
 from ..rollback.pending import OtherWriters, PlannedRollback
-from ..transaction.commit_path import times_after
 from ..transaction.followers import check_retirable
 from ..transaction.taken import again_where, taken_since
 from ..transaction.transaction import Transaction
@@ -84,7 +83,7 @@ def _planned(request: WriteRequest, storage: Storage) -> tuple[WritePlan, SeenTa
     target = find_target(request, storage)
     table, config = target.table, target.config
     pinned = pin(table, request.write)
-    timeline, going = pinned.timeline, pinned.rollbacks
+    timeline = pinned.timeline
     known = latest_schema(config, timeline, writing=True) if target.exists else None
     numbers = seen_numbers(target, timeline)
     check_numbers(request, target, numbers)
@@ -93,13 +92,11 @@ def _planned(request: WriteRequest, storage: Storage) -> tuple[WritePlan, SeenTa
     if request.write_id and not request.write_id.startswith(GENERATED_ID):
         done = find_write(table, timeline, request.write_id)
         replays = None if done is None else done.instant
-    victims = frozenset(one.victim.requested_time for one in going)
     # The first task of a micro-batch, which knows the query, judges the pending instants.
     judged = replays is None and not request.write.is_batch
-    dead = OtherWriters(table, request.write.patience).settle_pending(timeline, victims) if judged else ()
+    rollbacks = pinned.rollbacks_first(OtherWriters(table, request.write.patience), judges=judged)
     if target.exists:
         check_retirable(config, request.write.metadata_enable, storage.path)
-    times = times_after(table, pinned.now, len(dead))
     write_id = request.write_id or generated_id()
     key = request.key or new_key(config.timezone)
     transaction = Transaction(
@@ -115,10 +112,7 @@ def _planned(request: WriteRequest, storage: Storage) -> tuple[WritePlan, SeenTa
     plan = WritePlan(
         **{one.name: getattr(rows, one.name) for one in fields(rows)},
         transaction=transaction,
-        rollbacks=(
-            *(one for one in going if not one.at_work),
-            *(PlannedRollback(one, at, beat) for (one, beat), at in zip(dead, times, strict=False)),
-        ),
+        rollbacks=rollbacks,
         creates_table=not target.exists,
         config_changes=target.changes,
         replays=replays,

@@ -100,7 +100,7 @@ def check_numbers(request: WriteRequest, target: Target, numbers: BucketNumbers 
 def with_number_by_rule(table: Table, asked: TableSettings) -> TableSettings:
     """Return the options of a write with the number of buckets as rule files have it, where the properties lack it.
 
-    A number that only the properties contradict is left out, because they may be older than the rules.
+    It drops a number that only the properties contradict, because they may be older than the rules.
     """
     kept = table.config.bucket_count
     if is_unnoted(table.config):

@@ -6,10 +6,10 @@ Source: ``org.apache.hudi.common.model.HoodiePartitionMetadata`` and ``FileSyste
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ...errors import CorruptFileError, PartitionValueError
+from ...errors import CorruptFileError, InvalidOptionError, PartitionValueError
 from ...storage.base import FileInfo, Folder, Storage, refuse_links
 from ...storage.parallel import for_each
 from ..config.java_properties import format_properties, parse_properties
@@ -126,3 +126,20 @@ def metafile_of(folder: str) -> str:
 
 def _join(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
+
+
+def choose_partitions(table_path: str, there: Sequence[str], named: Sequence[str] | None) -> list[str]:
+    """Return the partitions of a table that a caller names, in the table's order; all of them with None.
+
+    Raises `InvalidOptionError` for a name that is no partition.
+    """
+    if named is None:
+        return [*there]
+    unknown = [path for path in named if path not in there]
+    if unknown:
+        raise InvalidOptionError(
+            f"The table {table_path} has no partition {unknown[0]!r}.",
+            "Name partitions by their paths below the table's root, as the meta column _hoodie_partition_path has "
+            "them.",
+        )
+    return [path for path in there if path in set(named)]

@@ -10,8 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from ....storage import open_storage
+from ....storage.base import split
 from ....table.arrow.spill import local_spills
 from ....table.files.file_group import FileSlice
+from ....table.files.names import FileGroupId, parse_data_name
 from ....table.schema.columns import avro_schema
 from ....table.slices.merged_slice import LogCounts, MergedSlice
 from ....timeline import formats
@@ -143,3 +145,10 @@ class SliceWorker:
 
 def _every(_: str) -> bool:
     return True
+
+
+def written_slices(units: Sequence[FileSlice], paths: Sequence[str]) -> Sequence[FileSlice]:
+    """Return the slices to whose file groups these new data files belong."""
+    names = ((split(path)[0], parse_data_name(split(path)[1])) for path in paths)
+    groups = {FileGroupId(partition, name.file_id) for partition, name in names if name is not None}
+    return [unit for unit in units if unit.group in groups]

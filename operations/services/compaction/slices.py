@@ -8,9 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from ....errors import CommitConflictError
-from ....storage.base import split
 from ....table.files.file_group import FileSlice
-from ....table.files.names import FileGroupId, parse_data_name
 from ....table.table import Table
 from ....timeline.instants import Instant, State
 from ....timeline.timeline import Timeline
@@ -37,7 +35,7 @@ from ..means import Means
 from ..planned import PlannedService, Settings
 from ..throughput import note_left_out
 from .plan import FreeSlices, Plan, replaced_since
-from .slice_worker import SliceResult
+from .slice_worker import SliceResult, written_slices
 
 logger = logging.getLogger("pyhudi")
 
@@ -77,9 +75,7 @@ class SliceService(PlannedService[Settings, FileSlice, SliceResult]):
         return plan or None
 
     def finished(self, units: Sequence[FileSlice], paths: Sequence[str]) -> Sequence[FileSlice]:
-        names = ((split(path)[0], parse_data_name(split(path)[1])) for path in paths)
-        groups = {FileGroupId(partition, name.file_id) for partition, name in names if name is not None}
-        return [one for one in units if one.group in groups]
+        return written_slices(units, paths)
 
     def refuse_stale(self, work: Transaction, timeline: Timeline, plan: Plan) -> None:
         """Raise `CommitConflictError` where other instants undid or replaced what this plan merged."""

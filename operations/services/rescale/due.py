@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from ....errors import InvalidOptionError, UnsupportedTableError
+from ....errors import UnsupportedTableError
 from ....table.bucket_metadata import has_bucket_rules
 from ....table.bucket_numbers import BucketNumbers, bucket_numbers, refuse_unknown
 from ....table.files.file_group import FileSlice
+from ....table.files.partitions import choose_partitions
 from ....table.files.view import FileView
 from ....table.seen_table import SeenTable
 from ....table.table import Table
@@ -66,14 +67,4 @@ class WantedNumber:
         return self.partitions is None and (numbers.default != self.n or numbers.differ)
 
     def _wanted(self, view: FileView) -> list[str]:
-        there = view.partitions()
-        if self.partitions is None:
-            return there
-        unknown = [path for path in self.partitions if path not in there]
-        if unknown:
-            raise InvalidOptionError(
-                f"The table {self.table.path} has no partition {unknown[0]!r}.",
-                "Name partitions by their paths below the table's root, as the meta column _hoodie_partition_path has "
-                "them.",
-            )
-        return sorted(set(self.partitions))
+        return choose_partitions(self.table.path, view.partitions(), self.partitions)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -13,9 +13,9 @@ from ....table.table import Table
 from ....timeline.timeline import Timeline
 from ....timeline.writers.owner import Owner
 from ....timeline.writers.write_notes import new_key
+from ...planning.pinned import pin
+from ...planning.request import WriteSettings
 from ...rollback.pending import OtherWriters, PlannedRollback
-from ...transaction.commit_path import times_after
-from ...transaction.concurrency import WRITE
 from ...transaction.transaction import Transaction
 from ...write_ids import generated_id
 from ..means import Means
@@ -39,29 +39,20 @@ class RewritePlan:
 
 def plan_rewrite(table: Table, unsorted: Unsorted, means: Means) -> RewritePlan:
     """Decide which slices are rewritten; raises `ConcurrentWriteError` where a write or a restore keeps it out."""
-    # Read the archive before the timeline: an instant archived in between then counts as archived since.
-    archive = table.archive.state()
-    now = table.timeline()
-    others = OtherWriters(table, means.patience)
-    going = others.condemned(now, WRITE)
-    victims = frozenset(planned.victim.requested_time for planned in going)
-    timeline = now.without([*victims])
-    dead = others.settle_pending(timeline, victims)
-    times, write_id, key = times_after(table, now, len(dead)), generated_id(), new_key(table.config.timezone)
+    pinned = pin(table, WriteSettings(patience=means.patience))
+    rollbacks = pinned.rollbacks_first(OtherWriters(table, means.patience))
+    write_id, key = generated_id(), new_key(table.config.timezone)
     transaction = Transaction(
         table=table,
         action="commit",
         instant_time="",
         write_id=write_id,
         owner=Owner.of_this_process(write_id, means.application, means.patience, key),
-        watermark=replace(timeline.watermark(), archive=archive),
+        watermark=pinned.watermark,
         patience=means.patience,
         key=key,
     )
-    rollbacks = (
-        *(planned for planned in going if not planned.at_work),
-        *(PlannedRollback(victim, at, beat) for (victim, beat), at in zip(dead, times, strict=True)),
-    )
+    timeline = pinned.timeline
     return RewritePlan(transaction, rollbacks, tuple(unsorted.find(timeline)), columns_of(table, timeline))
 
 

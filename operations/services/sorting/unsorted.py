@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ....errors import InvalidOptionError
 from ....storage.base import Storage
 from ....storage.parallel import for_each
 from ....table.config.sort_order import SortOrder
 from ....table.files.base_file import SORTED_BY, BaseFileReader
 from ....table.files.file_group import BaseFile, FileSlice
+from ....table.files.partitions import choose_partitions
 from ....timeline.timeline import Timeline
 from ...transaction.concurrency import InstantKind
 from ..compaction.plan import FreeSlices
@@ -44,15 +44,7 @@ class Unsorted:
         ]
 
     def _among(self, paths: list[str]) -> list[str]:
-        if self.partitions is None:
-            return paths
-        missing = [path for path in self.partitions if path not in paths]
-        if missing:
-            raise InvalidOptionError(
-                f"The partition {missing[0]!r}, which is to be sorted, is none of the table {self.storage.path}.",
-                f"Name partitions by their paths, such as {paths[0]!r}." if paths else "The table has no partition.",
-            )
-        return [path for path in paths if path in set(self.partitions)]
+        return choose_partitions(self.storage.path, paths, self.partitions)
 
     def _is_sorted(self, base: BaseFile) -> bool:
         with BaseFileReader(self.storage, base.path) as reader:
