@@ -27,11 +27,10 @@ from .bucket_rules import ENDING, FIRST, BucketRule, expression_of
 from .config.table_config import TableConfig
 from .table import Table
 
+# Its folder archive has rules that Apache Hudi took out of its folder configs: those from before the timeline.
 APACHE = ".hoodie/.bucket_index/partition_bucket_index_meta"
 OWN = f"{ROOT}/buckets"
 _CONFIGS = f"{APACHE}/configs"
-# Apache Hudi moves rules there that are older than the timeline, except for the newest of these.
-_ARCHIVE = f"{APACHE}/archive"
 _OWN_ENDING = ".json"
 _TIME = re.compile(r"[0-9]{14,17}")
 _ARCHIVED: dict[tuple[str, str], Instant] = {}
