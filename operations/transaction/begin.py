@@ -10,7 +10,7 @@ from functools import partial
 
 from ...errors import ConcurrentWriteError, WriteSealedError
 from ...timeline.clock import Parity, next_time
-from ...timeline.instants import State
+from ...timeline.instants import Instant, State
 from ...timeline.metadata.codec import Codec
 from ...timeline.timeline import Timeline
 from ...timeline.writers import heartbeat, owner
@@ -166,6 +166,13 @@ def _take_back_if_given_up(work: Transaction) -> None:
         raise over(work)
 
 
+def _refuse_completed(work: Transaction, found: Instant | None) -> None:
+    """Raise `WriteSealedError` for a straggler: of a batch whose seal is gone, it may have claimed the batch's time."""
+    if found is not None and found.state == State.COMPLETED:
+        forget(work.storage, work.instant_time)
+        raise over(work)
+
+
 def _is_old(work: Transaction, timeline: Timeline, announced_until: str) -> bool:
     """Return whether all other writes are younger, or a process announced that it archives beyond this time.
 
@@ -205,10 +212,7 @@ def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes], pre
     work.reserve.hold()
     swept = prepare()
     found = swept.timeline.find(work.instant_time)
-    if found is not None and found.state == State.COMPLETED:
-        # A straggler of a batch whose seal went has claimed the batch's time.
-        forget(work.storage, work.instant_time)
-        raise over(work)
+    _refuse_completed(work, found)
     work.markers.begin()
     instants = work.table.instants
     with lock_of(work.table).hold(work.table):

@@ -47,6 +47,7 @@ from support.faults.races import (
     check_publish_during_end,
     check_publish_during_rollback,
     check_start_after_abort,
+    check_start_after_commit,
     check_start_during_abort,
     check_straggler,
     check_two_new_columns,
@@ -328,6 +329,11 @@ def aborts_leave_data_files(patch: Patch) -> None:
     patch_seam(patch, "files that markers name", lambda storage, instant_time: [])
 
 
+def tasks_do_not_look_for_the_seal_at_their_start(patch: Patch) -> None:
+    patch_seam(patch, "write that a seal ended", lambda self: None)
+    patch_seam(patch, "refuse to begin a completed instant", lambda work, found: None)
+
+
 def tasks_do_not_look_for_the_seal_after_their_start(patch: Patch) -> None:
     patch_seam(patch, "take back the begin of an abandoned write", lambda work: None)
 
@@ -490,6 +496,7 @@ MUTATIONS: list[tuple[Mutate, Check]] = [
     (markers_are_not_written, check_lost_attempts),
     (markers_are_not_written, check_abort),
     (aborts_leave_data_files, check_abort),
+    (tasks_do_not_look_for_the_seal_at_their_start, check_start_after_commit),
     (tasks_do_not_look_for_the_seal_after_their_start, check_start_during_abort),
     (tasks_do_not_look_for_the_seal_when_they_publish, check_straggler_of_groups),
     (tasks_do_not_look_for_the_seal_again, check_publish_during_commit),

@@ -29,7 +29,7 @@ A_WRITE_AND_A_CLEAN = Drawn(
     "cow bucket", [[Write("upsert", _BOTH)], [Write("upsert", _BOTH), Service("clean by versions")]], empty=False
 )
 # Seeds among which the clean comes between the choice of the moment and the listing of the files.
-_CLEANED = range(0, 400)
+_CLEANED = range(270, 350)
 
 
 def check_interleavings(_: Path) -> None:
