@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from phases.bare import BARE, bare
 
 if TYPE_CHECKING:
+    import pyarrow.parquet as pq
     from stopwatch import Run
 
 # Rows of what bounds a table format, as no format is one of them.
@@ -38,17 +39,24 @@ def newest_files(table: Path) -> list[str]:
     return sorted(path for _, path in newest.values())
 
 
+def opened(path: str) -> tuple[pq.ParquetFile, dict[str, Any]]:
+    """Return a file, and the settings of a writer that encodes its rows as it does."""
+    import pyarrow.parquet as pq
+
+    footer = pq.read_metadata(path)
+    chunks = [footer.row_group(0).column(leaf) for leaf in range(footer.num_columns)]
+    dictionaried = [chunk for chunk in chunks if "RLE_DICTIONARY" in chunk.encodings]
+    texts = [chunk.path_in_schema for chunk in dictionaried if chunk.physical_type == "BYTE_ARRAY"]
+    file = pq.ParquetFile(path, metadata=footer, read_dictionary=texts)
+    return file, {"compression": "zstd", "use_dictionary": [chunk.path_in_schema for chunk in dictionaried]}
+
+
 def rewrite(path: str) -> None:
     """Decode a file and encode it again as it is encoded, row group by row group, into memory."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    footer = pq.read_metadata(path)
-    chunks = [footer.row_group(0).column(leaf) for leaf in range(footer.num_columns)]
-    dictionaried = [one for one in chunks if "RLE_DICTIONARY" in one.encodings]
-    texts = [one.path_in_schema for one in dictionaried if one.physical_type == "BYTE_ARRAY"]
-    file = pq.ParquetFile(path, metadata=footer, read_dictionary=texts)
-    settings = {"compression": "zstd", "use_dictionary": [one.path_in_schema for one in dictionaried]}
+    file, settings = opened(path)
     with pq.ParquetWriter(pa.BufferOutputStream(), file.schema_arrow, **settings) as writer:
         for number in range(file.num_row_groups):
             writer.write_table(file.read_row_group(number, use_threads=False))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from figures.tables import table_of
 from lineitem import TERMS
 
-from phases.limits import newest_files
+from phases.limits import newest_files, opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -72,12 +72,7 @@ def split_file(path: str) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    footer = pq.read_metadata(path)
-    chunks = [footer.row_group(0).column(leaf) for leaf in range(footer.num_columns)]
-    dictionaried = [one for one in chunks if "RLE_DICTIONARY" in one.encodings]
-    texts = [one.path_in_schema for one in dictionaried if one.physical_type == "BYTE_ARRAY"]
-    file = pq.ParquetFile(path, metadata=footer, read_dictionary=texts)
-    settings = {"compression": "zstd", "use_dictionary": [one.path_in_schema for one in dictionaried]}
+    file, settings = opened(path)
     halves = [f"{path}.{number}.split" for number in range(2)]
     writers = [pq.ParquetWriter(half, file.schema_arrow, **settings) for half in halves]
     try:
