@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
@@ -13,9 +14,11 @@ from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.result import CommitResult
 from pyhudi.operations.streams.batch import StreamBatch
 from pyhudi.operations.write.micro_batch import BatchResult, abort_batch, commit_batch, run_batch_task
+from pyhudi.storage import open_storage
 from pyhudi.table.files.names import WriteToken
+from pyhudi.table.table import Table, open_table
 from support.attempts import SCHEMA
-from support.drive import KEYED, plan
+from support.drive import KEYED, plan, rows_of
 from support.places import Place
 
 T = TypeVar("T")
@@ -84,3 +87,23 @@ class DrivenQuery:
         except BaseException:
             abort_batch(sent(messages))
             raise
+
+
+def query(path: Path, kind: str, **said: object) -> DrivenQuery:
+    return DrivenQuery(path / "t", replace(KEYED, table_type=kind), **said)  # type: ignore[arg-type]
+
+
+def opened(path: Path) -> Table:
+    return open_table(open_storage(str(path / "t")))
+
+
+def instants(path: Path) -> list[str]:
+    return [one.requested_time for one in opened(path).timeline().writes]
+
+
+def pending(path: Path) -> list[str]:
+    return [one.requested_time for one in opened(path).timeline().pending]
+
+
+def values(path: Path) -> list[tuple[object, ...]]:
+    return rows_of(path / "t", "id", "value")
