@@ -172,7 +172,7 @@ def answer(call: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
 
 
 def work(asked: socket.socket) -> None:
-    """Do what a socket asks: its first line says of which table, each other one is a call."""
+    """Carry out the calls of a socket: its first line names the table, each further line is a call."""
     with asked.makefile("rw") as stream:
 
         def say(what: dict[str, Any]) -> None:
@@ -190,7 +190,7 @@ def work(asked: socket.socket) -> None:
 
 def main(control: socket.socket) -> None:
     """Fork a process for each socket that comes, until the test is gone."""
-    # Nobody waits for them: what is left of a process that ended counts as none.
+    # No call waits for them: the remains of a process that ended do not count.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
         _, numbers, _, _ = socket.recv_fds(control, 1, 1)

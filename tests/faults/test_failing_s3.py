@@ -43,7 +43,7 @@ def folder(s3: S3Server) -> str:
 def test_every_failing_step_of_a_write_on_s3_leaves_the_table_whole(
     folder: str, faults: Faults, creates: bool, after: bool
 ) -> None:
-    """Of an upsert of placed rows, and of one that creates the table: each fourth step, from another one on for each.
+    """Of an upsert of placed rows, and of one that creates the table: each fourth step, from different steps on.
 
     What each step leaves in a folder is looked at in test_failing_storage.py; other stores do the same steps otherwise.
     """
@@ -62,6 +62,6 @@ def test_a_writer_on_s3_killed_at_any_step_is_rolled_back_by_the_next(folder: st
 def test_failing_steps_of_plain_writes_on_s3_leave_the_table_whole(
     folder: str, faults: Faults, operation: str, after: bool
 ) -> None:
-    """Each twelfth step is tried, from another one on each time: those that the operations share all come up."""
+    """Each twelfth step fails, from a different step on each time: all steps that the operations share come up."""
     first = 1 + 2 * list(WORKS).index(operation) + after
     check_failures(faults, WORKS[operation], folder, after=after, first=first, every=EVERY)

@@ -39,7 +39,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def check_end(table: Path, before: list[tuple[Any, ...]], name: str) -> None:
-    """Rescale what is left, and assert that all is as if nothing had happened in between."""
+    """Rescale the other partitions, and assert that the table is as without the interruption."""
     rescale(table, 4)
     assert rows_of(table, *META) == before, name
     assert (numbers(table).default, numbers(table).differ) == (4, False), name
