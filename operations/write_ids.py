@@ -65,10 +65,7 @@ def archived_write(table: Table, write_id: str) -> Instant | None:
     if write_id.startswith(GENERATED_ID):
         return None
     time = archived_ids(table).get(write_id)
-    if time is None:
-        return None
-    near = table.archive.instants(time, time)
-    return next((one for one in near if one.requested_time == time and one.action in WRITE_ACTIONS), None)
+    return None if time is None else table.archive.write_at(time)
 
 
 def archived_ids(table: Table) -> Mapping[str, str]:

@@ -257,13 +257,10 @@ def _state_of(table: Table, timeline: Timeline, instant_time: str) -> State | No
 def _archived(table: Table, instant_time: str) -> Instant | None:
     """Return an archived write; it stays archived, so a process asks once."""
     name = (table.path, instant_time)
-    if name in _ARCHIVED:
-        return _ARCHIVED[name]
-    for instant in table.archive.instants(instant_time, instant_time):
-        if instant.requested_time == instant_time and instant.is_write:
-            keep(_ARCHIVED, name, instant, _MOST_ARCHIVED)
-            return instant
-    return None
+    found = _ARCHIVED.get(name) or table.archive.write_at(instant_time)
+    if found is not None:
+        keep(_ARCHIVED, name, found, _MOST_ARCHIVED)
+    return found
 
 
 __all__ = [

@@ -46,9 +46,8 @@ def _offsets_of(table: Table, timeline: Timeline, time: str) -> str:
         # It was archived since the timeline was listed.
         if not isinstance(error.__cause__, FileNotFoundError):
             raise
-    near = table.archive.instants(time, time)
-    archived = [instant for instant in near if instant.is_write and instant.requested_time == time]
-    for instant, body in table.archive.bodies(archived).items():
+    archived = table.archive.write_at(time)
+    for instant, body in table.archive.bodies([] if archived is None else [archived]).items():
         where = f"{time} in the archive of {table.path}"
         return table.instants.decode_commit(instant, body, where).extra_metadata.get(OFFSETS, "")
     return ""

@@ -85,6 +85,12 @@ class Archive:
         near = self.instants(requested_time, requested_time)
         return any(one.requested_time == requested_time for one in near)
 
+    def write_at(self, requested_time: str) -> Instant | None:
+        near = self.instants(requested_time, requested_time)
+        return next(
+            (instant for instant in near if instant.requested_time == requested_time and instant.is_write), None
+        )
+
     def bodies(self, wanted: Iterable[Instant]) -> Mapping[Instant, bytes]:
         wanted = set(wanted)
         times = sorted(one.requested_time for one in wanted)
