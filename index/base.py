@@ -142,7 +142,7 @@ class LookupFigures:
 
     def __add__(self, other: LookupFigures) -> LookupFigures:
         """Return what this lookup and another lookup cost together."""
-        return LookupFigures(*(getattr(self, one.name) + getattr(other, one.name) for one in fields(self)))
+        return LookupFigures(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,8 +99,8 @@ class _Texts:
         edges = np.empty(2 * len(start), np.int64)
         edges[0::2] = start
         edges[1::2] = end
-        both = pa.LargeStringArray.from_buffers(len(edges) - 1, pa.py_buffer(edges), pa.py_buffer(self.data))
-        return both.take(pa.array(np.arange(0, len(edges), 2)))
+        pieces = pa.LargeStringArray.from_buffers(len(edges) - 1, pa.py_buffer(edges), pa.py_buffer(self.data))
+        return pieces.take(pa.array(np.arange(0, len(edges), 2)))
 
     def cut_1(self) -> _Pieces | None:
         """Cut keys as releases 1.x do: at each comma that a colon follows as the next mark, once a colon was met.

@@ -49,15 +49,15 @@ class WantedKeys:
     def __len__(self) -> int:
         return len(self.keys)
 
-    def some(self, positions: Positions) -> WantedKeys:
+    def subset(self, positions: Positions) -> WantedKeys:
         return WantedKeys.of(self.keys.take(pa.array(positions)))
 
     def near(self, keys: pa.StringArray) -> pa.StringArray:
         """Return the keys between the least and the greatest wanted key; all keys, if a sample lies in that range."""
         if not len(self) or not len(keys):
             return keys
-        some = keys.take(pa.array(np.linspace(0, len(keys) - 1, _SAMPLE, dtype=np.int64)))
-        if pc.all(self._between(some)).as_py():  # O(1)
+        sample = keys.take(pa.array(np.linspace(0, len(keys) - 1, _SAMPLE, dtype=np.int64)))
+        if pc.all(self._between(sample)).as_py():  # O(1)
             return keys
         return keys.filter(self._between(keys))
 
@@ -88,8 +88,8 @@ class Hits:
     def __add__(self, other: Hits) -> Hits:
         if not other.was_read and not other.bytes:
             return self
-        both = np.union1d(self.positions, other.positions)
-        return Hits(both, self.bytes + other.bytes, self.was_read or other.was_read)
+        positions = np.union1d(self.positions, other.positions)
+        return Hits(positions, self.bytes + other.bytes, self.was_read or other.was_read)
 
 
 @dataclass(frozen=True, slots=True)

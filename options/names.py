@@ -62,7 +62,7 @@ def name_of(key: str) -> str | None:
 
 def nearest(key: str) -> str | None:
     """Return the accepted key that a misspelt key resembles most; None where it resembles none."""
-    accepted = (one for one, known in CATALOGUE.items() if known.effect is not Effect.REFUSED)
+    accepted = (name for name, known in CATALOGUE.items() if known.effect is not Effect.REFUSED)
     near = difflib.get_close_matches(key, [*_NAMES, *accepted], n=1, cutoff=0.6)
     return near[0] if near else None
 

@@ -208,13 +208,13 @@ def _check_known(said: str, text: str, known: KnownKey) -> None:
 
 
 def _check_together(values: Mapping[str, Any], said_by: Mapping[str, str]) -> None:
-    for one, other in _SAID_TWICE:
-        if one not in values or other not in values:
+    for name, other in _SAID_TWICE:
+        if name not in values or other not in values:
             continue
-        meant = getattr(PAYLOADS[values[other]], one) or NO_UPDATE_MODE if other == "payload" else values[other]
-        if values[one] != meant:
+        meant = getattr(PAYLOADS[values[other]], name) or NO_UPDATE_MODE if other == "payload" else values[other]
+        if values[name] != meant:
             raise OptionConflictError(
-                f"{said_by[one]} says {_quoted(values[one])} and {said_by[other]} means {_quoted(meant)}.",
+                f"{said_by[name]} says {_quoted(values[name])} and {said_by[other]} means {_quoted(meant)}.",
                 "Give only one of the two options.",
             )
 

@@ -150,21 +150,21 @@ def _counting_and_not(
     settings: Iterable[GivenOption], given: Mapping[str, str], path: str, scopes: frozenset[Scope]
 ) -> tuple[list[GivenOption], list[GivenOption]]:
     """Return the settings that count beside the given options, and those that do not count."""
-    prefix = metadata_prefix({**{one.key: one.text for one in settings}, **given})
+    prefix = metadata_prefix({**{setting.key: setting.text for setting in settings}, **given})
     by_topic: dict[str, GivenOption] = {}
     unused: list[GivenOption] = []
-    for one in settings:
-        stranger = _stranger(one, prefix)
+    for setting in settings:
+        stranger = _stranger(setting, prefix)
         if stranger:
-            unused.append(_because(one, stranger))
-            if one.place not in _warned_places:
-                _warned_places.add(one.place)
-                logger.warning("The option %s of %s is not used: %s.", one.key, one.place, stranger)
+            unused.append(_because(setting, stranger))
+            if setting.place not in _warned_places:
+                _warned_places.add(setting.place)
+                logger.warning("The option %s of %s is not used: %s.", setting.key, setting.place, stranger)
             continue
-        topic = _topic(one.key)
+        topic = _topic(setting.key)
         if topic in by_topic:
-            unused.append(_because(by_topic[topic], f"{one.place} says it later"))
-        by_topic[topic] = one
+            unused.append(_because(by_topic[topic], f"{setting.place} says it later"))
+        by_topic[topic] = setting
     taken = {_topic(key) for key in given}
     unused += [_because(option, "another value was given") for topic, option in by_topic.items() if topic in taken]
     about = [option for topic, option in by_topic.items() if topic not in taken and _scope_of(option.key) in scopes]
@@ -224,21 +224,21 @@ def _without_other_index(
     )
 
 
-def _stranger(one: GivenOption, prefix: str) -> str:
+def _stranger(given: GivenOption, prefix: str) -> str:
     """Return why a setting is no option for sessions and files; empty where it is."""
-    name = name_of(one.key)
+    name = name_of(given.key)
     if name in _OF_ONE_OPERATION:
         return "it is about a single operation and has to be given to it"
-    if one.key.startswith((STORAGE_PREFIX, INDEX_PREFIX)) or is_metadata(one.key, prefix) or find_known(one.key):
+    if given.key.startswith((STORAGE_PREFIX, INDEX_PREFIX)) or is_metadata(given.key, prefix) or find_known(given.key):
         return ""
-    if name is None or not one.key.startswith(_HOODIE):
-        near = nearest(one.key)
+    if name is None or not given.key.startswith(_HOODIE):
+        near = nearest(given.key)
         return "there is no such option" + (f", did you mean {near}" if near and near.startswith(_HOODIE) else "")
     return ""
 
 
-def _because(one: GivenOption, why: str) -> GivenOption:
-    return GivenOption(one.key, one.text, one.place, why)
+def _because(given: GivenOption, why: str) -> GivenOption:
+    return GivenOption(given.key, given.text, given.place, why)
 
 
 def _topic(key: str) -> str:
@@ -263,6 +263,6 @@ def _may_teach(key: str, config: TableConfig) -> bool:
     name = name_of(key)
     if _scope_of(key) is not Scope.TABLE:
         return True
-    if name not in _UNNOTED or any(one in config.properties for one in OPTIONS[str(name)].keys):
+    if name not in _UNNOTED or any(key in config.properties for key in OPTIONS[str(name)].keys):
         return False
     return name not in _OF_BUCKETS or config.index_type in {None, BUCKET}

@@ -115,7 +115,7 @@ class SliceFilter:
     def narrowed(self, partition: Callable[[str], bool], file: Callable[[DataFile], bool]) -> SliceFilter:
         return SliceFilter(
             lambda path: self.partition(path) and partition(path),
-            lambda one: file(one) and self.file(one),
+            lambda data_file: file(data_file) and self.file(data_file),
             self.written,
         )
 

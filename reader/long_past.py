@@ -137,7 +137,7 @@ def _whole(history: Timeline, end: str, is_lost: Callable[[str], bool]) -> Itera
                 touched.add((partition, file_id))
                 groups.setdefault((partition, file_id), _Newest()).append(name, instant)
         for partition, ids in body.replaced.items():
-            replaced.update((partition, one) for one in ids)
+            replaced.update((partition, file_id) for file_id in ids)
         lacking = {group for group in touched if any(map(is_lost, groups[group].paths(group[0])))}
         broken = (broken - touched | lacking) - replaced
         if not broken:

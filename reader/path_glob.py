@@ -15,28 +15,28 @@ def compile_glob(pattern: str) -> re.Pattern[str]:
     """
     parts, braces, position = [".*"], 0, 0
     while position < len(pattern):
-        one = pattern[position]
+        character = pattern[position]
         position += 1
-        if one == "\\" and position < len(pattern):
+        if character == "\\" and position < len(pattern):
             parts.append(re.escape(pattern[position]))
             position += 1
-        elif one in _MEANINGS:
-            parts.append(_MEANINGS[one])
-        elif one == "[":
+        elif character in _MEANINGS:
+            parts.append(_MEANINGS[character])
+        elif character == "[":
             end = pattern.find("]", position + 1)
             if end < 0:
                 raise ValueError("a [ in the pattern is not closed")
             choice = pattern[position:end]
             parts.append(f"[{'^' if choice[0] in '!^' else ''}{_escaped(choice.lstrip('!^'))}]")
             position = end + 1
-        elif one == "{":
+        elif character == "{":
             parts.append("(?:")
             braces += 1
-        elif one == "}" and braces:
+        elif character == "}" and braces:
             parts.append(")")
             braces -= 1
         else:
-            parts.append("|" if one == "," and braces else re.escape(one))
+            parts.append("|" if character == "," and braces else re.escape(character))
     if braces:
         raise ValueError("a { in the pattern is not closed")
     try:

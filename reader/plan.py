@@ -56,7 +56,7 @@ def plan_splits(
     splits: list[Split] = []
     waiting: list[Piece] = []
     size = 0
-    for piece in sorted(pieces, key=lambda one: (-one.size, one.path, one.row_groups or ())):
+    for piece in sorted(pieces, key=lambda piece: (-piece.size, piece.path, piece.row_groups or ())):
         cost = piece.size + OPEN_COST
         if waiting and size + cost > target:
             splits.append(Split(tuple(waiting)))
@@ -66,23 +66,25 @@ def plan_splits(
     return [*splits, Split(tuple(waiting))] if waiting else splits
 
 
-def whole(one: FileSlice) -> Piece:
-    return Piece(one.files[0], one.partition_path, None, one.size, one if one.logs else None)
+def whole(file_slice: FileSlice) -> Piece:
+    return Piece(
+        file_slice.files[0], file_slice.partition_path, None, file_slice.size, file_slice if file_slice.logs else None
+    )
 
 
-def _pieces(one: FileSlice, known: Mapping[str, Sequence[RowGroup]], split_size: int) -> list[Piece]:
-    row_groups = None if one.logs else known.get(one.base_file.path)
+def _pieces(file_slice: FileSlice, known: Mapping[str, Sequence[RowGroup]], split_size: int) -> list[Piece]:
+    row_groups = None if file_slice.logs else known.get(file_slice.base_file.path)
     if row_groups is None:
-        return [whole(one)]
+        return [whole(file_slice)]
     pieces: list[Piece] = []
     numbers: list[int] = []
     size = 0
     for group in row_groups:
         if numbers and size + group.size > split_size:
-            pieces.append(Piece(one.base_file.path, one.partition_path, tuple(numbers), size))
+            pieces.append(Piece(file_slice.base_file.path, file_slice.partition_path, tuple(numbers), size))
             numbers, size = [], 0
         numbers.append(group.number)
         size += group.size
     if numbers:
-        pieces.append(Piece(one.base_file.path, one.partition_path, tuple(numbers), size))
+        pieces.append(Piece(file_slice.base_file.path, file_slice.partition_path, tuple(numbers), size))
     return pieces

@@ -83,7 +83,9 @@ OnColumn = Union[Compare, OneOf, NoneOf, IsNull, IsNotNull, StartsWith]  # noqa:
 
 def columns_of(predicate: Predicate) -> frozenset[str]:
     if isinstance(predicate, AnyOf):
-        return frozenset(name for one in predicate.alternatives for each in one for name in columns_of(each))
+        return frozenset(
+            name for alternative in predicate.alternatives for each in alternative for name in columns_of(each)
+        )
     return frozenset((predicate.column,))
 
 
@@ -165,27 +167,27 @@ def satisfied(rows: pa.RecordBatch, predicates: Iterable[Predicate]) -> pa.Boole
     return found
 
 
-def _satisfies(one: OnColumn, column: pa.Array) -> pa.BooleanArray:
-    if isinstance(one, IsNull):
+def _satisfies(predicate: OnColumn, column: pa.Array) -> pa.BooleanArray:
+    if isinstance(predicate, IsNull):
         return column.is_null()
-    if isinstance(one, IsNotNull):
+    if isinstance(predicate, IsNotNull):
         return column.is_valid()
-    if isinstance(one, StartsWith):
-        _check_comparable(one.prefix, one.column, column.type)
-        return pc.starts_with(column, one.prefix)
-    values = (one.value,) if isinstance(one, Compare) else one.values
+    if isinstance(predicate, StartsWith):
+        _check_comparable(predicate.prefix, predicate.column, column.type)
+        return pc.starts_with(column, predicate.prefix)
+    values = (predicate.value,) if isinstance(predicate, Compare) else predicate.values
     known = [value for value in values if value is not None]
     for value in known:
-        _check_comparable(value, one.column, column.type)
-    if (isinstance(one, Compare) and not known) or (isinstance(one, NoneOf) and len(known) < len(values)):
+        _check_comparable(value, predicate.column, column.type)
+    if (isinstance(predicate, Compare) and not known) or (isinstance(predicate, NoneOf) and len(known) < len(values)):
         return pa.nulls(len(column), pa.bool_())
     wide = column.cast(_widest(column.type))
-    if isinstance(one, Compare):
-        return _compares(wide, one.op, one.value)
+    if isinstance(predicate, Compare):
+        return _compares(wide, predicate.op, predicate.value)
     among = pc.is_in(wide, pa.array(known, wide.type))
     if any(map(_is_nan, known)):
         among = pc.or_(among, pc.fill_null(pc.is_nan(wide), False))
-    return among if isinstance(one, OneOf) else pc.and_(column.is_valid(), pc.invert(among))
+    return among if isinstance(predicate, OneOf) else pc.and_(column.is_valid(), pc.invert(among))
 
 
 def _compares(column: pa.Array, op: str, value: Any) -> pa.BooleanArray:
@@ -225,10 +227,12 @@ def _widest(kind: pa.DataType) -> pa.DataType:
     return pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else kind
 
 
-def _may_match_one(one: Predicate, spans: Mapping[str, Span], schema: pa.Schema) -> bool:
-    if isinstance(one, AnyOf):
-        return any(may_match_all(alternative, spans, schema) for alternative in one.alternatives)
-    return one.column not in spans or may_match(one, spans[one.column], schema.field(one.column).type)
+def _may_match_one(predicate: Predicate, spans: Mapping[str, Span], schema: pa.Schema) -> bool:
+    if isinstance(predicate, AnyOf):
+        return any(may_match_all(alternative, spans, schema) for alternative in predicate.alternatives)
+    return predicate.column not in spans or may_match(
+        predicate, spans[predicate.column], schema.field(predicate.column).type
+    )
 
 
 def _may_compare(op: str, value: Any, span: Span, kind: pa.DataType) -> bool:

@@ -162,9 +162,9 @@ class Pruning:
             allowed = unique if allowed is None else [value for value in allowed if value in unique]
         return allowed
 
-    def _values_of_any(self, field: str, one: AnyOf) -> tuple[Any, ...] | None:
+    def _values_of_any(self, field: str, predicate: AnyOf) -> tuple[Any, ...] | None:
         found: list[Any] = []
-        for alternative in one.alternatives:
+        for alternative in predicate.alternatives:
             values = replace(self, predicates=alternative)._allowed(field)
             if values is None:
                 return None
@@ -183,11 +183,11 @@ def _spellings(config: TableConfig) -> list[TableConfig]:
     return [config.with_key_field(named) for named in (True, False)]
 
 
-def _values_of(field: str, one: OnColumn) -> tuple[Any, ...] | None:
-    if one.column == field and isinstance(one, Compare) and one.op == "=":
-        return (one.value,)
-    if one.column == field and isinstance(one, OneOf):
-        return tuple(value for value in one.values if value is not None)
+def _values_of(field: str, predicate: OnColumn) -> tuple[Any, ...] | None:
+    if predicate.column == field and isinstance(predicate, Compare) and predicate.op == "=":
+        return (predicate.value,)
+    if predicate.column == field and isinstance(predicate, OneOf):
+        return tuple(value for value in predicate.values if value is not None)
     return None
 
 

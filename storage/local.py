@@ -101,7 +101,7 @@ class LocalStorage:
         if not recursive:
             return [*found.files]
         folders = [join(folder, name) for name in found.folders]
-        below = [info for one in folders for info in self.list(one, recursive=True, strict=strict)]
+        below = [info for folder in folders for info in self.list(folder, recursive=True, strict=strict)]
         return sorted([*found.files, *below], key=lambda info: info.path)
 
     def look(self, folder: str) -> Folder:

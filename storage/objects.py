@@ -133,7 +133,7 @@ class ObjectStorage:
         prefix = self._prefix(folder)
         with self._errors("list", folder):
             found = self._client().list(prefix, delimited=True)
-        names = {one[len(prefix) :].rstrip("/") for one in found.prefixes} - {""}
+        names = {folder[len(prefix) :].rstrip("/") for folder in found.prefixes} - {""}
         return ListedFolder(tuple(self._files(found.objects)), tuple(sorted(names)))
 
     def exists(self, path: str) -> bool:

@@ -332,8 +332,8 @@ def _own_errors(secrets: tuple[str, ...]) -> Iterator[None]:
 
 def _answer_of(error: BaseException) -> dict[str, Any] | None:
     """Return S3's answer from the botocore error that s3fs translated; None where there was no answer."""
-    for one in (error, error.__cause__):
-        answer = getattr(one, "response", None)
+    for raised in (error, error.__cause__):
+        answer = getattr(raised, "response", None)
         if isinstance(answer, dict):
             return answer
     return None

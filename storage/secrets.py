@@ -26,7 +26,7 @@ def secrets_of(options: Mapping[str, str]) -> tuple[str, ...]:
         found |= {part for info in _USER_INFO.findall(text) for part in (info, info.partition(":")[2])}
         if name not in _HARMLESS:
             found |= {text, text.strip(), *_leaves(text)}
-    return tuple(sorted((one for one in found if len(one) >= _SHORTEST), key=len, reverse=True))
+    return tuple(sorted((secret for secret in found if len(secret) >= _SHORTEST), key=len, reverse=True))
 
 
 def hide(text: str, secrets: tuple[str, ...]) -> str:
@@ -62,11 +62,11 @@ def _leaves(text: str) -> set[str]:
         return set()
     found: set[str] = set()
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, str):
-            found.add(one)
-        elif isinstance(one, dict | list):
-            waiting += one.values() if isinstance(one, dict) else one
+        value = waiting.pop()
+        if isinstance(value, str):
+            found.add(value)
+        elif isinstance(value, dict | list):
+            waiting += value.values() if isinstance(value, dict) else value
     return found
 
 

@@ -21,7 +21,7 @@ def some_rows(storage: Storage, file_slice: FileSlice, schema: pa.Schema) -> Ite
                 yield file_slice.base, rows
     for log in file_slice.logs[-1:]:
         # Partial rows hold their key, but may lack the columns of which it was made.
-        blocks = (one for one in read_log(storage, log) if one.is_data and not one.is_partial)
+        blocks = (block for block in read_log(storage, log) if block.is_data and not block.is_partial)
         for block in islice(blocks, 1):
             for rows in islice(BlockContent(storage, block).rows(schema), 1):
                 yield log, rows

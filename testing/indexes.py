@@ -234,7 +234,7 @@ class IndexContract(_Base):
         for (key, path), groups in zip(asked, answers, strict=True):
             expected = where.get(model.name_of((key, path)))
             besides = groups - {expected} if appends and key in model.ever else set()
-            self.assertTrue(index.is_global or {one.partition_path for one in besides} <= {path})
+            self.assertTrue(index.is_global or {entry.partition_path for entry in besides} <= {path})
             self.assertEqual(
                 groups - besides,
                 set() if expected is None else {expected},
@@ -371,12 +371,12 @@ class IndexContract(_Base):
             table.write(rows_of(*rows), operation="delete")
             self.check(table, model)
             for ts in (1, 2):
-                some = [(key, p, ts, value) for key, p, _, value in rows]
-                table.write(rows_of(*some))
-                model.upsert(*some)
+                later = [(key, p, ts, value) for key, p, _, value in rows]
+                table.write(rows_of(*later))
+                model.upsert(*later)
                 self.check(table, model)
-                table.write(rows_of(*some), operation="delete")
-                model.delete(*some)
+                table.write(rows_of(*later), operation="delete")
+                model.delete(*later)
                 self.check(table, model)
 
     def test_log_files_and_their_compaction(self) -> None:

@@ -20,6 +20,6 @@ class DeltaCommits:
 
 def since_compaction(timeline: Timeline) -> DeltaCommits:
     """Count as Apache Hudi's ``CompactionUtils`` does."""
-    last = max((one.requested_time for one in timeline.completed if one.action == "commit"), default="")
-    deltas = (one.requested_time for one in timeline.completed if one.action == "deltacommit")
+    last = max((instant.requested_time for instant in timeline.completed if instant.action == "commit"), default="")
+    deltas = (instant.requested_time for instant in timeline.completed if instant.action == "deltacommit")
     return DeltaCommits(last, tuple(time for time in deltas if time > last))

@@ -18,18 +18,18 @@ COMPACTING = frozenset({COMPACTION, LOG_COMPACTION})
 
 
 def pending_compactions(timeline: Timeline) -> Mapping[Instant, CompactionPlan]:
-    waiting = [one for one in timeline.pending if one.action in COMPACTING]
+    waiting = [instant for instant in timeline.pending if instant.action in COMPACTING]
     plans = for_each(timeline.files.storage, timeline.files.read_compaction_plan, waiting)
-    return {one: plan for one, plan in zip(waiting, plans, strict=True) if plan is not None}
+    return {instant: plan for instant, plan in zip(waiting, plans, strict=True) if plan is not None}
 
 
 def held_groups(pending: Mapping[Instant, CompactionPlan]) -> Mapping[tuple[str, str], Instant]:
     """Return the file groups that pending compactions hold, by partition path and file id."""
     return {
-        (one.partition_path or "", one.file_id): instant
+        (operation.partition_path or "", operation.file_id): instant
         for instant, plan in pending.items()
-        for one in plan.operations
-        if one.file_id
+        for operation in plan.operations
+        if operation.file_id
     }
 
 
@@ -38,13 +38,13 @@ def log_compactions(timeline: Timeline) -> frozenset[str]:
 
     A completed log compaction has the action of a delta commit; only its requested file has its own, as in Apache Hudi.
     """
-    deltas = [one for one in timeline.instants if one.group == "deltacommit"]
-    asked = {one: Instant(one.requested_time, LOG_COMPACTION, State.REQUESTED) for one in deltas}
+    deltas = [instant for instant in timeline.instants if instant.group == "deltacommit"]
+    asked = {instant: Instant(instant.requested_time, LOG_COMPACTION, State.REQUESTED) for instant in deltas}
     paths = timeline.files.paths()
     return frozenset(
-        one.requested_time
-        for one, requested in asked.items()
-        if timeline.files.path(requested) in paths.get(one.identity, {}).get(State.REQUESTED, ())
+        instant.requested_time
+        for instant, requested in asked.items()
+        if timeline.files.path(requested) in paths.get(instant.identity, {}).get(State.REQUESTED, ())
     )
 
 
@@ -55,7 +55,7 @@ def clustered_groups(timeline: Timeline, own: str | None = None) -> Mapping[tupl
     its content when the clustering was planned. ``own`` is the requested time of the caller's own write, which does not
     count.
     """
-    waiting = [one for one in timeline.pending if one.replaces and one.requested_time != own]
+    waiting = [instant for instant in timeline.pending if instant.replaces and instant.requested_time != own]
     plans = for_each(timeline.files.storage, timeline.files.read_replace_plan, waiting)
     return {
         (piece.partition_path or "", piece.file_id): instant

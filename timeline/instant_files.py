@@ -138,10 +138,10 @@ class InstantFiles:
         """
         found: dict[str, dict[State, tuple[str, ...]]] = {}
         for info in self.storage.list(self.folder, strict=False):
-            one = self.layout.parse(split(info.path)[1])
-            if one is not None:
-                states = found.setdefault(one.identity, {})
-                states[one.state] = (*states.get(one.state, ()), info.path)
+            instant = self.layout.parse(split(info.path)[1])
+            if instant is not None:
+                states = found.setdefault(instant.identity, {})
+                states[instant.state] = (*states.get(instant.state, ()), info.path)
         return found
 
     def _read(self, instant: Instant) -> tuple[bytes, str]:

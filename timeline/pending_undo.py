@@ -21,7 +21,7 @@ def pending_rollbacks(timeline: Timeline) -> Mapping[str, tuple[Instant, ...]]:
     The result omits a rollback whose plan cannot be read, as Apache Hudi does.
     """
     found: dict[str, tuple[Instant, ...]] = {}
-    rollbacks = [one for one in timeline.pending if one.action == "rollback"]
+    rollbacks = [instant for instant in timeline.pending if instant.action == "rollback"]
     victims = for_each(timeline.files.storage, partial(_victim, timeline.files), rollbacks)
     for rollback, victim in zip(rollbacks, victims, strict=True):
         if victim:
@@ -30,14 +30,14 @@ def pending_rollbacks(timeline: Timeline) -> Mapping[str, tuple[Instant, ...]]:
 
 
 def pending_restore(timeline: Timeline) -> Instant | None:
-    return next((one for one in timeline.pending if one.action == "restore"), None)
+    return next((instant for instant in timeline.pending if instant.action == "restore"), None)
 
 
 def on_the_way_out(timeline: Timeline) -> frozenset[str]:
     """Return the requested times of all instants that a pending rollback or restore is going to remove."""
     restore = pending_restore(timeline)
     plan = None if restore is None else timeline.files.read_restore_plan(restore)
-    restored = [] if plan is None else [one.commit_time for one in plan.instants_to_rollback]
+    restored = [] if plan is None else [write.commit_time for write in plan.instants_to_rollback]
     return frozenset((*pending_rollbacks(timeline), *restored))
 
 

@@ -44,16 +44,16 @@ class Timeline:
 
     @cached_property
     def completed(self) -> tuple[Instant, ...]:
-        return tuple([one for one in self.instants if one.state == State.COMPLETED])
+        return tuple([instant for instant in self.instants if instant.state == State.COMPLETED])
 
     @cached_property
     def pending(self) -> tuple[Instant, ...]:
-        return tuple([one for one in self.instants if one.state != State.COMPLETED])
+        return tuple([instant for instant in self.instants if instant.state != State.COMPLETED])
 
     @cached_property
     def writes(self) -> tuple[Instant, ...]:
         """The completed commits, deltacommits and replacecommits."""
-        return tuple([one for one in self.completed if one.action in WRITE_ACTIONS])
+        return tuple([instant for instant in self.completed if instant.action in WRITE_ACTIONS])
 
     def find(self, requested_time: str) -> Instant | None:
         """Return the instant of a requested time; the write, where a savepoint or another action shares the time."""
@@ -62,18 +62,20 @@ class Timeline:
         while at < len(self.instants) and self.instants[at].requested_time == requested_time:
             found.append(self.instants[at])
             at += 1
-        return next((one for one in found if one.is_write), found[0] if found else None)
+        return next((instant for instant in found if instant.is_write), found[0] if found else None)
 
     def greatest_time(self) -> str | None:
-        last = (one.requested_time for one in reversed(self.instants) if len(one.requested_time) == _TIME_DIGITS)
-        times = [one.completion_time for one in self.completed if one.completion_time is not None]
+        last = (
+            instant.requested_time for instant in reversed(self.instants) if len(instant.requested_time) == _TIME_DIGITS
+        )
+        times = [instant.completion_time for instant in self.completed if instant.completion_time is not None]
         return max([*islice(last, 1), *[time for time in times if len(time) == _TIME_DIGITS]], default=None)
 
     @cached_property
     def completed_until(self) -> str:
         if self.seen is not None:
             return self.seen.watermark.completed_until
-        return max([one.visible_since for one in self.completed], default="")
+        return max([instant.visible_since for instant in self.completed], default="")
 
     def is_committed(self, requested_time: str) -> bool:
         """Return whether readers may see rows that an instant wrote: it is completed, or counts as archived.
@@ -91,15 +93,15 @@ class Timeline:
 
     @cached_property
     def _writes(self) -> frozenset[str]:
-        return frozenset([one.requested_time for one in self.instants if one.is_write])
+        return frozenset([instant.requested_time for instant in self.instants if instant.is_write])
 
     @cached_property
     def _first_write(self) -> str:
-        return next((one.requested_time for one in self.instants if one.is_write), "")
+        return next((instant.requested_time for instant in self.instants if instant.is_write), "")
 
     @cached_property
     def _committed(self) -> frozenset[str]:
-        return frozenset([one.requested_time for one in self.completed if one.is_write])
+        return frozenset([instant.requested_time for instant in self.completed if instant.is_write])
 
     def watermark(self) -> Watermark:
         return Watermark.of(self.instants) if self.seen is None else self.seen.watermark
@@ -113,17 +115,19 @@ class Timeline:
 
     def as_of_request(self, time: str) -> Timeline:
         """Return the timeline with instants requested after a time reset to inflight, whenever they completed."""
-        instants = _back_to_inflight(self.instants, lambda one: one.requested_time <= time)
+        instants = _back_to_inflight(self.instants, lambda instant: instant.requested_time <= time)
         return Timeline(instants, self.files, self.seen)
 
     def as_of_completion(self, time: str) -> Timeline:
-        instants = _back_to_inflight(self.instants, lambda one: one.visible_since <= time)
+        instants = _back_to_inflight(self.instants, lambda instant: instant.visible_since <= time)
         return Timeline(instants, self.files, self.seen)
 
     def without(self, times: Collection[str]) -> Timeline:
         if not times:
             return self
-        instants = _back_to_inflight(self.instants, lambda one: not one.is_write or one.requested_time not in times)
+        instants = _back_to_inflight(
+            self.instants, lambda instant: not instant.is_write or instant.requested_time not in times
+        )
         return Timeline(instants, self.files, self.seen)
 
     def write_at(self, requested_time: str) -> Instant | None:
@@ -131,15 +135,17 @@ class Timeline:
         return found if found is not None and found.is_write else None
 
     def completed_since(self, seen: Seen) -> tuple[Instant, ...]:
-        found = (one for one in self.completed if not seen.saw(one))
-        return tuple(sorted(found, key=lambda one: (one.visible_since, one.requested_time)))
+        found = (instant for instant in self.completed if not seen.saw(instant))
+        return tuple(sorted(found, key=lambda instant: (instant.visible_since, instant.requested_time)))
 
     def vanished(self, seen: Seen) -> tuple[str, ...]:
         """Return the requested times of writes that were complete at a moment, and were removed since.
 
         A write older than the timeline's first write counts as archived, except the newest: an undo removes that first.
         """
-        times = sorted(time for time, _, group in (one.partition(".") for one in seen.names) if group in WRITE_ACTIONS)
+        times = sorted(
+            time for time, _, group in (name.partition(".") for name in seen.names) if group in WRITE_ACTIONS
+        )
         return tuple(
             time
             for time in times
@@ -149,10 +155,15 @@ class Timeline:
     def complete(self, done: Instant, body: bytes) -> bool:
         """Create the completed file, which makes the instant part of the table; False where it is completed already."""
         # The name holds the completion time, so create-if-absent alone would let an instant complete twice.
-        if any((one.requested_time, one.group) == (done.requested_time, done.group) for one in self.completed):
+        if any(
+            (instant.requested_time, instant.group) == (done.requested_time, done.group) for instant in self.completed
+        ):
             return False
         return self.files.storage.create(self.files.path(done), body)
 
 
 def _back_to_inflight(instants: Iterable[Instant], stays: Callable[[Instant], bool]) -> tuple[Instant, ...]:
-    return tuple(one if one.state != State.COMPLETED or stays(one) else one.at(State.INFLIGHT) for one in instants)
+    return tuple(
+        instant if instant.state != State.COMPLETED or stays(instant) else instant.at(State.INFLIGHT)
+        for instant in instants
+    )

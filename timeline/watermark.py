@@ -36,8 +36,8 @@ class Tally:
 
 def spell_moment(completed: Iterable[Instant]) -> str:
     completed = tuple(completed)
-    tally = Tally.of(one.identity for one in completed if one.action != _SAVEPOINT)
-    return f"{max((one.visible_since for one in completed), default='')}:{tally.count}:{tally.digest}"
+    tally = Tally.of(instant.identity for instant in completed if instant.action != _SAVEPOINT)
+    return f"{max((instant.visible_since for instant in completed), default='')}:{tally.count}:{tally.digest}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +63,11 @@ class Watermark:
     @classmethod
     def of(cls, instants: Iterable[Instant]) -> Watermark:
         instants = tuple(instants)
-        completed = [one for one in instants if one.state == State.COMPLETED]
-        identities = sorted(one.identity for one in completed if one.action != _SAVEPOINT)
+        completed = [instant for instant in instants if instant.state == State.COMPLETED]
+        identities = sorted(instant.identity for instant in completed if instant.action != _SAVEPOINT)
         return cls(
-            completed_until=max((one.visible_since for one in completed), default=""),
-            first_write=min((one.requested_time for one in instants if one.is_write), default=""),
+            completed_until=max((instant.visible_since for instant in completed), default=""),
+            first_write=min((instant.requested_time for instant in instants if instant.is_write), default=""),
             recent=frozenset(identities[-RECENT:]),
             older=Tally.of(identities[:-RECENT]),
         )
@@ -82,17 +82,17 @@ class Watermark:
         active = self._candidates(completed)
         if Tally.of(active) == self.older:
             return Seen(self, active)
-        both = active | self._candidates(archived())
-        return Seen(self, both) if Tally.of(both) == self.older else None
+        candidates = active | self._candidates(archived())
+        return Seen(self, candidates) if Tally.of(candidates) == self.older else None
 
     def _candidates(self, completed: Iterable[Instant]) -> frozenset[str]:
         end = min(self.recent)
         return frozenset(
-            one.identity
-            for one in completed
-            if one.action != _SAVEPOINT
-            and self.older.first <= one.identity < end
-            and one.visible_since <= self.completed_until
+            instant.identity
+            for instant in completed
+            if instant.action != _SAVEPOINT
+            and self.older.first <= instant.identity < end
+            and instant.visible_since <= self.completed_until
         )
 
 
@@ -126,7 +126,7 @@ class Seen:
         """Return whether a write was completed at that moment, or archived already."""
         if requested_time < self.watermark.first_write:
             return True
-        return any(self._names(Instant(requested_time, one, State.COMPLETED).identity) for one in WRITE_ACTIONS)
+        return any(self._names(Instant(requested_time, action, State.COMPLETED).identity) for action in WRITE_ACTIONS)
 
     def _names(self, identity: str) -> bool:
         return identity in self.watermark.recent or identity in self.older

@@ -37,7 +37,7 @@ class Arrivals:
                 constant(self.partition_path, count),
                 constant(file_name, count),
             ]
-            data = [encoded_as(batch.column(one.name), one.type) for one in list(schema)[len(META_COLUMNS) :]]
+            data = [encoded_as(batch.column(column.name), column.type) for column in list(schema)[len(META_COLUMNS) :]]
             yield pa.RecordBatch.from_arrays([*meta, *data], schema=schema)
 
 

@@ -62,7 +62,7 @@ class RowBuffers:
         if buffer.nbytes > self._group_limit:
             self._flush([route])
         while self._nbytes > self._task_limit:
-            self._flush([max(self._buffers, key=lambda one: self._buffers[one].nbytes)])
+            self._flush([max(self._buffers, key=lambda route: self._buffers[route].nbytes)])
 
     def spill_all(self) -> SpillFile | None:
         if self._buffers:

@@ -193,12 +193,14 @@ class BaseOutput(NewFile):
     def keep(self, batch: pa.RecordBatch) -> None:
         """Copy base rows unchanged, but for the name of their file."""
         if self._dictionaries is None:
-            self._dictionaries = frozenset(one.name for one in batch.schema if pa.types.is_dictionary(one.type))
+            self._dictionaries = frozenset(
+                column.name for column in batch.schema if pa.types.is_dictionary(column.type)
+            )
         columns = [
             constant(self._name, batch.num_rows)
-            if one.name == FILE_NAME
-            else encoded_as(batch.column(one.name), one.type)
-            for one in self._schema
+            if column.name == FILE_NAME
+            else encoded_as(batch.column(column.name), column.type)
+            for column in self._schema
         ]
         self._add(pa.RecordBatch.from_arrays(columns, schema=self._schema), kept=True)
 
@@ -298,7 +300,7 @@ class LogOutput(NewFile):
         return self._blocks.size >= self._format.file_bytes
 
     def add_rows(self, batch: pa.RecordBatch) -> None:
-        columns = [encoded_as(batch.column(one.name), one.type) for one in self._schema]
+        columns = [encoded_as(batch.column(column.name), column.type) for column in self._schema]
         self._blocks.add_rows(pa.RecordBatch.from_arrays(columns, schema=self._schema))
         self.rows += batch.num_rows
 
@@ -366,9 +368,9 @@ def write_log_file(
 
 def by_blocks(found: Iterable[Deletes], block_bytes: int) -> Iterator[Deletes]:
     waiting: list[Deletes] = []
-    for one in found:
-        if len(one):
-            waiting.append(one)
+    for deletes in found:
+        if len(deletes):
+            waiting.append(deletes)
         if sum(each.nbytes for each in waiting) > block_bytes:
             yield joined(waiting)
             waiting = []

@@ -138,7 +138,7 @@ class GroupWriter:
     def _base(self, job: FileGroupWrite, file: BaseFileReader | None) -> Iterator[pa.RecordBatch]:
         if job.file_slice is None:
             return
-        kept = pa.schema([one for one in with_meta(self.file_format.schema) if one.name != FILE_NAME])
+        kept = pa.schema([column for column in with_meta(self.file_format.schema) if column.name != FILE_NAME])
         if file is not None and file.stamped:
             yield from file.batches(kept)
             return

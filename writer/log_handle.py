@@ -125,8 +125,8 @@ class LogHandle:
             join=None if writer.laying is None else writer.laying.together,
         )
         if spec.may_reset:
-            found = (one.filter(pa.array(self._resets(one))) for one in rows.batches(spec.deciding))
-            self._add_all_deletes(one.take(pa.array(fold(one.column(RECORD_KEY)))) for one in rechunk(found))
+            found = (batch.filter(pa.array(self._resets(batch))) for batch in rows.batches(spec.deciding))
+            self._add_all_deletes(batch.take(pa.array(fold(batch.column(RECORD_KEY)))) for batch in rechunk(found))
         with closing(encounter.meet(rows, iter(()))) as met:
             self._add_all_deletes(map(self._add_live, met))
         if self._open is not None:

@@ -151,13 +151,13 @@ class OldRows:
             wanted = [(code, file_slice) for code, file_slice in file_slices.items() if ordering or file_slice.logs]
             places = [np.flatnonzero(codes == code) for code, _ in wanted]
 
-            def one(unit: tuple[FileSlice, Positions]) -> tuple[Mask, Mask]:
-                some = pa.array(rows[unit[1]])
-                keys = incoming.column(RECORD_KEY).take(some)
-                return self._states(unit[0], keys, [values.take(some) for values in ordering])
+            def states_of(unit: tuple[FileSlice, Positions]) -> tuple[Mask, Mask]:
+                chosen = pa.array(rows[unit[1]])
+                keys = incoming.column(RECORD_KEY).take(chosen)
+                return self._states(unit[0], keys, [values.take(chosen) for values in ordering])
 
             units = list(zip((file_slice for _, file_slice in wanted), places, strict=True))
-            for (_, pairs), (live, wins) in zip(units, for_each(self.storage, one, units), strict=True):
+            for (_, pairs), (live, wins) in zip(units, for_each(self.storage, states_of, units), strict=True):
                 states.live[pairs], states.wins[pairs] = live, wins
             return states
 
@@ -175,7 +175,7 @@ class OldRows:
             hits = found[at]
             live[hits] = True
             if len(at) and ordering:
-                old = [batch.column(one.name).take(pa.array(at)) for one in judges]
+                old = [batch.column(column.name).take(pa.array(at)) for column in judges]
                 wins[hits[base_wins(old, [values.take(pa.array(hits)) for values in ordering])]] = True
         of_each = unique.indices.to_numpy(zero_copy_only=False)
         return live[of_each], wins[of_each]

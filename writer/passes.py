@@ -61,8 +61,8 @@ def passes(units: Iterable[Sequence[Portion]], columns: Sequence[str], nbytes: i
             # Plan for half of the memory, because parts differ in size.
             parts = math.ceil(2 * more / nbytes)
             for part in range(parts):
-                some = [Portion(one.route, one.rows, part, parts) for one in unit]
-                yield [Held(one, list(one.batches(columns))) for one in some]
+                portions = [Portion(portion.route, portion.rows, part, parts) for portion in unit]
+                yield [Held(portion, list(portion.batches(columns))) for portion in portions]
             continue
         waiting += held
         size += more
@@ -73,10 +73,10 @@ def passes(units: Iterable[Sequence[Portion]], columns: Sequence[str], nbytes: i
 def _hold(unit: Sequence[Portion], columns: Sequence[str], nbytes: int) -> tuple[list[Held] | None, int]:
     held: list[Held] = []
     size = 0
-    for one in unit:
-        batches = within(one.batches(columns), nbytes - size)
+    for portion in unit:
+        batches = within(portion.batches(columns), nbytes - size)
         if batches is None:
             return None, sum(batch.nbytes for portion in unit for batch in portion.batches(columns))
         size += sum(batch.nbytes for batch in batches)
-        held.append(Held(one, batches))
+        held.append(Held(portion, batches))
     return held, size

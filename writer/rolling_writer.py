@@ -48,12 +48,12 @@ class RollingWriter:
         sorter = self.bases.file_format.sorter()
         with closing(encounter.meet(rows, iter(()))) as met:
             if sorter is None:
-                for one in met:
-                    yield one.rows
+                for part in met:
+                    yield part.rows
                 return
             try:
-                for one in met:
-                    sorter.add(one.rows)
+                for part in met:
+                    sorter.add(part.rows)
                 yield from sorter.batches()
             except BaseException:
                 sorter.discard()
@@ -102,9 +102,11 @@ class _Files:
         group = replace(self._job.group, file_id=numbered_file_id(self._job.group.file_id, len(self._done)))
         return BaseOutput(self._writer.bases.files, group, self._writer.form, arrivals=self._arrivals)
 
-    def _publish(self, one: BaseOutput) -> None:
-        one.publish(MarkerType.CREATE)
-        self._done.append(GroupOutcome(one.group, None, one.path, one.size, one.rows, MergeCounts(inserts=one.rows)))
+    def _publish(self, output: BaseOutput) -> None:
+        output.publish(MarkerType.CREATE)
+        self._done.append(
+            GroupOutcome(output.group, None, output.path, output.size, output.rows, MergeCounts(inserts=output.rows))
+        )
         self._open = None
 
 

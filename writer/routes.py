@@ -138,8 +138,8 @@ def _numbers(paths: pa.DictionaryArray, names: pa.DictionaryArray, number_of: Ca
     """Return the numbers of n rows, calling `number_of` once for each pair of a partition and a name."""
     known = paths.dictionary.to_pylist()  # O(partitions)
     called = names.dictionary.to_pylist()  # O(file groups)
-    both = paths.indices.to_numpy().astype(np.int64) * len(called) + names.indices.to_numpy()
-    pairs, codes = np.unique(both, return_inverse=True)
+    combined = paths.indices.to_numpy().astype(np.int64) * len(called) + names.indices.to_numpy()
+    pairs, codes = np.unique(combined, return_inverse=True)
     numbers = [number_of(known[pair // len(called)], called[pair % len(called)]) for pair in pairs.tolist()]
     return np.array(numbers, np.int64)[codes]
 

@@ -52,8 +52,8 @@ class IncomingRowReader:
         width = int(routes.groups.max(initial=0)) + 1
         codes = same_name[paths.indices.to_numpy(zero_copy_only=False)] * width + routes.groups
 
-        for code, some in cut(rows, codes):
-            yield Route(names[code // width], code % width), some
+        for code, part in cut(rows, codes):
+            yield Route(names[code // width], code % width), part
 
 
 def judged(spec: RowSpec, rows: pa.RecordBatch, record_keys: pa.Array) -> tuple[pa.RecordBatch, Mask]:

@@ -50,9 +50,9 @@ class MurmurStrings:
     def hashed(self, seeds: Hashes) -> Hashes:
         hashes = self.lengths ^ seeds
         for words in self.words:
-            some = hashes[: len(words)]
-            some *= _FACTOR
-            some ^= words
+            longer = hashes[: len(words)]
+            longer *= _FACTOR
+            longer ^= words
         hashes ^= self.tails
         hashes *= self.factors
         hashes ^= hashes >> np.uint32(13)
@@ -114,6 +114,6 @@ def _tails(padded: Bytes, ends: Offsets, lengths: Offsets) -> Hashes:
     added = np.zeros(len(ends), np.uint32)
     signed = padded.view(np.int8)
     for distance in range(_WORD - 1):
-        some = signed[ends - 1 - distance].astype(np.int32) << np.int32(8 * distance)
-        added ^= np.where(lengths > distance, some, np.int32(0)).view(np.uint32)
+        byte = signed[ends - 1 - distance].astype(np.int32) << np.int32(8 * distance)
+        added ^= np.where(lengths > distance, byte, np.int32(0)).view(np.uint32)
     return added

@@ -62,10 +62,10 @@ def _words(strings: pa.StringArray) -> Words | None:
     if not length or (np.diff(offsets) != length).any():
         return None
     rows = data.reshape(-1, length)
-    some = rows[:: max(len(rows) // _SAMPLE_ROWS, 1)]
+    sample = rows[:: max(len(rows) // _SAMPLE_ROWS, 1)]
     words, room = np.zeros(len(rows), np.uint64), _WORD_BITS
-    for place in np.flatnonzero((some != some[0]).any(axis=0)):  # at most sixty-four fit
-        met = np.bincount(some[:, place], minlength=256) > 0
+    for place in np.flatnonzero((sample != sample[0]).any(axis=0)):  # at most sixty-four fit
+        met = np.bincount(sample[:, place], minlength=256) > 0
         bits = int(met.sum() - 1).bit_length()
         if bits > room:
             break

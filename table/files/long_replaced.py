@@ -16,12 +16,14 @@ def without_long_replaced(archive: Archive, timeline: Timeline, lost: Iterable[D
     nothing on the timeline says any more that the table does not need them.
     """
     waiting = list(lost)
-    first = next((one.requested_time for one in timeline.instants if one.is_write), "")
+    first = next((instant.requested_time for instant in timeline.instants if instant.is_write), "")
     since = min((file.instant_time for file in waiting if file.instant_time < first), default="")
     if not since:
         return waiting
     replacing = [
-        one for one in archive.instants(since, first) if one.replaces and timeline.is_committed(one.requested_time)
+        instant
+        for instant in archive.instants(since, first)
+        if instant.replaces and timeline.is_committed(instant.requested_time)
     ]
     replaced_at: dict[tuple[str, str], str] = {}
     for instant, body in sorted(archive.bodies(replacing).items(), key=lambda pair: pair[0].requested_time):

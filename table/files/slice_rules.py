@@ -45,7 +45,7 @@ class ByCompletionTime:
             return tuple(FileSlice(group, time, base) for time, base in by_time.items())
         times = list(by_time)
         placed: dict[str | None, list[LogFile]] = {}
-        for log in sorted(logs, key=lambda one: one.name.order):
+        for log in sorted(logs, key=lambda log: log.name.order):
             placed.setdefault(_base_time(log, times, completed_at), []).append(log)
         first = tuple(placed.pop(None, ()))
         without = (FileSlice(group, first[0].instant_time, None, first),) if first else ()

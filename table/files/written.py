@@ -109,7 +109,7 @@ class Written:
         """Return what the writes and further writes, in order of requested time, say together."""
         newest, replaced_by, instants, ids = dict(self.newest), dict(self.replaced_by), set(self.instants), {**self.ids}
         logs: dict[str, dict[str, dict[str, LogWritten]]] = {}
-        last = max((one.requested_time for one in self.instants), default="")
+        last = max((instant.requested_time for instant in self.instants), default="")
         for instant, body in bodies:
             instants.add(instant)
             if body.write_id:

@@ -82,11 +82,11 @@ def _expression(pattern: DatePattern) -> str:
     Joda-Time does not backtrack: a number right in front of another number must have all its digits.
     """
     parts = []
-    for position, (one, after) in enumerate(zip(pattern.tokens, [*pattern.tokens[1:], None], strict=True)):
-        if one.letter:
-            parts.append(f"(?P<f{position}>{_part(one, joined=after is not None and after.is_number)})")
+    for position, (token, after) in enumerate(zip(pattern.tokens, [*pattern.tokens[1:], None], strict=True)):
+        if token.letter:
+            parts.append(f"(?P<f{position}>{_part(token, joined=after is not None and after.is_number)})")
         else:
-            parts.append(f"(?i:{''.join(map(_escaped, one.text))})")
+            parts.append(f"(?i:{''.join(map(_escaped, token.text))})")
     return f"^{''.join(parts)}$"
 
 

@@ -166,9 +166,9 @@ class KeyGenerator:
         ]
         context = ", ".join(f"{field}={values_of(batch, field)[row].as_py()!r}" for field in others)  # O(fields)
         names = ", ".join(repr(field) for field in self._fields)
-        some = "column" if len(self._fields) == 1 else "columns"
+        noun = "column" if len(self._fields) == 1 else "columns"
         return NullKeyError(
-            f"The record key {some} {names} {'is' if len(self._fields) == 1 else 'are all'} null or empty in "
+            f"The record key {noun} {names} {'is' if len(self._fields) == 1 else 'are all'} null or empty in "
             f"{count} of {batch.num_rows} rows of one batch; the first is row {row} of it ({context}).",
             "Fill the key before writing, or drop those rows.",
         )

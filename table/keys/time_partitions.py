@@ -261,12 +261,12 @@ class TimeOptions:
         return pattern
 
     def _zone(self, option: str) -> TimeZone | None:
-        both = self.properties.get(key.TIME_ZONE)
-        name = (both or self.properties.get(option) or "").strip()
+        shared = self.properties.get(key.TIME_ZONE)
+        name = (shared or self.properties.get(option) or "").strip()
         try:
             return TimeZone(name) if name else None
         except ValueError as error:
-            raise self._invalid(key.TIME_ZONE if both else option, name, str(error)) from error
+            raise self._invalid(key.TIME_ZONE if shared else option, name, str(error)) from error
 
     def _invalid(self, option: str, value: str, why: str) -> InvalidOptionError:
         return InvalidOptionError(

@@ -51,8 +51,8 @@ def _by_dictionary(keys: pa.Array) -> Codes | None:
 def _are_equal(keys: pa.Array, order: np.ndarray[Any, Any], pairs: np.ndarray[Any, Any]) -> bool:
     """Return whether at each of these places of an order the key equals the key at the next place."""
     for start in range(0, len(pairs), _COMPARED_AT_ONCE):
-        some = pairs[start : start + _COMPARED_AT_ONCE]
-        one, next_one = (keys.take(pa.array(order[some + step])) for step in (0, 1))
-        if not pc.all(pc.equal(one, next_one)).as_py():  # one value
+        compared = pairs[start : start + _COMPARED_AT_ONCE]
+        first, second = (keys.take(pa.array(order[compared + step])) for step in (0, 1))
+        if not pc.all(pc.equal(first, second)).as_py():  # one value
             return False
     return True

@@ -241,10 +241,10 @@ class Encounter:
         for batch in batches:
             # The low bits order the probe's table; high bits choose the part, so that each part stays well mixed.
             part = (hash64(batch.column(RECORD_KEY)) >> np.uint64(40)) % np.uint64(parts)
-            for one in range(parts):
-                rows = np.flatnonzero(part == one)
+            for number in range(parts):
+                rows = np.flatnonzero(part == number)
                 if len(rows):
-                    waiting[one].append(batch.take(pa.array(rows)))
+                    waiting[number].append(batch.take(pa.array(rows)))
             size += batch.nbytes
             if size > self.memory // 2:
                 writer.append({n: held for n, held in enumerate(waiting) if held})

@@ -46,7 +46,7 @@ def fold(
         return np.sort(_last_of_each(code, ranks, resets, yields))
     order = np.argsort(stood, kind="stable")
     marks = [None if marked is None else marked[order] for marked in (resets, yields)]
-    return np.sort(order[_last_of_each(code[order], [one[order] for one in ranks], *marks)])
+    return np.sort(order[_last_of_each(code[order], [rank[order] for rank in ranks], *marks)])
 
 
 def base_wins(base: Ordering, incoming: Ordering) -> Mask:
@@ -69,8 +69,8 @@ def joint_ranks(ordering: Ordering, count: int) -> Positions:
     ranks = [_ranks(values) for values in ordering]
     order = np.lexsort([*reversed(ranks)]) if ranks else np.arange(count)
     steps = np.zeros(count, dtype=np.bool_)
-    for one in ranks:
-        steps[1:] |= one[order][1:] != one[order][:-1]
+    for rank in ranks:
+        steps[1:] |= rank[order][1:] != rank[order][:-1]
     joint = np.empty(count, dtype=np.int64)
     joint[order] = np.cumsum(steps)
     return joint

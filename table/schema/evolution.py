@@ -88,9 +88,9 @@ def contains(schema: pa.Schema, other: pa.Schema) -> bool:
 
 def unheld(fields: Sequence[pa.Field], others: Sequence[pa.Field]) -> list[str]:
     """Return the names of the columns, or fields of a struct, that keep ``fields`` from containing ``others``."""
-    kept, given = {one.name: one for one in fields}, {other.name: other for other in others}
+    kept, given = {column.name: column for column in fields}, {other.name: other for other in others}
     wrong = [other.name for other in others if other.name not in kept or not _holds(kept[other.name], other)]
-    return wrong + [one.name for one in fields if one.name not in given and not one.nullable]
+    return wrong + [column.name for column in fields if column.name not in given and not column.nullable]
 
 
 def _holds(kept: pa.Field, other: pa.Field) -> bool:
@@ -112,9 +112,9 @@ class _Evolution:
     by_option: bool = False
 
     def fields(self, table: list[pa.Field], incoming: list[pa.Field], path: str) -> list[pa.Field]:
-        given = {one.name: one for one in incoming}
-        by_case = {one.name.lower(): one.name for one in incoming}
-        known = {one.name.lower() for one in table}
+        given = {column.name: column for column in incoming}
+        by_case = {column.name.lower(): column.name for column in incoming}
+        known = {column.name.lower() for column in table}
         after = []
         for kept in table:
             full = f"{path}{kept.name}"
@@ -125,7 +125,9 @@ class _Evolution:
                 self._differ(full, kept, None, f"rename {path}{other}, which differs in case")
             else:
                 after.append(self._missing(kept, full))
-        return after + [self._new(one, f"{path}{one.name}") for one in incoming if one.name.lower() not in known]
+        return after + [
+            self._new(column, f"{path}{column.name}") for column in incoming if column.name.lower() not in known
+        ]
 
     def column(self, kept: pa.Field, given: pa.Field, path: str) -> pa.Field:
         nullable = kept.nullable or (given.nullable and not self.rules.fills)
@@ -184,8 +186,8 @@ def _keeps_role(role: Role, before: pa.DataType, after: pa.DataType) -> bool:
     return bool(pa.types.is_signed_integer(before) and spelt_alike)
 
 
-def _sql_type(one: pa.Field | None) -> str:
-    return ABSENT if one is None else f"{sql_name(one.type)}{'' if one.nullable else ' not null'}"
+def _sql_type(column: pa.Field | None) -> str:
+    return ABSENT if column is None else f"{sql_name(column.type)}{'' if column.nullable else ' not null'}"
 
 
 def _a(noun: str) -> str:

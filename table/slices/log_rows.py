@@ -30,7 +30,7 @@ from .partial_updates import BLOCK
 KIND = "_pyhudi_kind"
 ROW, DELETED_ROW, DELETE, RESET = range(4)
 
-_OWN = {one.name: one for one in (pa.field(KIND, pa.int8(), nullable=False), pa.field(BLOCK, pa.int32()))}
+_OWN = {column.name: column for column in (pa.field(KIND, pa.int8(), nullable=False), pa.field(BLOCK, pa.int32()))}
 _GONE = ["D", "-U"]
 
 
@@ -126,7 +126,7 @@ class LogRows:
 
     def _rows(self, block: LogBlock, wanted: pa.Schema, number: int) -> Iterator[pa.RecordBatch]:
         judges = self._judges(block) if KIND in wanted.names else []
-        data = [one for one in wanted if one.name not in _OWN]
+        data = [column for column in wanted if column.name not in _OWN]
         asked = pa.schema([*data, *(field for field in judges if field.name not in wanted.names)])
         for batch in BlockContent(self.storage, block).rows(asked):
             own = {BLOCK: pa.array(np.full(batch.num_rows, number, np.int32))}
@@ -141,7 +141,7 @@ class LogRows:
         known = dict(zip(self.ordering_fields, found.ordering, strict=True)) | {RECORD_KEY: found.keys}
         known[BLOCK] = pa.array(np.full(count, number, np.int32))
         known[KIND] = pa.array(np.where(mask(found.default), RESET, DELETE).astype(np.int8))
-        columns = [known[one.name] if one.name in known else pa.nulls(count, one.type) for one in wanted]
+        columns = [known[column.name] if column.name in known else pa.nulls(count, column.type) for column in wanted]
         yield pa.RecordBatch.from_arrays(columns, schema=wanted)
 
     def _judges(self, block: LogBlock) -> list[pa.Field]:

@@ -176,7 +176,7 @@ class MergedSlice:
                 if met.arrived or partial is not None:
                     yield conform(met.rows.select(columns.names), columns)
                 elif met.rows.num_rows:
-                    yield pa.RecordBatch.from_arrays([met.rows.column(one.name) for one in kept], schema=kept)
+                    yield pa.RecordBatch.from_arrays([met.rows.column(column.name) for column in kept], schema=kept)
         self.counts.records = rows.records
         self.counts.merge = encounter.counts
 

@@ -30,5 +30,5 @@ class CompletionTimes:
     def _read(self, since: str) -> None:
         files = self._timeline.files
         found = Archive(files.storage, files.layout.archive_folder).instants(since, self._read_from)
-        self._archived |= {one.requested_time: one.visible_since for one in found if one.is_write}
+        self._archived |= {instant.requested_time: instant.visible_since for instant in found if instant.is_write}
         self._read_from = since

@@ -43,7 +43,7 @@ class _Bodies:
         """Set the instants that the archive holds, in order of requested time."""
         with self._lock:
             self._instants = list(instants)
-            self._positions = {one.identity: number for number, one in enumerate(self._instants)}
+            self._positions = {instant.identity: number for number, instant in enumerate(self._instants)}
             self._kept.clear()
 
     def holds(self, instant: Instant) -> bool:
@@ -106,14 +106,17 @@ def with_archived(archive: Archive, timeline: Timeline) -> Timeline | None:
     known, bodies = timeline.files, _Bodies(archive)
     archived = archive.instants()
     bodies.expect(archived)
-    if any(one.action != one.group for one in archived):
+    if any(instant.action != instant.group for instant in archived):
         return None
     seen = timeline.seen
     if seen is not None:
         # Such an instant completed after all that the moment names; it may or may not have been archived before.
-        if any(not seen.saw_archived(one) and one.requested_time < seen.watermark.first_write for one in archived):
+        if any(
+            not seen.saw_archived(instant) and instant.requested_time < seen.watermark.first_write
+            for instant in archived
+        ):
             return None
-        archived = tuple(one if seen.saw_archived(one) else one.at(State.INFLIGHT) for one in archived)
+        archived = tuple(instant if seen.saw_archived(instant) else instant.at(State.INFLIGHT) for instant in archived)
     files = HistoryFiles(known.storage, known.layout, known.codec, bodies)
     return Timeline(newest_states([*timeline.instants, *archived]), files)
 
@@ -121,7 +124,7 @@ def with_archived(archive: Archive, timeline: Timeline) -> Timeline | None:
 def undone(history: Timeline) -> frozenset[str]:
     """Return the requested times of writes that a rollback or restore undid, or is going to undo."""
     found = set(on_the_way_out(history))
-    for one in history.completed:
-        if one.action in ("rollback", "restore"):
-            found.update(history.files.read_undone(one))
+    for instant in history.completed:
+        if instant.action in ("rollback", "restore"):
+            found.update(history.files.read_undone(instant))
     return frozenset(found)

@@ -53,37 +53,37 @@ class Archive:
         return Manifests(self.storage, self.folder)
 
     def writes(self) -> tuple[Instant, ...]:
-        return tuple(one for one in self.instants() if one.action in WRITE_ACTIONS)
+        return tuple(instant for instant in self.instants() if instant.action in WRITE_ACTIONS)
 
     def instants(self, since: str = "", until: str | None = None) -> tuple[Instant, ...]:
         """Return the archived instants, opening only files with requested times from ``since`` to ``until``."""
         return self._with_files(lambda files: self.instants_in(_between(files, since, until)))
 
     def instants_in(self, files: Iterable[ArchiveFile]) -> tuple[Instant, ...]:
-        names = [one.name for one in files]
+        names = [file.name for file in files]
         parts = for_each(self.storage, partial(self._read, columns=COLUMNS), names)
-        found = {one.identity: one for part in parts for one in _instants(part)}
+        found = {instant.identity: instant for part in parts for instant in _instants(part)}
         return tuple(found[identity] for identity in sorted(found))
 
     def newest(self, count: int | None, besides: frozenset[str]) -> tuple[Instant, ...]:
         """Return the youngest archived instants that are not ``besides``, the youngest first, opening few files."""
 
         def find(files: Sequence[ArchiveFile]) -> tuple[Instant, ...]:
-            waiting = sorted(files, key=lambda one: one.greatest)
+            waiting = sorted(files, key=lambda file: file.greatest)
             found: dict[str, Instant] = {}
             while waiting and count != 0:
-                known = sorted((one.requested_time for one in found.values()), reverse=True)
+                known = sorted((instant.requested_time for instant in found.values()), reverse=True)
                 if count is not None and len(known) >= count and known[count - 1] > waiting[-1].greatest:
                     break
                 part = self.instants_in([waiting.pop()])
-                found |= {one.identity: one for one in part if one.identity not in besides}
+                found |= {instant.identity: instant for instant in part if instant.identity not in besides}
             return tuple(found[identity] for identity in sorted(found, reverse=True))[:count]
 
         return self._with_files(find)
 
     def holds(self, requested_time: str) -> bool:
         near = self.instants(requested_time, requested_time)
-        return any(one.requested_time == requested_time for one in near)
+        return any(instant.requested_time == requested_time for instant in near)
 
     def write_at(self, requested_time: str) -> Instant | None:
         near = self.instants(requested_time, requested_time)
@@ -93,12 +93,14 @@ class Archive:
 
     def bodies(self, wanted: Iterable[Instant]) -> Mapping[Instant, bytes]:
         wanted = set(wanted)
-        times = sorted(one.requested_time for one in wanted)
+        times = sorted(instant.requested_time for instant in wanted)
         if not times:
             return {}
         return self._with_files(
             lambda files: {
-                one: body for one, body in self.bodies_in(_between(files, times[0], times[-1]), times) if one in wanted
+                instant: body
+                for instant, body in self.bodies_in(_between(files, times[0], times[-1]), times)
+                if instant in wanted
             }
         )
 
@@ -111,17 +113,17 @@ class Archive:
             if times is not None:
                 part = part.filter(pc.is_in(part.column(TIME).cast(pa.string()), pa.array(times)))
             bodies = part.column(BODY).to_pylist()
-            yield from ((one, body) for one, body in zip(_instants(part), bodies, strict=True) if body)
+            yield from ((instant, body) for instant, body in zip(_instants(part), bodies, strict=True) if body)
 
     def row_groups(self, files: Iterable[ArchiveFile], schema: pa.Schema) -> Iterator[pa.Table]:
-        for one in files:
-            with self._opened(one.name) as file:
+        for archive_file in files:
+            with self._opened(archive_file.name) as file:
                 for number in range(file.num_row_groups):
                     yield file.read_row_group(number, use_threads=False).select(schema.names).cast(schema)
 
     def state(self) -> str:
         """Return a text that changes whenever instants are archived, in one listing and one read."""
-        names = sorted(one.name for one in self.manifests.newest().files)
+        names = sorted(file.name for file in self.manifests.newest().files)
         return hashlib.sha256("\n".join(names).encode()).hexdigest()
 
     def seen_at(self, timeline: Timeline, watermark: Watermark) -> Seen:
@@ -141,11 +143,11 @@ class Archive:
         known = seen.watermark.archive
         if known and known == self.state():
             return ()
-        active = {one.identity for one in timeline.completed}
+        active = {instant.identity for instant in timeline.completed}
         # A clean or rollback older than the first write of then is archived together with writes that were on the
         # timeline then. A moment that a user gave does not have its first write.
         found = self.instants("" if seen.watermark.by_time else seen.watermark.first_write)
-        return tuple(one for one in found if one.identity not in active and not seen.saw_archived(one))
+        return tuple(instant for instant in found if instant.identity not in active and not seen.saw_archived(instant))
 
     def _older_than_recent(self, watermark: Watermark) -> tuple[Instant, ...]:
         first = watermark.older.first.partition(".")[0]
@@ -200,7 +202,7 @@ class Archive:
 
 
 def _between(files: Iterable[ArchiveFile], since: str, until: str | None) -> list[ArchiveFile]:
-    return [one for one in files if one.may_hold(since, until)]
+    return [file for file in files if file.may_hold(since, until)]
 
 
 def check_size(footer: pq.FileMetaData) -> None:

@@ -99,15 +99,17 @@ def merge_levels(archive: Archive, aside: str, batch: int) -> list[MergedLevel]:
     done: list[MergedLevel] = []
     for level in range(_HIGHEST_LEVEL):
         known = archive.manifests.newest()
-        files = [one for one in known.files if one.level == level] if known.number else []
-        inputs = _oldest(sorted(files, key=lambda one: (one.least, one.greatest)), batch) if len(files) >= batch else []
+        files = [file for file in known.files if file.level == level] if known.number else []
+        inputs = (
+            _oldest(sorted(files, key=lambda file: (file.least, file.greatest)), batch) if len(files) >= batch else []
+        )
         if len(inputs) < 2:
             return done
-        name = file_name(min(one.least for one in inputs), max(one.greatest for one in inputs), level + 1)
+        name = file_name(min(file.least for file in inputs), max(file.greatest for file in inputs), level + 1)
         if name in known.names:
             return done
         merged = ArchiveFile(name, _merge(archive, aside, inputs, name))
-        gone = tuple(one.name for one in inputs)
+        gone = tuple(file.name for file in inputs)
         newest = archive.manifests.replace_files([merged], gone, is_whole=archive.is_whole)
         if name not in newest.names:
             return done
@@ -125,8 +127,8 @@ def tidy(archive: Archive, merged_levels: int) -> None:
         return
     kept = {*whole[-(KEPT_MANIFESTS + merged_levels) :], *(number for number in numbers if number > whole[-1])}
     gone = [number for number in numbers if number not in kept]
-    needed = {one.name for number in kept for one in named[number] or ()}
-    once = {one.name for number in gone for one in named[number] or ()}
+    needed = {file.name for number in kept for file in named[number] or ()}
+    once = {file.name for number in gone for file in named[number] or ()}
     files = {split(info.path)[1]: info for info in listing if is_archive_file(split(info.path)[1])}
     stray = [name for name, info in files.items() if name in once or now - info.modified > _UNNAMED_KEPT_S]
     archive.storage.delete(*(archive.manifests.path(number) for number in gone), durable=False)
@@ -151,8 +153,15 @@ def _encode(rows: Sequence[Row]) -> bytes:
 def _table(rows: Iterable[Row]) -> pa.Table:
     columns: list[list[object]] = [[] for _ in _SCHEMA]
     for row in rows:
-        one = row.instant
-        values = (one.requested_time, one.completion_time, one.action, row.body or None, row.plan or None, _VERSION)
+        instant = row.instant
+        values = (
+            instant.requested_time,
+            instant.completion_time,
+            instant.action,
+            row.body or None,
+            row.plan or None,
+            _VERSION,
+        )
         for column, value in zip(columns, values, strict=True):
             column.append(value)
     return pa.table(columns, schema=_SCHEMA)
@@ -177,7 +186,7 @@ def _adopt(archive: Archive, file: ArchiveFile, rows: Sequence[Row], data: bytes
     """Return the file that already has a new file's name, rewritten if it is damaged or lacks the rows."""
     path = join(archive.folder, file.name)
     listed = archive.manifests.newest()
-    known = next((one for one in listed.files if listed.number and one.name == file.name), None)
+    known = next((listed_file for listed_file in listed.files if listed.number and listed_file.name == file.name), None)
     if known is not None:
         return known
     try:

@@ -67,7 +67,7 @@ class Manifest:
 
     @property
     def names(self) -> frozenset[str]:
-        return frozenset(one.name for one in self.files)
+        return frozenset(file.name for file in self.files)
 
 
 def file_name(least: str, greatest: str, level: int) -> str:
@@ -112,12 +112,12 @@ class Manifests:
         """Return the files that a manifest names; None where it is gone or incomplete."""
         try:
             found = parse_json(self.storage.read(self.path(number)))
-            files = [ArchiveFile(str(one["fileName"]), int(one["fileLen"])) for one in found["files"]]
+            files = [ArchiveFile(str(entry["fileName"]), int(entry["fileLen"])) for entry in found["files"]]
         except (FileNotFoundError, ValueError, TypeError, KeyError):
             return None
-        if not all(is_archive_file(one.name) for one in files):
+        if not all(is_archive_file(file.name) for file in files):
             return None
-        return tuple(sorted(files, key=lambda one: one.name))
+        return tuple(sorted(files, key=lambda file: file.name))
 
     def version(self) -> int:
         try:
@@ -140,10 +140,10 @@ class Manifests:
         added, removed = tuple(added), frozenset(removed)
         for _ in range(_ROUNDS):
             known = self._base(is_whole)
-            if (known.number and {one.name for one in added} <= known.names) or not removed <= known.names:
+            if (known.number and {file.name for file in added} <= known.names) or not removed <= known.names:
                 self.point_at_newest()
                 return known
-            files = [*(one for one in known.files if one.name not in removed), *added]
+            files = [*(file for file in known.files if file.name not in removed), *added]
             number = known.greatest + 1
             # Another process may be writing the incomplete manifest. Skip its number: two processes that replaced it
             # would undo each other's manifest.
@@ -194,5 +194,5 @@ class Manifests:
 
 
 def _encode(files: Iterable[ArchiveFile]) -> bytes:
-    named = sorted({one.name: one.size for one in files}.items())
+    named = sorted({file.name: file.size for file in files}.items())
     return json.dumps({"files": [{"fileName": name, "fileLen": size} for name, size in named]}).encode()

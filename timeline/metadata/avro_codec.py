@@ -48,7 +48,7 @@ def _part(name: str, replaces: bool) -> Any:
 
     whole = schemas.REPLACE_COMMIT if replaces else schemas.COMMIT
     if name == "summary":
-        fields = [one for one in whole["fields"] if one["name"] in {"extraMetadata", "operationType"}]
+        fields = [field for field in whole["fields"] if field["name"] in {"extraMetadata", "operationType"}]
         return parse_schema({**whole, "fields": fields})
     return parse_schema(schemas.REPLACE_COMMIT_FILES if replaces else schemas.COMMIT_FILES)
 

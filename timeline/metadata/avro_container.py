@@ -62,7 +62,7 @@ _known_schema = lru_cache(maxsize=64)(_schema)
 def _without_defaults(kind: Any) -> Any:
     """Return a schema without its defaults: only a writer needs them, and they may be wrong."""
     if isinstance(kind, list):
-        return [_without_defaults(one) for one in kind]
+        return [_without_defaults(branch) for branch in kind]
     if isinstance(kind, dict):
         return {name: _without_defaults(value) for name, value in kind.items() if name != "default"}
     return kind
@@ -151,8 +151,8 @@ class _Types:
         if isinstance(kind, list):
             if not kind:
                 raise ValueError("its schema has an empty union")
-            inner = [one for one in kind if one not in ("null", {"type": "null"})]
-            depth = max((self.check(one, namespace) for one in inner), default=0)
+            inner = [branch for branch in kind if branch not in ("null", {"type": "null"})]
+            depth = max((self.check(branch, namespace) for branch in inner), default=0)
         elif isinstance(kind, dict):
             depth = self._complex(kind, namespace)
         else:

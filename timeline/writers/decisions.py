@@ -97,7 +97,7 @@ class Decision:
                 body,
                 _texts(found["newTable"]),
                 _texts(found["changes"], none=True),
-                tuple(str(one) for one in found["partitions"]),
+                tuple(str(path) for path in found["partitions"]),
                 str(found["maker"]),
                 None if found.get("rule") is None else BucketRuleText.of(found["rule"]),
             )
@@ -154,7 +154,7 @@ def _parts(data: bytes) -> tuple[Any, bytes]:
 
 
 def _texts(values: Mapping[str, str | None], *, none: bool = False) -> dict[str, str]:
-    if not all(isinstance(one, str) or (none and one is None) for one in values.values()):
+    if not all(isinstance(value, str) or (none and value is None) for value in values.values()):
         raise TypeError(values)
     return dict(values)  # type: ignore[arg-type]
 

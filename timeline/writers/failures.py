@@ -48,7 +48,7 @@ def read_failures(storage: Storage, *, writing: bool = False) -> Mapping[str, Fa
             found[split(info.path)[1]] = Failed(int(said["times"]), str(said["after"]), str(said["error"]))
         except (FileNotFoundError, CorruptFileError, ValueError, TypeError, KeyError):
             continue
-    return {time: one for time, one in found.items() if one.times > 0}
+    return {time: failure for time, failure in found.items() if failure.times > 0}
 
 
 def note(storage: Storage, instant_time: str, failed: Failed) -> None:

@@ -170,7 +170,7 @@ def parse_owner(data: bytes) -> Owner:
             raise ValueError(f"its {name} is missing or has a wrong type")
     if not 0 < known["pid"] <= _GREATEST_PID:
         raise ValueError("its pid is no process number")
-    return Owner(**{one.name: known[one.name] for one in fields(Owner)})
+    return Owner(**{field.name: known[field.name] for field in fields(Owner)})
 
 
 def is_gone(owner: Owner) -> bool | None:

@@ -55,7 +55,11 @@ class Ticket:
 
     def touch(self) -> None:
         places = self.places
-        told = None if places is None else {path: None if one is None else sorted(one) for path, one in places.items()}
+        told = (
+            None
+            if places is None
+            else {path: None if buckets is None else sorted(buckets) for path, buckets in places.items()}
+        )
         content = formats.numbered({"owner": asdict(self.owner), "places": told}, formats.TICKET)
         self.storage.write(self.path, json.dumps(content).encode(), durable=False)
 
@@ -92,7 +96,7 @@ def wait_for_older(ticket: Ticket, patience: Patience, longest_s: float) -> Wait
         seconds = time.monotonic() - began
         if not older or seconds > longest_s:
             return Waited(seconds, tuple(met))
-        met.update(dict.fromkeys(one.owner.write_id for one in older))
+        met.update(dict.fromkeys(other.owner.write_id for other in older))
         time.sleep(poll_s)
         poll_s = min(2 * poll_s, _LAST_POLL_S)
 
@@ -101,7 +105,7 @@ def age_of(storage: Storage, write_id: str, begun: str) -> str:
     """Return the name of a ticket for a write that has begun: right after a ticket that the write holds already."""
     names = (split(info.path)[1] for info in storage.list(FOLDER, strict=False))
     tickets = (_read(storage, name) for name in sorted(names))
-    own = next((one.name for one in tickets if one is not None and one.owner.write_id == write_id), None)
+    own = next((ticket.name for ticket in tickets if ticket is not None and ticket.owner.write_id == write_id), None)
     return begun if own is None else f"{own}.commit"
 
 
@@ -132,7 +136,11 @@ def _read(storage: Storage, name: str) -> Ticket | None:
         if formats.number_of(found) > formats.TICKET:
             return None
         told = found["places"]
-        places = None if told is None else {path: None if one is None else frozenset(one) for path, one in told.items()}
+        places = (
+            None
+            if told is None
+            else {path: None if buckets is None else frozenset(buckets) for path, buckets in told.items()}
+        )
         return Ticket(storage, name, parse_owner(json.dumps(found["owner"]).encode()), places)
     except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -50,8 +50,8 @@ def fixed(rows: Octets) -> Encoded:
 
 
 def same(value: bytes, count: int) -> Encoded:
-    one = np.frombuffer(value, dtype=np.uint8)
-    return fixed(np.broadcast_to(one, (count, len(one))))
+    encoded = np.frombuffer(value, dtype=np.uint8)
+    return fixed(np.broadcast_to(encoded, (count, len(encoded))))
 
 
 def texts(array: pa.Array) -> Encoded:

@@ -54,7 +54,7 @@ def row_starts(data: Octets) -> Integers | None:
 def takes_bytes(avro: Any) -> bool:
     """Return whether each value of a type has at least one byte, and none of its types is named elsewhere."""
     if isinstance(avro, list):
-        return all(one == "null" or takes_bytes(one) for one in avro)
+        return all(branch == "null" or takes_bytes(branch) for branch in avro)
     if isinstance(avro, str):
         return avro in _NUMBERS or avro in _WIDTHS or avro in ("bytes", "string", "boolean")
     inner = avro["type"]
@@ -117,7 +117,7 @@ class AvroPlaces:
         if "null" not in avro:
             return self._value(avro[0], field.type, wanted)
         valid = branch != avro.index("null")
-        other = next(one for one in avro if one != "null")
+        other = next(branch for branch in avro if branch != "null")
         if valid.all():
             return self._value(other, field.type, wanted)
         rows = self._some(valid)
@@ -135,7 +135,7 @@ class AvroPlaces:
             return self._value(base, kind, wanted)
         if base == "record":
             fields = zip(avro["fields"], children(kind), strict=True)
-            parts = [self.read(one["type"], field, wanted=wanted) for one, field in fields]
+            parts = [self.read(child["type"], field, wanted=wanted) for child, field in fields]
             return struct_array(kind, len(self.at), None, parts) if wanted else None
         if base == "array":
             return self._lists(avro["items"], kind.value_field, kind, wanted)
@@ -178,9 +178,9 @@ class AvroPlaces:
             while len(rows):
                 if len(whose) > _MOST_ITEMS:
                     raise _TooManyError
-                one = self._some(rows)
-                values = one.read(avro, items, wanted=wanted)
-                self.at[rows] = one.at
+                taken = self._some(rows)
+                values = taken.read(avro, items, wanted=wanted)
+                self.at[rows] = taken.at
                 whose.append(rows)
                 found.extend([] if values is None else [values])
                 rows, left = rows[left > 1], left[left > 1] - 1
@@ -192,16 +192,16 @@ class AvroPlaces:
 
     def _counts(self, rows: Integers) -> Integers:
         """Return how many items the next block of each of some lists has, and move behind that number."""
-        some = self._some(rows)
-        counts = some._numbers()
+        taken = self._some(rows)
+        counts = taken._numbers()
         sized = np.flatnonzero(counts < 0)
         if len(sized):
-            behind = some._some(sized)
+            behind = taken._some(sized)
             behind._numbers()
-            some.at[sized] = behind.at
-        self.at[rows] = some.at
+            taken.at[sized] = behind.at
+        self.at[rows] = taken.at
         found: Integers = np.abs(counts)
-        if (found > some.ends - some.at).any():
+        if (found > taken.ends - taken.at).any():
             raise ValueError("a list in it has more items than its row has bytes")
         return found
 

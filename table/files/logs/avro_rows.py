@@ -96,8 +96,8 @@ def _values(array: pa.Array) -> Encoded:
 
 def _lists(counts: Integers, items: Encoded) -> Encoded:
     """Return lists: how many items there are, where there are any, the items, and that none follow."""
-    some = counts > 0
-    return beside([spread(numbers(counts[some]), some), within(items, counts), same(number(0), len(counts))])
+    filled = counts > 0
+    return beside([spread(numbers(counts[filled]), filled), within(items, counts), same(number(0), len(counts))])
 
 
 def count(content: bytes, size: int) -> int:
@@ -154,7 +154,7 @@ def _one_by_one(record: dict[str, Any], chosen: pa.Schema, data: bytes, count: i
     raw = pa.struct([pa.field(_LENGTH, pa.binary(_ROW_LENGTH)), *(_raw_field(field) for field in chosen)])
     physical = _Physical()
     written = physical.record(record)
-    fields = [one for one in written["fields"] if raw.get_field_index(one["name"]) >= 0]
+    fields = [child for child in written["fields"] if raw.get_field_index(child["name"]) >= 0]
     # A column's type may be defined in another column.
     only = None if physical.refers else {**written, "fields": fields}
     found = length = 0
@@ -188,7 +188,7 @@ class _Physical:
     def _record(self, avro: dict[str, Any]) -> dict[str, Any]:
         if not avro["fields"]:
             raise ValueError("its schema has a record without fields")
-        fields = [{"name": one["name"], "type": self._type(one["type"])} for one in avro["fields"]]
+        fields = [{"name": child["name"], "type": self._type(child["type"])} for child in avro["fields"]]
         return {"type": "record", **self._name(avro), "fields": fields}
 
     def _name(self, avro: dict[str, Any]) -> dict[str, Any]:
@@ -196,7 +196,7 @@ class _Physical:
 
     def _type(self, avro: Any) -> Any:
         if isinstance(avro, list):
-            return [self._type(one) for one in avro]
+            return [self._type(branch) for branch in avro]
         if isinstance(avro, str):
             self.refers |= avro not in _PRIMITIVES
             return "bytes" if avro == "string" else avro

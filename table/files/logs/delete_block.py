@@ -73,10 +73,10 @@ class Deletes:
         return Deletes(keys, paths, tuple(values.filter(chosen) for values in self.ordering), default)
 
 
-def joined(some: Sequence[Deletes]) -> Deletes:
-    columns = ([getattr(part, name) for part in some] for name in ("keys", "partition_paths", "default"))
+def joined(parts: Sequence[Deletes]) -> Deletes:
+    columns = ([getattr(part, name) for part in parts] for name in ("keys", "partition_paths", "default"))
     keys, paths, default = (pa.concat_arrays(arrays) for arrays in columns)
-    ordering: Iterator[Sequence[pa.Array]] = zip(*(part.ordering for part in some), strict=True)
+    ordering: Iterator[Sequence[pa.Array]] = zip(*(part.ordering for part in parts), strict=True)
     return Deletes(keys, paths, tuple(pa.concat_arrays(list(arrays)) for arrays in ordering), default)
 
 
@@ -100,12 +100,12 @@ def _encode_ordering(deletes: Deletes) -> Encoded:
     if not mask.any():
         return none
     if len(values) == 1:
-        some = _encode_values(values[0])
+        encoded = _encode_values(values[0])
     else:
         count = int(mask.sum())
         before = same(number(_ARRAY) + number(1) + number(len(values)), count)
-        some = beside([before, *(_encode_values(array) for array in values), same(number(0), count)])
-    return beside([spread(none, ~mask), spread(some, mask)])
+        encoded = beside([before, *(_encode_values(array) for array in values), same(number(0), count)])
+    return beside([spread(none, ~mask), spread(encoded, mask)])
 
 
 def _encode_values(array: pa.Array) -> Encoded:

@@ -159,9 +159,9 @@ class LogFileWriter:
         """
         self._end_rows()
         for chosen in (pc.invert(deletes.default), deletes.default):
-            some = deletes.filter(chosen)
-            if len(some):
-                self._write(BlockHead(BlockType.DELETE, self._headers), [delete_block.encode(some)])
+            group = deletes.filter(chosen)
+            if len(group):
+                self._write(BlockHead(BlockType.DELETE, self._headers), [delete_block.encode(group)])
 
     def close(self) -> None:
         """Write the rows that wait; the stream stays open."""
