@@ -50,7 +50,7 @@ class BloomIndex(TableLookup):
                 return Hits.none(base.parquet.metadata.serialized_size)
             if 2 * len(possible) > len(wanted):
                 return hits_of_base(base, file, wanted, keys.gathered)
-            return hits_of_base(base, file, wanted.subset(possible), keys.gathered).at(possible)
+            return hits_of_base(base, file, wanted.part(possible), keys.gathered).at(possible)
 
 
 def filters_for(config: TableConfig, output: Output) -> BloomSettings | None:

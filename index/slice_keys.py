@@ -49,7 +49,7 @@ class WantedKeys:
     def __len__(self) -> int:
         return len(self.keys)
 
-    def subset(self, positions: Positions) -> WantedKeys:
+    def part(self, positions: Positions) -> WantedKeys:
         return WantedKeys.of(self.keys.take(pa.array(positions)))
 
     def near(self, keys: pa.StringArray) -> pa.StringArray:

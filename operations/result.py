@@ -154,16 +154,20 @@ class ServicesResult:
     @property
     def failed(self) -> tuple[ServiceResult, ...]:
         """The results of the services that failed."""
-        return tuple(one for one in self.services if one.error)
+        return tuple(service for service in self.services if service.error)
 
     @property
     def skipped(self) -> tuple[ServiceResult, ...]:
         """The results of the services that left something to other processes."""
-        return tuple(one for one in self.services if one.skipped)
+        return tuple(service for service in self.services if service.skipped)
 
     def __str__(self) -> str:
-        idle = [one.service for one in self.services if not one.changed and not one.error and not one.skipped]
-        texts = [_in_round(one) for one in self.services if one.service not in idle]
+        idle = [
+            service.service
+            for service in self.services
+            if not service.changed and not service.error and not service.skipped
+        ]
+        texts = [_in_round(service) for service in self.services if service.service not in idle]
         texts += [f"Nothing was due of {', '.join(idle)}."] if idle else []
         return " ".join([f"Services of {self.path} in {self.seconds:.1f} s:", *texts])
 
@@ -259,7 +263,7 @@ class CommitResult:
         files += [f"{_amount(self.log_files, 'log file')} appended ({_size(self.log_bytes)})"] if self.log_files else []
         took = f" in {self.seconds['total']:.1f} s" if "total" in self.seconds else ""
         head = f"{self.operation} {self.instant}".strip() + f" of {self.path}: "
-        after = [f" Then {one}" for one in map(str, self.services) if "had nothing to do" not in one]
+        after = [f" Then {sentence}" for sentence in map(str, self.services) if "had nothing to do" not in sentence]
         return head + ", ".join([*(counts or ["no rows"]), *files]) + took + "." + "".join([*after, *self._warned()])
 
     def _warned(self) -> list[str]:
@@ -275,7 +279,7 @@ class CommitResult:
 
 
 def with_services(result: CommitResult, services: tuple[ServiceResult, ...]) -> CommitResult:
-    seconds = {**result.seconds, **{one.service: one.seconds for one in services}}
+    seconds = {**result.seconds, **{service.service: service.seconds for service in services}}
     return replace(result, seconds=seconds, services=services)
 
 
@@ -378,10 +382,10 @@ def find_write(table: Table, timeline: Timeline, write_id: str) -> CommitResult 
 def archived_results(table: Table, instants: Iterable[Instant]) -> Mapping[Instant, CommitResult]:
     """Return the results of archived writes; of a write that the archive does not hold in full, only the name."""
     instants, files = tuple(instants), table.instants
-    found = {one: CommitResult(table.path, one.requested_time, "UNKNOWN") for one in instants}
-    for one, body in table.archive.bodies(instants).items():
-        metadata = files.decode_commit(one, body, f"{one.requested_time} in the archive of {table.path}")
-        found[one] = result_from(table.path, one.requested_time, metadata)
+    found = {instant: CommitResult(table.path, instant.requested_time, "UNKNOWN") for instant in instants}
+    for instant, body in table.archive.bodies(instants).items():
+        metadata = files.decode_commit(instant, body, f"{instant.requested_time} in the archive of {table.path}")
+        found[instant] = result_from(table.path, instant.requested_time, metadata)
     return found
 
 
@@ -436,7 +440,7 @@ def _texts(text: str) -> tuple[str, ...]:
         found = parse_json(text)
     except ValueError:
         return ()
-    return tuple(found) if isinstance(found, list) and all(isinstance(one, str) for one in found) else ()
+    return tuple(found) if isinstance(found, list) and all(isinstance(value, str) for value in found) else ()
 
 
 def _schema_changes(text: str) -> tuple[SchemaChange, ...]:
@@ -452,12 +456,12 @@ def _seconds(text: str) -> dict[str, float]:
         found = parse_json(text)
     except ValueError:
         return {}
-    return found if isinstance(found, dict) and all(type(one) in {int, float} for one in found.values()) else {}
+    return found if isinstance(found, dict) and all(type(value) in {int, float} for value in found.values()) else {}
 
 
 def _rows(text: str) -> RowCounts | None:
     found = _seconds(text)
-    names = [one.name for one in fields(RowCounts)]
+    names = [field.name for field in fields(RowCounts)]
     if set(found) != set(names) or any(type(number) is float for number in found.values()):
         return None
     return RowCounts(**{name: _total([int(found[name])]) for name in names})
@@ -465,7 +469,7 @@ def _rows(text: str) -> RowCounts | None:
 
 def _lookup(text: str) -> LookupFigures:
     found = _seconds(text)
-    names = [one.name for one in fields(LookupFigures)]
+    names = [field.name for field in fields(LookupFigures)]
     if set(found) != set(names) or any(type(found[name]) is float for name in names if name != "seconds"):
         return LookupFigures()
     counts = {name: _total([int(found[name])]) for name in names if name != "seconds"}

@@ -85,9 +85,9 @@ def note_write_ids(table: Table, merged: Iterable[MergedLevel] = (), noted: Note
     Files in `merged` replaced others, so their rows need not be read where the note covers these.
     """
     noted = known = read_noted(table.storage) if noted is None else noted
-    for one in merged:
-        if known.files.issuperset(one.inputs):
-            known = NotedIds(known.files - {*one.inputs} | {one.name}, known.ids)
+    for file in merged:
+        if known.files.issuperset(file.inputs):
+            known = NotedIds(known.files - {*file.inputs} | {file.name}, known.ids)
     known = _up_to_date(table, table.archive.manifests.newest(), known)
     if known != noted:
         found = {"files": sorted(known.files), "ids": dict(sorted(known.ids.items()))}
@@ -98,7 +98,7 @@ def note_write_ids(table: Table, merged: Iterable[MergedLevel] = (), noted: Note
 def _up_to_date(table: Table, manifest: Manifest, known: NotedIds) -> NotedIds:
     ids = dict(known.ids)
     codec = table.instants.codec
-    fresh = [one for one in manifest.files if one.name not in known.files]
+    fresh = [file for file in manifest.files if file.name not in known.files]
     for instant, body in table.archive.bodies_in(fresh):
         write_id = _id_in(codec, instant, body)
         if write_id and not write_id.startswith(GENERATED_ID):
@@ -143,4 +143,4 @@ def _read(storage: Storage, *, writing: bool = False) -> NotedIds:
     except (FileNotFoundError, CorruptFileError, ValueError, KeyError, TypeError):
         return NotedIds()
     texts = (*files, *ids, *ids.values())
-    return NotedIds(files, ids) if all(isinstance(one, str) for one in texts) else NotedIds()
+    return NotedIds(files, ids) if all(isinstance(text, str) for text in texts) else NotedIds()

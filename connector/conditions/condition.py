@@ -61,9 +61,9 @@ class ParsedCondition:
     def read_with(self, spark: SparkSession, wanted: pa.Schema, schema: pa.Schema) -> pa.Schema:
         """Return the columns to read so that ``wanted`` can be shown and the condition evaluated."""
         extra = [schema.field(name) for name in schema.names if name in self.columns and name not in wanted.names]
-        some = pa.schema([*wanted, *extra])
-        if Judge(spark, some).refused(self.condition) is None:
-            return some
+        read = pa.schema([*wanted, *extra])
+        if Judge(spark, read).refused(self.condition) is None:
+            return read
         return pa.schema([*wanted, *(field for field in schema if field.name not in wanted.names)])
 
 

@@ -148,4 +148,6 @@ def _outside(wanted: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
         before = text[: match.start()]
         if before.count("(") == before.count(")"):
             yield match
-    yield from (one for one in found if text[one.start() - 1] == ")" and text[one.end() : one.end() + 1] == "(")
+    yield from (
+        match for match in found if text[match.start() - 1] == ")" and text[match.end() : match.end() + 1] == "("
+    )

@@ -66,10 +66,10 @@ class Connected:
         return left & right if self.is_and else left | right
 
     def kept(self, positive: bool, valued: Valued) -> tuple[Predicate, ...]:
-        both = [side.kept(positive, valued) for side in (self.left, self.right)]
+        sides = [side.kept(positive, valued) for side in (self.left, self.right)]
         if self.is_and == positive:
-            return (*both[0], *both[1])
-        return (AnyOf((both[0], both[1])),) if all(both) else ()
+            return (*sides[0], *sides[1])
+        return (AnyOf((sides[0], sides[1])),) if all(sides) else ()
 
     def moments(self) -> Iterator[TimeLiteral]:
         yield from (*self.left.moments(), *self.right.moments())

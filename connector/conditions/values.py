@@ -59,7 +59,10 @@ class WantedValues:
             column = f"The column {name!r} of the table {path} has the type {sql_name(kind)}"
             if not has_one_spelling(kind) and not pa.types.is_floating(kind):
                 raise InvalidOptionError(f"{column}, which a mapping in where cannot compare.", "Filter the DataFrame.")
-            wrong = next((one for one in value if one is not None and comparable(_as(kind, one), kind) is None), None)
+            wrong = next(
+                (element for element in value if element is not None and comparable(_as(kind, element), kind) is None),
+                None,
+            )
             if wrong is not None:
                 raise InvalidOptionError(
                     f"{column}, and {wrong!r} is no value of it.", "Give values of the column's own type."

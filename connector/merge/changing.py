@@ -240,7 +240,7 @@ class _Choice:
             # Cast each value by itself: in a CASE with another clause's double, Spark would make a bigint a double.
             choices = [(self.values[at][name], made[at][name], at) for at in range(len(self.clauses))]
             columns.append(one_of(choices, number).alias(name))
-        of_kinds = [(one.kind.name, sf.lit(int(one.kind)), at) for at, one in enumerate(self.clauses)]
+        of_kinds = [(clause.kind.name, sf.lit(int(clause.kind)), at) for at, clause in enumerate(self.clauses)]
         return [*columns, one_of(of_kinds, number).alias(KIND), number]
 
     def _old_columns(self) -> list[Column]:

@@ -90,9 +90,9 @@ class Clause:
                 fields.setdefault(column, {})[tuple(inner)] = value
             else:
                 given[column] = NULL if value is None else value
-        for column, some in fields.items():
+        for column, paths in fields.items():
             kind = target.schema.field(column).type
-            given[column] = with_fields(sf.col(of(TARGET, column)), kind, some, self.method)
+            given[column] = with_fields(sf.col(of(TARGET, column)), kind, paths, self.method)
         return given
 
     def _of_source(self, target: MergeTarget, source: Sequence[str]) -> dict[str, Value]:
@@ -125,9 +125,9 @@ class Clause:
             )
 
 
-def _overlap(one: Sequence[str], other: Sequence[str]) -> bool:
+def _overlap(path: Sequence[str], other: Sequence[str]) -> bool:
     """Return whether two paths to fields are equal, or one contains the other."""
-    return all(mine == theirs for mine, theirs in zip(one, other, strict=False))
+    return all(mine == theirs for mine, theirs in zip(path, other, strict=False))
 
 
 def of(side: str, name: str) -> str:

@@ -73,12 +73,12 @@ def _entries(changes: MergeChanges) -> DataFrame:
         )
 
     inserts = sf.col(KIND) == int(ClauseKind.INSERT)
-    one = entry(alone, comes=inserts, goes=~inserts)
+    single = entry(alone, comes=inserts, goes=~inserts)
     if not changes.moves:
-        return changes.rows.select(one.alias("entry")).select("entry.*")
+        return changes.rows.select(single.alias("entry")).select("entry.*")
     yes, no = sf.lit(True), sf.lit(False)
-    both = sf.array(entry(sf.lit(_LEAVES), comes=no, goes=yes), entry(sf.lit(_COMES), comes=yes, goes=no))
-    exploded = sf.explode(sf.when(changes.leaves, both).otherwise(sf.array(one)))
+    pair = sf.array(entry(sf.lit(_LEAVES), comes=no, goes=yes), entry(sf.lit(_COMES), comes=yes, goes=no))
+    exploded = sf.explode(sf.when(changes.leaves, pair).otherwise(sf.array(single)))
     return changes.rows.select(exploded.alias("entry")).select("entry.*")
 
 

@@ -148,7 +148,7 @@ def one_of(choices: Sequence[tuple[Value, Column, int]], number: Column) -> Colu
     numbers: dict[Any, tuple[Column, list[int]]] = {}
     for given, column, at in choices:
         numbers.setdefault(given if isinstance(given, str) else id(given), (column, []))[1].append(at)
-    *others, (last, _) = sorted(numbers.values(), key=lambda one: -one[1][0])
+    *others, (last, _) = sorted(numbers.values(), key=lambda found: -found[1][0])
     chosen = last
     for column, places in others:
         chosen = sf.when(number.isin(places), column).otherwise(chosen)

@@ -96,14 +96,14 @@ class MergeTarget:
 
         ``what`` names the argument in the message of the `MissingColumnError`.
         """
-        parts = [one.strip() for one in str(name).replace("`", "").split(".")]
+        parts = [part.strip() for part in str(name).replace("`", "").split(".")]
         if len(parts) > 1 and parts[0].lower() == TARGET:
             del parts[0]
         found: list[str] = []
         kind = pa.struct(list(self.schema))
         for part in parts if inside else [".".join(parts)]:
-            names = [one.name for one in kind] if pa.types.is_struct(kind) else []
-            alike = [one for one in names if one.lower() == part.lower()]
+            names = [field.name for field in kind] if pa.types.is_struct(kind) else []
+            alike = [name for name in names if name.lower() == part.lower()]
             if part not in alike and len(alike) != 1:
                 break
             found.append(part if part in alike else alike[0])

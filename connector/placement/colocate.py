@@ -159,7 +159,7 @@ def _refuse_twins(df: DataFrame, deciding: list[str]) -> None:
 def _adaptive_placement(spark: SparkSession, table: Table) -> Placement:
     """Return a placement into as many slots as Spark shuffles to, if adaptive execution joins small slots."""
     adaptive = "spark.sql.adaptive."
-    if "false" in {spark.conf.get(adaptive + one) for one in ("enabled", "coalescePartitions.enabled")}:
+    if "false" in {spark.conf.get(adaptive + setting) for setting in ("enabled", "coalescePartitions.enabled")}:
         return Placement(table.config, None, default_tasks(spark, table))
     first = spark.conf.get(adaptive + "coalescePartitions.initialPartitionNum", None)
     slots = int(first or spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)

@@ -248,7 +248,7 @@ class KeyLookup:
             spans = dict.fromkeys((file_slice.partition_path for file_slice in file_slices), self.met.between)
         else:
             slices = for_each(self.seen.storage, view.slices, self.met.counts)
-            file_slices, spans = [file_slice for one in slices for file_slice in one.values()], self.met.bounds
+            file_slices, spans = [file_slice for by_id in slices for file_slice in by_id.values()], self.met.bounds
             # An uncounted key may be in another partition or outside the bounds. Without an entry here, the write
             # refuses its row.
             pairs = self.met.counted(pairs)

@@ -99,8 +99,8 @@ def _key_text(placement: Placement, schema: StructType, given: pa.Schema, known:
         f"'{',' if position else ''}{field}:', coalesce(if({text} = '', '{EMPTY_KEY}', {text}), '{NULL_KEY}')"
         for position, (field, text) in enumerate(zip(config.record_key_fields, texts, strict=True))
     ]
-    some = " or ".join(f"coalesce({text}, '') <> ''" for text in texts)
-    return f"if({some}, concat({', '.join(parts)}), null)"
+    any_text = " or ".join(f"coalesce({text}, '') <> ''" for text in texts)
+    return f"if({any_text}, concat({', '.join(parts)}), null)"
 
 
 def _spelt(field: str, given: pa.Schema, known: pa.Schema, *, spelt_alike: bool) -> str | None:

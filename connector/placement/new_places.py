@@ -68,7 +68,7 @@ class Places:
             bits.append(_bits(len(spelled)))
             names += [spelled[code] for code in _shares_of_slots(dealt, bits[-1])]
             taking.append([share.file_id for share in dealt.shares if share.number is None])
-        offsets = np.cumsum([0, *(1 << one for one in bits)]).astype(np.int32)
+        offsets = np.cumsum([0, *(1 << bit for bit in bits)]).astype(np.int32)
         return pa.table(
             {
                 PATH: pa.array([*self.shares], pa.string()),

@@ -96,9 +96,9 @@ class _Columns:
         given, known = deciding_types(placement, schema)
         keys = []
         for field in config.record_key_fields:
-            if not all(field in one.names for one in (given, known)) or {",", ":"} & {*field}:
+            if not all(field in schema.names for schema in (given, known)) or {",", ":"} & {*field}:
                 return None
-            kind, kept = (one.field(field).type for one in (given, known))
+            kind, kept = (schema.field(field).type for schema in (given, known))
             text = schema[field].dataType == StringType() and fits_by_value(kind, kept)
             if not pa.types.is_integer(kept) or not (text or pa.types.is_integer(kind)):
                 return None

@@ -97,9 +97,10 @@ def _scanned(
 
 def _read_in_python(spark: SparkSession, file_slices: Sequence[FileSlice], table: SeenTable) -> DataFrame:
     tasks = min(
-        len(file_slices), math.ceil(sum(one.size for one in file_slices) / _BYTES_OF_A_TASK) + spark_tasks(spark)
+        len(file_slices),
+        math.ceil(sum(file_slice.size for file_slice in file_slices) / _BYTES_OF_A_TASK) + spark_tasks(spark),
     )
-    packed = pa.table({_PIECE: pa.array([pickle.dumps(one) for one in file_slices], pa.binary())})
+    packed = pa.table({_PIECE: pa.array([pickle.dumps(file_slice) for file_slice in file_slices], pa.binary())})
 
     def keys(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:

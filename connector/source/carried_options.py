@@ -24,7 +24,7 @@ from .paths import BUCKETS, PINNED, READ, WHERE
 T = TypeVar("T")
 
 _PREDICATES: dict[str, Callable[..., Predicate]] = {
-    one.__name__: one for one in (AnyOf, Compare, IsNotNull, IsNull, NoneOf, OneOf, StartsWith)
+    kind.__name__: kind for kind in (AnyOf, Compare, IsNotNull, IsNull, NoneOf, OneOf, StartsWith)
 }
 _OPERATORS = frozenset(("=", "!=", "<", "<=", ">", ">="))
 # Types that JSON lacks. datetime comes before date, of which it is a subclass.
@@ -79,7 +79,7 @@ def parse_read(text: str) -> tuple[ReadRows, ...]:
 
 def _spelt(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [_spelt(one) for one in value]
+        return [_spelt(item) for item in value]
     if type(value).__name__ in _PREDICATES:
         return {type(value).__name__: [_spelt(getattr(value, field.name)) for field in fields(value)]}
     for name, (kind, spelt, _) in _VALUES.items():

@@ -27,19 +27,19 @@ _NEGATED: dict[str, Any] = {
 def to_predicate(pushed: Any) -> Predicate | None:
     """Return the predicate of a filter of ``pyspark.sql.datasource``; None if the reader cannot use it."""
     negated = type(pushed).__name__ == "Not"
-    one = pushed.child if negated else pushed
-    kind = type(one).__name__
-    path: tuple[str, ...] = getattr(one, "attribute", ())
+    inner = pushed.child if negated else pushed
+    kind = type(inner).__name__
+    path: tuple[str, ...] = getattr(inner, "attribute", ())
     if len(path) != 1:
         return None
     column = path[0]
     if kind in {"IsNull", "IsNotNull"}:
         return IsNull(column) if (kind == "IsNull") != negated else IsNotNull(column)
-    if kind == "EqualNullSafe" and one.value is None:
+    if kind == "EqualNullSafe" and inner.value is None:
         return IsNotNull(column) if negated else IsNull(column)
     if kind == "In":
-        return NoneOf(column, tuple(one.value)) if negated else OneOf(column, tuple(one.value))
+        return NoneOf(column, tuple(inner.value)) if negated else OneOf(column, tuple(inner.value))
     if kind == "StringStartsWith" and not negated:
-        return StartsWith(column, one.value)
+        return StartsWith(column, inner.value)
     operator = (_NEGATED if negated else _OPERATORS).get(kind)
-    return Compare(column, operator, one.value) if operator else None
+    return Compare(column, operator, inner.value) if operator else None

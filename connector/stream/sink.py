@@ -136,7 +136,7 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
         except PyHudiError:
             # The store may still be away. The next batch gives up its left-overs.
             logger.warning("table %s: left-overs of the batch %d stay", self._path, batch_id, exc_info=True)
-        rows = sum(one.result.rows for one in results)
+        rows = sum(result.result.rows for result in results)
         query = self._path, results[0].batch.query_id if results else ""
         _LOST[query] = _LOST.get(query, 0) + rows
         logger.warning(

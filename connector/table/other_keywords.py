@@ -129,7 +129,7 @@ def name_arguments(method: Callable[..., Any], calls: Mapping[str, str]) -> Call
     """Return a method that raises for a keyword of another library an InvalidOptionError with the call to make."""
     call_by_name = {_folded(name): call for call, names in calls.items() for name in names.split()}
     parameters = inspect.signature(method).parameters.values()
-    own = {one.name for one in parameters if one.kind is not one.VAR_POSITIONAL}
+    own = {parameter.name for parameter in parameters if parameter.kind is not parameter.VAR_POSITIONAL}
 
     @functools.wraps(method)
     def checked(*args: Any, **kwargs: Any) -> Any:

@@ -182,7 +182,7 @@ def _made_anew_as_conflict(target: Target, request: WriteRequest) -> Iterator[No
         config = find_target(request, target.table.storage, creates=not target.exists).config
         if config != target.config:
             what = f"Another writer made the table {request.path} anew, with other properties"
-        elif any(one.replaces and one.visible_since > before for one in target.table.timeline().writes):
+        elif any(instant.replaces and instant.visible_since > before for instant in target.table.timeline().writes):
             what = f"Another writer replaced file groups of the table {request.path}, as a rescale does"
         else:
             raise

@@ -45,7 +45,7 @@ def check_archive(folder: str, findings: Findings) -> tuple[Instant, ...]:
             findings.add(ARCHIVE_BROKEN_OFF, f"No manifest names {info.path}.", file=info.path)
     counting: tuple[ArchiveFile, ...] = ()
     with findings.turning(ARCHIVE_MANIFEST, file=folder):
-        counting = tuple(one for one in Manifests(storage, folder).newest().files if one.name in files)
+        counting = tuple(file for file in Manifests(storage, folder).newest().files if file.name in files)
     archive = Archive(storage, folder)
 
     def instants(file: ArchiveFile) -> tuple[Instant, ...]:
@@ -53,7 +53,7 @@ def check_archive(folder: str, findings: Findings) -> tuple[Instant, ...]:
             return archive.instants_in([file])
         return ()
 
-    found = {one.identity: one for part in for_each(storage, instants, counting) for one in part}
+    found = {instant.identity: instant for part in for_each(storage, instants, counting) for instant in part}
     return tuple(found[identity] for identity in sorted(found))
 
 
@@ -81,7 +81,7 @@ class _ArchiveCheck:
             if named is None:
                 self._report(ARCHIVE_MANIFEST if number == current else ARCHIVE_BROKEN_OFF, path, "is not whole")
                 continue
-            listed |= {one.name for one in named}
+            listed |= {file.name for file in named}
             if number > current:
                 self._report(ARCHIVE_BROKEN_OFF, path, f"lies ahead of {version}, which says {said}")
             if number >= current:
@@ -89,12 +89,12 @@ class _ArchiveCheck:
         return listed
 
     def _check_named(self, manifest: str, named: tuple[ArchiveFile, ...]) -> None:
-        for one in named:
-            info, path = self.files.get(one.name), join(self.folder, one.name)
+        for file in named:
+            info, path = self.files.get(file.name), join(self.folder, file.name)
             if info is None:
                 self._report(ARCHIVE_FILE_LOST, path, f"is gone, which {manifest} names")
-            elif info.size != one.size:
-                self._report(ARCHIVE_FILE_LOST, path, f"has {info.size} bytes; {manifest} says {one.size}")
+            elif info.size != file.size:
+                self._report(ARCHIVE_FILE_LOST, path, f"has {info.size} bytes; {manifest} says {file.size}")
 
     def _report(self, check: Check, path: str, what: str) -> None:
         self.findings.add(check, f"{path} {what}.", file=path)

@@ -81,10 +81,12 @@ def hear(timeline: Timeline, states: Sequence[Instant], findings: Findings) -> S
     ``states`` has each state of an instant that has a file.
     """
     bodies = _Bodies(timeline, findings)
-    for some in _parts(sorted(states, key=lambda one: one.requested_time)):
-        records = for_each(timeline.storage, bodies.read, some)
-        done = [(one, record) for one, record in zip(some, records, strict=True) if one.state == State.COMPLETED]
-        _take(bodies.said, [(one, record) for one, record in done if one.action in WRITE_ACTIONS])
+    for part in _parts(sorted(states, key=lambda instant: instant.requested_time)):
+        records = for_each(timeline.storage, bodies.read, part)
+        done = [
+            (instant, record) for instant, record in zip(part, records, strict=True) if instant.state == State.COMPLETED
+        ]
+        _take(bodies.said, [(instant, record) for instant, record in done if instant.action in WRITE_ACTIONS])
     bodies.check_newest()
     return bodies.said
 
@@ -92,12 +94,12 @@ def hear(timeline: Timeline, states: Sequence[Instant], findings: Findings) -> S
 def hear_archive(subject: Subject, wanted: Sequence[Instant]) -> None:
     """Add what archived writes say to ``subject.said``; archived writes that do not parse count as silent."""
     codec = subject.timeline.files.codec
-    for some in _parts(wanted):
+    for part in _parts(wanted):
         found: Mapping[Instant, bytes] = {}
         with subject.findings.turning(TORN_INSTANT):
-            found = subject.table.archive.bodies(some)
+            found = subject.table.archive.bodies(part)
         records: list[tuple[Instant, Mapping[str, Any] | None]] = []
-        for instant in some:
+        for instant in part:
             record = None
             if instant in found:
                 with subject.findings.turning(TORN_INSTANT, instant=instant.requested_time):
@@ -148,7 +150,7 @@ def _given_up(record: Mapping[str, Any]) -> set[str]:
     text = (record.get("extraMetadata") or {}).get(REPAIR)
     try:
         found = parse_json(text) if text else []
-        return {str(one["file"]) for one in found}
+        return {str(entry["file"]) for entry in found}
     except (ValueError, TypeError, KeyError):
         return set()
 
@@ -167,8 +169,8 @@ def _files_of(said: Said, instant: Instant, record: Mapping[str, Any]) -> Commit
             said.files.setdefault(join(partition, name), NamedFile(time, 0))
         for other, size in (stat.get("cdcStats") or {}).items():
             said.files[other] = NamedFile(time, size)
-    for partition, some in stats.items():
-        for _, name, stated in logs_in(some, by_pyhudi):
+    for partition, of_partition in stats.items():
+        for _, name, stated in logs_in(of_partition, by_pyhudi):
             said.files[join(partition, name)] = NamedFile(time, stated.size, log=stated if stated.size else None)
     return CommitFiles(stats, record.get("partitionToReplaceFileIds") or {}, by_pyhudi)
 
@@ -210,7 +212,7 @@ class _Bodies:
 
     @cached_property
     def _newest(self) -> Mapping[tuple[str, str], Instant]:
-        return {(one.requested_time, one.group): one for one in self.timeline.instants}
+        return {(instant.requested_time, instant.group): instant for instant in self.timeline.instants}
 
     def _report_empty(self, instant: Instant) -> None:
         who = _CHOKES.get((instant.action, instant.state))

@@ -429,7 +429,7 @@ DECISION_OPEN = _warning(
     "Write to the table; the next decision carries this step out.",
 )
 
-ALL = tuple(sorted((one for one in globals().values() if isinstance(one, Check)), key=lambda one: one.code))
+ALL = tuple(sorted((check for check in globals().values() if isinstance(check, Check)), key=lambda check: check.code))
 """In order of code, `UNREADABLE` among them."""
 
 __all__ = ["ALL", "UNREADABLE"]

@@ -43,10 +43,10 @@ def check_duplicates(subject: Subject) -> None:
     for group in subject.live:
         if group.newest.base is not None:
             slices["" if everywhere else group.id.partition_path].append(group.newest)
-    for partition, some in sorted(slices.items()):
+    for partition, in_partition in sorted(slices.items()):
         where = "The table" if everywhere else f"The partition {partition!r}"
         with subject.unreadable(partition):
-            _Scope(subject, where, partition, some).check()
+            _Scope(subject, where, partition, in_partition).check()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,47 +64,47 @@ class _Scope:
         if not len(repeated):
             return
         found = [pa.Table.from_batches([], _COLUMNS.append(pa.field(_GROUP, pa.int64())))]
-        logged = any(one.logs for one in self.slices)
+        logged = any(file_slice.logs for file_slice in self.slices)
         schema = latest_schema(self.subject.config, self.subject.timeline) if logged else None
-        for number, one in enumerate(self.slices):
-            some = _of_keys(self._rows(one), repeated)
-            if some and one.logs:
+        for number, file_slice in enumerate(self.slices):
+            found_rows = _of_keys(self._rows(file_slice), repeated)
+            if found_rows and file_slice.logs:
                 # A row of the base file that a log file deletes is no row of the table.
-                some = _of_keys(self._merged(one, schema or pa.schema([])), repeated)
-            found += [rows.append_column(_GROUP, pa.repeat(pa.scalar(number), rows.num_rows)) for rows in some]
+                found_rows = _of_keys(self._merged(file_slice, schema or pa.schema([])), repeated)
+            found += [rows.append_column(_GROUP, pa.repeat(pa.scalar(number), rows.num_rows)) for rows in found_rows]
         asked = [(COMMIT_TIME, "count"), (COMMIT_TIME, "distinct"), (_GROUP, "count_distinct")]
         groups = pa.concat_tables(found).group_by(RECORD_KEY).aggregate(asked)
         groups = groups.filter(pc.greater(groups.column(f"{COMMIT_TIME}_count"), 1))
         if groups.num_rows:
             self._report(groups)
 
-    def _count(self, one: FileSlice) -> int:
-        with BaseFileReader(self.subject.storage, one.base_file.path) as reader:
+    def _count(self, file_slice: FileSlice) -> int:
+        with BaseFileReader(self.subject.storage, file_slice.base_file.path) as reader:
             return reader.rows
 
     def _twice(self, part: int, passes: int) -> Hashes:
         """Return the hashes that several keys have, among the hashes of one part of the range."""
-        some = [np.zeros(0, np.uint64)]
-        for one in self.slices:
-            for rows in self._rows(one):
+        counted = [np.zeros(0, np.uint64)]
+        for file_slice in self.slices:
+            for rows in self._rows(file_slice):
                 hashes = hash64(rows.column(RECORD_KEY))
-                some.append(hashes[hashes % np.uint64(passes) == part] if passes > 1 else hashes)
-        ordered = np.sort(np.concatenate(some))
+                counted.append(hashes[hashes % np.uint64(passes) == part] if passes > 1 else hashes)
+        ordered = np.sort(np.concatenate(counted))
         return np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
 
-    def _rows(self, one: FileSlice) -> Iterator[pa.RecordBatch]:
+    def _rows(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
         """Yield commit times and keys of a base file's rows that have a key."""
-        subject, file = self.subject, one.base_file
+        subject, file = self.subject, file_slice.base_file
         with subject.unreadable(file.path, file.instant_time), BaseFileReader(subject.storage, file.path) as reader:
             for rows in reader.batches(_COLUMNS):
                 yield rows.filter(pc.is_valid(rows.column(RECORD_KEY)))
 
-    def _merged(self, one: FileSlice, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    def _merged(self, file_slice: FileSlice, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield commit times and keys of a slice's rows as readers see them; report a slice that cannot be read."""
         subject = self.subject
-        with subject.unreadable(one.logs[-1].path, one.logs[-1].instant_time):
+        with subject.unreadable(file_slice.logs[-1].path, file_slice.logs[-1].instant_time):
             terms = MergeTerms(subject.config)
-            yield from RowReader(subject.storage, _COLUMNS, schema, terms=terms).merged(one)
+            yield from RowReader(subject.storage, _COLUMNS, schema, terms=terms).merged(file_slice)
 
     def _report(self, groups: pa.Table) -> None:
         """Report the keys that only upserts wrote apart from those that an insert may have added."""
@@ -120,11 +120,11 @@ class _Scope:
             one_write = pc.equal(pc.list_value_length(times), 1)
             added |= pc.and_(copies, one_write).to_numpy(zero_copy_only=False)
         for check, chosen in ((DUPLICATE_KEY, ~added), (KEY_ADDED_TWICE, added)):
-            some = groups.filter(pa.array(chosen))
-            if some.num_rows:
-                first = some.column(RECORD_KEY)[0].as_py()  # one value, to be named
-                copies = some.column(f"{COMMIT_TIME}_count")[0].as_py()  # one value, to be named
-                what = f"{self.where} has {some.num_rows} record keys several times, {first!r} {copies} times."
+            listed = groups.filter(pa.array(chosen))
+            if listed.num_rows:
+                first = listed.column(RECORD_KEY)[0].as_py()  # one value, to be named
+                copies = listed.column(f"{COMMIT_TIME}_count")[0].as_py()  # one value, to be named
+                what = f"{self.where} has {listed.num_rows} record keys several times, {first!r} {copies} times."
                 subject.findings.add(check, what, file=self.partition)
 
     def _adds(self, time: str | None) -> bool:

@@ -38,12 +38,12 @@ from .subject import Subject
 
 def check_files(subject: Subject) -> None:
     """Look for files that are missing, that no writer should have left, and that are not what their write says."""
-    replacements = [one for one in subject.archived if one.action == "replacecommit"]
-    on_timeline = {one.identity for one in subject.timeline.instants}
-    writes = [one for one in subject.archived if one.is_write and one.identity not in on_timeline]
-    wanted = writes if subject.deep else [one for one in replacements if one.identity not in on_timeline]
+    replacements = [instant for instant in subject.archived if instant.action == "replacecommit"]
+    on_timeline = {instant.identity for instant in subject.timeline.instants}
+    writes = [instant for instant in subject.archived if instant.is_write and instant.identity not in on_timeline]
+    wanted = writes if subject.deep else [instant for instant in replacements if instant.identity not in on_timeline]
     hear_archive(subject, wanted)
-    returned = _returned(subject, {one.requested_time for one in replacements})
+    returned = _returned(subject, {instant.requested_time for instant in replacements})
     rolled_back = _rolled_back(subject)
     for info in _data_files(subject):
         _check_file(subject, info, rolled_back, returned)
@@ -76,7 +76,7 @@ class _Replaced:
 
 def _returned(subject: Subject, archived: set[str]) -> _Replaced:
     """Return what only archived replacecommits replaced: readers no longer know that it is replaced."""
-    active = {one.requested_time for one in subject.timeline.writes}
+    active = {instant.requested_time for instant in subject.timeline.writes}
     gone: dict[tuple[str, str], str] = {}
     for instant, groups in subject.said.written.replaced_by.items():
         if instant.requested_time in archived and instant.requested_time not in active:
@@ -87,12 +87,12 @@ def _returned(subject: Subject, archived: set[str]) -> _Replaced:
 def _rolled_back(subject: Subject) -> dict[str, str]:
     """Return the instants that completed rollbacks and restores undid, each with the time of what undid it."""
     victims: dict[str, str] = {}
-    for one in subject.timeline.completed:
-        if one.action in {"rollback", "restore"}:
-            with subject.turning(TORN_INSTANT, one):
-                record = read_record(subject.timeline, one)
+    for instant in subject.timeline.completed:
+        if instant.action in {"rollback", "restore"}:
+            with subject.turning(TORN_INSTANT, instant):
+                record = read_record(subject.timeline, instant)
                 named = record.get("commitsRollback") or record.get("instantsToRollback") or ()
-                victims |= {str(time): one.requested_time for time in named}
+                victims |= {str(time): instant.requested_time for time in named}
     return victims
 
 
@@ -138,29 +138,29 @@ def _report_if_there(subject: Subject, check: Check, info: FileInfo, what: str) 
 
 def _check_lost(subject: Subject) -> None:
     view = subject.view()
-    lost = [one for partition in view.named_partitions() for one in view.lost(partition)]
-    lost = [one for one in lost if not subject.storage.exists(one.path)]
+    lost = [file for partition in view.named_partitions() for file in view.lost(partition)]
+    lost = [file for file in lost if not subject.storage.exists(file.path)]
     cleaned = _cleaned(subject) if lost else frozenset()
-    for one in lost:
-        if not subject.is_complete(one.instant_time):
+    for file in lost:
+        if not subject.is_complete(file.instant_time):
             continue
-        by_clean = one.path in cleaned
+        by_clean = file.path in cleaned
         what = "and a clean took it" if by_clean else "and nothing has replaced it"
         subject.findings.add(
             CLEANED_LIVE_FILE if by_clean else LOST_FILE,
-            f"{one.path} is gone, which the write {one.instant_time} made, {what}.",
-            file=one.path,
-            instant=one.instant_time,
+            f"{file.path} is gone, which the write {file.instant_time} made, {what}.",
+            file=file.path,
+            instant=file.instant_time,
         )
 
 
 def _cleaned(subject: Subject) -> frozenset[str]:
     """Return the paths of the files that cleans on the timeline took."""
     taken: set[str] = set()
-    for one in subject.timeline.instants:
-        if one.action == "clean":
-            with subject.turning(TORN_INSTANT, one):
-                clean = subject.timeline.files.read_clean(one)
+    for instant in subject.timeline.instants:
+        if instant.action == "clean":
+            with subject.turning(TORN_INSTANT, instant):
+                clean = subject.timeline.files.read_clean(instant)
                 taken |= (
                     {join(partition, split(name)[1]) for partition, names in deleted_by(clean) for name in names}
                     if clean

@@ -88,19 +88,25 @@ class Findings:
         """Return all findings, errors first, by `FINDINGS_SCHEMA`."""
         ordered = sorted(
             set(self._found),
-            key=lambda one: (one.check.severity, one.check.code, one.file, one.instant, one.what),
+            key=lambda finding: (
+                finding.check.severity,
+                finding.check.code,
+                finding.file,
+                finding.instant,
+                finding.what,
+            ),
         )
         rows = [
             {
-                "severity": one.check.severity,
-                "code": one.check.code,
+                "severity": finding.check.severity,
+                "code": finding.check.code,
                 "table": self.storage.path,
-                "file": one.file or None,
-                "instant": one.instant or None,
-                "what": one.what,
-                "cure": one.check.cure,
+                "file": finding.file or None,
+                "instant": finding.instant or None,
+                "what": finding.what,
+                "cure": finding.check.cure,
             }
-            for one in ordered
+            for finding in ordered
         ]
         return pa.Table.from_pylist(rows, FINDINGS_SCHEMA)
 

@@ -133,8 +133,9 @@ def _bounds_in_statistics(reader: BaseFileReader) -> tuple[str, str] | None:
     """Return the least and the greatest record key by the row groups' statistics; None where a group has none."""
     metadata: Any = reader.parquet.metadata
     rows = [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)]
-    known = [one for one, count in zip(text_bounds(reader.parquet, RECORD_KEY), rows, strict=True) if count]
-    least, greatest = [one for one, _ in known if one is not None], [one for _, one in known if one is not None]
+    known = [bounds for bounds, count in zip(text_bounds(reader.parquet, RECORD_KEY), rows, strict=True) if count]
+    least = [bound for bound, _ in known if bound is not None]
+    greatest = [bound for _, bound in known if bound is not None]
     if not known or len(least) < len(known) or len(greatest) < len(known):
         return None
     return min(least), max(greatest)

@@ -61,47 +61,49 @@ def check_instants(subject: Subject) -> None:
 
 def _check_times(subject: Subject) -> None:
     zone, now_s = subject.config.timezone, subject.storage.now()
-    for one in subject.timeline.instants:
-        path = subject.path(one)
-        if one.state == State.COMPLETED and one.completion_time is None:
-            subject.tell(NO_COMPLETION_TIME, one, f"{path} has no completion time.")
-        for time in filter(None, (one.requested_time, one.completion_time)):
+    for instant in subject.timeline.instants:
+        path = subject.path(instant)
+        if instant.state == State.COMPLETED and instant.completion_time is None:
+            subject.tell(NO_COMPLETION_TIME, instant, f"{path} has no completion time.")
+        for time in filter(None, (instant.requested_time, instant.completion_time)):
             try:
                 ahead_s = parse_time(time, zone) / 1000 - now_s
             except ValueError:
-                subject.tell(STRANGE_TIME, one, f"{path} has the time {time}, which is none.")
+                subject.tell(STRANGE_TIME, instant, f"{path} has the time {time}, which is none.")
                 continue
             if ahead_s > _AHEAD_S[zone]:
-                subject.tell(FUTURE_TIME, one, f"{path} lies {ahead_s / 3600:.0f} hours ahead of the store's clock.")
+                subject.tell(
+                    FUTURE_TIME, instant, f"{path} lies {ahead_s / 3600:.0f} hours ahead of the store's clock."
+                )
 
 
 def _check_order(subject: Subject) -> None:
     """Completion times are the cursor of incremental queries, so each has to be later than its instant's request."""
     at: dict[str, Instant] = {}
-    for one in subject.timeline.completed:
-        time = one.completion_time
+    for instant in subject.timeline.completed:
+        time = instant.completion_time
         if time is None:
             continue
-        if time < one.requested_time:
-            what = f"The {called(one)} completed at {time}, before it was requested."
-            subject.tell(OUT_OF_ORDER, one, what)
-        other = at.setdefault(time, one)
-        if other is not one:
-            what = f"The {called(one)} and the {called(other)} completed both at {time}."
-            subject.tell(OUT_OF_ORDER, one, what)
+        if time < instant.requested_time:
+            what = f"The {called(instant)} completed at {time}, before it was requested."
+            subject.tell(OUT_OF_ORDER, instant, what)
+        other = at.setdefault(time, instant)
+        if other is not instant:
+            what = f"The {called(instant)} and the {called(other)} completed both at {time}."
+            subject.tell(OUT_OF_ORDER, instant, what)
 
 
 def _check_twins(subject: Subject) -> None:
     done: dict[tuple[str, str], list[Instant]] = defaultdict(list)
     groups: dict[str, set[str]] = defaultdict(set)
-    for one in subject.states:
-        if one.state == State.COMPLETED:
-            done[one.requested_time, one.group].append(one)
-        if one.group != _SAVEPOINT:
-            groups[one.requested_time].add(one.group)
+    for instant in subject.states:
+        if instant.state == State.COMPLETED:
+            done[instant.requested_time, instant.group].append(instant)
+        if instant.group != _SAVEPOINT:
+            groups[instant.requested_time].add(instant.group)
     for (time, group), twins in sorted(done.items()):
         if len(twins) > 1:
-            names = ", ".join(sorted(subject.path(one) for one in twins))
+            names = ", ".join(sorted(subject.path(twin) for twin in twins))
             subject.findings.add(
                 COMPLETED_TWICE,
                 f"The {group} {time} has {len(twins)} completed files: {names}.",
@@ -117,21 +119,23 @@ def _check_twins(subject: Subject) -> None:
 
 def _check_states(subject: Subject) -> None:
     """A requested file precedes an inflight file, except for savepoints, which have no requested file."""
-    requested = {(one.requested_time, one.group) for one in subject.states if one.state == State.REQUESTED}
-    for one in subject.timeline.pending:
-        begun = one.state == State.INFLIGHT and one.action != _SAVEPOINT
-        if begun and (one.requested_time, one.group) not in requested and not subject.in_archive(one):
-            subject.tell(NO_REQUESTED, one, f"The {called(one)} is inflight and was never requested.")
+    requested = {
+        (instant.requested_time, instant.group) for instant in subject.states if instant.state == State.REQUESTED
+    }
+    for instant in subject.timeline.pending:
+        begun = instant.state == State.INFLIGHT and instant.action != _SAVEPOINT
+        if begun and (instant.requested_time, instant.group) not in requested and not subject.in_archive(instant):
+            subject.tell(NO_REQUESTED, instant, f"The {called(instant)} is inflight and was never requested.")
 
 
 def _check_archived(subject: Subject) -> None:
-    for one in subject.timeline.instants:
-        if not subject.in_archive(one):
+    for instant in subject.timeline.instants:
+        if not subject.in_archive(instant):
             continue
-        path = subject.path(one)
-        if one.state == State.COMPLETED:
-            what = f"The {called(one)} is archived, and {path} is still there."
-            subject.tell(IN_BOTH_PLACES, one, what)
+        path = subject.path(instant)
+        if instant.state == State.COMPLETED:
+            what = f"The {called(instant)} is archived, and {path} is still there."
+            subject.tell(IN_BOTH_PLACES, instant, what)
         else:
-            what = f"The {called(one)} is complete in the archive and looks pending on the timeline."
-            subject.tell(PENDING_ARCHIVED, one, what)
+            what = f"The {called(instant)} is complete in the archive and looks pending on the timeline."
+            subject.tell(PENDING_ARCHIVED, instant, what)

@@ -27,7 +27,7 @@ _CHUNK = 1 << 22
 
 def check_left_overs(subject: Subject) -> None:
     """Look for what writers that have ended did not delete."""
-    pending = {one.requested_time for one in subject.timeline.pending}
+    pending = {instant.requested_time for instant in subject.timeline.pending}
     places = {
         "markers": (markers.ROOT, subject.storage.look(markers.ROOT).folders),
         "a working folder": (owner.ROOT, subject.storage.look(owner.ROOT).folders),
@@ -107,15 +107,18 @@ def check_metadata(subject: Subject) -> None:
     known = _metadata_instants(subject.storage)
     first = min((time for time in known if not time.startswith(_METADATA_FIRST)), default="")
     made = max(
-        (one.completion_time or "" for time, one in known.items() if time.startswith(_METADATA_FIRST)), default=""
+        (instant.completion_time or "" for time, instant in known.items() if time.startswith(_METADATA_FIRST)),
+        default="",
     )
-    for one in subject.timeline.writes:
-        if one.requested_time >= first and one.visible_since > made and one.requested_time not in known:
-            what = f"The {called(one)} is complete, and the metadata table does not know of it."
-            subject.tell(METADATA_STALE, one, what)
+    for instant in subject.timeline.writes:
+        if instant.requested_time >= first and instant.visible_since > made and instant.requested_time not in known:
+            what = f"The {called(instant)} is complete, and the metadata table does not know of it."
+            subject.tell(METADATA_STALE, instant, what)
 
 
 def _metadata_instants(storage: Storage) -> Mapping[str, Instant]:
     layout = LayoutV2(_METADATA_TIMELINE)
     found: Iterable[Instant | None] = map(layout.parse, storage.look(layout.folder).names)
-    return {one.requested_time: one for one in found if one is not None and one.state == State.COMPLETED}
+    return {
+        instant.requested_time: instant for instant in found if instant is not None and instant.state == State.COMPLETED
+    }

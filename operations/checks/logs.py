@@ -36,10 +36,10 @@ def check_logs(subject: Subject) -> None:
     wanted = [file for file in listed if file is not None and subject.is_complete(file.instant_time)]
     for_each(subject.storage, lambda file: _check_blocks(subject, file), wanted)
     slices = {group.id: group.newest for group in subject.live}
-    for one in subject.timeline.pending:
-        if one.action in COMPACTING:
-            with subject.turning(TORN_INSTANT, one.at(State.REQUESTED)):
-                _check_plan(subject, one, slices)
+    for instant in subject.timeline.pending:
+        if instant.action in COMPACTING:
+            with subject.turning(TORN_INSTANT, instant.at(State.REQUESTED)):
+                _check_plan(subject, instant, slices)
 
 
 def data_blocks(subject: Subject, file: LogFile) -> Iterator[LogBlock]:
@@ -84,9 +84,9 @@ def _check_plan(subject: Subject, compaction: Instant, slices: dict[FileGroupId,
     """Compare the files that a compaction will merge with the slices as of its requested time."""
     plan = subject.timeline.files.read_compaction_plan(compaction)
     completed_at = CompletionTimes(subject.timeline)
-    for one in plan.operations if plan is not None else ():
-        partition, file_id = one.partition_path or "", one.file_id or ""
-        planned = {path for name in _names(one) if data_file(path := join(partition, name)) is not None}
+    for operation in plan.operations if plan is not None else ():
+        partition, file_id = operation.partition_path or "", operation.file_id or ""
+        planned = {path for name in _names(operation) if data_file(path := join(partition, name)) is not None}
         gone = [path for path in planned if not subject.is_there(path)]
         group = f"the file group {file_id} of the partition {partition!r}"
         if gone:

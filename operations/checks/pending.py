@@ -44,18 +44,18 @@ _IN_THE_WAY = {
 
 def check_pending(subject: Subject) -> None:
     """Look for what broke off, and for plans that would do harm if an engine carried them out."""
-    for one in subject.timeline.pending:
-        with subject.turning(TORN_INSTANT, one):
-            if subject.in_archive(one):
+    for instant in subject.timeline.pending:
+        with subject.turning(TORN_INSTANT, instant):
+            if subject.in_archive(instant):
                 continue
-            if one.action == "restore":
-                what = f"The restore {one.requested_time} is pending; every write is refused."
-                subject.tell(PENDING_RESTORE, one, what)
-            elif one.action in _WRITES:
-                _check_write(subject, one)
-            elif subject.findings.is_old(_touched(subject, one)):
-                what = f"The {called(one)} is pending: {_IN_THE_WAY.get(one.action, 'nothing waits for it')}."
-                subject.tell(PENDING_SERVICE, one, what)
+            if instant.action == "restore":
+                what = f"The restore {instant.requested_time} is pending; every write is refused."
+                subject.tell(PENDING_RESTORE, instant, what)
+            elif instant.action in _WRITES:
+                _check_write(subject, instant)
+            elif subject.findings.is_old(_touched(subject, instant)):
+                what = f"The {called(instant)} is pending: {_IN_THE_WAY.get(instant.action, 'nothing waits for it')}."
+                subject.tell(PENDING_SERVICE, instant, what)
     _check_claims(subject)
     _check_cleans(subject)
     _check_rollbacks(subject)
@@ -66,12 +66,12 @@ def check_pending(subject: Subject) -> None:
 def kept_by_savepoints(subject: Subject) -> dict[str, str]:
     """Return the paths of the files that completed savepoints keep, each with the savepoint's time."""
     kept: dict[str, str] = {}
-    for one in subject.timeline.completed:
-        if one.action == "savepoint":
-            with subject.turning(TORN_INSTANT, one):
-                record = read_record(subject.timeline, one)
+    for instant in subject.timeline.completed:
+        if instant.action == "savepoint":
+            with subject.turning(TORN_INSTANT, instant):
+                record = read_record(subject.timeline, instant)
                 for partition, part in (record.get("partitionMetadata") or {}).items():
-                    kept |= {join(partition, name): one.requested_time for name in part["savepointDataFile"]}
+                    kept |= {join(partition, name): instant.requested_time for name in part["savepointDataFile"]}
     return kept
 
 
@@ -101,60 +101,60 @@ def _check_claims(subject: Subject) -> None:
     """Look for file groups that two pending services want, and for replaced file groups in a clustering's plan."""
     replaced = subject.said.written.replaced
     claims: dict[FileGroupId, Instant] = {}
-    for one in subject.timeline.pending:
-        if one.action not in {"compaction", "logcompaction", "clustering"}:
+    for instant in subject.timeline.pending:
+        if instant.action not in {"compaction", "logcompaction", "clustering"}:
             continue
         record: Mapping[str, Any] = {}
-        with subject.turning(TORN_INSTANT, one.at(State.REQUESTED)):
-            record = read_record(subject.timeline, one.at(State.REQUESTED))
+        with subject.turning(TORN_INSTANT, instant.at(State.REQUESTED)):
+            record = read_record(subject.timeline, instant.at(State.REQUESTED))
         for group in _claimed(record):
-            other = claims.setdefault(group, one)
+            other = claims.setdefault(group, instant)
             shown = f"the file group {group.file_id} of the partition {group.partition_path!r}"
-            if other is not one:
-                what = f"The {called(one)} and the {called(other)} both want {shown}."
-                subject.tell(CLAIMED_TWICE, one, what)
-            if one.action == "clustering" and (group.partition_path, group.file_id) in replaced:
-                what = f"The clustering {one.requested_time} wants {shown}, which is replaced."
-                subject.tell(PLAN_REPLACED, one, what)
+            if other is not instant:
+                what = f"The {called(instant)} and the {called(other)} both want {shown}."
+                subject.tell(CLAIMED_TWICE, instant, what)
+            if instant.action == "clustering" and (group.partition_path, group.file_id) in replaced:
+                what = f"The clustering {instant.requested_time} wants {shown}, which is replaced."
+                subject.tell(PLAN_REPLACED, instant, what)
 
 
 def _claimed(record: Mapping[str, Any]) -> Iterator[FileGroupId]:
     operations = record.get("operations") or ()
     groups = (record.get("clusteringPlan") or {}).get("inputGroups") or ()
-    for one in [*operations, *(file_slice for group in groups for file_slice in group.get("slices") or ())]:
-        yield FileGroupId(one.get("partitionPath") or "", one.get("fileId") or "")
+    for operation in [*operations, *(file_slice for group in groups for file_slice in group.get("slices") or ())]:
+        yield FileGroupId(operation.get("partitionPath") or "", operation.get("fileId") or "")
 
 
 def _check_cleans(subject: Subject) -> None:
     """Every engine carries a pending clean out exactly as planned, without looking at the table again."""
-    cleans = [one for one in subject.timeline.pending if one.action == "clean"]
+    cleans = [instant for instant in subject.timeline.pending if instant.action == "clean"]
     if not cleans:
         return
     needed = {path: "which readers see" for group in subject.live for path in group.newest.files}
     needed |= {path: f"which the savepoint {time} keeps" for path, time in kept_by_savepoints(subject).items()}
-    for one in cleans:
-        with subject.turning(TORN_INSTANT, one.at(State.REQUESTED)):
-            record = read_record(subject.timeline, one.at(State.REQUESTED))
+    for instant in cleans:
+        with subject.turning(TORN_INSTANT, instant.at(State.REQUESTED)):
+            record = read_record(subject.timeline, instant.at(State.REQUESTED))
             for partition, files in (record.get("filePathsToBeDeletedPerPartition") or {}).items():
                 for file in files:
                     name = split(file.get("filePath") or "")[1]
                     taken = join(partition, name)
                     if taken in needed:
-                        what = f"The clean {one.requested_time} is going to delete {taken}, {needed[taken]}."
-                        subject.findings.add(CLEAN_TAKES_LIVE, what, file=taken, instant=one.requested_time)
+                        what = f"The clean {instant.requested_time} is going to delete {taken}, {needed[taken]}."
+                        subject.findings.add(CLEAN_TAKES_LIVE, what, file=taken, instant=instant.requested_time)
 
 
 def _check_rollbacks(subject: Subject) -> None:
-    for one in subject.timeline.completed:
-        if one.action != "rollback":
+    for instant in subject.timeline.completed:
+        if instant.action != "rollback":
             continue
-        with subject.turning(TORN_INSTANT, one):
-            for victim in read_record(subject.timeline, one).get("commitsRollback") or ():
+        with subject.turning(TORN_INSTANT, instant):
+            for victim in read_record(subject.timeline, instant).get("commitsRollback") or ():
                 found = subject.timeline.find(victim)
                 # A rolled-back compaction or clustering is requested again, and may have completed since.
-                done_again = found is not None and found.visible_since > one.visible_since
+                done_again = found is not None and found.visible_since > instant.visible_since
                 if found is not None and not done_again and (found.state == State.COMPLETED or found.action in _WRITES):
-                    what = f"The {called(one)} is complete, and the {called(found)} is still on the timeline."
+                    what = f"The {called(instant)} is complete, and the {called(found)} is still on the timeline."
                     subject.tell(ROLLBACK_UNFINISHED, found, what)
 
 
@@ -164,10 +164,12 @@ def _check_savepoints(subject: Subject) -> None:
             subject.findings.add(
                 SAVEPOINT_FILE_LOST, f"{path} is gone, which the savepoint {time} keeps.", file=path, instant=time
             )
-    for one in subject.timeline.completed:
-        if one.action == "savepoint" and not subject.is_complete(one.requested_time):
-            what = f"The savepoint {one.requested_time} keeps an instant that is neither on the timeline nor archived."
-            subject.tell(SAVEPOINT_WITHOUT_COMMIT, one, what)
+    for instant in subject.timeline.completed:
+        if instant.action == "savepoint" and not subject.is_complete(instant.requested_time):
+            what = (
+                f"The savepoint {instant.requested_time} keeps an instant that is neither on the timeline nor archived."
+            )
+            subject.tell(SAVEPOINT_WITHOUT_COMMIT, instant, what)
 
 
 def _check_decision(subject: Subject) -> None:
@@ -187,6 +189,6 @@ def _check_decision(subject: Subject) -> None:
             subject.findings.add(DECISION_OPEN, f"{path} is not whole, so that no writer follows it.", file=path)
         elif found.kind == DecisionKind.MAKE and found.instant.state == State.COMPLETED:
             group = (found.instant.requested_time, found.instant.group)
-            if any((one.requested_time, one.group) == group for one in subject.timeline.pending):
+            if any((instant.requested_time, instant.group) == group for instant in subject.timeline.pending):
                 what = f"The {found.instant.action} {found.instant.requested_time} was decided, and is not complete."
                 subject.findings.add(DECISION_OPEN, what, file=path, instant=found.instant.requested_time)

@@ -104,7 +104,7 @@ class _Rows:
                     if span["min"].is_valid:
                         bounds.append((span["min"].as_py(), span["max"].as_py()))  # one value a batch
             if bounds:
-                least, greatest = min(one for one, _ in bounds), max(one for _, one in bounds)
+                least, greatest = min(least for least, _ in bounds), max(greatest for _, greatest in bounds)
                 check_bounds(self.subject, file, footer, (least, greatest))
         self._report()
 

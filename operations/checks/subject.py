@@ -102,8 +102,8 @@ class Subject:
     _archived_times: frozenset[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_archived", frozenset(one.identity for one in self.archived))
-        times = frozenset(one.requested_time for one in self.archived if one.is_write)
+        object.__setattr__(self, "_archived", frozenset(instant.identity for instant in self.archived))
+        times = frozenset(instant.requested_time for instant in self.archived if instant.is_write)
         object.__setattr__(self, "_archived_times", times)
 
     @property
@@ -205,7 +205,7 @@ def walk(storage: Storage) -> Folders:
     level: list[tuple[str, str | None]] = [("", None)]
     while level:
         below: list[tuple[str, str | None]] = []
-        looks = for_each(storage, lambda one: storage.look(one[0]), level)
+        looks = for_each(storage, lambda entry: storage.look(entry[0]), level)
         for (folder, outer), content in zip(level, looks, strict=True):
             links += [join(folder, name) for name in content.links]
             if not is_partition(folder, content.files):

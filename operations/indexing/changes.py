@@ -51,7 +51,7 @@ def find_news(table: Table, known: str | None) -> News | None:
         return None
     seen = SeenTable(table, timeline)
     changed, undone = _changed(seen, known)
-    groups = [one.group for one in seen.view.all_slices()] if changed is None else sorted(changed)
+    groups = [file_slice.group for file_slice in seen.view.all_slices()] if changed is None else sorted(changed)
     return News(
         table=table.path,
         since=known,
@@ -72,10 +72,10 @@ def _changed(now: SeenTable, known: str | None) -> tuple[set[FileGroupId] | None
         seen = archive.seen_at(timeline, mark)
     except UnreadableTimeError:
         return None, ()
-    undone = tuple(one for one in timeline.vanished(seen) if not archive.holds(one))
+    undone = tuple(identity for identity in timeline.vanished(seen) if not archive.holds(identity))
     archived = archive.since(timeline, seen)
     since = (*timeline.completed_since(seen), *archived)
-    if undone or any(one.action == "restore" for one in since):
+    if undone or any(instant.action == "restore" for instant in since):
         return None, undone
     writes = _writes(archive, timeline, seen, archived)
     return (None if writes is None else _touched(writes)), ()
@@ -85,24 +85,28 @@ def _writes(
     archive: Archive, timeline: Timeline, seen: Seen, archived: Iterable[Instant]
 ) -> list[CommitMetadata] | None:
     """Return the metadata of the writes since a moment, None where the archive lacks some of it."""
-    done = [timeline.files.read_commit(one) for one in timeline.completed_since(seen) if one.action in WRITE_ACTIONS]
-    gone = [one for one in archived if one.action in WRITE_ACTIONS]
+    done = [
+        timeline.files.read_commit(instant)
+        for instant in timeline.completed_since(seen)
+        if instant.action in WRITE_ACTIONS
+    ]
+    gone = [instant for instant in archived if instant.action in WRITE_ACTIONS]
     bodies = archive.bodies(gone)
     if len(bodies) < len(gone):
         return None
     decode = timeline.files.decode_commit
-    return [*done, *(decode(one, bodies[one], f"{one.requested_time} in the archive") for one in gone)]
+    return [*done, *(decode(instant, bodies[instant], f"{instant.requested_time} in the archive") for instant in gone)]
 
 
 def _touched(writes: Iterable[CommitMetadata]) -> set[FileGroupId]:
     """Return the file groups that some writes wrote to or replaced."""
     found: set[FileGroupId] = set()
-    for one in writes:
-        if one.operation_type in _SAME_KEYS:
+    for write in writes:
+        if write.operation_type in _SAME_KEYS:
             continue
-        for partition, stats in one.partition_to_write_stats.items():
+        for partition, stats in write.partition_to_write_stats.items():
             found |= {FileGroupId(partition, stat.file_id) for stat in stats if stat.file_id}
-        for partition, ids in one.replaced.items():
+        for partition, ids in write.replaced.items():
             found |= {FileGroupId(partition, file_id) for file_id in ids}
     return found
 
@@ -111,10 +115,10 @@ def _read_keys(seen: SeenTable, groups: Sequence[FileGroupId]) -> Iterator[Group
     """Yield the keys of some file groups, a few of them read at once; no keys for file groups that the table lacks."""
     slices = lru_cache(maxsize=1)(seen.view.slices)
     for start in range(0, len(groups), _AT_ONCE):
-        some = groups[start : start + _AT_ONCE]
-        file_slices = [slices(one.partition_path).get(one.file_id) for one in some]
+        part = groups[start : start + _AT_ONCE]
+        file_slices = [slices(group.partition_path).get(group.file_id) for group in part]
         found = for_each(seen.storage, partial(_keys_of, seen), file_slices)
-        yield from (GroupKeys(group, keys) for group, keys in zip(some, found, strict=True))
+        yield from (GroupKeys(group, keys) for group, keys in zip(part, found, strict=True))
 
 
 def _keys_of(seen: SeenTable, file_slice: FileSlice | None) -> pa.Array:
@@ -123,9 +127,9 @@ def _keys_of(seen: SeenTable, file_slice: FileSlice | None) -> pa.Array:
     if file_slice.logs:
         schema, terms = seen.schema or pa.schema([]), MergeTerms(seen.table.config)
         rows = RowReader(seen.storage, _KEYS, schema, terms=terms).merged(file_slice)
-        return _distinct([one.column(RECORD_KEY) for one in rows])
+        return _distinct([batch.column(RECORD_KEY) for batch in rows])
     with BaseFileReader(seen.storage, file_slice.base_file.path) as reader:
-        return _distinct([one.column(RECORD_KEY) for one in reader.batches(_KEYS)])
+        return _distinct([batch.column(RECORD_KEY) for batch in reader.batches(_KEYS)])
 
 
 def _distinct(parts: Sequence[pa.Array]) -> pa.Array:

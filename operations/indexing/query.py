@@ -78,7 +78,7 @@ class _Answer:
         """Refuse a file group outside of the row's partition, which only a global index may return."""
         tags, rows = self.tags, self.rows
         numbers = {path: number for number, path in enumerate(rows.paths.dictionary.to_pylist())}  # O(partitions)
-        of_groups = np.array([numbers.get(one.partition_path, -1) for one in tags.groups] or [-1], np.int64)
+        of_groups = np.array([numbers.get(group.partition_path, -1) for group in tags.groups] or [-1], np.int64)
         codes = np.asarray(tags.codes)
         found = np.flatnonzero(codes != NOT_FOUND)
         strange = found[of_groups[codes[found]] != np.asarray(rows.paths.indices)[found]]

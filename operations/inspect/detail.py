@@ -89,9 +89,9 @@ def detail(storage: Storage) -> pa.Table:
         "index": index_of_view(view, partitions).kind if is_unnoted(config) else config.index_type,
         "buckets": config.bucket_count if numbers is None else numbers.default,
         "other_buckets": _other_numbers(numbers, partitions),
-        "partitions": len({one.partition_path for one in slices}),
-        "files": sum(one.base is not None for one in slices),
-        "bytes": sum(one.size - one.log_bytes for one in slices),
+        "partitions": len({file_slice.partition_path for file_slice in slices}),
+        "files": sum(file_slice.base is not None for file_slice in slices),
+        "bytes": sum(file_slice.size - file_slice.log_bytes for file_slice in slices),
         **_debt_of(timeline, slices),
         "newest_instant": newest and newest.requested_time,
         "completed": newest and newest.completion_time,
@@ -119,15 +119,18 @@ def _debt_of(timeline: Timeline, slices: Iterable[FileSlice]) -> Mapping[str, An
     base files alone: they lack rows of ``read_optimized_lacks`` writes, and show all that was complete at
     ``read_optimized_until``.
     """
-    logged = sorted((one for one in slices if one.logs), key=lambda one: (-one.log_bytes, one.group))
-    lacking = {log.instant_time for one in logged for log in one.logs}
+    logged = sorted(
+        (file_slice for file_slice in slices if file_slice.logs),
+        key=lambda file_slice: (-file_slice.log_bytes, file_slice.group),
+    )
+    lacking = {log.instant_time for file_slice in logged for log in file_slice.logs}
     # A log compaction joins log files of older writes, which alone count as lacking.
     lacking -= log_compactions(timeline) if lacking else frozenset()
     gathered = len(since_compaction(timeline).since)
     return {
-        "log_files": sum(len(one.logs) for one in logged),
-        "log_bytes": sum(one.log_bytes for one in logged),
-        "compaction_debt": [_described(one) for one in logged[:_MOST_SHOWN]],
+        "log_files": sum(len(file_slice.logs) for file_slice in logged),
+        "log_bytes": sum(file_slice.log_bytes for file_slice in logged),
+        "compaction_debt": [_described(file_slice) for file_slice in logged[:_MOST_SHOWN]],
         "delta_commits": gathered,
         "wants_compaction": bool(logged) and gathered >= MAKE_COMPACTION_DUE,
         "read_optimized_lacks": len(lacking),
@@ -147,8 +150,10 @@ def _described(file_slice: FileSlice) -> dict[str, object]:
 
 def _until(timeline: Timeline, lacking: set[str]) -> str | None:
     """Return the completion time of the last write before the first write with lacking rows."""
-    completed = sorted(timeline.writes, key=lambda one: one.visible_since)
-    first = min((one.visible_since for one in completed if one.requested_time in lacking), default=None)
+    completed = sorted(timeline.writes, key=lambda instant: instant.visible_since)
+    first = min((instant.visible_since for instant in completed if instant.requested_time in lacking), default=None)
     if any(time < completed[0].requested_time for time in lacking if completed):
         return None  # an archived write
-    return max((one.visible_since for one in completed if first is None or one.visible_since < first), default=None)
+    return max(
+        (instant.visible_since for instant in completed if first is None or instant.visible_since < first), default=None
+    )

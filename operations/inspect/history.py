@@ -50,15 +50,15 @@ def history(storage: Storage, limit: int | None = None) -> pa.Table:
         raise InvalidOptionError(f"The limit of the history is {limit}.", "Give a limit of 0 or more.")
     table = open_table(storage)
     timeline = table.timeline()
-    active = frozenset(one.identity for one in timeline.instants)
+    active = frozenset(instant.identity for instant in timeline.instants)
     newest = [*reversed(timeline.instants)][:limit]
-    plans = [one for one in newest if one.action in COMPACTING and one.state != State.COMPLETED]
+    plans = [instant for instant in newest if instant.action in COMPACTING and instant.state != State.COMPLETED]
     failed = read_failures(storage) if plans else {}
     rows = for_each(storage, lambda instant: _row(instant, partial(result_of, timeline), failed), newest)
     more = None if limit is None else limit - len(newest)
     if more != 0:
         archived = table.archive.newest(more, active)
-        results = archived_results(table, (one for one in archived if one.action in WRITE_ACTIONS))
+        results = archived_results(table, (instant for instant in archived if instant.action in WRITE_ACTIONS))
         rows += [_row(instant, results.__getitem__, {}) for instant in archived]
     return pa.Table.from_pylist(rows, HISTORY_SCHEMA)
 

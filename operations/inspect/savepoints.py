@@ -28,8 +28,10 @@ def savepoints(storage: Storage) -> pa.Table:
     keeps.
     """
     timeline = open_table(storage).timeline()
-    found = [one for one in reversed(timeline.completed) if one.action == "savepoint"]
-    return pa.Table.from_pylist(for_each(storage, lambda one: _row(timeline, one), found), SAVEPOINTS_SCHEMA)
+    found = [instant for instant in reversed(timeline.completed) if instant.action == "savepoint"]
+    return pa.Table.from_pylist(
+        for_each(storage, lambda savepoint: _row(timeline, savepoint), found), SAVEPOINTS_SCHEMA
+    )
 
 
 def _row(timeline: Timeline, instant: Instant) -> dict[str, object]:
@@ -39,5 +41,5 @@ def _row(timeline: Timeline, instant: Instant) -> dict[str, object]:
         "made": kept.savepointed_at,
         "user": kept.savepointed_by,
         "comment": kept.comments,
-        "files": sum(len(one.savepoint_data_file) for one in kept.partition_metadata.values()),
+        "files": sum(len(partition.savepoint_data_file) for partition in kept.partition_metadata.values()),
     }

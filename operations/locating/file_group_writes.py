@@ -103,10 +103,10 @@ def jobs_of(
     waiting: dict[FileGroupId, GroupRows] = dict(rows.found)
     joined: set[FileGroupId] = set()
     shares = shares_of(plan.config, plan.settings.lookup.sizes, view, timeline, rows.counts, plan.instant_time)
-    for group, some in _placed(plan, local, shares, rows.new).items():
+    for group, placed in _placed(plan, local, shares, rows.new).items():
         there = waiting.get(group, GroupRows())
         # Found and new rows have different keys, so their order does not matter.
-        waiting[group] = GroupRows(there.pieces + some.pieces, there.memory + some.memory)
+        waiting[group] = GroupRows(there.pieces + placed.pieces, there.memory + placed.memory)
         joined.add(group)
     jobs, pieces, clustered = [], Pieces(view), clustered_groups(timeline)
     for group in sorted(waiting):
@@ -166,8 +166,8 @@ def _placed(
                 found[FileGroupId(path, dealt.shares[0].file_id)] = new[path]
                 continue
             for chunk in rechunk(new[path].batches()):
-                for code, some in cut(chunk, dealt.take(hash64(chunk.column(RECORD_KEY))).astype(np.int64)):
-                    buffers.add(Route(path, code), some)
+                for code, part in cut(chunk, dealt.take(hash64(chunk.column(RECORD_KEY))).astype(np.int64)):
+                    buffers.add(Route(path, code), part)
         gathered = Gathered(buffers, local)
     except BaseException:
         buffers.discard()

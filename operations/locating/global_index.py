@@ -181,8 +181,8 @@ def _groups(rows: pa.RecordBatch, partition: int, file_id: int) -> tuple[tuple[F
     """Return the file groups that two columns name, in their order, and each row's position among them."""
     partitions, ids = (text_column(rows, number).dictionary_encode() for number in (partition, file_id))
     paths, names = partitions.dictionary.to_pylist(), ids.dictionary.to_pylist()  # O(file groups)
-    both = partitions.indices.to_numpy().astype(np.int64) * max(len(names), 1) + ids.indices.to_numpy()
-    pairs, codes = np.unique(both, return_inverse=True)
+    combined = partitions.indices.to_numpy().astype(np.int64) * max(len(names), 1) + ids.indices.to_numpy()
+    pairs, codes = np.unique(combined, return_inverse=True)
     named = [FileGroupId(paths[pair // len(names)], names[pair % len(names)]) for pair in pairs.tolist()]
     order = sorted(range(len(named)), key=named.__getitem__)
     place = np.empty(len(order), np.int32)

@@ -124,18 +124,18 @@ class SpreadLookup:
         files = [file_slice.base_file for file_slice in logless]
         size = max(1, math.ceil(len(files) / self.most))
         shares = [files[start : start + size] for start in range(0, len(files), size)]
-        ranges = [one for found in self.spread(RangesTask(self.table), shares) for one in found]
+        ranges = [key_range for found in self.spread(RangesTask(self.table), shares) for key_range in found]
         apart = {
             file_slice.group
-            for file_slice, one in zip(logless, ranges, strict=True)
-            if one is not None and not _meet(one, spans[file_slice.partition_path])
+            for file_slice, key_range in zip(logless, ranges, strict=True)
+            if key_range is not None and not _meet(key_range, spans[file_slice.partition_path])
         }
         return [file_slice for file_slice in pieces if file_slice.group not in apart]
 
 
-def _meet(one: KeyRange, span: tuple[str, str]) -> bool:
+def _meet(key_range: KeyRange, span: tuple[str, str]) -> bool:
     # Every order of texts agrees on which keys lie beyond these bounds of a file.
-    return one.least <= span[1] and span[0] <= one.greatest
+    return key_range.least <= span[1] and span[0] <= key_range.greatest
 
 
 def pairs_of(rows: KeyedRows, tags: Tags) -> pa.RecordBatch:
@@ -154,7 +154,7 @@ def pairs_of(rows: KeyedRows, tags: Tags) -> pa.RecordBatch:
 def group_columns(groups: Sequence[FileGroupId], codes: Positions) -> tuple[pa.StringArray, pa.StringArray]:
     """Return partitions and file ids of the file groups of n rows, nulls where the code is `NOT_FOUND`."""
     at = pa.array(codes, pa.int64(), mask=np.asarray(codes) == NOT_FOUND)
-    names = ([one.partition_path for one in groups], [one.file_id for one in groups])
+    names = ([group.partition_path for group in groups], [group.file_id for group in groups])
     partitions, ids = (pa.array(name, pa.string()).take(at) for name in names)
     return partitions, ids
 

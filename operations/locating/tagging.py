@@ -161,8 +161,8 @@ class _Lookup:
             raise
         rows = {route: gathered.take(route) for route in gathered.routes()}
         return SortedRows(
-            {self._groups[route.number]: some for route, some in rows.items() if route.number != _NEW},
-            {route.partition_path: some for route, some in rows.items() if route.number == _NEW},
+            {self._groups[route.number]: group_rows for route, group_rows in rows.items() if route.number != _NEW},
+            {route.partition_path: group_rows for route, group_rows in rows.items() if route.number == _NEW},
             self._counts,
         )
 
@@ -178,19 +178,19 @@ class _Lookup:
         numbers = np.array([*map(self._number, tags.groups), -1], np.int64)
         targets = numbers[tags.codes]
         start = 0
-        for one in held:
-            absent = np.flatnonzero(tags.codes[start : start + one.count] == NOT_FOUND)
+        for part in held:
+            absent = np.flatnonzero(tags.codes[start : start + part.count] == NOT_FOUND)
             if len(absent):
-                targets[start + self._kept(one, absent)] = self._number(Route(one.portion.route.partition_path, _NEW))
-            start += one.count
+                targets[start + self._kept(part, absent)] = self._number(Route(part.portion.route.partition_path, _NEW))
+            start += part.count
         self._cut(held, _Aims(targets, tags.copied, numbers[tags.copy_codes]))
 
     def _pass_everywhere(self, held: Sequence[Held]) -> None:
         """Keep the rows that win among all rows of their key, whatever their partitions, and drop the others."""
         every = _rows(held)
         chosen = self._tagger.fold(every)
-        some = pa.array(chosen)
-        rows, keyed = every.take(some), _taken(_keyed(held), some)
+        chosen_rows = pa.array(chosen)
+        rows, keyed = every.take(chosen_rows), _taken(_keyed(held), chosen_rows)
         tags = self._tag(keyed)
         look = self._old_rows.look(rows, tags.groups)
         settled = self._tagger.settle(keyed, tags, self._tagger.deleted(rows), look)
@@ -211,10 +211,10 @@ class _Lookup:
         self.figures += tags.figures
         return tags
 
-    def _kept(self, one: Held, absent: Positions) -> Positions:
+    def _kept(self, part: Held, absent: Positions) -> Positions:
         """Return which of the rows whose keys the table lacks are new rows: the winner of each key."""
-        rows = concat(one.batches).take(pa.array(absent))
-        path = one.portion.route.partition_path
+        rows = concat(part.batches).take(pa.array(absent))
+        path = part.portion.route.partition_path
         if not self._plan.folds:
             return absent[self._live(path, rows)]
         winners = self._tagger.fold(rows)
@@ -251,19 +251,19 @@ class _Lookup:
 
     def _cut(self, held: Sequence[Held], aims: _Aims) -> None:
         start, further = 0, list(aims.further())
-        for chunk in rechunk(chain.from_iterable(one.portion.batches() for one in held)):
+        for chunk in rechunk(chain.from_iterable(part.portion.batches() for part in held)):
             end = start + chunk.num_rows
             self._add(chunk, aims.targets[start:end])
             for rows, numbers, leave in further:
                 first, last = np.searchsorted(rows, [start, end])
                 if first < last:
-                    some = chunk.take(pa.array(rows[first:last] - start))
-                    self._add(tombstones(some) if leave else some, numbers[first:last])
+                    part = chunk.take(pa.array(rows[first:last] - start))
+                    self._add(tombstones(part) if leave else part, numbers[first:last])
             start = end
 
     def _add(self, rows: pa.RecordBatch, targets: Positions) -> None:
-        for number, some in cut(rows, targets):
-            self._buffers.add(self._routes[number], some)
+        for number, part in cut(rows, targets):
+            self._buffers.add(self._routes[number], part)
 
     def _number(self, place: Route | FileGroupId) -> int:
         known = self._numbers.get(place)
@@ -283,12 +283,13 @@ def _units(index: LookupIndex, spilled: Mapping[Route, GroupRows]) -> list[list[
         return [[Portion(route, spilled[route])] for route in sorted(spilled)]
     by_bin = sorted(spilled, key=lambda route: (route.number, route.partition_path))
     return [
-        [Portion(route, spilled[route]) for route in routes] for _, routes in groupby(by_bin, lambda one: one.number)
+        [Portion(route, spilled[route]) for route in routes]
+        for _, routes in groupby(by_bin, lambda route: route.number)
     ]
 
 
 def _rows(held: Sequence[Held]) -> pa.RecordBatch:
-    return concat([batch for one in held for batch in one.batches])
+    return concat([batch for part in held for batch in part.batches])
 
 
 def _taken(keyed: KeyedRows, at: pa.Array) -> KeyedRows:
@@ -296,9 +297,9 @@ def _taken(keyed: KeyedRows, at: pa.Array) -> KeyedRows:
 
 
 def _keyed(held: Sequence[Held]) -> KeyedRows:
-    keys = pa.concat_arrays([batch.column(RECORD_KEY) for one in held for batch in one.batches])
+    keys = pa.concat_arrays([batch.column(RECORD_KEY) for part in held for batch in part.batches])
     places: dict[str, int] = {}
-    of_each = [places.setdefault(one.portion.route.partition_path, len(places)) for one in held]
-    indices = np.repeat(np.array(of_each, np.int32), [one.count for one in held])
+    of_each = [places.setdefault(part.portion.route.partition_path, len(places)) for part in held]
+    indices = np.repeat(np.array(of_each, np.int32), [part.count for part in held])
     paths = pa.DictionaryArray.from_arrays(pa.array(indices), pa.array([*places], pa.string()))
     return KeyedRows(keys, paths)

@@ -36,7 +36,11 @@ def touched_by(plan: WritePlan, seen: SeenTable, batches: Sequence[pa.RecordBatc
         reads = plan.lays_rows or not plan.appends
         return Touched(len(jobs), sum(job.size for job in jobs) if reads else 0)
     slices = _slices_with_keys(plan, seen, {route.partition_path for route in routes}, most_groups)
-    return None if slices is None else Touched(len(slices), sum(file.size for one in slices for file in one.data_files))
+    return (
+        None
+        if slices is None
+        else Touched(len(slices), sum(file.size for file_slice in slices for file in file_slice.data_files))
+    )
 
 
 def _routes_of(router: Router, batches: Sequence[pa.RecordBatch]) -> set[Route]:
@@ -56,5 +60,5 @@ def _slices_with_keys(plan: WritePlan, seen: SeenTable, paths: set[str], most: i
         if len(view.named_partitions()) > most:
             return None
         paths = set(view.partitions())
-    slices = [one for path in paths for one in view.slices(path).values()]
+    slices = [file_slice for path in paths for file_slice in view.slices(path).values()]
     return slices if len(slices) <= most else None

@@ -101,7 +101,7 @@ def key_schema(
     if table is None:
         return None
     names = set(map(root_of, (*config.record_key_fields, *config.partition_fields)))
-    mine, theirs = (pa.schema([one for one in schema if one.name in names]) for schema in (table, incoming))
+    mine, theirs = (pa.schema([column for column in schema if column.name in names]) for schema in (table, incoming))
     rules = EvolutionRules(set_null=True, number_to_text=number_to_text)
     return _evolved(mine, canonical(theirs), config, rules, where)
 
@@ -126,7 +126,7 @@ def _evolved(
 
 def _with_flag_as_kept(incoming: pa.Schema, table: pa.Schema) -> pa.Schema:
     """Return the incoming columns with the delete flag, nullable, only where the table keeps it."""
-    rest = [one for one in incoming if one.name != IS_DELETED]
+    rest = [column for column in incoming if column.name != IS_DELETED]
     if IS_DELETED not in table.names:
         return pa.schema(rest)
     return incoming if IS_DELETED in incoming.names else pa.schema([*rest, table.field(IS_DELETED).with_nullable(True)])
@@ -144,7 +144,7 @@ def _roles(config: TableConfig) -> dict[str, list[Role]]:
 
 
 def _advice(differences: Sequence[ColumnDifference], *, by_option: bool) -> str:
-    missing = [one.todo for one in differences if one.todo in {ADD, ADD_NOT_NULL}]
+    missing = [difference.todo for difference in differences if difference.todo in {ADD, ADD_NOT_NULL}]
     ways = []
     if ADD in missing:
         ways.append("hoodie.datasource.write.reconcile.schema=true lets nullable columns that are missing become null")

@@ -40,15 +40,20 @@ def partial_columns(
         )
     incoming = without_meta(request.schema)
     check_columns(config, incoming, operation.name, request.path)
-    fresh = pa.schema([one for one in canonical(incoming) if one.name in table.names or one.name != IS_DELETED])
-    strange = [one for one in fresh if one.name not in table.names]
-    mine = pa.schema([one for one in table if one.name in fresh.names])
+    fresh = pa.schema(
+        [column for column in canonical(incoming) if column.name in table.names or column.name != IS_DELETED]
+    )
+    strange = [column for column in fresh if column.name not in table.names]
+    mine = pa.schema([column for column in table if column.name in fresh.names])
     if strange:
         raise _misfit(
-            request.path, [ColumnDifference(one.name, ABSENT, sql_name(one.type), "drop it") for one in strange]
+            request.path,
+            [ColumnDifference(column.name, ABSENT, sql_name(column.type), "drop it") for column in strange],
         )
     after = fitted(mine, fresh, config, request.path)
-    wider = [(one, after.field(one.name)) for one in mine if not alike(after.field(one.name).type, one.type)]
+    wider = [
+        (column, after.field(column.name)) for column in mine if not alike(after.field(column.name).type, column.type)
+    ]
     if wider:
         raise _misfit(
             request.path,

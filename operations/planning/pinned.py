@@ -51,7 +51,7 @@ def pin(table: Table, settings: WriteSettings) -> Pinned:
     archive = table.archive.state()
     now = table.timeline()
     going, based_on = OtherWriters(table, settings.patience).condemned(now, WRITE), settings.based_on
-    timeline = now.without([one.victim.requested_time for one in going])
+    timeline = now.without([undo.victim.requested_time for undo in going])
     if not based_on:
         return Pinned(now, timeline, replace(timeline.watermark(), archive=archive), going)
     moment, *tally = based_on.split(":")

@@ -110,7 +110,7 @@ def _planned(request: WriteRequest, storage: Storage) -> tuple[WritePlan, SeenTa
         key=key,
     )
     plan = WritePlan(
-        **{one.name: getattr(rows, one.name) for one in fields(rows)},
+        **{field.name: getattr(rows, field.name) for field in fields(rows)},
         transaction=transaction,
         rollbacks=rollbacks,
         creates_table=not target.exists,

@@ -144,7 +144,7 @@ class RowPlan:
         flag = [pa.field(IS_DELETED, pa.bool_())] if self.flagged else []
         ordering = () if self.config.merge_mode == COMMIT_TIME_ORDERING else self.config.ordering_fields
         moved = [pa.field(POSITION, pa.int64(), nullable=False)] if self.positioned else []
-        kept = [one for one in self.schema if self.partial_columns is None or one.name in self.partial_columns]
+        kept = [column for column in self.schema if self.partial_columns is None or column.name in self.partial_columns]
         return RowSpec(pa.schema([*kept, *flag, *moved]), ordering, deletes=False, marker=self.config.delete_marker)
 
 

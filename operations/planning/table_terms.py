@@ -73,5 +73,5 @@ def shown(value: object) -> str:
     if isinstance(value, KeyGeneratorType):
         return value.value
     if isinstance(value, tuple):
-        return repr(",".join(one.value if isinstance(one, PartitionType) else str(one) for one in value))
+        return repr(",".join(part.value if isinstance(part, PartitionType) else str(part) for part in value))
     return str(value).lower() if isinstance(value, bool) else repr(value)

@@ -68,7 +68,7 @@ class OtherWriters:
         self, timeline: Timeline, mine: InstantKind, asked: Asked = Asked.BEFORE_PLAN
     ) -> tuple[PlannedRollback, ...]:
         """Return the pending rollbacks that have to be finished before an instant, the newest victim first."""
-        return tuple(one for one in self.condemned(timeline, mine, asked) if not one.at_work)
+        return tuple(dead for dead in self.condemned(timeline, mine, asked) if not dead.at_work)
 
     def condemned(
         self, timeline: Timeline, mine: InstantKind, asked: Asked = Asked.BEFORE_PLAN

@@ -79,8 +79,11 @@ def carry_on(table: Table, timeline: Timeline, at: str) -> None:
         plan = plan_of(table.storage, Instant(info.commit_time, info.action, State.INFLIGHT), paths)
     else:
         forget_partitions(table, Instant(info.commit_time, info.action, State.INFLIGHT), by_partition(paths))
-    for one in (at, *(other.requested_time for other in pending_rollbacks(timeline).get(info.commit_time, ()))):
-        _complete(table, one, plan, time.monotonic() - began)
+    for rollback_time in (
+        at,
+        *(other.requested_time for other in pending_rollbacks(timeline).get(info.commit_time, ())),
+    ):
+        _complete(table, rollback_time, plan, time.monotonic() - began)
     if not shared:
         forget(table.storage, info.commit_time)
     logger.warning("table %s: rolled back the %s %s (%d files)", table.path, info.action, info.commit_time, len(paths))
@@ -122,7 +125,8 @@ def _plan_unless_over(others: OtherWriters, planned: PlannedRollback, timeline: 
 
 def _is_there(timeline: Timeline, at: str, states: Iterable[State] = State) -> bool:
     return any(
-        (one.requested_time, one.action) == (at, "rollback") and one.state in states for one in timeline.instants
+        (instant.requested_time, instant.action) == (at, "rollback") and instant.state in states
+        for instant in timeline.instants
     )
 
 
@@ -131,15 +135,15 @@ def finish_rollbacks(table: Table, timeline: Timeline, age_s: float) -> None:
 
     A rollback whose victim is still on the timeline is finished by the next planned write.
     """
-    for one in timeline.pending:
-        if one.action != "rollback":
+    for instant in timeline.pending:
+        if instant.action != "rollback":
             continue
-        changed = table.storage.modified(timeline.files.path(one))
+        changed = table.storage.modified(timeline.files.path(instant))
         if changed is None or table.storage.now() - changed <= age_s:
             continue
         if judge(Meeting(WRITE, ROLLBACK, Known.DEAD)) is not Verdict.FINISH:
             continue
-        _finish(table, timeline, one)
+        _finish(table, timeline, instant)
 
 
 def _finish(table: Table, timeline: Timeline, rollback: Instant) -> None:
@@ -199,13 +203,13 @@ def result_of_plan(at: str, plan: RollbackPlan, seconds: float) -> RollbackMetad
 
     victims = [] if plan.instant_to_rollback is None else [plan.instant_to_rollback]
     deleted: dict[str, list[str]] = {}
-    for one in plan.rollback_requests:
-        deleted.setdefault(one.partition_path, []).extend(one.files_to_be_deleted)
+    for request in plan.rollback_requests:
+        deleted.setdefault(request.partition_path, []).extend(request.files_to_be_deleted)
     return RollbackMetadata(
         start_rollback_time=at,
         time_taken_in_millis=int(seconds * 1000),
         total_files_deleted=sum(map(len, deleted.values())),
-        commits_rollback=[one.commit_time for one in victims],
+        commits_rollback=[victim.commit_time for victim in victims],
         partition_metadata={
             partition: RollbackPartition(
                 partition_path=partition,

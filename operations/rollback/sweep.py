@@ -41,11 +41,18 @@ def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | No
     working = {name for name in folders if name.isdecimal() or name == split(owner.SCRATCH)[1]}
     marked = set(marked_instants(table.storage))
     beating = {split(info.path)[1] for info in table.storage.list(heartbeat.ROOT, strict=False)}
-    ages = {one: _seconds_since(table.storage, one) for one in sorted((working | marked | beating) - {own})}
+    ages = {
+        instant_time: _seconds_since(table.storage, instant_time)
+        for instant_time in sorted((working | marked | beating) - {own})
+    }
     # A writer makes its folder right before the note of its claim, so an empty folder is no sign that a write stalled.
-    empty = [one for one, found in ages.items() if not found and one not in marked]
+    empty = [instant_time for instant_time, found in ages.items() if not found and instant_time not in marked]
     _remove_empty(table.storage, empty)
-    deserted = [one for one in ages if one not in empty and _deserted(table.storage, one, ages[one], patience)]
+    deserted = [
+        instant_time
+        for instant_time in ages
+        if instant_time not in empty and _deserted(table.storage, instant_time, ages[instant_time], patience)
+    ]
     if deserted or timeline is None:
         # Read after the folders: a write that made its folder since is on the timeline, or not in these lists.
         timeline = table.timeline()
@@ -81,8 +88,12 @@ def _is_pending(timeline: Timeline, instant_time: str) -> bool:
 
 
 def _remove_empty(storage: Storage, instant_times: list[str]) -> None:
-    for one in instant_times:
-        storage.sweep([owner.aside_of(one), owner.spills_of(one), owner.folder(one)], seals.KEPT_S, empty=True)
+    for instant_time in instant_times:
+        storage.sweep(
+            [owner.aside_of(instant_time), owner.spills_of(instant_time), owner.folder(instant_time)],
+            seals.KEPT_S,
+            empty=True,
+        )
 
 
 def _seconds_since(storage: Storage, instant_time: str) -> list[float]:

@@ -33,22 +33,22 @@ def candidates(
     writes = timeline.writes
     keep = max(settings.min_commits, 1)
     if retained:
-        keep = max(keep, sum(one.requested_time >= retained for one in writes) + _MORE_THAN_RETAINED)
+        keep = max(keep, sum(instant.requested_time >= retained for instant in writes) + _MORE_THAN_RETAINED)
     most = settings.max_commits + keep - max(settings.min_commits, 1)
     last = writes[len(writes) - keep - 1].requested_time if len(writes) > max(most, keep) else ""
-    last = max([last, *(one.requested_time for one in held if one.is_write)])
+    last = max([last, *(instant.requested_time for instant in held if instant.is_write)])
     # The newest write always stays: it names the table's columns.
-    wanted = {one for one in writes[:-1] if one.requested_time <= last}
+    wanted = {instant for instant in writes[:-1] if instant.requested_time <= last}
     if settings.delta_commits is not None:
         since = _needed_by_compaction(timeline, settings.delta_commits)
-        wanted = {one for one in wanted if not since or one.requested_time < since}
+        wanted = {instant for instant in wanted if not since or instant.requested_time < since}
     return cut(timeline, {*wanted, *_along(timeline, wanted)})
 
 
 def _needed_by_compaction(timeline: Timeline, delta_commits: int) -> str:
     """Return the requested time from which on a compaction's trigger still counts instants, "" for none."""
     found = since_compaction(timeline)
-    if not any(one.action == "deltacommit" for one in timeline.completed):
+    if not any(instant.action == "deltacommit" for instant in timeline.completed):
         return ""
     if len(found.since) >= max(delta_commits, 1):
         return found.since[-max(delta_commits, 1)]
@@ -57,19 +57,23 @@ def _needed_by_compaction(timeline: Timeline, delta_commits: int) -> str:
 
 def cut(timeline: Timeline, wanted: Iterable[Instant]) -> tuple[Instant, ...]:
     """Return the instants that are on the timeline and older than every instant that has to stay on it."""
-    if any(_verdict(one) is Verdict.WAIT for one in timeline.pending):
+    if any(_verdict(instant) is Verdict.WAIT for instant in timeline.pending):
         return ()
-    wanted = {*wanted}.intersection(one for one in timeline.completed if one.completion_time is not None)
-    obstacles = [one.requested_time for one in timeline.instants if _stays(one, wanted)]
-    waiting = [one.requested_time for one in timeline.pending if one.is_write and _verdict(one) is Verdict.GIVE_WAY]
+    wanted = {*wanted}.intersection(instant for instant in timeline.completed if instant.completion_time is not None)
+    obstacles = [instant.requested_time for instant in timeline.instants if _stays(instant, wanted)]
+    waiting = [
+        instant.requested_time
+        for instant in timeline.pending
+        if instant.is_write and _verdict(instant) is Verdict.GIVE_WAY
+    ]
     if waiting:
         # As Apache Hudi, which wants a commit before the first pending write.
-        before = [one.requested_time for one in timeline.writes if one.requested_time < min(waiting)]
+        before = [instant.requested_time for instant in timeline.writes if instant.requested_time < min(waiting)]
         obstacles += before[-1:]
     end = min(obstacles, default=None)
-    left = {one for one in wanted if end is None or one.requested_time < end}
-    writes = {one for one in left if one.is_write}
-    return tuple(sorted({*writes, *_along(timeline, writes) & left}, key=lambda one: one.identity))
+    left = {instant for instant in wanted if end is None or instant.requested_time < end}
+    writes = {instant for instant in left if instant.is_write}
+    return tuple(sorted({*writes, *_along(timeline, writes) & left}, key=lambda instant: instant.identity))
 
 
 def before_replaced_files(timeline: Timeline, wanted: tuple[Instant, ...]) -> tuple[Instant, ...]:
@@ -77,14 +81,14 @@ def before_replaced_files(timeline: Timeline, wanted: tuple[Instant, ...]) -> tu
 
     Readers would take these files for live if the timeline no longer had the replacing instant.
     """
-    for one in wanted:
-        if not one.replaces:
+    for instant in wanted:
+        if not instant.replaces:
             continue
-        replaced = timeline.files.read_written_files(one).replaced
+        replaced = timeline.files.read_written_files(instant).replaced
         partitions = sorted(replaced)
         listings = for_each(timeline.storage, timeline.storage.list, partitions)
         if _has_any(dict(zip(partitions, listings, strict=True)), replaced):
-            earlier = {other for other in wanted if other.requested_time < one.requested_time}
+            earlier = {other for other in wanted if other.requested_time < instant.requested_time}
             return cut(timeline, earlier)
     return wanted
 
@@ -105,8 +109,8 @@ def _verdict(instant: Instant) -> Verdict:
 
 
 def _along(timeline: Timeline, writes: Iterable[Instant]) -> set[Instant]:
-    last = max((one.requested_time for one in writes), default="")
-    return {one for one in timeline.completed if one.action in _ALONG and one.requested_time < last}
+    last = max((instant.requested_time for instant in writes), default="")
+    return {instant for instant in timeline.completed if instant.action in _ALONG and instant.requested_time < last}
 
 
 def _has_any(listings: Mapping[str, Iterable[FileInfo]], replaced: Mapping[str, Iterable[str]]) -> bool:

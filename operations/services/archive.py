@@ -81,7 +81,9 @@ def with_what_holds_it_up(done: ServiceResult, storage: Storage, settings: Archi
     table = open_table(storage)
     timeline = table.timeline()
     stops = [
-        one for one in timeline.pending if judge(Meeting(ARCHIVING, kind_of(one.action) or WRITE)) is not Verdict.GO_ON
+        instant
+        for instant in timeline.pending
+        if judge(Meeting(ARCHIVING, kind_of(instant.action) or WRITE)) is not Verdict.GO_ON
     ]
     if len(timeline.writes) <= settings.max_commits or not stops:
         return done
@@ -98,10 +100,10 @@ def _retained(timeline: Timeline, zone: str, cleaning: CleanSettings | None) -> 
 
 def _held(table: Table, timeline: Timeline, until: Sequence[str]) -> set[Instant]:
     """Return instants in both timeline and archive: their archiving process died before it took them off."""
-    there = {one for one in timeline.completed if until and one.requested_time <= until[-1]}
+    there = {instant for instant in timeline.completed if until and instant.requested_time <= until[-1]}
     if not there:
         return set()
-    times = sorted(one.requested_time for one in there)
+    times = sorted(instant.requested_time for instant in there)
     return there.intersection(table.archive.instants(times[0], times[-1]))
 
 
@@ -153,9 +155,9 @@ class _Round:
         # Read the timeline after the files: a write is on the timeline before its first file exists, and in the archive
         # before it leaves the timeline.
         now = self.timeline.reload()
-        known = {one.requested_time for one in (*self.timeline.instants, *now.instants)}
+        known = {instant.requested_time for instant in (*self.timeline.instants, *now.instants)}
         if not found.keys() <= known:
-            known.update(one.requested_time for one in self.table.archive.instants(min(found), until))
+            known.update(instant.requested_time for instant in self.table.archive.instants(min(found), until))
         orphans = [info for time, files in found.items() if time not in known for info in files]
         storage.delete(*(info.path for info in orphans))
         return orphans
@@ -164,7 +166,7 @@ class _Round:
         known = {*self.table.archive.instants(*_span(gone))}
         waiting: list[Row] = []
         size = 0
-        for row in self._rows([one for one in gone if one not in known]):
+        for row in self._rows([instant for instant in gone if instant not in known]):
             waiting.append(row)
             size += len(row.body)
             if size > MOST_BYTES_A_FILE:
@@ -179,8 +181,8 @@ class _Round:
     def _rows(self, instants: Sequence[Instant]) -> Iterator[Row]:
         files = self.timeline.files.paths()
         for start in range(0, len(instants), _AT_ONCE):
-            some = instants[start : start + _AT_ONCE]
-            yield from filter(None, for_each(self.table.storage, lambda one: self._row(one, files), some))
+            part = instants[start : start + _AT_ONCE]
+            yield from filter(None, for_each(self.table.storage, lambda instant: self._row(instant, files), part))
 
     def _row(self, instant: Instant, files: Mapping[str, Mapping[State, tuple[str, ...]]]) -> Row | None:
         """Return what the archive keeps of an instant; None where another process has removed the instant meanwhile."""
@@ -194,10 +196,10 @@ class _Round:
         held = {*self.table.archive.instants(*_span(gone))}.intersection(gone)
         files = self.timeline.files.paths()
         marked = frozenset(marked_instants(self.table.storage))
-        for one in held:
-            if one.requested_time in marked:
-                Markers(self.table.storage, one.requested_time).delete()
-        ordered = [pair for one in gone if one in held for pair in files.get(one.identity, {}).items()]
+        for instant in held:
+            if instant.requested_time in marked:
+                Markers(self.table.storage, instant.requested_time).delete()
+        ordered = [pair for instant in gone if instant in held for pair in files.get(instant.identity, {}).items()]
         # Without its completed file an instant looks pending, so delete that file last.
         self.table.storage.delete(*(path for state, paths in ordered if state != State.COMPLETED for path in paths))
         completed = [path for state, paths in ordered if state == State.COMPLETED for path in paths]
@@ -217,7 +219,7 @@ class _Round:
 
 
 def _first_write(instants: Iterable[Instant]) -> str:
-    return min((one.requested_time for one in instants if one.is_write), default="")
+    return min((instant.requested_time for instant in instants if instant.is_write), default="")
 
 
 def _read(storage: Storage, path: str) -> bytes | None:

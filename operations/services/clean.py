@@ -58,7 +58,8 @@ class Cleaner(TableService[CleanPlan]):
             files_to_be_deleted_per_partition={},
             file_paths_to_be_deleted_per_partition={
                 partition: [
-                    CleanFileInfo(file_path=self.table.storage.uri(one), is_bootstrap_base_file=False) for one in paths
+                    CleanFileInfo(file_path=self.table.storage.uri(path), is_bootstrap_base_file=False)
+                    for path in paths
                 ]
                 for partition, paths in plan.files.items()
             },
@@ -178,7 +179,7 @@ class _Run:
         timeline = self.table.timeline()
         _refuse_pending(timeline)
         saved = read_savepoints(timeline)
-        found = (PendingClean(timeline, one).plan(saved) for one in _pending_cleans(timeline))
+        found = (PendingClean(timeline, clean).plan(saved) for clean in _pending_cleans(timeline))
         waiting = [plan for plan in found if plan is not None]
         named = {path for plan in waiting for paths in plan.files.values() for path in paths}
         survey = make_survey(self.table, timeline, self.settings, find_progress(timeline))
@@ -198,7 +199,7 @@ class _Run:
             return False
         progress = find_progress(timeline)
         since = "" if progress is None else progress.last_completed
-        new = sum(one.requested_time > since for one in timeline.writes)
+        new = sum(instant.requested_time > since for instant in timeline.writes)
         if self.inline and new < self.settings.after_commits:
             return True
         survey = make_survey(self.table, timeline, self.settings, progress)
@@ -224,12 +225,12 @@ class _Run:
 
 def _refuse_pending(timeline: Timeline) -> None:
     """Raise `ConcurrentWriteError` beside a rollback or restore that may need the slices that a clean deletes."""
-    for one in timeline.pending:
-        kind = kind_of(one.action)
+    for instant in timeline.pending:
+        kind = kind_of(instant.action)
         if kind is not None and judge(Meeting(CLEAN, kind)) is Verdict.REFUSE:
             raise ConcurrentWriteError(
-                f"The {one.action} {one.requested_time} is pending on the table {timeline.storage.path}, and may "
-                "bring back file slices that a clean would delete.",
+                f"The {instant.action} {instant.requested_time} is pending on the table {timeline.storage.path}, and "
+                "may bring back file slices that a clean would delete.",
                 "Clean again when it is complete: the next write finishes a rollback, and HudiTable.restore to the "
                 "same instant finishes a restore.",
             )
@@ -237,8 +238,8 @@ def _refuse_pending(timeline: Timeline) -> None:
 
 def _pending_cleans(timeline: Timeline) -> list[Instant]:
     """Return the cleans to finish before a new plan."""
-    kinds = ((one, kind_of(one.action)) for one in timeline.pending)
-    return [one for one, kind in kinds if kind is not None and judge(Meeting(CLEAN, kind)) is Verdict.FINISH]
+    kinds = ((instant, kind_of(instant.action)) for instant in timeline.pending)
+    return [instant for instant, kind in kinds if kind is not None and judge(Meeting(CLEAN, kind)) is Verdict.FINISH]
 
 
 def _holds(seen: Survey, now: Timeline) -> bool:
@@ -247,12 +248,12 @@ def _holds(seen: Survey, now: Timeline) -> bool:
     New writes do no harm: the plan does not contain what they replace, and what they merge is newer than anything in
     it. But no later clean would look at a write that completed unseen before the earliest retained instant.
     """
-    seen_before = {(one.identity, one.state) for one in seen.timeline.instants}
-    fresh = [one for one in now.instants if (one.identity, one.state) not in seen_before]
+    seen_before = {(instant.identity, instant.state) for instant in seen.timeline.instants}
+    fresh = [instant for instant in now.instants if (instant.identity, instant.state) not in seen_before]
     since = seen.earliest.requested_time if seen.earliest else ""
-    for one in fresh:
-        kind, known = kind_of(one.action), known_of(one)
-        earlier = one.is_write and known is Known.COMPLETED and one.requested_time < since
+    for instant in fresh:
+        kind, known = kind_of(instant.action), known_of(instant)
+        earlier = instant.is_write and known is Known.COMPLETED and instant.requested_time < since
         meeting = kind and Meeting(CLEAN, kind, known, those({Shared.EARLIER: earlier}), Asked.SINCE_PLAN)
         if meeting is not None and judge(meeting) is not Verdict.GO_ON:
             return False
@@ -282,4 +283,4 @@ def _extra(plan: CleanPlan) -> dict[str, str]:
 
 
 def _names(paths: Iterable[str]) -> list[str]:
-    return [split(one)[1] for one in paths]
+    return [split(path)[1] for path in paths]

@@ -44,7 +44,7 @@ class PendingClean:
 
         found = self.timeline.files.read_clean(self.instant)
         if not isinstance(found, CleanerPlan):
-            if all(one.identity != self.instant.identity for one in self.timeline.reload().pending):
+            if all(instant.identity != self.instant.identity for instant in self.timeline.reload().pending):
                 return None
             raise self._refused("has an empty plan or none, so that no process can carry it out")
         named: dict[str, list[str]] = {}
@@ -54,10 +54,11 @@ class PendingClean:
         saved = Meeting(CLEAN, SAVEPOINT, Known.COMPLETED, frozenset({Shared.FILES}), Asked.SINCE_PLAN)
         spares = judge(saved) is Verdict.GIVE_WAY
         kept = {name: time for time, names in savepoints.items() for name in names if spares}
-        spared = {partition: [one for one in paths if split(one)[1] in kept] for partition, paths in named.items()}
-        keeping = {kept[split(one)[1]] for paths in spared.values() for one in paths}
+        spared = {partition: [path for path in paths if split(path)[1] in kept] for partition, paths in named.items()}
+        keeping = {kept[split(path)[1]] for paths in spared.values() for path in paths}
         files = {
-            partition: tuple(one for one in paths if one not in spared[partition]) for partition, paths in named.items()
+            partition: tuple(path for path in paths if path not in spared[partition])
+            for partition, paths in named.items()
         }
         retained = found.earliest_instant_to_retain
         return CleanPlan(
@@ -67,7 +68,7 @@ class PendingClean:
             files=files,
             # If a savepoint named here is deleted later, the next clean looks at all partitions.
             savepoints=tuple(sorted({*savepoint_times(found.extra_metadata), *keeping})),
-            bytes=sum(sizes.get(one, 0) for paths in files.values() for one in paths),
+            bytes=sum(sizes.get(path, 0) for paths in files.values() for path in paths),
             spared={partition: tuple(paths) for partition, paths in spared.items() if paths},
         )
 
@@ -76,9 +77,9 @@ class PendingClean:
             for name in names:
                 yield partition, self._checked(partition, join(partition, split(name)[1]), name)
         for partition, files in (plan.file_paths_to_be_deleted_per_partition or {}).items():
-            for one in files:
-                uri = one.file_path or ""
-                path = None if one.is_bootstrap_base_file else path_inside(self.timeline.storage, uri)
+            for file in files:
+                uri = file.file_path or ""
+                path = None if file.is_bootstrap_base_file else path_inside(self.timeline.storage, uri)
                 yield partition, self._checked(partition, path, uri)
 
     def _checked(self, partition: str, path: str | None, uri: str) -> str:

@@ -93,11 +93,11 @@ def earliest_to_retain(timeline: Timeline, settings: CleanSettings, now_ms: int,
         found = writes[len(writes) - kept] if len(writes) > kept else None
     else:
         since = format_time(now_ms - settings.hours * _HOUR_MS, zone)
-        found = next((one for one in writes if one.requested_time >= since), None)
+        found = next((instant for instant in writes if instant.requested_time >= since), None)
     first = first_pending(timeline)
     if found is None or not first or found.requested_time <= first:
         return found
-    return next((one for one in reversed(writes) if one.requested_time < first), None)
+    return next((instant for instant in reversed(writes) if instant.requested_time < first), None)
 
 
 def first_pending(timeline: Timeline) -> str:
@@ -105,9 +105,11 @@ def first_pending(timeline: Timeline) -> str:
 
     Compactions do not count: a compaction's plan names the slices that it needs.
     """
-    kinds = ((one, kind_of(one.action)) for one in timeline.pending if one.is_write)
-    waiting = (one for one, kind in kinds if kind is not None and judge(Meeting(CLEAN, kind)) is Verdict.GIVE_WAY)
-    return next((one.requested_time for one in waiting), "")
+    kinds = ((instant, kind_of(instant.action)) for instant in timeline.pending if instant.is_write)
+    waiting = (
+        instant for instant, kind in kinds if kind is not None and judge(Meeting(CLEAN, kind)) is Verdict.GIVE_WAY
+    )
+    return next((instant.requested_time for instant in waiting), "")
 
 
 def plan_clean(survey: Survey) -> CleanPlan:
@@ -116,15 +118,15 @@ def plan_clean(survey: Survey) -> CleanPlan:
     saved = frozenset[str]().union(*survey.savepoints.values()) if gives_way(SAVEPOINT) else frozenset[str]()
     replaced_in = {partition for partition, _ in survey.replaced_at}
     for partition, listing in survey.listings.items():
-        groups = [*((one, live_slices(survey, one)) for one in survey.view.groups(partition).values())]
+        groups = [*((group, live_slices(survey, group)) for group in survey.view.groups(partition).values())]
         if partition in replaced_in:
             taken = survey.view.replaced_groups(partition).values()
-            groups += [(one, _replaced_slices(survey, one)) for one in taken]
+            groups += [(group, _replaced_slices(survey, group)) for group in taken]
         needless = [
             file_slice
             for group, kept in groups
             if not (group.id in survey.held and gives_way(CLUSTERING))
-            for times in [{one.base_time for one in kept}]
+            for times in [{file_slice.base_time for file_slice in kept}]
             for file_slice in group.slices
             if file_slice.base_time not in times and not _is_kept(survey, saved, file_slice)
         ]

@@ -59,8 +59,10 @@ class CleanProgress:
 
 def find_progress(timeline: Timeline) -> CleanProgress | None:
     """Return how far the newest clean, or note of a clean that deleted nothing, has come; None without both."""
-    found = [one for one in (_of_newest_clean(timeline), _read_note(timeline.storage)) if one is not None]
-    return max(found, key=lambda one: one.until, default=None)
+    found = [
+        progress for progress in (_of_newest_clean(timeline), _read_note(timeline.storage)) if progress is not None
+    ]
+    return max(found, key=lambda progress: progress.until, default=None)
 
 
 def write_note(storage: Storage, progress: CleanProgress) -> None:
@@ -82,7 +84,7 @@ def make_survey(table: Table, timeline: Timeline, settings: CleanSettings, progr
         listings = _listed(table.storage, named)
     if listings:
         written = read_replaced(timeline)
-        held = frozenset(FileGroupId(*one) for one in clustered_groups(timeline))
+        held = frozenset(FileGroupId(*group) for group in clustered_groups(timeline))
     return Survey(
         timeline=timeline,
         earliest=earliest,
@@ -105,20 +107,20 @@ def _listed(storage: Storage, partitions: Iterable[str] | None) -> dict[str, tup
 
 def _replaced_at(written: Written) -> dict[tuple[str, str], str]:
     found: dict[tuple[str, str], str] = {}
-    for instant in sorted(written.replaced_by, key=lambda one: one.requested_time, reverse=True):
+    for instant in sorted(written.replaced_by, key=lambda instant: instant.requested_time, reverse=True):
         found |= dict.fromkeys(written.replaced_by[instant], instant.requested_time)
     return found
 
 
 def read_savepoints(timeline: Timeline) -> dict[str, frozenset[str]]:
     """Return the names of the files that each completed savepoint keeps, by its time."""
-    saved = [one for one in timeline.completed if one.action == "savepoint"]
+    saved = [instant for instant in timeline.completed if instant.action == "savepoint"]
     bodies = for_each(timeline.storage, timeline.files.read_savepoint, saved)
     return {
-        one.requested_time: frozenset(
+        instant.requested_time: frozenset(
             name for part in body.partition_metadata.values() for name in part.savepoint_data_file
         )
-        for one, body in zip(saved, bodies, strict=True)
+        for instant, body in zip(saved, bodies, strict=True)
     }
 
 
@@ -128,8 +130,11 @@ def _compacting(timeline: Timeline) -> dict[FileGroupId, str]:
     for instant, plan in pending_compactions(timeline).items():
         if not gives_way(kind_of(instant.action) or COMPACTION):
             continue
-        for one in plan.operations:
-            group, time = FileGroupId(one.partition_path or "", one.file_id or ""), one.base_instant_time or ""
+        for operation in plan.operations:
+            group, time = (
+                FileGroupId(operation.partition_path or "", operation.file_id or ""),
+                operation.base_instant_time or "",
+            )
             found[group] = min(time, found.get(group, time))
     return found
 
@@ -147,22 +152,26 @@ def _partitions_to_look_at(
     if earliest is None or progress is None or not progress.earliest:
         return None
     # Archiving takes instants younger than a savepoint while the savepoint's own write stays.
-    active = (one.requested_time for one in timeline.instants if one.is_write and one.requested_time not in savepoints)
+    active = (
+        instant.requested_time
+        for instant in timeline.instants
+        if instant.is_write and instant.requested_time not in savepoints
+    )
     if progress.earliest < next(active, "") or not savepoints.issuperset(progress.savepoints):
         return None
     window = [
-        one
-        for one in timeline.writes
-        if progress.earliest <= one.requested_time < earliest.requested_time
+        instant
+        for instant in timeline.writes
+        if progress.earliest <= instant.requested_time < earliest.requested_time
         # Requested before that and completed since: the earlier clean did not see it.
-        or (one.requested_time < progress.earliest and one.visible_since > progress.until)
+        or (instant.requested_time < progress.earliest and instant.visible_since > progress.until)
     ]
     bodies = for_each(timeline.storage, timeline.files.read_written_files, window)
     return frozenset(partition for body in bodies for partition in _replacing(body, merges=merges))
 
 
 def savepoint_times(extra: Mapping[str, str] | None) -> tuple[str, ...]:
-    return tuple(one for one in (extra or {}).get(SAVEPOINTS, "").split(",") if one)
+    return tuple(time for time in (extra or {}).get(SAVEPOINTS, "").split(",") if time)
 
 
 def _replacing(body: CommitFiles, *, merges: bool) -> Iterable[str]:
@@ -181,15 +190,15 @@ def _replacing(body: CommitFiles, *, merges: bool) -> Iterable[str]:
 def _of_newest_clean(timeline: Timeline) -> CleanProgress | None:
     from ...timeline.metadata.models import CleanMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
-    for one in reversed(timeline.completed):
-        if one.action != "clean":
+    for instant in reversed(timeline.completed):
+        if instant.action != "clean":
             continue
-        found = timeline.files.read_clean(one)
+        found = timeline.files.read_clean(instant)
         # An empty file says nothing; Apache Hudi skips it, too.
         if isinstance(found, CleanMetadata):
             return CleanProgress(
                 found.earliest_commit_to_retain.strip(),
-                one.requested_time,
+                instant.requested_time,
                 found.last_completed_commit_timestamp,
                 savepoint_times(found.extra_metadata),
             )
@@ -204,7 +213,7 @@ def _read_note(storage: Storage) -> CleanProgress | None:
         *texts, saved = (found[name] for name in ("earliest", "until", "last_completed", "savepoints"))
     except (FileNotFoundError, CorruptFileError, ValueError, KeyError, TypeError):
         return None
-    if not isinstance(saved, list) or not all(isinstance(one, str) for one in (*texts, *saved)):
+    if not isinstance(saved, list) or not all(isinstance(value, str) for value in (*texts, *saved)):
         return None
     earliest, until, last_completed = texts
     return CleanProgress(earliest, until, last_completed, tuple(saved))

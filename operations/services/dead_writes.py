@@ -35,12 +35,12 @@ def roll_back_dead_writes(
     timeline = table.timeline()
     refuse_restoring(ROLLBACK, timeline)
     finished = others.broken_off(timeline, ROLLBACK)
-    for one in finished:
-        roll_back(others, one)
+    for dead in finished:
+        roll_back(others, dead)
     pending = undo_dead(others, timeline.reload() if finished else timeline)
     sweep(table, patience, own="")
     now = table.timeline()
-    victims = [*(one.victim for one in finished), *(write for write, why in pending.items() if why is None)]
+    victims = [*(dead.victim for dead in finished), *(write for write, why in pending.items() if why is None)]
     found = [rollback_of(now, victim.requested_time) for victim in victims]
     done = [rollback for rollback in found if rollback is not None]
     living = [_described(table, write, why) for write, why in pending.items() if why is not None]
@@ -48,7 +48,7 @@ def roll_back_dead_writes(
         storage.path,
         "rollback",
         done[-1].instant if done else "",
-        files=sum(one.files for one in done),
+        files=sum(result.files for result in done),
         instants=len(done),
         seconds=time.monotonic() - began,
         skipped="; ".join(living),

@@ -116,7 +116,7 @@ def check_claim(work: Transaction, timeline: Timeline) -> None:
     """Raise `CommitConflictError` where another process has taken this sealed work over, or its plan back."""
     check_ownership(work, timeline)
     known = work.claim.owner()
-    over = any(owner.Seal(work.storage, one).is_given_up() for one in work.seals)
+    over = any(owner.Seal(work.storage, seal).is_given_up() for seal in work.seals)
     if over or (known is not None and known.write_id != work.write_id):
         raise CommitConflictError(
             f"The {work.action} {work.instant_time} of the table {work.path} was taken over, or taken back, while this "
@@ -169,8 +169,8 @@ def naming_who_took_over(work: Transaction) -> Iterator[None]:
 
 def token_of(work: Transaction) -> tuple[int, int]:
     """Return two numbers for the names of this process's files; no other process has the same."""
-    both = uuid.UUID(hex=work.write_id.removeprefix(GENERATED_ID)).int
-    return both % _MOST_OF_A_TOKEN, (both >> 64) % _MOST_OF_A_TOKEN
+    number = uuid.UUID(hex=work.write_id.removeprefix(GENERATED_ID)).int
+    return number % _MOST_OF_A_TOKEN, (number >> 64) % _MOST_OF_A_TOKEN
 
 
 def new_token(work: Transaction) -> WriteToken:
@@ -184,8 +184,8 @@ def close(work: Transaction, partitions: Collection[str], kept_paths: Collection
     prefix = "-".join(map(str, (*token_of(work), "")))
     for partition in sorted(partitions):
         found = (data_file(info.path) for info in work.storage.list(partition))
-        made = [one for one in found if one is not None and one.instant_time == work.instant_time]
-        ours = [one.path for one in made if _token(one).startswith(prefix)]
+        made = [file for file in found if file is not None and file.instant_time == work.instant_time]
+        ours = [file.path for file in made if _token(file).startswith(prefix)]
         work.storage.delete(*(path for path in ours if path not in kept_paths))
     # Flush the data files before the completed instant names them.
     work.storage.flush(sorted(partitions))
@@ -197,14 +197,14 @@ def _token(file: DataFile) -> str:
 
 def _finish(table: Table, instant: Instant) -> None:
     timeline = table.timeline()
-    for one in pending_rollbacks(timeline).get(instant.requested_time, ()):
-        carry_on(table, timeline, one.requested_time)
+    for rollback in pending_rollbacks(timeline).get(instant.requested_time, ()):
+        carry_on(table, timeline, rollback.requested_time)
 
 
 def _pending(storage: Storage, timeline: Timeline, instant: Instant) -> Instant | None:
     """Return the newest state of an instant whose plan is on the timeline; None where it is completed or taken back."""
     same = (instant.requested_time, instant.action)
-    found = next((one for one in timeline.pending if (one.requested_time, one.action) == same), None)
+    found = next((instant for instant in timeline.pending if (instant.requested_time, instant.action) == same), None)
     if found is None or storage.exists(timeline.files.path(found.at(State.REQUESTED))):
         return found
     # A process began late: the plan is gone.

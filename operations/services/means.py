@@ -54,12 +54,12 @@ def here(call: Callable[[Unit], Done], units: Sequence[Unit], finished: Callable
     workers = min(cores(), _MOST_WORKERS, len(units))
     if workers < 2:
         done = []
-        for one in units:
-            done.append(call(one))
-            finished(one)
+        for unit in units:
+            done.append(call(unit))
+            finished(unit)
         return done
     with ThreadPoolExecutor(workers) as pool:
-        futures = {pool.submit(call, one): one for one in units}
+        futures = {pool.submit(call, unit): unit for unit in units}
         try:
             for future in as_completed(futures):
                 future.result()

@@ -202,13 +202,17 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
                     completed = self.start(instant)
                     if completed:
                         done = execute_units(worker, plan, self.means, self.name, self.finished)
-                        close(work, {one.partition_path for one in plan}, {path for one in done for path in one.paths})
+                        close(
+                            work,
+                            {unit.partition_path for unit in plan},
+                            {path for result in done for path in result.paths},
+                        )
                         completed = self.complete(instant, partial(self._outcome, worker, plan, done))
                 try_to_forget(work.storage, work.instant_time)
                 if completed:
                     self.instant = instant.requested_time
-                    self.done += [one for one in done if one.paths]
-                    for why in sorted({one.skipped for one in done if not one.paths}):
+                    self.done += [result for result in done if result.paths]
+                    for why in sorted({result.skipped for result in done if not result.paths}):
                         self.skip(why)
 
     def result(self, seconds: float) -> ServiceResult:
@@ -216,10 +220,10 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
             self.table.path,
             self.action,
             self.instant,
-            files=sum(len(one.paths) for one in self.done),
-            bytes=sum(one.size for one in self.done),
+            files=sum(len(result.paths) for result in self.done),
+            bytes=sum(result.size for result in self.done),
             file_groups=len(self.done),
-            bytes_read=sum(one.bytes_read for one in self.done),
+            bytes_read=sum(result.bytes_read for result in self.done),
             seconds=seconds,
             skipped="; ".join(self.skipped),
         )
@@ -230,10 +234,10 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
 
     def _waiting(self, timeline: Timeline) -> Iterator[Instant]:
         """Yield the pending plans that this call has not tried yet and that no failures hold back."""
-        waiting = [one for one in timeline.pending if one.action == self.action]
+        waiting = [instant for instant in timeline.pending if instant.action == self.action]
         if waiting and self._failed is None:
             self._failed = failures.read_failures(self.table.storage, writing=True)
-            gone = self._failed.keys() - {one.requested_time for one in timeline.pending}
+            gone = self._failed.keys() - {instant.requested_time for instant in timeline.pending}
             failures.forget(self.table.storage, gone)
         for instant in waiting:
             if instant.requested_time not in self._met:
@@ -244,7 +248,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
     def _holds_back(self, instant: Instant, timeline: Timeline) -> bool:
         """Return whether repeated failures of a plan hold it back for some more writes."""
         failed = self._failure(instant)
-        since = sum(one.requested_time > failed.after for one in timeline.writes)
+        since = sum(instant.requested_time > failed.after for instant in timeline.writes)
         if self.insists or not failed.times or since >= failed.wait:
             return False
         self.skip(
@@ -265,7 +269,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         except (ConcurrentWriteError, CommitConflictError):
             raise
         except Exception as error:
-            newest = max((one.requested_time for one in timeline.writes), default="")
+            newest = max((instant.requested_time for instant in timeline.writes), default="")
             text = error.what if isinstance(error, PyHudiError) else type(error).__name__
             try:
                 failures.note(storage, time_of_plan, self._failure(instant).again(newest, text))
@@ -286,7 +290,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         try:
             plan = self.read_plan(timeline, instant)
         except PyHudiError:
-            if instant.identity in {one.identity for one in self.table.timeline().pending}:
+            if instant.identity in {other.identity for other in self.table.timeline().pending}:
                 raise
             return None
         if not plan and self.drops_empty:
@@ -296,14 +300,14 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         if not self.allows(plan):
             note_nothing_fits(self.table.path, self.action)
             why = (
-                f"{self._shown(instant, plan)}, which is more than hoodie.pyhudi.stream.upkeep.ms allows: it is pending"
+                f"{self._text(instant, plan)}, which is more than hoodie.pyhudi.stream.upkeep.ms allows: it is pending"
             )
             self.skip(f"{why}, and HudiTable.{self.call} carries it out", logging.INFO)
             return None
         most = self.means.most_bytes
-        if most is not None and sum(one.size for one in plan) > most:
+        if most is not None and sum(unit.size for unit in plan) > most:
             self.skip(
-                f"{self._shown(instant, plan)}, and hoodie.pyhudi.commit.merge.max.bytes allows {most:,}: it is "
+                f"{self._text(instant, plan)}, and hoodie.pyhudi.commit.merge.max.bytes allows {most:,}: it is "
                 f"planned, and HudiTable.{self.call} carries it out"
             )
             return None
@@ -335,7 +339,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
             yield
         except NoTasksError as error:
             self.skip(
-                f"{self._shown(instant, plan)}, which is more than hoodie.pyhudi.commit.merge.max.bytes allows this "
+                f"{self._text(instant, plan)}, which is more than hoodie.pyhudi.commit.merge.max.bytes allows this "
                 f"process, and {error}: it is planned, and python -m pyhudi.connector.jobs {self.call} carries it out"
             )
         except ConcurrentWriteError as error:
@@ -344,8 +348,8 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
             # Each of many writers looks for pending plans after its write, and finds some at work.
             self.skip(f"{where}, {since_of(self.table, instant)}: {error}", logging.INFO)
 
-    def _shown(self, instant: Instant, plan: tuple[Unit, ...]) -> str:
-        return f"the {self.name} {instant.requested_time} {self.does.format(sum(one.size for one in plan))}"
+    def _text(self, instant: Instant, plan: tuple[Unit, ...]) -> str:
+        return f"the {self.name} {instant.requested_time} {self.does.format(sum(unit.size for unit in plan))}"
 
     def _worker(self, work: Transaction, plan: tuple[Unit, ...]) -> Worker[Unit, Done]:
         timeline = work.table.timeline()

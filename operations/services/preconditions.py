@@ -58,8 +58,8 @@ def refuse_restoring(mine: InstantKind, timeline: Timeline) -> None:
 def finish_rollbacks_first(mine: InstantKind, others: OtherWriters, timeline: Timeline) -> Timeline:
     """Finish interrupted rollbacks, and return the timeline without them."""
     planned = others.broken_off(timeline, mine)
-    for one in planned:
-        roll_back(others, one)
+    for dead in planned:
+        roll_back(others, dead)
     return timeline.reload() if planned else timeline
 
 
@@ -96,15 +96,15 @@ def archiving(path: str, instant_time: str) -> UndoError:
 
 def refuse_savepoints(mine: InstantKind, timeline: Timeline, beyond: str, what: str, *, itself: bool) -> None:
     """Raise `UndoError` where a savepoint later than `beyond`, or with `itself` at it, forbids to undo writes."""
-    found = [one for one in timeline.instants if one.action == "savepoint"]
+    found = [instant for instant in timeline.instants if instant.action == "savepoint"]
     held = [
-        one
-        for one in found
-        for target in [one.requested_time > beyond or (itself and one.requested_time == beyond)]
-        if judge(Meeting(mine, SAVEPOINT, known_of(one), those({Shared.TARGET: target}))) is not Verdict.GO_ON
+        instant
+        for instant in found
+        for target in [instant.requested_time > beyond or (itself and instant.requested_time == beyond)]
+        if judge(Meeting(mine, SAVEPOINT, known_of(instant), those({Shared.TARGET: target}))) is not Verdict.GO_ON
     ]
     if held:
-        names = ", ".join(one.requested_time for one in reversed(held))
+        names = ", ".join(instant.requested_time for instant in reversed(held))
         raise UndoError(
             f"{what} of the table {timeline.storage.path} would undo what the savepoint {names} keeps.",
             "Delete the savepoint first (HudiTable.delete_savepoint), if it is no longer needed.",
@@ -119,17 +119,17 @@ def dead_writes(
     `asked` SINCE_PLAN means that the service has looked for these writes before: then it does not watch a heartbeat.
     """
     found = []
-    for one in timeline.pending:
-        if not one.is_write or one.action != one.group:
+    for instant in timeline.pending:
+        if not instant.is_write or instant.action != instant.group:
             continue
-        if one.requested_time <= after:
+        if instant.requested_time <= after:
             if judge(Meeting(mine, WRITE)) is not Verdict.GO_ON:
-                raise in_the_way(timeline, one)
+                raise in_the_way(timeline, instant)
             continue
         meeting = Meeting(mine, WRITE, shared=frozenset({Shared.LATER}), asked=asked)
-        verdict = others.refuse_living(one, meeting, may_wait=asked is Asked.BEFORE_PLAN)
+        verdict = others.refuse_living(instant, meeting, may_wait=asked is Asked.BEFORE_PLAN)
         if verdict is not None:
-            found.append(PlannedRollback(one, "", verdict.beat))
+            found.append(PlannedRollback(instant, "", verdict.beat))
     return found
 
 
@@ -153,9 +153,9 @@ def slices_at(
     )
     slices = every.slices(files, then)
     going = names_cleaned(now)
-    lost = [one.path for one in every.lost(files, then)]
-    cleaned = [path for one in slices for path in one.files if split(path)[1] in going]
-    cleans = [one for one in now.pending if kind_of(one.action) is CLEAN]
+    lost = [file.path for file in every.lost(files, then)]
+    cleaned = [path for file_slice in slices for path in file_slice.files if split(path)[1] in going]
+    cleans = [instant for instant in now.pending if kind_of(instant.action) is CLEAN]
     if not cleans or judge(Meeting(mine, CLEAN, shared=those({Shared.FILES: cleaned}))) is not Verdict.GO_ON:
         lost += cleaned
         if cleans and not cleaned:
@@ -170,7 +170,7 @@ def slices_at(
 
 
 def named(instants: Sequence[Instant]) -> str:
-    shown = [f"{one.action} {one.requested_time}" for one in reversed(instants)][:_MOST_NAMED]
+    shown = [f"{instant.action} {instant.requested_time}" for instant in reversed(instants)][:_MOST_NAMED]
     more = len(instants) - len(shown)
     return ", ".join(shown) + (f" and {more} more" if more else "")
 
@@ -196,7 +196,7 @@ def _no_such_write(timeline: Timeline, instant_time: str, found: Instant | None)
             f"The {found.action} {instant_time} of the table {path} is not completed.",
             "Choose a completed write; HudiTable.history shows them.",
         )
-    service = next((one for one in timeline.instants if one.requested_time == instant_time), None)
+    service = next((instant for instant in timeline.instants if instant.requested_time == instant_time), None)
     if service is not None:
         return UndoError(
             f"The instant {instant_time} of the table {path} is a {service.action}, a table service and no "

@@ -113,8 +113,8 @@ class _Restore:
             return None if pending_restore(now) is None else _outcome(table, pending, plan, undone, seconds)
 
         complete(table, pending, outcome)
-        for one in plan.instants_to_rollback:
-            forget(table.storage, one.commit_time)
+        for victim in plan.instants_to_rollback:
+            forget(table.storage, victim.commit_time)
         _forget_rollbacks(table.timeline(), to)
         logger.warning("table %s: restored to %s (%d writes undone)", table.path, to, len(undone))
         files = sum(map(len, undone.values()))
@@ -140,9 +140,9 @@ class _Restore:
     def _settle(self, timeline: Timeline) -> None:
         """Finish interrupted rollbacks, and roll back dead writes, for which a restore does not wait."""
         timeline = finish_rollbacks_first(RESTORE, self.others, timeline)
-        for one in dead_writes(RESTORE, self.others, timeline, self.to):
+        for dead in dead_writes(RESTORE, self.others, timeline, self.to):
             at = time_after(self.table, timeline.reload())
-            roll_back(self.others, replace(one, at=at))
+            roll_back(self.others, replace(dead, at=at))
 
     def _plan(self, now: Timeline) -> RestorePlan | None:
         """Return the plan to undo everything after a write; None where there is nothing to undo, or it is decided."""
@@ -150,10 +150,14 @@ class _Restore:
             return None
         table, to, what = self.table, self.to, f"The restore to {self.to}"
         completed_write(RESTORE, now, to)
-        later = [one for one in now.instants if one.requested_time > to and one.is_write and _is_undone(one)]
+        later = [
+            instant
+            for instant in now.instants
+            if instant.requested_time > to and instant.is_write and _is_undone(instant)
+        ]
         # Later writes may have changed file groups that a planned clustering holds: undo the clustering first.
-        planned = [one for one in later if one.action != one.group]
-        done = [one for one in later if one.state == State.COMPLETED]
+        planned = [instant for instant in later if instant.action != instant.group]
+        done = [instant for instant in later if instant.state == State.COMPLETED]
         if not planned and not done:
             return None
         others, since = self.others, Asked.SINCE_PLAN
@@ -161,7 +165,10 @@ class _Restore:
             raise try_again(table, what)
         refuse_savepoints(RESTORE, now, to, what, itself=False)
         slices_at(RESTORE, table, now, now.as_of_request(to), to, what)
-        undone = [InstantInfo(commit_time=one.requested_time, action=one.action) for one in (*planned, *reversed(done))]
+        undone = [
+            InstantInfo(commit_time=instant.requested_time, action=instant.action)
+            for instant in (*planned, *reversed(done))
+        ]
         return RestorePlan(instants_to_rollback=undone, savepoint_to_restore_timestamp=to)
 
     def _take_back_if_archived(self, pending: Instant) -> None:
@@ -170,7 +177,7 @@ class _Restore:
         This process cannot know whether the archiving process saw the restore on the timeline and will stop at it.
         """
         table = self.table
-        if pending.state != State.REQUESTED or all(one < self.to for one in announced(table.storage)):
+        if pending.state != State.REQUESTED or all(time < self.to for time in announced(table.storage)):
             return
         archived = frozenset({Shared.TARGET})
         if judge(Meeting(RESTORE, ARCHIVING, shared=archived, asked=Asked.SINCE_PLAN)) is Verdict.GO_ON:
@@ -193,9 +200,9 @@ def _undo(table: Table, timeline: Timeline, restore: Instant, plan: RestorePlan)
     """Undo the writes that a restore's plan names, and return the files that each write still had."""
     files = timeline.files
     files.start(restore.at(State.INFLIGHT))
-    victims = [Instant(one.commit_time, one.action, State.INFLIGHT) for one in plan.instants_to_rollback]
+    victims = [Instant(info.commit_time, info.action, State.INFLIGHT) for info in plan.instants_to_rollback]
     paths = files.paths()
-    data: dict[str, list[str]] = {one.requested_time: [] for one in victims}
+    data: dict[str, list[str]] = {instant.requested_time: [] for instant in victims}
     for listed in walk_partitions(table.storage).values():
         for info in listed:
             name = parse_data_name(split(info.path)[1])
@@ -209,7 +216,7 @@ def _undo(table: Table, timeline: Timeline, restore: Instant, plan: RestorePlan)
     for folder, listed in walk_partitions(table.storage).items():
         if not any(parse_data_name(split(info.path)[1]) for info in listed):
             opener = opened_by(table.storage, folder)
-            for victim in (one for one in victims if one.requested_time == opener):
+            for victim in (instant for instant in victims if instant.requested_time == opener):
                 forget_partitions(table, victim, [folder])
     return data
 
@@ -219,13 +226,13 @@ def _outcome(
 ) -> Outcome:
     began = restore.requested_time
     parts: dict[str, list[RollbackMetadata]] = {}
-    for one in plan.instants_to_rollback:
-        victim = Instant(one.commit_time, one.action, State.INFLIGHT)
-        parts[one.commit_time] = [result_of_plan(began, plan_of(table.storage, victim, undone[one.commit_time]), 0.0)]
+    for info in plan.instants_to_rollback:
+        victim = Instant(info.commit_time, info.action, State.INFLIGHT)
+        parts[info.commit_time] = [result_of_plan(began, plan_of(table.storage, victim, undone[info.commit_time]), 0.0)]
     body = RestoreMetadata(
         start_restore_time=began,
         time_taken_in_millis=int(seconds * 1000),
-        instants_to_rollback=[one.commit_time for one in plan.instants_to_rollback],
+        instants_to_rollback=[info.commit_time for info in plan.instants_to_rollback],
         hoodie_restore_metadata=parts,
         restore_instant_info=plan.instants_to_rollback,
     )
@@ -235,17 +242,17 @@ def _outcome(
 def _forget_rollbacks(timeline: Timeline, to: str) -> None:
     """Delete the completed rollbacks between a write and the last restore to it: they name writes that are gone."""
     files = timeline.files
-    for restored in reversed([one for one in timeline.completed if one.action == _ACTION]):
+    for restored in reversed([instant for instant in timeline.completed if instant.action == _ACTION]):
         plan = files.read_restore_plan(restored)
         if plan is None or plan.savepoint_to_restore_timestamp != to:
             continue
         gone = [
-            one
-            for one in timeline.completed
-            if one.action == "rollback" and to < one.requested_time < restored.requested_time
+            instant
+            for instant in timeline.completed
+            if instant.action == "rollback" and to < instant.requested_time < restored.requested_time
         ]
         paths = files.paths() if gone else {}
-        for one in gone:
-            files.remove_pending(one)
-            files.storage.delete(*paths.get(one.identity, {}).get(State.COMPLETED, ()))
+        for instant in gone:
+            files.remove_pending(instant)
+            files.storage.delete(*paths.get(instant.identity, {}).get(State.COMPLETED, ()))
         return

@@ -77,9 +77,9 @@ class _Rollback:
         elif found is not None:
             self._roll_back_completed(timeline)
         now = table.timeline()
-        for one in pending_rollbacks(now).get(instant_time, ()):
+        for instant in pending_rollbacks(now).get(instant_time, ()):
             # Another process has taken the write off the timeline, and may be gone.
-            carry_on(table, now, one.requested_time)
+            carry_on(table, now, instant.requested_time)
             now = now.reload()
         done = rollback_of(now, instant_time)
         if done is None:
@@ -89,8 +89,8 @@ class _Rollback:
 
     def _roll_back_completed(self, timeline: Timeline) -> None:
         table = self.table
-        for one in dead_writes(ROLLBACK, self.others, timeline, self.instant_time):
-            roll_back(self.others, replace(one, at=time_after(table, timeline.reload())))
+        for dead in dead_writes(ROLLBACK, self.others, timeline, self.instant_time):
+            roll_back(self.others, replace(dead, at=time_after(table, timeline.reload())))
         begin(table, "rollback", self._plan)
         for planned in self.others.broken_off(timeline.reload(), ROLLBACK):
             roll_back(self.others, planned)
@@ -105,7 +105,9 @@ class _Rollback:
             completed_write(ROLLBACK, timeline, instant_time),
             f"The rollback of {instant_time}",
         )
-        later = [one for one in timeline.instants if one.requested_time > instant_time and _depends_on(one)]
+        later = [
+            instant for instant in timeline.instants if instant.requested_time > instant_time and _depends_on(instant)
+        ]
         if later:
             raise UndoError(
                 f"The {victim.action} {instant_time} of the table {table.path} is not its newest write; later writes "
@@ -145,10 +147,10 @@ def _check_what_comes_back(table: Table, timeline: Timeline, victim: Instant) ->
         )
     body = timeline.files.read_commit(victim)
     before = timeline.without([victim.requested_time])
-    last = max((one.requested_time for one in before.writes), default="")
+    last = max((instant.requested_time for instant in before.writes), default="")
     partitions = sorted({*body.partition_to_write_stats, *body.replaced})
     slices = slices_at(ROLLBACK, table, timeline, before, last, what, partitions)
-    there = {(one.partition_path, one.file_id): one.base_time for one in slices}
+    there = {(file_slice.partition_path, file_slice.file_id): file_slice.base_time for file_slice in slices}
     for partition, file_id, base in _needed(body):
         found = there.get((partition, file_id))
         if found is None or (base and found != base):
@@ -174,12 +176,12 @@ def _needed(body: CommitMetadata) -> Iterable[tuple[str, str, str]]:
 
 def rollback_of(timeline: Timeline, instant_time: str) -> ServiceResult | None:
     """Return what the newest completed rollback of a write did; None where there is none."""
-    for one in reversed(timeline.completed):
-        if one.action != "rollback":
+    for instant in reversed(timeline.completed):
+        if instant.action != "rollback":
             continue
-        plan = timeline.files.read_rollback_plan(one)
+        plan = timeline.files.read_rollback_plan(instant)
         victim = None if plan is None else plan.instant_to_rollback
         if plan is not None and victim is not None and victim.commit_time == instant_time:
             files = sum(len(request.files_to_be_deleted) for request in plan.rollback_requests)
-            return ServiceResult("", "rollback", one.requested_time, files=files, instants=1)
+            return ServiceResult("", "rollback", instant.requested_time, files=files, instants=1)
     return None

@@ -69,7 +69,9 @@ def delete_savepoint(storage: Storage, instant_time: str) -> ServiceResult:
     instant_time = savepoint_at(table, instant_time)
     timeline = table.timeline()
     if _find(timeline, instant_time) is None:
-        there = ", ".join(one.requested_time for one in timeline.instants if one.action == _ACTION) or "none"
+        there = (
+            ", ".join(instant.requested_time for instant in timeline.instants if instant.action == _ACTION) or "none"
+        )
         raise UndoError(
             f"There is no savepoint {instant_time} of the table {storage.path} (savepoints: {there}).",
             "Name an existing savepoint; a deleted savepoint need not be deleted again.",
@@ -89,7 +91,7 @@ def _open(storage: Storage) -> Table:
 
 def _newest(timeline: Timeline) -> str:
     going = pending_rollbacks(timeline)
-    there = [one.requested_time for one in timeline.writes if one.requested_time not in going]
+    there = [instant.requested_time for instant in timeline.writes if instant.requested_time not in going]
     if not there:
         raise UndoError(
             f"The table {timeline.storage.path} has no completed write on its timeline that a savepoint could keep.",
@@ -100,7 +102,11 @@ def _newest(timeline: Timeline) -> str:
 
 def _find(timeline: Timeline, at: str, state: State = State.REQUESTED) -> Instant | None:
     return next(
-        (one for one in timeline.instants if (one.requested_time, one.action) == (at, _ACTION) and one.state >= state),
+        (
+            instant
+            for instant in timeline.instants
+            if (instant.requested_time, instant.action) == (at, _ACTION) and instant.state >= state
+        ),
         None,
     )
 
@@ -112,8 +118,8 @@ def _outcome(table: Table, at: str, empty: SavepointMetadata, timeline: Timeline
     refuse_restoring(SAVEPOINT, timeline)
     completed_write(SAVEPOINT, timeline, at)
     names: dict[str, list[str]] = {}
-    for one in slices_at(SAVEPOINT, table, timeline, timeline.as_of_request(at), at, f"The savepoint {at}"):
-        names.setdefault(one.partition_path, []).extend(split(path)[1] for path in one.files)
+    for file_slice in slices_at(SAVEPOINT, table, timeline, timeline.as_of_request(at), at, f"The savepoint {at}"):
+        names.setdefault(file_slice.partition_path, []).extend(split(path)[1] for path in file_slice.files)
     parts = {
         partition: SavepointPartition(partition_path=partition, savepoint_data_file=files)
         for partition, files in names.items()

@@ -83,7 +83,7 @@ class TableService(ABC, Generic[Plan]):
         same = (instant.requested_time, instant.action)
 
         def pending(timeline: Timeline) -> Outcome | None:
-            known = {(one.requested_time, one.action) for one in timeline.pending}
+            known = {(instant.requested_time, instant.action) for instant in timeline.pending}
             return outcome(timeline) if same in known else None
 
         return complete(self.table, instant, pending) is not None

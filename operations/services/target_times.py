@@ -22,7 +22,7 @@ def write_until(table: Table, text: str) -> str:
         return text
     timeline, time = table.timeline(), resolve(text, table.config.timezone)
     going = pending_rollbacks(timeline)
-    found = [one.requested_time for one in timeline.writes if one.requested_time <= time]
+    found = [instant.requested_time for instant in timeline.writes if instant.requested_time <= time]
     there = [name for name in found if name not in going]
     if there:
         return there[-1]
@@ -39,7 +39,9 @@ def write_at(table: Table, text: str) -> str:
     if _is_name(text):
         return text
     timeline = table.timeline()
-    writes = {one.requested_time for one in timeline.instants if one.is_write} | set(pending_rollbacks(timeline))
+    writes = {instant.requested_time for instant in timeline.instants if instant.is_write} | set(
+        pending_rollbacks(timeline)
+    )
     return _only(table, text, "write", writes)
 
 
@@ -47,7 +49,7 @@ def savepoint_at(table: Table, text: str) -> str:
     """Return the name of the only savepoint of the day, second or millisecond that a text spells."""
     if _is_name(text):
         return text
-    savepoints = (one.requested_time for one in table.timeline().instants if one.action == "savepoint")
+    savepoints = (instant.requested_time for instant in table.timeline().instants if instant.action == "savepoint")
     return _only(table, text, "savepoint", savepoints)
 
 

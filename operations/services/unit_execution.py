@@ -60,21 +60,21 @@ def execute_units(
         finished: Returns the units to which some new data files belong.
     """
     # Small units come last, so that no task runs long after the others.
-    work, units = worker.work, sorted(plan, key=lambda one: -one.size)
+    work, units = worker.work, sorted(plan, key=lambda unit: -unit.size)
     steps = Steps(means.observer or LoggedProgress(work.path), name, len(units))
 
     def in_process(near: UnitWorker[Unit, Done]) -> list[Done]:
-        return here(near.execute, units, lambda one: steps.add(one.size))
+        return here(near.execute, units, lambda unit: steps.add(unit.size))
 
     def look() -> None:
         # Markers name files right before they are published.
-        done = finished(units, [one.path for one in work.markers.read()])
-        steps.seen(len(done), sum(one.size for one in done))
+        done = finished(units, [marker.path for marker in work.markers.read()])
+        steps.seen(len(done), sum(result.size for result in done))
 
     with naming_who_took_over(work):
         if means.executor is None:
             return in_process(worker)
-        own, size = means.without_tasks, sum(one.size for one in units)
+        own, size = means.without_tasks, sum(unit.size for unit in units)
         may_merge = own is not None and (own.most_bytes is None or size <= own.most_bytes)
         near = worker.within(own.output.memory) if own is not None and may_merge else None
         if near is not None and len(units) <= _FEW_UNITS and size <= _SMALL_BYTES:

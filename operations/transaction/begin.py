@@ -70,7 +70,7 @@ def begun(
             continue
         try:
             with noted.heartbeat():
-                timeline = None if first else _shown(noted)
+                timeline = None if first else _begun_timeline(noted)
                 if timeline is None:
                     if not first:
                         noted.claim.make(noted.owner)
@@ -123,7 +123,7 @@ def _claims(work: Transaction) -> bool | None:
     return False if known is None or work.is_of(known) else None
 
 
-def _shown(work: Transaction) -> Timeline | None:
+def _begun_timeline(work: Transaction) -> Timeline | None:
     """Wait for the first task to put the write on the timeline; None where it died on the way.
 
     Every step of the first task is create-if-absent, so it can be taken again.
@@ -144,7 +144,7 @@ def _shown(work: Transaction) -> Timeline | None:
 
 
 def refuse_sealed(work: Transaction) -> None:
-    if any(owner.Seal(work.storage, one).is_set() for one in work.seals):
+    if any(owner.Seal(work.storage, seal).is_set() for seal in work.seals):
         raise over(work)
 
 
@@ -178,7 +178,7 @@ def _is_old(work: Transaction, timeline: Timeline, announced_until: str) -> bool
 
     A reader that listed the timeline before takes such an instant for archived, and its files for committed.
     """
-    writes = [one.requested_time for one in timeline.instants if one.is_write]
+    writes = [instant.requested_time for instant in timeline.instants if instant.is_write]
     first = min((time for time in writes if time != work.instant_time), default="")
     if first > work.instant_time:
         return True

@@ -30,7 +30,9 @@ def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
     if decision.kind == DecisionKind.CLOSE:
         return False
     instant = decision.instant
-    known = [one.state for one in timeline.instants if _is_same(one.requested_time, one.group, decision)]
+    known = [
+        instant.state for instant in timeline.instants if _is_same(instant.requested_time, instant.group, decision)
+    ]
     if decision.kind == DecisionKind.GIVE_UP:
         return State.INFLIGHT not in known
     if instant.state == State.COMPLETED:

@@ -91,7 +91,7 @@ def begin_reading(table: Table, pending: Instant, check: Callable[[Timeline], No
     there: list[bool] = []
 
     def build(timeline: Timeline) -> Decision | None:
-        there[:] = [any((one.requested_time, one.action) == same for one in timeline.pending)]
+        there[:] = [any((instant.requested_time, instant.action) == same for instant in timeline.pending)]
         if not there[0]:
             return None
         check(timeline)
@@ -172,7 +172,7 @@ def prepare_followers(table: Table, instant: Instant) -> None:
 
     def build(timeline: Timeline) -> Decision | None:
         changes = changed_properties(table, None)
-        if not changes or not any((one.requested_time, one.action) == same for one in timeline.pending):
+        if not changes or not any((instant.requested_time, instant.action) == same for instant in timeline.pending):
             return None
         requested = instant.at(State.REQUESTED)
         return Decision(

@@ -103,9 +103,9 @@ class ConcurrencyRules:
     def of(cls, rows: Iterable[_Row]) -> ConcurrencyRules:
         return cls(
             {
-                (one, other, known, asked, shared): verdict
+                (kind, other, known, asked, shared): verdict
                 for mine, theirs, states, times, verdicts in rows
-                for one in mine
+                for kind in mine
                 for other in theirs
                 for known in states
                 for asked in times
@@ -144,7 +144,7 @@ def rules_of(patience: Patience) -> ConcurrencyRules:
 
 
 def those(found: Mapping[Shared, object]) -> frozenset[Shared]:
-    return frozenset(one for one, whether in found.items() if whether)
+    return frozenset(name for name, whether in found.items() if whether)
 
 
 def kind_of(action: str) -> InstantKind | None:
@@ -166,8 +166,8 @@ RESCALE = InstantKind.RESCALE
 RESTORE, SAVEPOINT, ARCHIVING = InstantKind.RESTORE, InstantKind.SAVEPOINT, InstantKind.ARCHIVING
 _KINDS = {
     **dict.fromkeys(("commit", "deltacommit", "replacecommit"), WRITE),
-    **{one.value.replace(" ", ""): one for one in (COMPACTION, LOG_COMPACTION, CLUSTERING)},
-    **{one.value: one for one in (CLEAN, ROLLBACK, RESTORE, SAVEPOINT)},
+    **{kind.value.replace(" ", ""): kind for kind in (COMPACTION, LOG_COMPACTION, CLUSTERING)},
+    **{kind.value: kind for kind in (CLEAN, ROLLBACK, RESTORE, SAVEPOINT)},
 }
 _COMPACTIONS = (COMPACTION, LOG_COMPACTION)
 _PLANNED = (*_COMPACTIONS, CLUSTERING)

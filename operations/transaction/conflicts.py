@@ -198,14 +198,14 @@ def _forbids(
 def _check_write(
     work: Transaction, instant: Instant, done: CommitMetadata, theirs: Sequence[FileGroupId], changes: WriteChanges
 ) -> None:
-    ours = {(one.partition_path, changes.rival_key(one)) for one in changes.file_groups}
-    groups = [one for one in theirs if (one.partition_path, changes.rival_key(one)) in ours]
+    ours = {(file_group.partition_path, changes.rival_key(file_group)) for file_group in changes.file_groups}
+    groups = [group for group in theirs if (group.partition_path, changes.rival_key(group)) in ours]
     # A partition that is replaced as a whole must be what this write saw, without new file groups.
-    covered = [one for one in theirs if changes.covers(one.partition_path)]
+    covered = [group for group in theirs if changes.covers(group.partition_path)]
     if _forbids(WRITE, _shared(groups, covered, changes)):
         what = f"{_name_of(instant, done)} completed meanwhile"
-        for one in (groups or covered)[:1]:
-            what += f" and changed the {one.words} too"
+        for group in (groups or covered)[:1]:
+            what += f" and changed the {group.words} too"
         raise conflict(work, what)
 
 
@@ -281,7 +281,7 @@ def _check_pending(work: Transaction, since: Since, changes: WriteChanges) -> No
             asked = Asked.SINCE_PLAN
         if _forbids(kind, {Shared.UNTOLD: untold}, known=Known.PENDING, asked=asked):
             raise conflict(work, f"The {instant.action} {instant.requested_time} was requested meanwhile")
-    check_rescales(work, timeline, {one.partition_path for one in changes.file_groups})
+    check_rescales(work, timeline, {file_group.partition_path for file_group in changes.file_groups})
     for (partition, file_id), instant in clustered.items():
         group = FileGroupId(partition, file_id)
         shared = {Shared.FILE_GROUP: group in changes.file_groups, Shared.PARTITION: changes.covers(partition)}
@@ -321,10 +321,12 @@ def _check_new_keys(
 ) -> None:
     if not ours.files or not theirs:
         return
-    times = {one.requested_time for one in (*since.writes, *checked.instants) if one.is_write}
+    times = {instant.requested_time for instant in (*since.writes, *checked.instants) if instant.is_write}
     twin = find_twin(work.storage, since.timeline, ours, work.instant_time, theirs, times)
     if twin is not None and _forbids(WRITE, {Shared.NEW_KEY: True}):
-        names = (_name_of(one, done) for one in since.writes if twin.group in _file_groups(done := since.read(one)))
+        names = (
+            _name_of(write, done) for write in since.writes if twin.group in _file_groups(done := since.read(write))
+        )
         raise conflict(
             work,
             f"{next(names, 'Another write')} completed meanwhile and added the record key {twin.record_key!r}, which "
@@ -341,7 +343,7 @@ def _check_compaction(
     if not _forbids(kind, {Shared.BASE_FILE: rewritten, Shared.FILE_GROUP: changed}, known=known, asked=asked):
         return
     told = f"The {'compaction' if known is Known.PENDING else kind.value} {instant.requested_time}"
-    group = "".join(f"the {one.words}" for one in (rewritten or changed)[:1])
+    group = "".join(f"the {touched.words}" for touched in (rewritten or changed)[:1])
     if kind is LOG_COMPACTION and known is Known.COMPLETED:
         what = f"{told} completed meanwhile and joined the log files of {group}, which this write changed"
     else:
@@ -360,23 +362,23 @@ def _restored(work: Transaction, restore: Instant) -> CommitConflictError:
 def _check_undone(work: Transaction, since: Since, changes: WriteChanges) -> None:
     if since.restore is not None and _forbids(RESTORE, known=known_of(since.restore)):
         raise _restored(work, since.restore)
-    ours = {(one.partition_path, changes.rival_key(one)) for one in changes.file_groups}
-    for one in since.undone():
-        if one.instant_time in changes.bases and _forbids(ROLLBACK, {Shared.BASIS: True}, known=one.known):
-            raise _base_gone(work, one.instant_time)
+    ours = {(file_group.partition_path, changes.rival_key(file_group)) for file_group in changes.file_groups}
+    for undo in since.undone():
+        if undo.instant_time in changes.bases and _forbids(ROLLBACK, {Shared.BASIS: True}, known=undo.known):
+            raise _base_gone(work, undo.instant_time)
         shared: dict[Shared, object] = {}
-        if since.seen.saw_write(one.instant_time):
-            groups = [group for group in one.file_groups if (group.partition_path, changes.rival_key(group)) in ours]
+        if since.seen.saw_write(undo.instant_time):
+            groups = [group for group in undo.file_groups if (group.partition_path, changes.rival_key(group)) in ours]
             shared = _shared(
-                groups, [group for group in one.file_groups if changes.covers(group.partition_path)], changes
+                groups, [group for group in undo.file_groups if changes.covers(group.partition_path)], changes
             )
             # What it had replaced comes back. Only its completed file, which goes, named these groups.
-            shared[Shared.REPLACED] = one.group not in {"commit", "deltacommit"}
+            shared[Shared.REPLACED] = undo.group not in {"commit", "deltacommit"}
             # A missing key may be back or a found key gone, which no file group of this write shows.
             shared[Shared.LOOKED_UP] = changes.new_keys is not None
             shared[Shared.READ] = changes.read
-        if _forbids(ROLLBACK, shared, known=one.known):
-            raise conflict(work, f"The write {one.instant_time}, which this one had seen, was rolled back meanwhile")
+        if _forbids(ROLLBACK, shared, known=undo.known):
+            raise conflict(work, f"The write {undo.instant_time}, which this one had seen, was rolled back meanwhile")
 
 
 def _check_cleaned(work: Transaction, since: Since, looked: NewKeys) -> None:
@@ -392,7 +394,7 @@ def _check_cleaned(work: Transaction, since: Since, looked: NewKeys) -> None:
     view = FileView(seen, read_written(seen), cleaned=cleaned)
     lost = [file for partition in partitions for file in view.lost(partition)]
     if _forbids(CLEAN, {Shared.LOOKED_UP: lost}, known=known):
-        what = "".join(f" the {one.kind} {one.path} meanwhile, which a newer one replaced" for one in lost[:1])
+        what = "".join(f" the {file.kind} {file.path} meanwhile, which a newer one replaced" for file in lost[:1])
         raise conflict(work, f"A clean took{what or ' files meanwhile'}")
 
 
@@ -421,9 +423,9 @@ def check_ownership(work: Transaction, timeline: Timeline, since: Since | None =
     own = timeline.find(work.instant_time)
     mine, itself = kind_of(work.action) or WRITE, frozenset({Shared.ITSELF})
     undone = [
-        f" (the rollback {one.by})"
-        for one in since.rollbacks_of(work.instant_time)
-        if judge(Meeting(mine, ROLLBACK, one.known, itself, Asked.SINCE_PLAN)) is not Verdict.GO_ON
+        f" (the rollback {undo.by})"
+        for undo in since.rollbacks_of(work.instant_time)
+        if judge(Meeting(mine, ROLLBACK, undo.known, itself, Asked.SINCE_PLAN)) is not Verdict.GO_ON
     ]
     if own is None or own.state != State.INFLIGHT or undone:
         raise CommitConflictError(
@@ -441,4 +443,6 @@ def _file_groups(metadata: CommitMetadata) -> set[FileGroupId]:
         for stat in stats
         if stat.file_id
     }
-    return written | {FileGroupId(partition, one) for partition, ids in metadata.replaced.items() for one in ids}
+    return written | {
+        FileGroupId(partition, file_id) for partition, ids in metadata.replaced.items() for file_id in ids
+    }

@@ -170,7 +170,7 @@ def _take_back_late(table: Table, decision: Decision, began: float) -> None:
     timeline = table.timeline()
     if decision.rule is not None and timeline.find(done.requested_time) is None:
         _take_back_rule(table, done)
-    writes = [one for one in timeline.instants if one.is_write]
+    writes = [instant for instant in timeline.instants if instant.is_write]
     if len(writes) < 2 or writes[0] != done or table.storage.exists(timeline.files.path(done.at(State.REQUESTED))):
         return
     if table.archive.holds(done.requested_time):

@@ -81,7 +81,7 @@ class Fence:
         The release before format numbers seals a write that it takes for dead, then deletes the files that it found.
         """
         storage = self.work.storage
-        notes = (Seal(storage, one) for one in self.work.seals)
+        notes = (Seal(storage, seal) for seal in self.work.seals)
         if self._announced and not self.sealed_by_us and any(note.is_given_up() for note in notes):
             storage.delete(*self._announced)
             raise over(self.work)

@@ -65,7 +65,7 @@ def changed_properties(table: Table, outcome: Outcome | None) -> dict[str, str |
         if not has_config(table.storage):
             return {}
         config = load_config(table.storage)
-    return {key: value for one in FOLLOWERS for key, value in one.properties(config, outcome).items()}
+    return {key: value for follower in FOLLOWERS for key, value in follower.properties(config, outcome).items()}
 
 
 def follow(table: Table, outcome: Outcome) -> None:

@@ -53,7 +53,7 @@ class NewKeys:
 
     def beside(self, compacted: Collection[FileGroupId]) -> NewKeys:
         logs = (self.logs[group] for group in sorted(compacted) if group in self.logs)
-        return replace(self, files={path: rows for some in (self.files, *logs) for path, rows in some.items()})
+        return replace(self, files={path: rows for counts in (self.files, *logs) for path, rows in counts.items()})
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +79,15 @@ def find_twin(
         scopes.setdefault(None if ours.anywhere else split(path)[0], []).append(path)
     view: FileView | None = None
     for scope, files in scopes.items():
-        groups = sorted(one for one in theirs if scope is None or one.partition_path == scope)
+        groups = sorted(group for group in theirs if scope is None or group.partition_path == scope)
         if not groups:
             continue
         view = view or FileView(timeline, read_written(timeline))
         # A group that is gone was replaced by another of these writes, whose file groups hold the rows that remain.
         file_slices = [
-            file_slice for one in groups if (file_slice := view.slices(one.partition_path).get(one.file_id)) is not None
+            file_slice
+            for group in groups
+            if (file_slice := view.slices(group.partition_path).get(group.file_id)) is not None
         ]
         search = _Search(storage, files, instant_time, file_slices, frozenset(times))
         twin = search.run(sum(ours.files[path] for path in files))
@@ -117,11 +119,11 @@ class _Search:
         return None
 
     def _known(self, part: int, parts: int) -> Hashes:
-        some = [np.zeros(0, np.uint64)]
+        hashed = [np.zeros(0, np.uint64)]
         for _, keys in self._ours():
             hashes = hash64(keys)
-            some.append(hashes[hashes % np.uint64(parts) == part])
-        return np.unique(np.concatenate(some))
+            hashed.append(hashes[hashes % np.uint64(parts) == part])
+        return np.unique(np.concatenate(hashed))
 
     def _confirmed(self, met: pa.Array, file_slice: FileSlice) -> Twin | None:
         """Return the first of some keys that this write really has: different keys may have one hash."""

@@ -45,7 +45,7 @@ def find_read(
 
     ``numbers`` returns the numbers of buckets at the completion of that write.
     """
-    found = (one for some in read for one in _Meeting.of(work, some, columns, instant, numbers).changed(done))
+    found = (change for rows in read for change in _Meeting.of(work, rows, columns, instant, numbers).changed(done))
     return next(found, None)
 
 
@@ -89,7 +89,7 @@ class _Meeting:
                     if file is not None and self.may_hold(file) and (self._may_take(stat, file) or self._has(file)):
                         yield file.path
         if self.read.absence:
-            yield from (one for one, ids in done.replaced.items() if ids and self.pruning.partition_may_match(one))
+            yield from (path for path, ids in done.replaced.items() if ids and self.pruning.partition_may_match(path))
 
     def _may_take(self, stat: WriteStat, file: DataFile) -> bool:
         """Return whether a file may say that a row which was read is gone, or satisfies the predicates no more."""

@@ -62,11 +62,11 @@ class Since:
         Raises `CommitConflictError` where history lacks it by now.
         """
         seen = _seen(work, timeline)
-        gone = [one for one in work.table.archive.since(timeline, seen) if one not in known]
+        gone = [instant for instant in work.table.archive.since(timeline, seen) if instant not in known]
         bodies = work.table.archive.bodies(gone)
-        active = tuple(one for one in timeline.completed_since(seen) if one not in known)
-        pending = tuple(one for one in timeline.pending if one not in known)
-        return cls(work, seen, timeline, active, {one: bodies.get(one, b"") for one in gone}, pending)
+        active = tuple(instant for instant in timeline.completed_since(seen) if instant not in known)
+        pending = tuple(instant for instant in timeline.pending if instant not in known)
+        return cls(work, seen, timeline, active, {instant: bodies.get(instant, b"") for instant in gone}, pending)
 
     @classmethod
     def of_unread(cls, work: Transaction, timeline: Timeline) -> Since:
@@ -82,7 +82,7 @@ class Since:
 
     @property
     def writes(self) -> tuple[Instant, ...]:
-        return tuple(one for one in (*self.active, *self.archived) if one.action in WRITE_ACTIONS)
+        return tuple(instant for instant in (*self.active, *self.archived) if instant.action in WRITE_ACTIONS)
 
     def read(self, write: Instant) -> CommitMetadata:
         """Return the metadata of one of `writes`; raise `CommitConflictError` where the archive lacks it."""
@@ -101,12 +101,12 @@ class Since:
     @property
     def restore(self) -> Instant | None:
         """A completed or pending restore: the table went back behind what the write saw."""
-        return next((one for one in self.instants if one.action == "restore"), None)
+        return next((instant for instant in self.instants if instant.action == "restore"), None)
 
     @property
     def known_of_cleans(self) -> Known:
         """Whether one of the cleans that `cleaned` reads is completed."""
-        done = any(one.action == "clean" for one in (*self.active, *self.archived))
+        done = any(instant.action == "clean" for instant in (*self.active, *self.archived))
         return Known.COMPLETED if done else Known.PENDING
 
     def cleaned(self) -> Mapping[str, tuple[DataFile, ...]]:
@@ -114,32 +114,32 @@ class Since:
         from ...table.files.cleaned import files_of  # noqa: PLC0415 (brings pydantic along)
         from ...timeline.metadata.models import CleanMetadata  # noqa: PLC0415
 
-        there = [one for one in {*self.active, *self.pending} if one.action == "clean"]
-        told = [self.timeline.files.read_clean(one) for one in there]
-        told += [self._read_archived(CleanMetadata, one) for one in self.archived if one.action == "clean"]
-        return files_of(one for one in told if one is not None)
+        there = [instant for instant in {*self.active, *self.pending} if instant.action == "clean"]
+        told = [self.timeline.files.read_clean(instant) for instant in there]
+        told += [self._read_archived(CleanMetadata, instant) for instant in self.archived if instant.action == "clean"]
+        return files_of(clean for clean in told if clean is not None)
 
     def rollbacks_of(self, instant_time: str) -> list[Undone]:
         # A rollback is requested after its victim, and the archive may lack what earlier ones undid.
-        return [one for one in self.undone(archived_after=instant_time) if one.instant_time == instant_time]
+        return [undo for undo in self.undone(archived_after=instant_time) if undo.instant_time == instant_time]
 
     def undone(self, archived_after: str = "") -> Iterator[Undone]:
         """Return the writes that completed or pending rollbacks undo, archived rollbacks from a requested time on."""
         known = {*self.active, *self.pending}
-        for one in sorted(known, key=lambda instant: instant.requested_time):
-            plan = self.timeline.files.read_rollback_plan(one) if one.action == "rollback" else None
+        for instant in sorted(known, key=lambda instant: instant.requested_time):
+            plan = self.timeline.files.read_rollback_plan(instant) if instant.action == "rollback" else None
             if plan is not None and plan.instant_to_rollback is not None:
                 deleted = [(each.partition_path, each.files_to_be_deleted) for each in plan.rollback_requests]
-                yield _undone(one, plan.instant_to_rollback, deleted)
+                yield _undone(instant, plan.instant_to_rollback, deleted)
         from ...timeline.metadata.models import InstantInfo, RollbackMetadata  # noqa: PLC0415
 
-        for one in self.archived:
-            if one.action == "rollback" and one.requested_time > archived_after:
-                done = self._read_archived(RollbackMetadata, one)
+        for instant in self.archived:
+            if instant.action == "rollback" and instant.requested_time > archived_after:
+                done = self._read_archived(RollbackMetadata, instant)
                 deleted = [(path, part.success_delete_files) for path, part in done.partition_metadata.items()]
                 actions = {each.commit_time: each.action for each in done.instants_rollback}
                 for victim in done.commits_rollback:
-                    yield _undone(one, InstantInfo(commit_time=victim, action=actions.get(victim, "")), deleted)
+                    yield _undone(instant, InstantInfo(commit_time=victim, action=actions.get(victim, "")), deleted)
 
     def _read_archived(self, kind: type[M], instant: Instant) -> M:
         try:

@@ -68,7 +68,7 @@ def taken_since(storage: Storage, error: Exception) -> str | None:
     if table is None:
         return None
     now = table.timeline()
-    names = dict.fromkeys(one.rstrip(".") for one in _NAME.findall(text))
+    names = dict.fromkeys(name.rstrip(".") for name in _NAME.findall(text))
     undone = BEING_UNDONE in text
     found = (_file_taken(now, name, is_rolled_back=undone) or _instant_taken(now, name) for name in names)
     return next((what for what in found if what is not None), None)
@@ -95,7 +95,7 @@ def _clean_of(now: Timeline, name: str, since: str) -> str | None:
     from ...table.files.cleaned import deleted_by, read_cleans  # noqa: PLC0415 (brings pydantic along)
 
     for instant, clean in read_cleans(now, since):
-        if any(split(one)[1] == name for _, names in deleted_by(clean) for one in names):
+        if any(split(path)[1] == name for _, names in deleted_by(clean) for path in names):
             return f"the clean {instant.requested_time}"
     return None
 

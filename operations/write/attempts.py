@@ -193,7 +193,9 @@ class Attempts:
             raise
         changed = bool(since.active or since.archived or now is not timeline)
         timeline = now
-        beside = [one for one in timeline.pending if one.action in WRITE_ACTIONS and one != work.inflight]
+        beside = [
+            instant for instant in timeline.pending if instant.action in WRITE_ACTIONS and instant != work.inflight
+        ]
         places = self._places(plan) if beside or self.number > 1 else {}
         if places == {}:
             yield self._at_new_moment(plan) if changed else (plan, timeline)

@@ -50,7 +50,9 @@ def commit_write(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult
         if first is None:
             return _without_rows(plan)
         _check_placement(plan, results)
-        spills = [result.spill for result in sorted(results, key=lambda one: one.token) if result.spill is not None]
+        spills = [
+            result.spill for result in sorted(results, key=lambda result: result.token) if result.spill is not None
+        ]
         with ExitStack() as opened:
             attempts = Attempts(first, spills, opened, wrote=any(result.outcomes for result in results))
             done = attempts.run(partial(_carry_out, results, attempts))
@@ -70,7 +72,7 @@ def _begun(plan: WritePlan, results: Sequence[TaskResult]) -> Iterator[WritePlan
 
     A write whose tasks got no rows begins now.
     """
-    instant_time = next((one.instant_time for one in results if one.rows), "")
+    instant_time = next((result.instant_time for result in results if result.rows), "")
     if plan.replays is None and not instant_time:
         # An earlier call of this commit may have begun the write.
         instant_time = plan.transaction.notes.newest() or ""
@@ -123,11 +125,17 @@ def _merge_and_complete(
         outcomes += merged.outcomes
     with phases.phase("reconcile"), taken_as_conflicts(plan.transaction):
         if plan.located and plan.rules.meeting is not RowMeeting.ADD:
-            absent = {one.group.partition_path for one in outcomes if one.counts.inserts or one.counts.not_found}
+            absent = {
+                outcome.group.partition_path
+                for outcome in outcomes
+                if outcome.counts.inserts or outcome.counts.not_found
+            }
             check_spelling_of_others(plan, seen.view, absent)
         if not outcomes:
             check_new_properties(plan, seen)
-        touched = {one.group.partition_path for one in outcomes}.union(*(one.partitions for one in results))
+        touched = {outcome.group.partition_path for outcome in outcomes}.union(
+            *(result.partitions for result in results)
+        )
         replacement = Replacement(plan, touched)
         replaced = _replaced(plan, replacement)
         _reconcile(plan, outcomes)
@@ -163,7 +171,7 @@ def _check_placement(plan: WritePlan, results: Sequence[TaskResult]) -> None:
     rival_key = index_for(plan.config).rival_key
     seen: set[tuple[str, Hashable]] = set()
     for result in results:
-        places = {(one.group.partition_path, rival_key(one.group)) for one in result.outcomes}
+        places = {(outcome.group.partition_path, rival_key(outcome.group)) for outcome in result.outcomes}
         for partition, place in sorted(seen & places, key=str):
             raise PlacementError(
                 f"Two tasks of the write to {plan.path} finished {place} of partition {partition!r}, although "
@@ -183,8 +191,8 @@ def _check_counted(completion: Completion) -> None:
     counted = plan.settings.counted
     if counted is None or plan.appends:
         return
-    came = sum(one.counts.inserts + one.counts.updates for one in outcomes)
-    left = sum(one.counts.updates + one.counts.deletes for one in outcomes)
+    came = sum(outcome.counts.inserts + outcome.counts.updates for outcome in outcomes)
+    left = sum(outcome.counts.updates + outcome.counts.deletes for outcome in outcomes)
     asked = counted.inserts + counted.updates, counted.updates + counted.deletes
     if (came, left) != asked and completion.is_free(plan.table.timeline()):
         raise DuplicateKeyError(

@@ -53,7 +53,7 @@ class Completion:
     @cached_property
     def written(self) -> list[str]:
         """The partitions that have new files."""
-        return sorted({one.group.partition_path for one in self.outcomes if one.path is not None})
+        return sorted({outcome.group.partition_path for outcome in self.outcomes if outcome.path is not None})
 
     @property
     def is_empty(self) -> bool:
@@ -83,7 +83,7 @@ class Completion:
             return None
         properties = settle_table(self.plan)
         _keep_partitions(self.plan, self.written)
-        added = [one.path for one in self.outcomes if one.path is not None]
+        added = [outcome.path for outcome in self.outcomes if outcome.path is not None]
         return InstantOutcome(body, added, replaced=self._changed.replaced, properties=properties)
 
     def is_free(self, timeline: Timeline) -> bool:
@@ -122,7 +122,11 @@ def _changes(
 ) -> WriteChanges:
     passed = {FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
     groups = passed.union(outcome.group for outcome in outcomes)
-    merged = {one.group: one.file_slice for one in outcomes if isinstance(one, GroupOutcome) and one.file_slice}
+    merged = {
+        outcome.group: outcome.file_slice
+        for outcome in outcomes
+        if isinstance(outcome, GroupOutcome) and outcome.file_slice
+    }
     logs = {log.instant_time for file_slice in merged.values() for log in file_slice.logs}
     seen = [outcome.file_slice for outcome in outcomes if outcome.file_slice is not None]
     bases = {file.instant_time for file_slice in seen for file in file_slice.data_files}
@@ -145,16 +149,16 @@ def _new_keys(plan: WritePlan, outcomes: Sequence[Outcome], touched: Collection[
     """Return where the write put keys that it had looked up; None for a write that adds rows without a lookup."""
     if not plan.looks_up or plan.rules.meeting is RowMeeting.ADD:
         return None
-    files = {one.path: one.rows for one in outcomes if one.path is not None and one.counts.inserts}
+    files = {outcome.path: outcome.rows for outcome in outcomes if outcome.path is not None and outcome.counts.inserts}
     logs: dict[FileGroupId, dict[str, int]] = {}
-    for one in outcomes:
-        if isinstance(one, LogOutcome) and one.rows:
-            logs.setdefault(one.group, {})[one.path] = one.rows
+    for outcome in outcomes:
+        if isinstance(outcome, LogOutcome) and outcome.rows:
+            logs.setdefault(outcome.group, {})[outcome.path] = outcome.rows
     return NewKeys(files, plan.lookup.is_global, logs, frozenset(touched))
 
 
 def _keep_partitions(plan: WritePlan, written: Sequence[str]) -> None:
     """Restore metafiles of partitions that another writer created, and removed again when it gave up."""
     there = for_each(plan.storage, plan.storage.exists, [metafile_of(partition) for partition in written])
-    for partition in (one for one, found in zip(written, there, strict=True) if not found):
+    for partition in (path for path, found in zip(written, there, strict=True) if not found):
         write_partition_metafile(plan.storage, partition, plan.instant_time)

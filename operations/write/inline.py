@@ -29,7 +29,7 @@ def run_inline(storage: Storage, timeline: Timeline, upkeep: Upkeep, means: Mean
     done: list[ServiceResult] = []
     listings = Listings(timeline)
     call = Call(storage, means.patience, lambda: upkeep, lambda: means, means.metadata_enable)
-    for service in (one.after_write for one in SERVICES.values() if one.after_write is not None):
+    for service in (service.after_write for service in SERVICES.values() if service.after_write is not None):
         if service.automatic(upkeep):
             result = outcome_of(storage, service.name, partial(run_due, service, call, listings), SKIPPED, FAILED)
             done += [] if result is None else [result]

@@ -217,7 +217,7 @@ def _await(futures: Sequence[Future[tuple[Outcome, ...]]], observer: PhaseProgre
         done, left = wait(left, timeout=observer.every_s, return_when=FIRST_EXCEPTION)
         if any(future.exception() for future in done):
             return
-        written = sum(one.size for future in futures if future not in left for one in future.result())
+        written = sum(outcome.size for future in futures if future not in left for outcome in future.result())
         observer(Progress("merge", len(futures) - len(left), len(futures), written))
 
 

@@ -42,7 +42,7 @@ class Replacement:
         """Return the replaced file ids by partition path; as in Apache Hudi, some partitions have none."""
         view = FileView(seen.timeline, read_written(seen.timeline))
         if self._plan.operation == OVERWRITE_TABLE or not self._plan.takes_rows:
-            partitions = [one for one in sorted({*view.partitions(), *view.named_partitions()}) if self.covers(one)]
+            partitions = [path for path in sorted({*view.partitions(), *view.named_partitions()}) if self.covers(path)]
             self._warn_of_the_rest(partitions)
         else:
             partitions = sorted(self._touched)

@@ -84,7 +84,7 @@ class LocalRun:
                 # The process that sealed the write has removed its files, except for this heartbeat.
                 heartbeat.Heartbeat(self.plan.storage, instant_time).delete()
             raise
-        return sorted(results, key=lambda one: one.token)
+        return sorted(results, key=lambda result: result.token)
 
     def _one_by_one(self, parts: Iterable[Iterable[pa.RecordBatch]]) -> Generator[TaskResult, None, None]:
         for number, batches in enumerate(parts):
@@ -100,10 +100,10 @@ class LocalRun:
                     running.add(pool.submit(self.task, _until(over, batches), number))
                     if len(running) == threads:
                         done, running = wait(running, return_when=FIRST_COMPLETED)
-                        yield from (one.result() for one in done)
+                        yield from (task.result() for task in done)
                 while running:
                     done, running = wait(running, return_when=FIRST_COMPLETED)
-                    yield from (one.result() for one in done)
+                    yield from (task.result() for task in done)
             finally:
                 over.set()
 

@@ -27,13 +27,13 @@ def run_services(call: Call, names: Sequence[str] = ()) -> ServicesResult:
     began = time.monotonic()
     chosen = _chosen(names)
     open_table(call.storage)
-    done = tuple(_run(one, call) for one in chosen)
-    warnings = tuple(f"The {one.service} failed: {one.error}" for one in done if one.error)
+    done = tuple(_run(service, call) for service in chosen)
+    warnings = tuple(f"The {run.service} failed: {run.error}" for run in done if run.error)
     return ServicesResult(call.storage.path, done, round(time.monotonic() - began, 3), warnings)
 
 
 def names_of_a_round() -> tuple[str, ...]:
-    return tuple(one.name for one in SERVICES.values() if one.due is not None)
+    return tuple(service.name for service in SERVICES.values() if service.due is not None)
 
 
 def outcome_of(

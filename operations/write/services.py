@@ -218,7 +218,7 @@ def _may_clean(timeline: Timeline, upkeep: Upkeep) -> bool:
     from ..services.settings import KEEP_LATEST_COMMITS  # noqa: PLC0415
 
     settings = upkeep.clean
-    left_over = any(one.action == "clean" for one in timeline.pending)
+    left_over = any(instant.action == "clean" for instant in timeline.pending)
     # With fewer writes, the policy keeps all slices and the file groups that they replaced.
     return left_over or settings.policy != KEEP_LATEST_COMMITS or len(timeline.writes) >= settings.commits
 
@@ -229,7 +229,7 @@ def _may_archive(timeline: Timeline, upkeep: Upkeep) -> bool:
 
 def _has_logs(timeline: Timeline, _: Upkeep) -> bool:
     """Return whether the table is merge-on-read and has instants."""
-    return any("deltacommit" in {one.action, one.group} for one in timeline.instants)
+    return any("deltacommit" in {instant.action, instant.group} for instant in timeline.instants)
 
 
 def _compact_after_write(of: _Of, call: Call, timeline: Timeline) -> ServiceResult | None:
@@ -250,8 +250,8 @@ _COMPACTION, _LOG_COMPACTION = attrgetter("compaction"), attrgetter("log_compact
 
 # In the order of a round: dead writes hold up cleans and archiving, and compactions come last as they take longest.
 SERVICES: Mapping[str, Service] = {
-    one.name: one
-    for one in (
+    service.name: service
+    for service in (
         Service(
             "rollback",
             "take one write back: the newest, or a pending one whose writer is dead",

@@ -125,9 +125,9 @@ class _Task:
             gathered = Gathered(buffers, local)
             routes = sorted({*gathered.routes(), *own.routes()})
             with self.phases.phase("merge") as facts:
-                outcomes = self._write(own, [one for one in routes if alone or own.appends(one)], gathered.take)
+                outcomes = self._write(own, [route for route in routes if alone or own.appends(route)], gathered.take)
                 own.finish()
-                files = sum(one.path is not None for one in outcomes)
+                files = sum(outcome.path is not None for outcome in outcomes)
                 facts |= {"files": files, "bytes": sum(o.size for o in outcomes), "flushes": own.flushes}
         except BaseException:
             own.discard()
@@ -153,8 +153,8 @@ class _Task:
             else:
                 made = own.write(route, held)
                 outcomes += made
-                written += sum(one.size for one in made)
-        return (*outcomes, *chain.from_iterable(for_each(self._storage, lambda one: own.write(*one), waiting)))
+                written += sum(outcome.size for outcome in made)
+        return (*outcomes, *chain.from_iterable(for_each(self._storage, lambda job: own.write(*job), waiting)))
 
     def _hand_over_rest(self, rest: Mapping[Route, GroupRows]) -> SpillFile | None:
         if not rest:

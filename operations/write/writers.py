@@ -124,7 +124,7 @@ def _entry_format(plan: WritePlan, work: FileWork) -> FileFormat:
     if plan.partial_columns is None or not plan.partial_blocks:
         return work.form()
     names = set(plan.partial_columns) - set(plan.config.record_key_fields)
-    return work.form(pa.schema([one for one in work.schema if one.name in names]))
+    return work.form(pa.schema([column for column in work.schema if column.name in names]))
 
 
 def _known(plan: WritePlan, slices: SliceReader) -> KnownKeys | WholeRows | None:

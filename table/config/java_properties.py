@@ -66,7 +66,7 @@ def _unescape(text: str) -> str:
     if "\\" not in text:
         return text
 
-    def character(match: re.Match[str]) -> str:
+    def text_of(match: re.Match[str]) -> str:
         code, letter = match.groups()
         if code is not None:
             return chr(int(code, 16))
@@ -75,7 +75,7 @@ def _unescape(text: str) -> str:
         return _UNESCAPED.get(letter, letter)
 
     # Characters beyond the basic plane come as two escapes.
-    return _ESCAPE.sub(character, text).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return _ESCAPE.sub(text_of, text).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _escape(text: str, *, every_blank: bool = False) -> str:

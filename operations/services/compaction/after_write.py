@@ -52,7 +52,7 @@ def compact_after_write(
         if in_backoff(storage.path, action):
             return None
         due = partial(_is_due_again, rest_of(storage.path, action), settings, due)
-    pending = any(one.action == action for one in timeline.pending)
+    pending = any(instant.action == action for instant in timeline.pending)
     # A write that only plans makes no plan while the last plan is pending.
     wanted = not pending and due(timeline) if plans_alone else pending or due(timeline)
     if config.table_type != MERGE_ON_READ or not wanted:
@@ -113,10 +113,10 @@ def waiting(timeline: Timeline, *, requests: bool = False) -> Waiting | None:
 
     With `requests`, a pending compaction counts as the last.
     """
-    compactions = [one for one in timeline.completed if one.action == "commit"]
-    asked = [one for one in timeline.pending if one.action == COMPACTION] if requests else []
-    last = max((one.requested_time for one in asked or compactions), default="")
-    deltas = [one.requested_time for one in timeline.instants if _is_delta(one)]
+    compactions = [instant for instant in timeline.completed if instant.action == "commit"]
+    asked = [instant for instant in timeline.pending if instant.action == COMPACTION] if requests else []
+    last = max((instant.requested_time for instant in asked or compactions), default="")
+    deltas = [instant.requested_time for instant in timeline.instants if _is_delta(instant)]
     gathered = [time for time in deltas if time > last]
     if last:
         return Waiting(len(gathered), last)
@@ -130,19 +130,19 @@ def log_compaction_is_due(timeline: Timeline, delta_commits: int) -> bool:
     pending log compaction. Delta commits count if they completed since, or were requested since and are at work, and so
     do all log compactions but the last.
     """
-    if any(one.action == LOG_COMPACTION for one in timeline.pending):
+    if any(instant.action == LOG_COMPACTION for instant in timeline.pending):
         return False
-    compactions = (one.requested_time for one in timeline.completed if one.action == "commit")
-    newest_first = [one for one in reversed(timeline.instants) if _is_delta(one)]
+    compactions = (instant.requested_time for instant in timeline.completed if instant.action == "commit")
+    newest_first = [instant for instant in reversed(timeline.instants) if _is_delta(instant)]
     if len(_modified_after(newest_first, max(compactions, default=""))) < max(delta_commits, 1):
         return False
     joined = log_compactions(timeline)
-    last = next((one.requested_time for one in newest_first if one.requested_time in joined), "")
+    last = next((instant.requested_time for instant in newest_first if instant.requested_time in joined), "")
     return len(_modified_after(newest_first, last)) >= delta_commits
 
 
 def _modified_after(deltas: Iterable[Instant], time: str) -> list[Instant]:
-    return [one for one in deltas if one.visible_since > time and one.requested_time != time]
+    return [instant for instant in deltas if instant.visible_since > time and instant.requested_time != time]
 
 
 def _is_delta(instant: Instant) -> bool:

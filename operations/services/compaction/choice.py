@@ -31,7 +31,7 @@ class Cost:
 
     @classmethod
     def of(cls, file_slice: FileSlice) -> Cost:
-        log_bytes = sum(one.size for one in file_slice.logs)
+        log_bytes = sum(log.size for log in file_slice.logs)
         base = 0 if file_slice.base is None else file_slice.base.size
         written = base or _EXPECTED_BASE_BYTES
         return cls((base + log_bytes) // MB, written // MB, log_bytes, len(file_slice.logs))
@@ -56,7 +56,7 @@ def choose_partitions(settings: CompactionSettings, partitions: Iterable[str]) -
     """Return the partitions whose slices may be merged, so that the others need not be listed."""
     if settings.strategy == BY_REGEX:
         pattern = re.compile(settings.partition_regex)
-        return [one for one in partitions if pattern.search(one)]
+        return [partition for partition in partitions if pattern.search(partition)]
     if settings.strategy == BY_DAY:
         return sorted(partitions, key=_day, reverse=True)[: settings.partitions]
     return list(partitions)
@@ -74,27 +74,27 @@ def _all(_: CompactionSettings, slices: Sequence[FileSlice]) -> list[FileSlice]:
 def _bounded(settings: CompactionSettings, slices: Iterable[FileSlice]) -> list[FileSlice]:
     """Take slices up to the bound, including the slice that reaches it."""
     left, chosen = settings.target_io_mb, []
-    for one in slices:
-        chosen.append(one)
-        left -= Cost.of(one).total_mb
+    for file_slice in slices:
+        chosen.append(file_slice)
+        left -= Cost.of(file_slice).total_mb
         if left <= 0:
             break
     return chosen
 
 
 def _largest(settings: CompactionSettings, slices: Sequence[FileSlice]) -> list[FileSlice]:
-    sizes = {one.group: Cost.of(one).log_bytes for one in slices}
-    wanted = [one for one in slices if sizes[one.group] >= settings.log_bytes]
-    return _bounded(settings, sorted(wanted, key=lambda one: -sizes[one.group]))
+    sizes = {file_slice.group: Cost.of(file_slice).log_bytes for file_slice in slices}
+    wanted = [file_slice for file_slice in slices if sizes[file_slice.group] >= settings.log_bytes]
+    return _bounded(settings, sorted(wanted, key=lambda file_slice: -sizes[file_slice.group]))
 
 
 def _most_files(settings: CompactionSettings, slices: Sequence[FileSlice]) -> list[FileSlice]:
-    wanted = [one for one in slices if len(one.logs) >= settings.log_files]
-    return _bounded(settings, sorted(wanted, key=lambda one: -len(one.logs)))
+    wanted = [file_slice for file_slice in slices if len(file_slice.logs) >= settings.log_files]
+    return _bounded(settings, sorted(wanted, key=lambda file_slice: -len(file_slice.logs)))
 
 
 def _newest_days(_: CompactionSettings, slices: Sequence[FileSlice]) -> list[FileSlice]:
-    return sorted(slices, key=lambda one: _day(one.partition_path), reverse=True)
+    return sorted(slices, key=lambda file_slice: _day(file_slice.partition_path), reverse=True)
 
 
 def _day(partition: str) -> tuple[int, ...]:

@@ -93,7 +93,7 @@ class Compactor(SliceWorker):
     def execute(self, unit: FileSlice) -> SliceResult:
         began = time.monotonic()
         with self.opened(unit) as (merged, files):
-            kept = pa.schema([one for one in with_meta(self.files.schema) if one.name != FILE_NAME])
+            kept = pa.schema([column for column in with_meta(self.files.schema) if column.name != FILE_NAME])
             foreign = self._foreign(unit)
             rows = merged.batches(kept, dictionaries=frozenset() if foreign else self._passed_through(kept))
             if foreign is not None:
@@ -103,10 +103,10 @@ class Compactor(SliceWorker):
             made = write_base_file(files, unit.group, form, rows, kind)
         return self.result(unit, merged, began, path=made.path, size=made.size, rows=made.rows)
 
-    def stat(self, one: SliceResult) -> WriteStat:
-        merge, base = one.logs.merge, one.file_slice.base
+    def stat(self, result: SliceResult) -> WriteStat:
+        merge, base = result.logs.merge, result.file_slice.base
         return self._stat(
-            one,
+            result,
             # Also deletes of keys that the base file does not hold.
             num_deletes=merge.deletes + merge.not_found,
             num_update_writes=merge.updates,
@@ -135,14 +135,14 @@ class Compactor(SliceWorker):
     def _passed_through(self, columns: pa.Schema) -> frozenset[str]:
         """Return the string columns whose values no step reads."""
         looked_into = {RECORD_KEY, *self.work.config.ordering_fields}
-        return frozenset(one.name for one in columns if pa.types.is_string(one.type)) - looked_into
+        return frozenset(column.name for column in columns if pa.types.is_string(column.type)) - looked_into
 
 
 def written_by_pyhudi(timeline: Timeline, plan: Sequence[FileSlice]) -> frozenset[str]:
     """Return which delta commits that a plan merges pyhudi wrote; archived delta commits are not looked up."""
-    times = {log.instant_time for one in plan for log in one.logs}
-    writes = [one for one in timeline.writes if one.requested_time in times]
+    times = {log.instant_time for file_slice in plan for log in file_slice.logs}
+    writes = [instant for instant in timeline.writes if instant.requested_time in times]
     bodies = for_each(timeline.storage, timeline.files.read_summary, writes)
     return frozenset(
-        one.requested_time for one, body in zip(writes, bodies, strict=True) if WRITE_ID in body.extra_metadata
+        instant.requested_time for instant, body in zip(writes, bodies, strict=True) if WRITE_ID in body.extra_metadata
     )

@@ -102,7 +102,7 @@ class _Examiner:
         try:
             if block.is_data:
                 present = set(columns_of(block).names)
-                wanted = pa.schema([one.with_nullable(True) for one in self.schema if one.name in present])
+                wanted = pa.schema([column.with_nullable(True) for column in self.schema if column.name in present])
                 return sum(int(batch.num_rows) for batch in BlockContent(self.storage, block).rows(wanted))
             if block.type == BlockType.DELETE:
                 ordering = [self.schema.field(name) for name in self.ordering]

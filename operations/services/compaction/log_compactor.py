@@ -63,9 +63,9 @@ class LogCompaction(SliceService[LogCompactionSettings]):
         if self.at is not None or not at_work:
             slices = self.slices.find(timeline)
             if self.at is not None:
-                slices = [_before(one, self.at) for one in slices if one.base_time < self.at]
+                slices = [_before(file_slice, self.at) for file_slice in slices if file_slice.base_time < self.at]
             wanted = for_each(self.table.storage, self._is_wanted, slices)
-            many = [one for one, wants in zip(slices, wanted, strict=True) if wants]
+            many = [file_slice for file_slice, wants in zip(slices, wanted, strict=True) if wants]
             plan = self.fits(many, timeline)
         waits = at_work and not plan
         self.waiting = f"a log compaction waits for {shown(self.table, at_work[0])}" if waits else ""
@@ -134,7 +134,9 @@ class LogCompaction(SliceService[LogCompactionSettings]):
 
     def _time_before(self, timeline: Timeline, write: Instant) -> str | None:
         """Return a free time right before a write at work, but after all joined log files; None where there is none."""
-        taken = {time for one in timeline.instants for time in (one.requested_time, one.completion_time) if time}
+        taken = {
+            time for instant in timeline.instants for time in (instant.requested_time, instant.completion_time) if time
+        }
         try:
             free = free_time_before(write.requested_time, taken)
         except (ValueError, OverflowError):
@@ -152,7 +154,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
             return False
         blocks = blocks_of(self.table.storage, file_slice)
         many = max(len(file_slice.logs), len(blocks)) >= self.settings.blocks
-        return many and len({one.instant_time for one in blocks}) > 1 and why_unjoinable(blocks) is None
+        return many and len({block.instant_time for block in blocks}) > 1 and why_unjoinable(blocks) is None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,20 +171,20 @@ class LogCompactor(SliceWorker):
                     f"the log files of the file group {unit.file_id} of partition {unit.partition_path!r} stay: {why}"
                 )
                 return self.result(unit, logs, began, skipped=skipped)
-            form, replaces = self.files.form(), tuple(dict.fromkeys(one.instant_time for one in blocks))
+            form, replaces = self.files.form(), tuple(dict.fromkeys(block.instant_time for block in blocks))
             made = write_log_file(files, unit.group, form, self.files.log_format(), logs.entries(), replaces)
         return self.result(unit, logs, began, path=made.path, size=made.size, rows=made.rows, deletes=made.deletes)
 
-    def stat(self, one: SliceResult) -> WriteStat:
+    def stat(self, result: SliceResult) -> WriteStat:
         return self._stat(
-            one,
-            num_deletes=one.deletes,
-            num_update_writes=one.rows,
-            total_updated_records_compacted=one.rows + one.deletes,
+            result,
+            num_deletes=result.deletes,
+            num_update_writes=result.rows,
+            total_updated_records_compacted=result.rows + result.deletes,
             log_version=1,
             log_offset=0,
             base_file="",
-            log_files=[one.path.rpartition("/")[2]],
+            log_files=[result.path.rpartition("/")[2]],
         )
 
 
@@ -206,5 +208,5 @@ def _before(file_slice: FileSlice, time: str) -> FileSlice:
 
 def _counts_as_archived(timeline: Timeline, time: str) -> bool:
     """Return whether readers may take a file of this time for an archived instant's, whatever the timeline holds."""
-    first = min((one.requested_time for one in timeline.writes), default=time)
+    first = min((instant.requested_time for instant in timeline.writes), default=time)
     return time <= max(first, *announced(timeline.storage), "")

@@ -79,17 +79,18 @@ class FreeSlices:
         """Return whether the plan lacks a write, which only a process that ignores pyhudi's decisions can cause."""
         seen = self._seen or frozenset()
         return any(
-            one.is_write and one not in seen and one.visible_since <= made.requested_time for one in now.completed
+            instant.is_write and instant not in seen and instant.visible_since <= made.requested_time
+            for instant in now.completed
         )
 
     def _look(self, timeline: Timeline) -> None:
         """List all partitions, or only those in which something has changed since the last listing."""
         now = frozenset(timeline.completed)
         fresh = now - (self._seen or frozenset())
-        if self._seen is None or any(one.action in _UNDOING for one in (*fresh, *(self._seen - now))):
+        if self._seen is None or any(instant.action in _UNDOING for instant in (*fresh, *(self._seen - now))):
             self._listings = walk_partitions(self._storage)
         else:
-            writes = [one for one in fresh if one.is_write]
+            writes = [instant for instant in fresh if instant.is_write]
             bodies = for_each(self._storage, timeline.files.read_written_files, writes)
             touched = sorted({partition for body in bodies for partition in (*body.stats, *body.replaced)})
             self._listings |= _listed(self._storage, touched)
@@ -100,7 +101,7 @@ def held_by_plans(mine: InstantKind, timeline: Timeline, but: Instant | None = N
     """Return the file groups, by partition path and file id, that other pending plans hold, but for one plan's."""
     pending = pending_compactions(timeline)
     own = None if but is None else but.identity
-    counting = {one: plan for one, plan in pending.items() if one.identity != own}
+    counting = {instant: plan for instant, plan in pending.items() if instant.identity != own}
     held = {**held_groups(counting), **dict.fromkeys(clustered_groups(timeline))}
     return frozenset(group for group, holder in held.items() if _is_left_out(mine, holder))
 
@@ -131,12 +132,16 @@ def named_slices(
             f"{wanted}.",
             "Carry it out with Apache Hudi.",
         )
-    partitions = sorted({one.partition_path or "" for one in found.operations})
+    partitions = sorted({operation.partition_path or "" for operation in found.operations})
     listings = _listed(storage, partitions)
     replaced = read_replaced(timeline).replaced
     # A new file of a replaced file group would be rows of the table again once the replacing instant is archived.
-    kept = [one for one in found.operations if (one.partition_path or "", one.file_id or "") not in replaced]
-    plan = tuple(_slice(storage, instant, one, listings) for one in kept)
+    kept = [
+        operation
+        for operation in found.operations
+        if (operation.partition_path or "", operation.file_id or "") not in replaced
+    ]
+    plan = tuple(_slice(storage, instant, operation, listings) for operation in kept)
     written = read_stated(timeline, {log.instant_time for file_slice in plan for log in file_slice.logs})
     return tuple(_stated(file_slice, written) for file_slice in plan), listings
 
@@ -153,8 +158,10 @@ def check_complete(
     groups = {partition: view.groups(partition) for partition in listings}
     for file_slice in plan:
         group = groups[file_slice.partition_path].get(file_slice.file_id)
-        there = next((one for one in group.slices if one.base_time == file_slice.base_time), None) if group else None
-        known = {one.path for one in file_slice.logs}
+        there = (
+            next((found for found in group.slices if found.base_time == file_slice.base_time), None) if group else None
+        )
+        known = {log.path for log in file_slice.logs}
         for log in there.logs if there is not None else ():
             if log.path not in known and completed_at(log.instant_time) <= instant.requested_time:
                 raise _refused(
@@ -169,7 +176,7 @@ def operations_of(plan: Plan) -> list[CompactionOperation]:
     return [
         CompactionOperation(
             base_instant_time=file_slice.base_time,
-            delta_file_paths=[_name(one.path) for one in file_slice.logs],
+            delta_file_paths=[_name(log.path) for log in file_slice.logs],
             data_file_path=None if file_slice.base is None else file_slice.base.name,
             file_id=file_slice.file_id,
             partition_path=file_slice.partition_path,
@@ -181,23 +188,23 @@ def operations_of(plan: Plan) -> list[CompactionOperation]:
 
 def replaced_since(timeline: Timeline, groups: Iterable[FileGroupId]) -> list[FileGroupId]:
     replaced = read_replaced(timeline).replaced
-    return [one for one in groups if (one.partition_path, one.file_id) in replaced]
+    return [group for group in groups if (group.partition_path, group.file_id) in replaced]
 
 
 def _slice(
-    storage: Storage, instant: Instant, one: CompactionOperation, listings: Mapping[str, Sequence[FileInfo]]
+    storage: Storage, instant: Instant, operation: CompactionOperation, listings: Mapping[str, Sequence[FileInfo]]
 ) -> FileSlice:
-    partition, file_id = one.partition_path or "", one.file_id or ""
-    if one.bootstrap_file_path:
+    partition, file_id = operation.partition_path or "", operation.file_id or ""
+    if operation.bootstrap_file_path:
         raise UnsupportedTableError(
             f"The {instant.action} {instant.requested_time} of the table {storage.path} merges a bootstrapped file.",
             "Carry it out with Apache Hudi.",
         )
     sizes = {info.path: info.size for info in listings[partition]}
     # Plans of version 1 name files by their paths.
-    paths = [join(partition, _name(path)) for path in one.delta_file_paths]
+    paths = [join(partition, _name(path)) for path in operation.delta_file_paths]
     logs = [log_file(path, sizes.get(path, 0)) for path in paths]
-    base_path = join(partition, _name(one.data_file_path)) if one.data_file_path else ""
+    base_path = join(partition, _name(operation.data_file_path)) if operation.data_file_path else ""
     base = base_file(base_path, sizes.get(base_path, 0)) if base_path else None
     files: list[BaseFile | LogFile] = [each for each in (base, *logs) if each is not None]
     named = [*([base_path] if base_path else []), *paths]
@@ -214,7 +221,7 @@ def _slice(
         )
     group = FileGroupId(partition, file_id)
     ordered = sorted((each for each in logs if each is not None), key=lambda each: each.name.order)
-    return FileSlice(group, one.base_instant_time or "", base, tuple(ordered))
+    return FileSlice(group, operation.base_instant_time or "", base, tuple(ordered))
 
 
 def _stated(file_slice: FileSlice, written: Written) -> FileSlice:

@@ -65,7 +65,9 @@ class Repair(Compaction):
     def repair(self, timeline: Timeline) -> None:
         table = self.table
         for instant, pending in pending_compactions(timeline).items():
-            named = {FileGroupId(one.partition_path or "", one.file_id or "") for one in pending.operations}
+            named = {
+                FileGroupId(operation.partition_path or "", operation.file_id or "") for operation in pending.operations
+            }
             if named & self._groups:
                 # The plan's executor could not read the damaged files.
                 take_back(table, instant)
@@ -93,7 +95,7 @@ class Repair(Compaction):
     def plan(self, timeline: Timeline) -> Plan | None:
         """Return the slices that hold the damaged log files; refuse beside a pending plan for their file groups."""
         partitions = {group.partition_path for group in self._groups}
-        free = self.slices.find(timeline, lambda paths: [one for one in paths if one in partitions])
+        free = self.slices.find(timeline, lambda paths: [path for path in paths if path in partitions])
         chosen = tuple(file_slice for file_slice in free if file_slice.group in self._groups)
         held = self._groups - {file_slice.group for file_slice in chosen}
         if chosen and held:

@@ -85,10 +85,10 @@ class SliceWorker:
     def body(self, done: Sequence[SliceResult]) -> CommitBody:
         from ....timeline.metadata.models import CommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
-        made = sorted((one for one in done if one.path), key=lambda one: one.file_slice.group)
+        made = sorted((result for result in done if result.path), key=lambda result: result.file_slice.group)
         stats: dict[str, list[WriteStat]] = {}
-        for one in made:
-            stats.setdefault(one.file_slice.partition_path, []).append(self.stat(one))
+        for result in made:
+            stats.setdefault(result.file_slice.partition_path, []).append(self.stat(result))
         metadata = CommitMetadata(
             partition_to_write_stats=stats,
             compacted=self.compacts,
@@ -115,30 +115,30 @@ class SliceWorker:
             fence.finish()
 
     def result(self, file_slice: FileSlice, merged: MergedSlice, began: float, **made: Any) -> SliceResult:
-        data_bytes = sum(one.content_size for one in merged.blocks if one.is_data)
+        data_bytes = sum(block.content_size for block in merged.blocks if block.is_data)
         return SliceResult(file_slice, merged.counts, data_bytes, time.monotonic() - began, **made)
 
-    def stat(self, one: SliceResult) -> WriteStat:
+    def stat(self, result: SliceResult) -> WriteStat:
         raise NotImplementedError
 
-    def _stat(self, one: SliceResult, **own: Any) -> WriteStat:
+    def _stat(self, result: SliceResult, **own: Any) -> WriteStat:
         from ....timeline.metadata.models import RuntimeStats, WriteStat  # noqa: PLC0415
 
-        millis = int(one.seconds * 1000)
+        millis = int(result.seconds * 1000)
         return WriteStat(
-            file_id=one.file_slice.file_id,
-            path=one.path,
-            prev_commit=one.file_slice.base_time,
-            num_writes=one.rows,
-            total_write_bytes=one.size,
-            partition_path=one.file_slice.partition_path,
-            total_log_records=one.logs.records,
-            total_log_blocks=one.logs.blocks,
-            total_corrupt_log_block=one.logs.corrupt,
-            file_size_in_bytes=one.size,
+            file_id=result.file_slice.file_id,
+            path=result.path,
+            prev_commit=result.file_slice.base_time,
+            num_writes=result.rows,
+            total_write_bytes=result.size,
+            partition_path=result.file_slice.partition_path,
+            total_log_records=result.logs.records,
+            total_log_blocks=result.logs.blocks,
+            total_corrupt_log_block=result.logs.corrupt,
+            file_size_in_bytes=result.size,
             runtime_stats=RuntimeStats(total_scan_time=0, total_create_time=0, total_upsert_time=millis),
-            total_log_files_compacted=len(one.file_slice.logs),
-            total_log_size_compacted=one.log_data_bytes,
+            total_log_files_compacted=len(result.file_slice.logs),
+            total_log_size_compacted=result.log_data_bytes,
             **own,
         )
 

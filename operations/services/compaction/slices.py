@@ -80,15 +80,17 @@ class SliceService(PlannedService[Settings, FileSlice, SliceResult]):
     def refuse_stale(self, work: Transaction, timeline: Timeline, plan: Plan) -> None:
         """Raise `CommitConflictError` where other instants undid or replaced what this plan merged."""
         since = Since.find(work, timeline)
-        merged = {log.instant_time for one in plan for log in one.logs} | {one.base_time for one in plan}
-        gone = {
-            one.instant_time
-            for one in since.undone()
-            if self.forbids(ROLLBACK, {Shared.BASIS: one.instant_time in merged}, one.known)
+        merged = {log.instant_time for file_slice in plan for log in file_slice.logs} | {
+            file_slice.base_time for file_slice in plan
         }
-        replaced = replaced_since(timeline, (one.group for one in plan))
+        gone = {
+            undo.instant_time
+            for undo in since.undone()
+            if self.forbids(ROLLBACK, {Shared.BASIS: undo.instant_time in merged}, undo.known)
+        }
+        replaced = replaced_since(timeline, (file_slice.group for file_slice in plan))
         beside = bool(replaced or since.writes) and self.forbids(WRITE, {Shared.REPLACED: replaced})
-        lost = [*sorted(gone), *(f"{one.file_id} of {one.partition_path!r}" for one in replaced if beside)]
+        lost = [*sorted(gone), *(f"{group.file_id} of {group.partition_path!r}" for group in replaced if beside)]
         restored = since.restore is not None and self.forbids(RESTORE, {}, known_of(since.restore))
         if lost or restored or beside:
             what = f"{lost[0]}, which it merged," if lost else "what it merged"
@@ -120,12 +122,12 @@ class SliceService(PlannedService[Settings, FileSlice, SliceResult]):
             unplanned,
             instant=time_of_plan,
             file_groups=len(plan),
-            log_files=sum(len(one.logs) for one in plan),
-            bytes_read=sum(one.size for one in plan),
+            log_files=sum(len(file_slice.logs) for file_slice in plan),
+            bytes_read=sum(file_slice.size for file_slice in plan),
         )
 
     def result(self, seconds: float) -> ServiceResult:
-        logs = sum(len(one.file_slice.logs) for one in self.done)
+        logs = sum(len(result.file_slice.logs) for result in self.done)
         found = replace(super().result(seconds), log_files=logs)
         if self.done:
             logger.info(
@@ -143,9 +145,9 @@ class SliceService(PlannedService[Settings, FileSlice, SliceResult]):
 def older_writes(mine: InstantKind, timeline: Timeline, time_of_plan: str) -> list[Instant]:
     """Return the writes at work that were requested before a plan, which has to wait for them."""
     return [
-        one
-        for one in timeline.pending
-        if _may_append(one) and judge(Meeting(mine, WRITE, asked=asked_of(time_of_plan, one))) is not Verdict.GO_ON
+        write
+        for write in timeline.pending
+        if _may_append(write) and judge(Meeting(mine, WRITE, asked=asked_of(time_of_plan, write))) is not Verdict.GO_ON
     ]
 
 

@@ -58,7 +58,7 @@ def sort(
         _note(table, {SORT_BY: None, SORT_CURVE: None}, dry_run=dry_run)
         return ServiceResult(storage.path, SORT, dry=dry_run, seconds=time.monotonic() - began)
     schema = columns_of(table, table.timeline())
-    asked = _asked(table, by, curve, schema)
+    asked = _sort_order(table, by, curve, schema)
     table = _note(table, {SORT_BY: ",".join(asked.columns), SORT_CURVE: asked.curve}, dry_run=dry_run)
     merges = table.config.table_type == MERGE_ON_READ
     unsorted = Unsorted(storage, asked.among(schema.names) or asked, partitions, mine=COMPACTION if merges else WRITE)
@@ -92,7 +92,7 @@ def _rewritten(table: Table, means: Means, unsorted: Unsorted) -> ServiceResult:
     )
 
 
-def _asked(table: Table, by: Sequence[str] | None, curve: str | None, schema: pa.Schema) -> SortOrder:
+def _sort_order(table: Table, by: Sequence[str] | None, curve: str | None, schema: pa.Schema) -> SortOrder:
     kept = table.config.sort_by if by is None else None
     columns = by if by is not None else kept
     if not columns:
