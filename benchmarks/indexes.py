@@ -23,9 +23,8 @@ from pyhudi.index import bloom
 from pyhudi.index.base import KeyedRows, LookupFigures
 from pyhudi.index.bloom import BloomIndex
 from pyhudi.index.bucket import BucketIndex
-from pyhudi.index.lookup import TableLookup
+from pyhudi.index.lookup import SimpleIndex, TableLookup
 from pyhudi.index.settings import FileSizes, LookupSettings
-from pyhudi.index.simple import SimpleIndex
 from pyhudi.operations.planning.plan import plan_write
 from pyhudi.operations.planning.request import TableSettings, WriteRequest, WriteSettings
 from pyhudi.operations.result import CommitResult

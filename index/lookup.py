@@ -119,6 +119,20 @@ class EverywhereLookup(TableLookup):
         yield KeySearch(None, view.all_slices())
 
 
+class SimpleIndex(TableLookup):
+    """Finds a record key in its partition by reading the keys of all the partition's file slices.
+
+    Source: ``org.apache.hudi.index.simple.HoodieSimpleIndex``, and ``HoodieGlobalSimpleIndex`` for the other.
+    """
+
+    def look(self, keys: SliceKeys, wanted: WantedKeys) -> Hits:
+        return keys.hits(wanted)
+
+
+class GlobalSimpleIndex(EverywhereLookup, SimpleIndex):
+    """Finds a record key by reading the keys of all file slices of the table."""
+
+
 def by_partition(rows: KeyedRows) -> Iterator[tuple[str, Positions]]:
     """Yield each partition with the ascending positions of its rows."""
     numbers = rows.paths.indices.to_numpy(zero_copy_only=False)

@@ -24,8 +24,8 @@ from ..table.files.names import FileGroupId
 from .base import ComputedIndex, Index, LookupIndex, Positions
 from .bloom import BloomIndex, GlobalBloomIndex
 from .bucket import BucketIndex, NumberOfBuckets
+from .lookup import GlobalSimpleIndex, SimpleIndex
 from .settings import LookupSettings
-from .simple import GlobalSimpleIndex, SimpleIndex
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from ...reader.plan import Split
-from ...reader.predicates import Predicate
+from ...reader.predicates import Compare, IsNotNull, IsNull, NoneOf, OneOf, Predicate, StartsWith
 from ...reader.scan import MergeTerms, RowReader
 from ...storage import open_storage
 from .workers import freeze_imports
@@ -22,6 +22,22 @@ if TYPE_CHECKING:
 
 # The module that Spark runs to plan a read with pushdown (spark.sql.python.filterPushdown.enabled).
 _PUSHDOWN_WORKER = "data_source_pushdown_filters"
+_OPERATORS: dict[str, Any] = {
+    "EqualTo": "=",
+    "EqualNullSafe": "=",
+    "GreaterThan": ">",
+    "GreaterThanOrEqual": ">=",
+    "LessThan": "<",
+    "LessThanOrEqual": "<=",
+}
+# NOT (a > 1) keeps rows for which a > 1 is false, and drops rows for which it is null.
+_NEGATED: dict[str, Any] = {
+    "EqualTo": "!=",
+    "GreaterThan": "<=",
+    "GreaterThanOrEqual": "<",
+    "LessThan": ">=",
+    "LessThanOrEqual": ">",
+}
 
 
 class HudiReader(DataSourceReader):
@@ -99,8 +115,6 @@ class HudiPushdownReader(HudiReader):
 
     def pushFilters(self, filters: Any) -> Any:
         """Keep filters that can skip files or row groups; Spark still evaluates every filter itself."""
-        from .pushdown import to_predicate  # noqa: PLC0415 (as above)
-
         self._predicates += tuple(predicate for predicate in map(to_predicate, filters) if predicate is not None)
         return filters
 
@@ -108,3 +122,27 @@ class HudiPushdownReader(HudiReader):
 def kind_of_reader(options: HudiOptions) -> type[HudiReader]:
     pushing = bool(sys.argv) and sys.argv[-1].endswith(_PUSHDOWN_WORKER)
     return HudiPushdownReader if pushing and options.pushes_filters else HudiReader
+
+
+def to_predicate(pushed: Any) -> Predicate | None:
+    """Return the predicate of a filter of ``pyspark.sql.datasource``; None if the reader cannot use it.
+
+    Spark 4.0 lacks the filter classes, so their names are matched.
+    """
+    negated = type(pushed).__name__ == "Not"
+    inner = pushed.child if negated else pushed
+    kind = type(inner).__name__
+    path: tuple[str, ...] = getattr(inner, "attribute", ())
+    if len(path) != 1:
+        return None
+    column = path[0]
+    if kind in {"IsNull", "IsNotNull"}:
+        return IsNull(column) if (kind == "IsNull") != negated else IsNotNull(column)
+    if kind == "EqualNullSafe" and inner.value is None:
+        return IsNotNull(column) if negated else IsNull(column)
+    if kind == "In":
+        return NoneOf(column, tuple(inner.value)) if negated else OneOf(column, tuple(inner.value))
+    if kind == "StringStartsWith" and not negated:
+        return StartsWith(column, inner.value)
+    operator = (_NEGATED if negated else _OPERATORS).get(kind)
+    return Compare(column, operator, inner.value) if operator else None

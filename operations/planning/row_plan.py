@@ -13,23 +13,27 @@ from ...index.registry import has_buckets, index_for, lookup_for
 from ...storage import Storage
 from ...table.bucket_numbers import BucketNumbers, bucket_numbers, numbers_of_property
 from ...table.config import TableConfig
-from ...table.config.property_keys import COMMIT_TIME_ORDERING, MERGE_ON_READ
+from ...table.config.property_keys import COMMIT_TIME_ORDERING, MERGE_ON_READ, SORT_BY
 from ...table.config.sort_order import SortOrder
 from ...table.keys.generator import KeyGenerator
 from ...table.merging.deletes import IS_DELETED
 from ...table.merging.merger import MergeRules, RowMeeting
 from ...table.merging.row_spec import RowSpec
 from ...table.schema.changes import SchemaChange, changes_between
-from ...table.schema.columns import FILE_GROUP, POSITION, check_storable, without_meta
+from ...table.schema.columns import FILE_GROUP, POSITION, RECORD_KEY, check_storable, without_meta
 from ...table.schema.types import sql_name
 from ...table.table import Table
 from ...timeline.timeline import Timeline
+from ..sortable import check_sortable
 from .columns import check_columns, check_located, makes_anew, table_schema
 from .operation import DELETE, DELETE_PARTITION, opens_alone
 from .partial_update import partial_columns
 from .request import WriteRequest, WriteSettings
-from .row_order import order_of
 from .target import Target
+
+# Apache Hudi orders by partition path and record key, of which within a file only the key differs.
+_SORTED_BY_KEY = frozenset({"GLOBAL_SORT", "PARTITION_SORT"})
+_SORT_OPTION = "hoodie.bulkinsert.user.defined.partitioner.sort.columns"
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,3 +234,21 @@ def _columns(config: TableConfig, known: pa.Schema | None, request: WriteRequest
     schema = table_schema(known, incoming, config, request, operation)
     KeyGenerator(config, schema).check(incoming)
     return schema
+
+
+def order_of(target: Target, settings: WriteSettings, schema: pa.Schema) -> SortOrder | None:
+    """Return the order that a write asks for; None in a table with an order, which is in its properties and wins.
+
+    Raises where rows cannot be sorted so.
+    """
+    operation, where = target.operation, target.table.path
+    kept, asked = target.config.sort_order, settings.bulk_insert_sort_columns if operation.sorts else ()
+    if kept is not None:
+        # Another writer may have taken a column away since; the table keeps the order by the others.
+        check_sortable(
+            [name for name in kept.columns if name in schema.names or not target.exists], schema, where, SORT_BY
+        )
+        return None
+    check_sortable(asked, schema, where, _SORT_OPTION)
+    by_key = (RECORD_KEY,) if operation.sorts and settings.bulk_insert_sort_mode in _SORTED_BY_KEY else ()
+    return SortOrder(asked or by_key, kept=False) if asked or by_key else None

@@ -12,8 +12,7 @@ import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from pyhudi.index.bloom import BloomIndex
-from pyhudi.index.lookup import TableLookup
-from pyhudi.index.simple import SimpleIndex
+from pyhudi.index.lookup import SimpleIndex, TableLookup
 from pyhudi.index.slice_keys import Hits
 from pyhudi.table.files.bloom_filter import BloomFilter
 from pyhudi.table.files.key_footers import KeyFooters

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pyhudi
 import pytest
 from pyhudi import HudiTable
-from pyhudi.connector.table.local_rows import is_local, local_rows
+from pyhudi.connector.table.local_writes import is_local, local_rows
 from pyhudi.errors import PyHudiError
 from pyhudi.operations.inspect.activity import activity
 from pyhudi.operations.inspect.history import history

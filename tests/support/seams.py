@@ -46,7 +46,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
         "connector.jobs:SERVICES",
         "connector.table.upkeep:SERVICES",
     ),
-    "slice rules by layout": "table.files.slice_rules:_RULES",
+    "slice rules by layout": "table.files.view:_RULES",
     "lock of a table": (
         "operations.transaction.begin:lock_of",
         "operations.transaction.commit_path:lock_of",
@@ -157,7 +157,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "keys in the range of a file": "table.files.key_footers:span_of",
     "keys in the range of a row group": "table.files.footers:span_of",
     # --- file groups and file slices
-    "base file that a log file belongs to": "table.files.slice_rules:_base_time",
+    "base file that a log file belongs to": "table.files.view:_base_time",
     "files that a partition lost": "table.files.view:FileView.lost",
     "whether a clean kept what a moment shows": "table.files.cleaned:_keeps",
     "written files that the process knows": "table.files.read_written:_KNOWN",
@@ -411,7 +411,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "write rows of a table": "connector.table.writes:write_placed",
     "place the rows of a write": "connector.table.writing:placed_rows",
     "write few rows without tasks": "connector.table.writing:write_here",
-    "most bytes of rows that need no tasks": "connector.table.local_rows:MOST_BYTES",
+    "most bytes of rows that need no tasks": "connector.table.local_writes:MOST_BYTES",
     "most file groups of a write that needs no tasks": "connector.table.local_writes:_FEW_GROUPS",
     "most bytes of files of a write that needs no tasks": "connector.table.local_writes:_SMALL_BYTES",
     "write changes of a merge": "connector.hudi_table:HudiTable._write_changes",

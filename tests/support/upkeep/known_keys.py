@@ -18,9 +18,8 @@ import pytest
 from pyhudi.errors import PyHudiError
 from pyhudi.index.base import KeyedRows, LookupFigures, Tags
 from pyhudi.index.gathered_keys import Room
-from pyhudi.index.lookup import TableLookup
+from pyhudi.index.lookup import SimpleIndex, TableLookup
 from pyhudi.index.settings import FileSizes, LookupSettings
-from pyhudi.index.simple import SimpleIndex
 from pyhudi.operations.indexing.known_keys import KeysOfWrite, KnownSlices
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.services.restore import restore

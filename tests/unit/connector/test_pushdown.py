@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from pyhudi.connector.source.pushdown import to_predicate
+from pyhudi.connector.source.reader import to_predicate
 from pyhudi.reader.predicates import Compare, IsNotNull, IsNull, NoneOf, OneOf, StartsWith
 from pyspark.sql import datasource as spark
 

@@ -13,9 +13,8 @@ import pytest
 from hypothesis import given, settings
 from pyhudi.errors import CorruptFileError, NullKeyError
 from pyhudi.index.bloom import BloomIndex
-from pyhudi.index.lookup import TableLookup
+from pyhudi.index.lookup import SimpleIndex, TableLookup
 from pyhudi.index.settings import LookupSettings
-from pyhudi.index.simple import SimpleIndex
 from pyhudi.storage import open_storage
 from pyhudi.storage.object_files import ObjectInput
 from pyhudi.table.files.base_file import MAX_KEY, MIN_KEY

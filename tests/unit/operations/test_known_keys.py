@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, settings
 from pyhudi.index.bloom import BloomIndex
-from pyhudi.index.lookup import TableLookup
-from pyhudi.index.simple import GlobalSimpleIndex, SimpleIndex
+from pyhudi.index.lookup import GlobalSimpleIndex, SimpleIndex, TableLookup
 from pyhudi.operations.indexing.known_keys import KnownSlices
 from support.made.keyed_files import KeyedFiles
 from support.rules.tagging import ROWS, Places, all_homes, tables, tag

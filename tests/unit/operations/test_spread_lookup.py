@@ -15,10 +15,9 @@ import pyarrow as pa
 import pytest
 from pyhudi.index.base import KeyedRows
 from pyhudi.index.bloom import BloomIndex
-from pyhudi.index.lookup import TableLookup
+from pyhudi.index.lookup import SimpleIndex, TableLookup
 from pyhudi.index.registry import lookup_for
 from pyhudi.index.settings import LookupSettings
-from pyhudi.index.simple import SimpleIndex
 from pyhudi.index.slice_keys import Hits
 from pyhudi.operations.locating.spread_lookup import LookTask, SpreadLookup, keys_in
 from pyhudi.storage import open_storage

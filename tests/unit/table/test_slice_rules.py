@@ -11,8 +11,7 @@ from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table.files.file_group import BaseFile, FileSlice, LogFile, base_file, log_file
 from pyhudi.table.files.names import FileGroupId
-from pyhudi.table.files.slice_rules import ByCompletionTime
-from pyhudi.table.files.view import FileView
+from pyhudi.table.files.view import ByCompletionTime, FileView
 from pyhudi.table.files.written import Written
 from pyhudi.timeline.archive.lsm import Archive
 from pyhudi.timeline.archive.lsm_writer import Row, append
