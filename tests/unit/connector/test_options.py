@@ -73,6 +73,13 @@ def test_a_job_written_for_apache_hudi_is_understood() -> None:
     assert request.write == WriteSettings(metadata_enable=False, retry_s=600.0)
 
 
+@pytest.mark.parametrize(
+    ("text", "table_type"), [("mor", "MERGE_ON_READ"), ("COW", "COPY_ON_WRITE"), ("merge_on_read", "MERGE_ON_READ")]
+)
+def test_a_table_type_has_the_short_names_of_hudis_sql(text: str, table_type: str) -> None:
+    assert parse_options({"type": text}).table_type == table_type
+
+
 def test_without_options_everything_is_left_to_the_table_and_the_defaults() -> None:
     request = parse_options({}).to_write_request("/t", SCHEMA, overwrite=True)
 

@@ -53,6 +53,36 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         open_storage("gs://bucket/t")
 
 
+@pytest.mark.parametrize(
+    ("path", "error", "instead"),
+    [
+        ("dbfs:/mnt/t", TypeError("an instance is missing"), "Give the path that Databricks mounts, /dbfs/"),
+        ("hdfs://host/t", OSError("no libhdfs\n" + "at java.lang.Class\n" * 1000), "Mount HDFS"),
+        ("hdfs://host/t", OSError("no libhdfs in " + "/usr/lib:" * 2000), "Mount HDFS"),
+    ],
+    ids=["dbfs", "pages", "a long line"],
+)
+def test_a_store_that_its_client_cannot_reach_says_in_short_what_to_do_instead(
+    path: str, error: Exception, instead: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unreached(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(fsspec, "filesystem", unreached)
+    with pytest.raises((InvalidOptionError, StorageError), match=instead) as raised:
+        open_storage(path)
+
+    assert path in str(raised.value)
+    assert len(str(raised.value)) < 700
+
+
+def test_a_store_is_opened_without_a_request() -> None:
+    """No server answers at this address, and no bucket has this name."""
+    opened = open_storage("s3://no-such-bucket/t", {"endpoint_url": "http://127.0.0.1:1", "key": "k", "secret": "s"})
+
+    assert opened.path == "s3://no-such-bucket/t"
+
+
 @pytest.fixture
 def remote() -> RemoteStorage:
     """A read-only view of fsspec's own in-memory file system."""
