@@ -88,18 +88,11 @@ def resolve_options(
     session: Any = None,
     warn: bool = False,
 ) -> ResolvedOptions:
-    """Return the options of one operation.
+    """Return the options of one operation; settings of other ``scopes`` do not count.
 
-    Args:
-        given: The options that the operation got.
-        path: The table's path.
-        scopes: What the operation is about; settings of other scopes do not count.
-        session: The Spark session whose ``hoodie.*`` and ``spark.hoodie.*`` settings count, where there is one.
-        warn: As in `parse_options`.
-
-    Raises:
-        OptionError: As in `parse_options`; or the defaults file cannot be used.
-        TableError: A setting depends on the table's properties, and they cannot be read.
+    ``given`` is what the operation got; settings of a Spark session count where there is one. Raises what
+    `parse_options` raises, OptionError for an unusable defaults file, and TableError where properties that a setting
+    depends on cannot be read.
     """
     texts = texts_of(given)
     settings: list[GivenOption] = []

@@ -269,17 +269,14 @@ def option(
     otherwise: str = "",
     since: str = _SINCE,
 ) -> Any:
-    """Describe one option.
+    """Describe one option; ``keys`` are Hudi's name or pyhudi's, unless the field has it, then aliases, Hudi's first.
 
     Args:
         default: Its default, or the field of a settings value that it sets and whose default it has; None leaves the
-            choice to the table.
-        doc: One sentence for people.
-        keys: Hudi's own name, or pyhudi's below ``hoodie.pyhudi``, unless the field has it; then aliases, Hudi's first.
+            choice to the table, and ``otherwise`` says what None comes to.
         supported: The values that pyhudi does, where Apache Hudi has more.
         unsupported: Apache Hudi's values that pyhudi does not do, where ``supported`` does not list all valid values.
         instead: What to use in place of an unsupported value, or of each; without it the supported values.
-        otherwise: What None comes to, in the words of a table's cell.
         since: The first version of pyhudi that has it.
     """
     sets = default if isinstance(default, SettingsField) else None

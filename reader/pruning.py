@@ -56,8 +56,7 @@ class Pruning:
     def file_may_match(self, numbers: Callable[[], BucketNumbers]) -> Callable[[DataFile], bool]:
         """Return a test of the files that the index assigns to the keys that the predicates allow.
 
-        Args:
-            numbers: Returns the numbers of buckets at the moment that the query shows; called only where they matter.
+        ``numbers`` returns the numbers of buckets at the moment that the query shows; called only where they matter.
         """
         from ..index.registry import placing_index_for  # noqa: PLC0415 (the task of a read needs no index)
 

@@ -19,17 +19,11 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 
 
 def open_storage(path: str, options: Mapping[str, str] | None = None, *, durable: bool = True) -> Storage:
-    """Open the store of a table's path.
+    """Open the store of a table's path, a plain one, ``file:``, ``memory://``, ``s3://``, or a URL that fsspec reads.
 
-    Args:
-        path: A plain path, ``file:…``, ``memory://…``, ``s3://…`` (also ``s3a`` and ``s3n``), or another URL that
-            fsspec knows; pyhudi only reads the last.
-        options: What the client needs to reach a remote store.
-        durable: False where a power cut may take what pyhudi writes; an object store keeps it in any case.
-
-    Raises:
-        InvalidOptionError: The path's scheme is not known, or the path has a password in it.
-        StorageError: The store cannot be reached.
+    ``options`` are what the client needs, and without ``durable`` a power cut may take what pyhudi writes to a disk.
+    Raises InvalidOptionError for an unknown scheme or a password in the path, and StorageError where the client is
+    missing.
     """
     refuse_password(path)
     scheme = path.partition("://")[0]

@@ -248,11 +248,8 @@ def storage_errors(
 ) -> Iterator[None]:
     """Turn errors of the operating system or of a store's client into a StorageError that names path and operation.
 
-    Args:
-        operation: A verb: "read", "list".
-        path: As the user knows it.
-        absence: Let FileNotFoundError through, where absence is an answer.
-        kinds: The exceptions to turn, where a client raises other exceptions than OSError.
+    ``operation`` is a verb. ``absence`` lets FileNotFoundError through, where absence is an answer. ``kinds`` are the
+    exceptions to turn, where a client raises other exceptions than OSError.
     """
     try:
         yield

@@ -16,14 +16,10 @@ THREADS = 16
 
 
 def for_each(storage: Storage, call: Callable[[T], R], items: Iterable[T], *, computes: bool = False) -> list[R]:
-    """Return the call's result for each item, in the items' order.
+    """Return the call's result for each item, in the items' order; the call runs in several threads.
 
-    Args:
-        storage: The store that the call uses.
-        call: Safe to run in several threads.
-        items: O(files), no rows.
-        computes: Whether the call computes for longer than it waits, so that a local store's files keep as many threads
-            busy as there are cores.
+    There are O(files) items, no rows. A call that ``computes`` for longer than it waits keeps as many threads busy as
+    there are cores for the files of a local store.
     """
     waiting = list(items)
     threads = min(THREADS if storage.remote else cores() if computes else 1, len(waiting))

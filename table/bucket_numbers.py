@@ -50,14 +50,7 @@ class BucketNumbers:
     unknown: str = ""
 
     def of(self, partition_path: str) -> int | None:
-        """Return the number of buckets of a partition.
-
-        Args:
-            partition_path: The partition's path below the table's root.
-
-        Returns:
-            The number; None where it is unknown, so that no read may prune by it and no write place rows by it.
-        """
+        """Return the number of buckets of a partition; None where it is unknown, so that nothing may rest on it."""
         if self.rule is None or not self.rule.reads_alike(partition_path):
             return None
         return self.rule.number_of(partition_path)
@@ -89,33 +82,16 @@ class RuleFile:
 
 
 def numbers_of_property(config: TableConfig) -> BucketNumbers:
-    """Return the numbers of a table without rule files.
-
-    Args:
-        config: The table's properties.
-
-    Returns:
-        One number for all partitions; unknown where no property notes it.
-    """
+    """Return the numbers of a table without rule files: one for all partitions, unknown where no property notes it."""
     if config.bucket_count is None:
         return BucketNumbers(None, f"The properties of the table {config.name!r} note no number of buckets.")
     return BucketNumbers(BucketRule("", config.bucket_count))
 
 
 def bucket_numbers(table: Table, timeline: Timeline) -> BucketNumbers:
-    """Return how many buckets each partition has at the moment that a timeline shows.
+    """Return how many buckets each partition has at the moment that a timeline shows, or why that is unknown.
 
     A table without rule files costs one listing, of a version before 9 two.
-
-    Args:
-        table: The table.
-        timeline: Its timeline, of the present or of a moment of the past.
-
-    Returns:
-        The numbers, or why they are unknown.
-
-    Raises:
-        StorageError: The store failed.
     """
     files = rule_files(table)
     if not files:
@@ -138,14 +114,7 @@ def bucket_numbers(table: Table, timeline: Timeline) -> BucketNumbers:
 
 
 def refuse_unknown(numbers: BucketNumbers) -> None:
-    """Raise UnsupportedTableError where the numbers of buckets are unknown, so that no write may place rows.
-
-    Args:
-        numbers: The numbers of buckets of the table at the moment that the write sees.
-
-    Raises:
-        UnsupportedTableError: The numbers are unknown.
-    """
+    """Raise UnsupportedTableError where the numbers of buckets are unknown, so that no write may place rows."""
     if numbers.unknown:
         raise UnsupportedTableError(
             f"{numbers.unknown} So it is unknown in which bucket a key belongs.",
@@ -155,17 +124,7 @@ def refuse_unknown(numbers: BucketNumbers) -> None:
 
 
 def rule_files(table: Table) -> list[RuleFile]:
-    """Return the rule files of a table.
-
-    Args:
-        table: The table.
-
-    Returns:
-        The files, in order of their instants, of one instant Apache Hudi's last.
-
-    Raises:
-        StorageError: The store failed.
-    """
+    """Return the rule files of a table in order of their instants, of one instant Apache Hudi's last."""
     found = list(_listed(table.storage, APACHE, ENDING))
     # A table that was upgraded keeps the rules from before.
     if not table.format.bucket_rules or not table.config.is_of_first_version:
@@ -176,13 +135,7 @@ def rule_files(table: Table) -> list[RuleFile]:
 def write_bucket_rule(table: Table, rule: BucketRule) -> None:
     """Make the file of a rule, where Java's writers read it if they know rules; a second call changes nothing.
 
-    Args:
-        table: The table.
-        rule: The rule.
-
-    Raises:
-        TableConfigError: Another rule of the same instant is there.
-        StorageError: The store failed.
+    Raises TableConfigError where another rule of the same instant is there.
     """
     own = not table.format.bucket_rules
     path, content = _path_of(rule.instant_time, own=own), rule.encode(own=own)
@@ -197,15 +150,7 @@ def write_bucket_rule(table: Table, rule: BucketRule) -> None:
 
 
 def delete_bucket_rule(table: Table, instant_time: str) -> None:
-    """Delete the file of a rule, which must precede the end of its instant where that is given up or rolled back.
-
-    Args:
-        table: The table.
-        instant_time: The rule's instant.
-
-    Raises:
-        StorageError: The store failed.
-    """
+    """Delete the file of a rule, which must precede the end of its instant where that is given up or rolled back."""
     table.storage.delete(_path_of(instant_time, own=False), _path_of(instant_time, own=True))
 
 

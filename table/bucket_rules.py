@@ -75,14 +75,7 @@ class BucketRule:
         return max(self.default, *(number for _, number in self.expressions), 1)
 
     def number_of(self, partition_path: str) -> int:
-        """Return the number of buckets of a partition.
-
-        Args:
-            partition_path: The partition's path below the table's root.
-
-        Returns:
-            The number, at least 1.
-        """
+        """Return the number of buckets of a partition, at least 1."""
         end = self._of_paths.get(partition_path, len(self.expressions))
         for place in self._others:
             if place > end:
@@ -92,14 +85,7 @@ class BucketRule:
         return self.default if end == len(self.expressions) else self.expressions[end][1]
 
     def reads_alike(self, partition_path: str) -> bool:
-        """Return whether Java and Python find the same expressions in a path.
-
-        Args:
-            partition_path: The partition's path below the table's root.
-
-        Returns:
-            False for a path with an end of a line in it, where there are expressions.
-        """
+        """Return whether Java and Python find the same expressions in a path: not where it has an end of a line."""
         return not self.expressions or _LINE_ENDS.search(partition_path) is None
 
     def encode(self, *, own: bool = False) -> bytes:
@@ -121,9 +107,7 @@ class BucketRule:
     def parse(cls, instant_time: str, data: bytes, where: str) -> BucketRule:
         """Return the rule in a file.
 
-        Raises:
-            CorruptFileError: The file is damaged.
-            UnsupportedTableError: Its expressions, or its format, are not known here.
+        Raises CorruptFileError for a damaged file, and UnsupportedTableError for a rule not known here.
         """
         try:
             found = parse_json(data)
@@ -144,13 +128,9 @@ class BucketRule:
 
 
 def expression_of(partition_path: str) -> str:
-    """Return a regular expression that finds only one path, as Java and Python read it.
+    """Return a regular expression that finds only one path, as Java and Python read it; the path may be empty.
 
-    Args:
-        partition_path: The path; empty for the only partition of an unpartitioned table.
-
-    Returns:
-        The expression, without the comma and the semicolon that end an expression in a rule file.
+    It has no comma and no semicolon, which end an expression in a rule file.
     """
     return f"^{''.join(map(_escaped, partition_path))}$"
 

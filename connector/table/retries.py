@@ -62,13 +62,9 @@ class Retries:
         return cls(storage, settings, owner, "UTC" if config is None else config.timezone)
 
     def run(self, attempt: Callable[[str, PastAttempts], CommitResult]) -> CommitResult:
-        """Return the result of the first attempt that completes.
+        """Return the result of the first attempt that completes; raise its `CommitConflictError` when time is over.
 
-        Args:
-            attempt: Writes under the write id that all attempts have in common, and notes those before in its instant.
-
-        Raises:
-            CommitConflictError: The write met another in each attempt until its time was over.
+        ``attempt`` writes under the write id that all attempts share, and notes those before in its instant.
         """
         patience, waited, number, what = self._settings.patience, NOT_WAITED, 0, ""
         until = time.monotonic() + self._settings.retry_s

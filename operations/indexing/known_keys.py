@@ -215,9 +215,7 @@ class _Ordered:
 def keys_of_write(table: Table, index: Index, *, fills: bool, is_new: bool = False) -> KeysOfWrite | None:
     """Return what a write knows of the table's keys; None where it knows none and will know none.
 
-    Args:
-        fills: Whether the write is a batch of a stream, after which another comes.
-        is_new: Whether the write makes the table.
+    ``fills`` is True of a batch of a stream, after which another comes, and ``is_new`` where the write makes the table.
     """
     if not isinstance(index, TableLookup) or not index.settings.cache_bytes:
         return None

@@ -26,8 +26,7 @@ _TRIES = 10
 def catch_up(index: Index, table: Table) -> None:
     """Bring an outside index up to date with its table; an index that reads the table itself needs no update.
 
-    Raises:
-        ConcurrentWriteError: Other writers updated the index first, again and again.
+    Raises `ConcurrentWriteError` where other writers updated the index first, again and again.
     """
     if not isinstance(index, OutsideIndex):
         return

@@ -18,9 +18,8 @@ from .notify import asking
 def ask(index: LookupIndex, rows: KeyedRows, seen: SeenTable, known: KeysOfWrite | None = None) -> Tags:
     """Return where the keys of some rows of a write are.
 
-    Raises:
-        CommitConflictError: The index knows file groups that another write created meanwhile.
-        IndexMisfitError: The answer cannot be of this table.
+    Raises `CommitConflictError` where the index knows file groups that another write created meanwhile, and
+    `IndexMisfitError` for an answer that cannot be of this table.
     """
     if known is not None:
         return known.tag(rows, seen)

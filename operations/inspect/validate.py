@@ -48,10 +48,8 @@ _CHECKS_OF_ROWS: tuple[Callable[[Subject], None], ...] = (check_rows, check_dupl
 def validate(storage: Storage, *, deep: bool = False, stale_s: float = STALE_S) -> pa.Table:
     """Return one row for each finding, errors first, with columns as in `FINDINGS_SCHEMA`; the table stays unchanged.
 
-    Args:
-        deep: Whether to read rows of the newest file slices and bodies of archived writes, too; else only names,
-            instants and footers.
-        stale_s: The age in seconds from which unfinished work and unused files are findings.
+    With ``deep`` it reads rows of the newest file slices and bodies of archived writes, too, otherwise only names,
+    instants and footers. Unfinished work and unused files are findings from ``stale_s`` seconds on.
     """
     findings = Findings(storage, stale_s)
     config = load(findings)

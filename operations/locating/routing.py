@@ -200,9 +200,8 @@ class Located(FileGroups):
     def number_of(self, partition_path: str, name: str) -> int:
         """Return the number of a file group, given its name in placed rows of the partition.
 
-        Raises:
-            PlacementError: The name makes no sense, or rows of one file group contradict each other.
-            CommitConflictError: The table has no such file group.
+        Raises `PlacementError` where the name makes no sense or rows of one file group contradict each other, and
+        `CommitConflictError` where the table has no such file group.
         """
         rest = name.removeprefix(NEW_GROUP)
         is_new = rest != name

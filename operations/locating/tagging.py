@@ -68,13 +68,9 @@ def tag_rows(
     seen: SeenTable,
     known: KeysOfWrite | None = None,
 ) -> Tagged:
-    """Look up the keys of spilled rows, and place new keys.
+    """Look up the keys of spilled rows, which are by bin of each partition in the order of the tasks; place new keys.
 
-    Args:
-        spilled: The rows of each bin of each partition, in the order of the tasks.
-
-    Raises:
-        KeyNotFoundError: A key of a delete does not exist, and the rules forbid that.
+    Raises `KeyNotFoundError` where the key of a delete does not exist, and the rules forbid that.
     """
     check_new_properties(plan, seen)
     # A write looks no key up in what it replaces.
@@ -229,8 +225,7 @@ class _Lookup:
     def _live(self, path: str, rows: pa.RecordBatch) -> Mask:
         """Return which winners of keys that the table lacks are no deletes, and count them.
 
-        Raises:
-            KeyNotFoundError: The rules say that the key of a delete or of a partial update must exist.
+        Raises `KeyNotFoundError` where the rules say that the key of a delete or of a partial update must exist.
         """
         self.absent.add(path)
         deleted = self._tagger.spec.deleted(rows)

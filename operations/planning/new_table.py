@@ -34,11 +34,7 @@ _VERSION = TERMS["version"].option
 
 class NewTable(TableTerms):
     def config(self, *, generates_keys: bool = False) -> TableConfig:
-        """Return the properties of the new table, having checked the options.
-
-        Args:
-            generates_keys: Whether the table may lack a record key.
-        """
+        """Return the properties of the new table; ``generates_keys`` lets it lack a record key. Raises OptionError."""
         record_key = self.asked.record_key_fields or ()
         if not record_key and not generates_keys:
             raise MissingOptionError(

@@ -157,9 +157,8 @@ def plan_rows(
 ) -> RowPlan:
     """Decide what a write makes of its rows.
 
-    Args:
-        known: The table's columns; None for a table that was never written.
-        numbers: The numbers of buckets at the moment that the write sees, of a table that has some.
+    ``known`` are the table's columns, None for a table that was never written; ``numbers`` those of buckets at the
+    moment that the write sees.
     """
     request, moved = _without(request, POSITION, pa.int64())
     request, located = _without(request, FILE_GROUP, pa.string())

@@ -45,11 +45,7 @@ class Target:
 
 
 def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True) -> Target:
-    """Return the table of a write, having checked the options of the request against it.
-
-    Args:
-        creates: Whether the write may create the table.
-    """
+    """Return the table of a write, having checked the options against it; ``creates`` says whether it may make one."""
     try:
         found = load_config(storage)
     except TableNotFoundError:

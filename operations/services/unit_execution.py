@@ -55,9 +55,7 @@ def execute_units(
 ) -> list[Done]:
     """Execute units, in this process where the engine has no tasks and they are small enough.
 
-    Args:
-        name: The service in messages.
-        finished: Returns the units to which some new data files belong.
+    ``name`` is the service in messages; ``finished`` returns the units to which some new data files belong.
     """
     # Small units come last, so that no task runs long after the others.
     work, units = worker.work, sorted(plan, key=lambda unit: -unit.size)

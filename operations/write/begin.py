@@ -25,10 +25,7 @@ class BegunWrite:
 def begun(plan: WritePlan, after: str = "") -> Iterator[BegunWrite]:
     """Put a write on the timeline, and keep its heartbeat until the block ends; safe to call from every task.
 
-    ``after`` is the time of the commit's last attempt.
-
-    Raises:
-        WriteSealedError: The write was committed or given up already.
+    ``after`` is the time of the commit's last attempt. Raises `WriteSealedError` where the write is over already.
     """
     prepare = partial(make_ready, rollbacks=plan.rollbacks)
     with transaction_begin.begun(plan.transaction, plan.requested, prepare, after) as found:

@@ -33,11 +33,8 @@ def build_metadata(
 ) -> CommitMetadata:
     """Return the metadata of the write's completed instant.
 
-    Args:
-        outcomes: Every file group that the write met.
-        replaced: File ids by partition path.
-        seconds: By phase, kept in extraMetadata.
-        attempts: What the attempts of the commit add to extraMetadata.
+    ``outcomes`` are of every file group that the write met, ``replaced`` has file ids by partition path, and
+    ``seconds``, by phase, and ``attempts`` go to extraMetadata.
     """
     stats: dict[str, list[WriteStat]] = {}
     for outcome in sorted(outcomes, key=_place):

@@ -63,10 +63,8 @@ class Completion:
     def complete(self, metadata: CommitMetadata) -> None:
         """Complete the write, with what its completed file says.
 
-        Raises:
-            CommitConflictError: Another instant changed the same data or the table's properties since the plan, or
-                undid the write.
-            ConcurrentWriteError: Other writers decided first, again and again.
+        Raises `CommitConflictError` where another instant changed the same data or the table's properties since the
+        plan, or undid the write, and `ConcurrentWriteError` where other writers decided first, again and again.
         """
         work = self.plan.transaction
         body = CommitBody(metadata, work.table, self.plan.settings.batch)

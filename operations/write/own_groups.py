@@ -71,11 +71,7 @@ class OwnGroups:
         return handle.close()
 
     def finish(self) -> None:
-        """Check, after the last file, that no other process has given the write up.
-
-        Raises:
-            WriteSealedError: A process has; the files are deleted again.
-        """
+        """Delete the files again and raise `WriteSealedError` where another process has given the write up."""
         self._fence.finish()
 
     def discard(self) -> None:
