@@ -115,9 +115,7 @@ class HudiOptions(ReadOptions, StreamOptions, UpkeepOptions, LookupOptions, Writ
         """Return what these options ask of a write; ``overwrite`` is True for Spark's mode ``overwrite``.
 
         ``stream`` is True of a micro-batch that its tasks alone know. A micro-batch without rows leaves no instant
-        unless the options say so.
-
-        Raises OptionConflictError where a query's options are among them, or two options contradict each other.
+        unless the options say so. Raises OptionConflictError.
         """
         self.refuse_query()
         write = replace(self.write_settings(), upkeep=self.upkeep(), stream=self.stream_settings())

@@ -18,7 +18,6 @@ class OptionInfo:
 
     Attributes:
         name: The field of `HudiOptions`.
-        type: The words for its values.
         otherwise: What a default of None comes to, in words; empty for nothing.
         supported: The values that pyhudi does, where Apache Hudi has more.
         unsupported: Apache Hudi's values that pyhudi does not do, where ``supported`` does not list all valid values.

@@ -68,16 +68,8 @@ def parse_with_notices(
 ) -> tuple[HudiOptions, tuple[str, ...]]:
     """Return the typed options, and a sentence for each that pyhudi accepts without doing what it asks.
 
-    Args:
-        options: As the user gave them; keys in any case, values text (or what ``str`` makes text of).
-        warn: Whether notices are raised as Python warnings, too; for the user's own process.
-        places: By key, for messages: the source of an option that the operation itself did not get.
-
-    Raises:
-        UnknownOptionError: There is no option of that name.
-        InvalidOptionError: A value does not fit its option.
-        OptionConflictError: One option was given twice, under two names and with two values.
-        UnsupportedOptionError: Apache Hudi knows the option or the value, and pyhudi does not do it yet.
+    Keys may be in any case. With ``warn``, in the user's own process, notices are Python warnings, too. ``places`` has,
+    by key, the source of an option that the operation itself did not get. Raises OptionError.
     """
     given = texts_of(options)
     if "provider" in given:

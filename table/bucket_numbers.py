@@ -1,10 +1,9 @@
 """How many buckets each partition has at a moment: the rule files of a table, and which of them is in force.
 
-Format: ``PartitionBucketIndexHashingConfig`` of Apache Hudi 1.1, whose files lie in `APACHE`. A rescale brings a rule,
-under its own instant, and `FIRST` is the instant of the numbers before the first rescale. Of the rules whose instants
-are complete at a moment, that of the greatest instant is in force. Apache Hudi does not ask whether an instant is
-complete, but whether it is pending: it obeys the rule of an instant that was rolled back, too. Where the two would
-differ, the number of buckets is unknown here.
+A rescale brings a rule, under its own instant, and `FIRST` is the instant of the numbers before the first rescale. Of
+the rules whose instants are complete at a moment, that of the greatest instant is in force. Apache Hudi asks whether an
+instant is pending instead, and so obeys the rule of one that was rolled back. Where the two would differ, the number of
+buckets is unknown here.
 
 Tables of versions before 9 have Java writers that know no rules, so that a rescale of all partitions at once brings a
 file of pyhudi's in `OWN`. A table without rules has the number in its properties, at every moment.

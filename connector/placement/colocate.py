@@ -2,16 +2,11 @@
 
 A file group's slot is ``(hash of its partition path + its bucket) mod n``. Because partitions start at different slots,
 a few buckets use all tasks. Spark computes the slot itself where it can (`slot_expression`); otherwise only the key and
-partition columns go through Python. Spark distributes rows by hash, so each slot is replaced by an integer whose hash
-(``Murmur3Hash``, seed 42) leads to it. Without a fixed number of tasks, adaptive execution joins small slots and never
-splits a slot. With a fixed number, Spark 4.1 and later distribute rows by slot directly (``repartitionById``).
-
-Spark 4.0 has no Python function over Arrow columns. Where it cannot compute the slot itself, whole rows go through
-Python (``mapInArrow``, which needs pandas; only lookups by global and outside indexes use it too). Without pandas
-`HudiTable` writes there like a plain ``df.write``.
-
-A shuffle changes the order of rows. Where the order decides ties, each row carries its former position: its Spark
-partition and its place in it.
+partition columns go through Python, and on Spark 4.0 whole rows (``mapInArrow``, which needs pandas; without it
+`HudiTable` writes like a plain ``df.write``). Spark distributes rows by hash, so each slot is replaced by an integer
+whose hash (``Murmur3Hash``, seed 42) leads to it. Without a fixed number of tasks, adaptive execution joins small slots
+and never splits a slot. With a fixed number, Spark 4.1 and later distribute rows by slot (``repartitionById``).
+A shuffle changes the order of rows, so where the order decides ties, each row carries its former position.
 """
 
 from __future__ import annotations
@@ -124,9 +119,8 @@ def _storage_options(spark: SparkSession, path: str, table: HasPath | AnyPath) -
 def placement_of(df: DataFrame, seen: SeenTable, tasks: int | None = None, *, number_to_text: bool) -> Placement:
     """Return the placement of rows whose key columns may differ in type from the table's.
 
-    ``tasks`` is an exact number; None lets Spark choose. ``number_to_text`` is the write's option of that name. Raises
-    `SchemaMismatchError` for a type with another spelling of keys, and `DuplicateColumnError` for two key columns of
-    one name.
+    ``tasks`` is an exact number; None lets Spark choose. Raises `SchemaMismatchError` for a type with another spelling
+    of keys, and `DuplicateColumnError` for two key columns of one name.
     """
     table = seen.table
     undecided = Placement(table.config, None, tasks) if tasks else _adaptive_placement(df.sparkSession, table)
@@ -167,11 +161,9 @@ def _adaptive_placement(spark: SparkSession, table: Table) -> Placement:
 
 
 def default_tasks(spark: SparkSession, table: Table) -> int:
-    """Return the number of tasks for the placement where neither the user nor Spark chooses.
+    """Return the number of tasks where neither the user nor Spark chooses: that of shuffles, if there are file groups.
 
-    It is ``spark.sql.shuffle.partitions``, also on Spark Connect, but at most the number of file groups: the buckets of
-    an unpartitioned table, or four times those of the existing partitions, as the write may open more. A table without
-    partitions so far sets no limit.
+    A write may open partitions, so four times the buckets of those that exist are the most; none exist, no limit.
     """
     shuffle = int(spark.conf.get("spark.sql.shuffle.partitions", "200") or 200)
     buckets = table.config.bucket_count or 1

@@ -157,7 +157,6 @@ class FoundKeys:
     Attributes:
         keys: Partition path, key, and file id; null where the table lacks the key.
         new: The number of keys that the table lacks, by partition path.
-        groups: The number of file groups that contain keys.
         is_settled: Whether ``keys`` also names each row's target partition, null for none, and whether it leaves its
             own.
         moves: Whether rows may leave their partition.

@@ -1,8 +1,7 @@
 """The slot of each row as a Spark expression, for tables with simple keys and partitions.
 
-The record key fields must be whole numbers, in the rows perhaps as text. The partition path must consist of whole
-numbers, days or strings, without URL encoding. The key must not contain its field's name, as keys of a single field do
-under Hudi's COMPLEX key generator.
+The record key fields must be whole numbers, in the rows perhaps as text, and the key must not contain its field's name.
+The partition path must consist of whole numbers, days or strings, without URL encoding.
 
 The expression equals `Placement.slots` and saves the way through Python. ``String.hashCode`` of a number's decimal
 digits needs no text: with ``q[i]`` the number without its last ``i`` digits, digit ``i`` is ``q[i] - 10 * q[i + 1]``,

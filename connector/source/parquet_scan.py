@@ -4,10 +4,9 @@ Tests with Spark 4.0 to 4.3, vectorised and row by row, show which type changes 
 numbers as bigint and int as double, decimals with more digits, strings as binary, and absent columns as null. All
 others fail or differ (a float becomes 1.100000023841858), so the file's type is read and then cast.
 
-Spark looks up every path that it gets, in a job where there are more than a few: 40,000 paths, which pyhudi has just
-listed, take it most of a minute. Instead of listing a folder, Spark reads the log of a streaming sink in it, whose
-entries may be anywhere. `read_list` writes such a log for the files of one DataFrame. Spark reads it immediately and
-only once.
+Spark looks up every path that it gets: 40,000 paths, which pyhudi has just listed, take it most of a minute. Instead of
+listing a folder, Spark reads the log of a streaming sink in it, whose entries may be anywhere. `read_list` writes
+such a log for the files of one DataFrame; Spark reads it immediately and only once.
 """
 
 from __future__ import annotations

@@ -43,15 +43,11 @@ class WriteSettings:
         set_null_for_missing: Whether all columns that the rows lack become null; these and new columns turn nullable.
         number_to_text: Whether columns change their types as in Apache Hudi, where numbers become text, also in key,
             partition and ordering columns; else rows are cast to the table's types.
-        partial_update: Whether columns that the rows lack keep their stored values.
         metadata_enable: None where no option says it; False lets a write retire an expensive metadata table.
-        output: Format of files, and how many bytes of rows one task buffers before it spills.
-        durable: Whether a completed write survives a power cut.
         looked_up: Figures of the lookup that placed the rows; None where no lookup did.
         counted: Counts by a merge or an update that read the table; None for other writes.
         read: The rows of the table that decided what the write does, where its isolation level makes them count.
         past: What was done for the write before this attempt.
-        upkeep: The table services that run after the write.
         hand_over: Whether tasks leave all rows to the commit, which then merges them again as often as needed.
         batch: The micro-batch that the write is; None for other writes, and where only its tasks know it.
     """

@@ -23,7 +23,6 @@ def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | No
     """Remove working folders, markers and heartbeats of instants that are not pending, and half-made files.
 
     ``timeline`` is of right before, where the caller has listed it; it is listed again where folders are deserted.
-
     Data files named by markers go only where their instant never completed: it is younger than the timeline's first
     write and absent from it. Older instants may have been archived.
     """

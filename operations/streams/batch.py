@@ -43,10 +43,8 @@ class StreamSettings:
     """How a stream writes its batches.
 
     Attributes:
-        retries: How often the stream repeats a commit that failed.
         retry_wait_s: Seconds before the first repetition; the pause doubles with each.
         ignores_failures: Whether the stream passes over a batch whose commit failed for good.
-        compacts: Whether compactions may run between batches.
         upkeep_s: How many seconds the table services after a batch may take together; with 0 none run.
     """
 

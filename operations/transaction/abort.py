@@ -36,9 +36,7 @@ def abort_begun(work: Transaction) -> Timeline | None:
 def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
     """Undo an instant unless it is completed, and return a timeline of before; safe to call twice, and after a commit.
 
-    None where another write has the same time.
-
-    The note "sealed" stays for tasks that are still at work. The start of a later write removes it. A commit that
+    None where another write has the same time. The note "sealed" stays for tasks that are still at work. A commit that
     ``tries_again`` needs the spills of the instant.
     """
     storage = work.storage

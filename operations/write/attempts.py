@@ -57,7 +57,6 @@ class Attempts:
 
     Attributes:
         first: The write under the instant of its tasks.
-        spills: The rows that the tasks handed over, in the order of the tasks.
         opened: Closes the spills after the last attempt.
         repeated: How many attempts followed a pause, as the options of a stream ask.
         wrote: Whether tasks wrote files themselves, which no attempt of the commit can make again.

@@ -45,7 +45,6 @@ class HashedColumns:
         fields: The columns of the record key, in its order.
         hashed: Those that are hashed, in the same order.
         kinds: What each hashed column holds; columns of one kind spell equal values alike.
-        types: The type of each hashed column in SQL.
         texts: The columns of the record key that hold texts.
         is_named: Whether a record key holds the names of its fields.
     """

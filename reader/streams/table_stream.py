@@ -41,9 +41,8 @@ class TableStream:
     """One stream of one table in one process; batches are the same in any other process.
 
     Every batch has the writes that completed after its first offset and until its second, in the state of the table at
-    the second. The process keeps which writes those were; another process knows their sum from the offset.
-
-    ``newest`` is the offset of all that was complete at the last look.
+    the second. The process keeps which writes those were; another process knows their sum from the offset. ``newest``
+    is the offset of all that was complete at the last look.
     """
 
     path: str

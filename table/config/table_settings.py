@@ -48,8 +48,6 @@ class TableSettings:
     Attributes:
         partial_update_mode: Which values of a row leave a column to the older row.
         unavailable: The text or bytes that leave a column to the older row, under FILL_UNAVAILABLE.
-        sort_by: The columns by which the rows of each base file are sorted.
-        sort_curve: The curve along which they lie, by the names of `sort_order`.
         time_options: By the keys of `property_keys.TIME_OPTIONS`.
     """
 

@@ -27,11 +27,9 @@ class EvolutionRules:
     """How far the columns of a write may differ from the table's.
 
     Attributes:
-        reconcile: ``hoodie.datasource.write.reconcile.schema``: nullable columns that the rows lack become null.
-        set_null: ``hoodie.write.set.null.for.missing.columns``: all columns that the rows lack become null; missing and
-            new columns become nullable.
-        number_to_text: ``hoodie.pyhudi.schema.number.to.text``: columns change their types as in Apache Hudi. Numbers
-            become text where the rows have text; key, partition and ordering columns change, too.
+        reconcile: Nullable columns that the rows lack become null.
+        set_null: All columns that the rows lack become null; missing and new columns become nullable.
+        number_to_text: Numbers become text where the rows have text; key, partition and ordering columns change, too.
     """
 
     reconcile: bool = False
