@@ -2,7 +2,7 @@
 
 A rescale brings a rule, under its own instant, and `FIRST` is the instant of the numbers before the first rescale. Of
 the rules whose instants are complete at a moment, that of the greatest instant is in force. Apache Hudi asks whether an
-instant is pending instead, and so obeys the rule of one that was rolled back. Where the two would differ, the number of
+instant is pending instead, and so obeys the rule of a rolled-back instant. Where the two would differ, the number of
 buckets is unknown here.
 
 Tables of versions before 9 have Java writers that know no rules, so that a rescale of all partitions at once brings a
