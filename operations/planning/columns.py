@@ -29,6 +29,8 @@ from ...writer.routes import LOCATION
 from .operation import DELETE, DELETE_PARTITION, OVERWRITE_TABLE
 from .request import WriteRequest
 
+_NO_OPTIONS = EvolutionRules()
+
 logger = logging.getLogger("pyhudi")
 
 
@@ -81,7 +83,7 @@ def table_schema(
         return fresh
     settings = request.write
     rules = EvolutionRules(settings.reconcile_schema, settings.set_null_for_missing, settings.number_to_text)
-    return _evolved(table, _with_flag_as_kept(fresh, table), config, rules, request.path)
+    return evolved(table, _with_flag_as_kept(fresh, table), config, request.path, rules)
 
 
 def makes_anew(request: WriteRequest, operation: str) -> bool:
@@ -99,17 +101,13 @@ def key_schema(
     names = set(map(root_of, (*config.record_key_fields, *config.partition_fields)))
     mine, theirs = (pa.schema([column for column in schema if column.name in names]) for schema in (table, incoming))
     rules = EvolutionRules(set_null=True, number_to_text=number_to_text)
-    return _evolved(mine, canonical(theirs), config, rules, where)
+    return evolved(mine, canonical(theirs), config, where, rules)
 
 
-def fitted(table: pa.Schema, incoming: pa.Schema, config: TableConfig, where: str) -> pa.Schema:
-    """Return some columns of a table as a write of rows with just these columns leaves them."""
-    return _evolved(table, incoming, config, EvolutionRules(), where)
-
-
-def _evolved(
-    table: pa.Schema, incoming: pa.Schema, config: TableConfig, rules: EvolutionRules, where: str
+def evolved(
+    table: pa.Schema, incoming: pa.Schema, config: TableConfig, where: str, rules: EvolutionRules = _NO_OPTIONS
 ) -> pa.Schema:
+    """Return some columns of a table as a write of rows with just these columns leaves them."""
     evolution = evolve(table, incoming, rules, _roles(config))
     if evolution.differences:
         raise SchemaMismatchError(

@@ -19,7 +19,7 @@ from ...table.schema.columns import canonical, without_meta
 from ...table.schema.evolution import ABSENT
 from ...table.schema.fields import root_of
 from ...table.schema.types import alike, sql_name
-from .columns import check_columns, fitted
+from .columns import check_columns, evolved
 from .operation import DELETE, DELETE_PARTITION, UPSERT, Operation
 from .request import WriteRequest
 
@@ -50,7 +50,7 @@ def partial_columns(
             request.path,
             [ColumnDifference(column.name, ABSENT, sql_name(column.type), "drop it") for column in strange],
         )
-    after = fitted(mine, fresh, config, request.path)
+    after = evolved(mine, fresh, config, request.path)
     wider = [
         (column, after.field(column.name)) for column in mine if not alike(after.field(column.name).type, column.type)
     ]

@@ -52,24 +52,20 @@ def decide(
     that was made before that is binding, and the next process that decides carries it out.
     """
     with lock_of(table).hold(table):
-        return _decide(table, build, relief)
-
-
-def _decide(table: Table, build: Callable[[Timeline], Decision | None], relief: Callable[[], None] | None) -> Timeline:
-    for attempt in range(_ROUNDS):
-        began = time.monotonic()
-        number, timeline = settle(table)
-        decision = build(timeline)
-        if decision is None:
-            return timeline
-        decision = replace(decision, maker=uuid.uuid4().hex)
-        # After a long stall the number may be free again, as old decisions go: it is binding only as the newest.
-        if _create(table.storage, number + 1, decision.encode()) and _is_newest(table.storage, number + 1):
-            _insist(table, decision, timeline, relief)
-            _take_back_late(table, decision, began)
-            return timeline
-        # Pauses of random lengths keep the same processes from meeting again.
-        time.sleep(random.uniform(0, min(0.01 * 2**attempt, _LONGEST_PAUSE_S)))  # noqa: S311 (keeps no secret)
+        for attempt in range(_ROUNDS):
+            began = time.monotonic()
+            number, timeline = settle(table)
+            decision = build(timeline)
+            if decision is None:
+                return timeline
+            decision = replace(decision, maker=uuid.uuid4().hex)
+            # After a long stall the number may be free again, as old decisions go: it is binding only as the newest.
+            if _create(table.storage, number + 1, decision.encode()) and _is_newest(table.storage, number + 1):
+                _insist(table, decision, timeline, relief)
+                _take_back_late(table, decision, began)
+                return timeline
+            # Pauses of random lengths keep the same processes from meeting again.
+            time.sleep(random.uniform(0, min(0.01 * 2**attempt, _LONGEST_PAUSE_S)))  # noqa: S311 (keeps no secret)
     raise ConcurrentWriteError(
         f"Other processes decided first about the table {table.path}, {_ROUNDS} times in a row.", "Write again."
     )

@@ -7,7 +7,7 @@ for slots, only the process that began the job knows that the write is at work.
 from __future__ import annotations
 
 import logging
-from types import TracebackType
+from typing import Any
 
 from ...storage.base import Storage
 from .heartbeat import Heartbeat, HeartbeatThread
@@ -50,10 +50,8 @@ class WriteHeartbeat(HeartbeatThread):
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        super().__exit__(kind, error, traceback)
+    def __exit__(self, *error: Any) -> None:
+        super().__exit__(*error)
         for instant_time in sorted(self._touched):
             self._delete_of_over(instant_time)
 

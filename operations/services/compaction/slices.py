@@ -6,10 +6,10 @@ import logging
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from ....errors import CommitConflictError
 from ....table.files.file_group import FileSlice
-from ....table.table import Table
 from ....timeline.instants import Instant, State
 from ....timeline.timeline import Timeline
 from ...inspect.activity import shown
@@ -31,7 +31,6 @@ from ...transaction.concurrency import (
 )
 from ...transaction.since import Since
 from ...transaction.transaction import Transaction
-from ..means import Means
 from ..planned import PlannedService, Settings
 from ..throughput import note_left_out
 from .plan import FreeSlices, Plan, replaced_since
@@ -44,9 +43,9 @@ _PER_SLICE, _PER_LOG = 256 << 10, 192 << 10
 
 
 class SliceService(PlannedService[Settings, FileSlice, SliceResult]):
-    def __init__(self, table: Table, settings: Settings, means: Means, *, insists: bool = True) -> None:
-        super().__init__(table, settings, means, insists=insists)
-        self.slices = FreeSlices(table.storage, self.kind)
+    @cached_property
+    def slices(self) -> FreeSlices:
+        return FreeSlices(self.table.storage, self.kind)
 
     def missed(self, now: Timeline, made: Instant) -> bool:
         return self.slices.missed(now, made)
