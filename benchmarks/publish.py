@@ -29,6 +29,7 @@ from phases.conditions import ROWS, conditions
 from phases.limits import FLUSH, LIMIT
 from phases.loads import TURNS
 from phases.lookups import LOOKUP, lookups
+from phases.rescaling import RESCALE, rescales
 from phases.sizes import SIZE, sizes
 from phases.sorting import ROWS as SORTED
 from phases.sorting import sorting
@@ -45,7 +46,7 @@ _TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n)(.*?)(<!-- end -->)", re.DOTAL
 def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
     """Return each table by the name that pages call it by."""
     others = (LIMIT, FLUSH, SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, SORTED, WRITERS, STREAM, BATCH)
-    others = (*others, BACKLOG, JOIN)
+    others = (*others, BACKLOG, JOIN, RESCALE)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     return {
         "systems": table(systems),
@@ -64,6 +65,7 @@ def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
         "filters": filters(seconds),
         "many": many_files(seconds),
         "joins": joins(seconds),
+        "rescales": rescales(seconds),
         "writers": rates(seconds),
         "refusals": refusals(seconds),
         "promised": verdicts_of_writers(seconds),

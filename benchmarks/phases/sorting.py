@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 ROWS = "sorted: "
 OURS, OURS_LOGS = f"{ROWS}HudiTable.sort", f"{ROWS}HudiTable.sort, merge-on-read"
-COLUMNS = ("l_partkey", "l_extendedprice")
+# Iceberg takes no decimals into a Z-order.
+COLUMNS = ("l_partkey", "l_suppkey")
 SORT, WHOLE = "sort", "all rows, MiB"
 PHASES = (SORT, WHOLE, *(f"a range of {column}, MiB" for column in COLUMNS))
 # lineitem at scale 1 has as much in each of its fourteen file groups.
@@ -34,9 +35,10 @@ def file_bytes(run: Run) -> int:
 
 def conditions(run: Run) -> dict[str, str]:
     """Return a condition on each column that about one row of a hundred satisfies."""
-    first = int(80_000 * run.scale)
-    parts = f"l_partkey between {first} and {first + int(2_000 * run.scale)}"
-    return dict(zip(COLUMNS, (parts, "l_extendedprice between 30000 and 30800"), strict=True))
+    first_part, first_supplier = int(80_000 * run.scale), int(4_000 * run.scale)
+    parts = f"l_partkey between {first_part} and {first_part + int(2_000 * run.scale)}"
+    suppliers = f"l_suppkey between {first_supplier} and {first_supplier + int(100 * run.scale) - 1}"
+    return dict(zip(COLUMNS, (parts, suppliers), strict=True))
 
 
 def by_table(run: Run, *, logs: bool = False) -> list[Any]:
