@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from support.direct_s3 import ask_directly
 from support.places import Place
 from support.s3 import S3Server, new_url
 
@@ -107,6 +108,14 @@ def s3() -> Iterator[S3Server]:
     server.stop()
 
 
+@pytest.fixture
+def direct_s3(s3: S3Server) -> Iterator[S3Server]:
+    """The same S3 for tests that ask nothing of the road to it, which this process goes no more."""
+    with pytest.MonkeyPatch.context() as patch:
+        ask_directly(patch, s3)
+        yield s3
+
+
 @pytest.fixture(params=["local", "s3"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """Where a test's tables go: a folder of this machine, or one on S3."""
@@ -122,5 +131,5 @@ def anywhere(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 def _place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     if request.param == "local":
         return tmp_path
-    request.getfixturevalue("s3")
+    request.getfixturevalue("direct_s3")
     return new_url().removesuffix("/t")

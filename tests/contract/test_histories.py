@@ -57,7 +57,7 @@ def test_colocated_writes_give_what_the_dict_says(history: list[Step], spills: b
 @settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(histories(steps=3), st.booleans(), st.booleans(), st.integers(0, 1 << 30))
 def test_histories_on_s3_give_what_the_dict_says(
-    s3: S3Server, history: list[Step], colocated: bool, spills: bool, seed: int
+    direct_s3: S3Server, history: list[Step], colocated: bool, spills: bool, seed: int
 ) -> None:
     """A store of objects has no folders, no renames and a clock of whole seconds; hudi-rs reads from it too."""
     bounds = replace(TINY if spills else ROOMY, colocated=colocated)

@@ -64,7 +64,7 @@ def test_some_archived_moments_are_shown(tmp_path: Path, merge_on_read: bool) ->
 
 @pytest.mark.slow
 @pytest.mark.parametrize("check", [check_past, check_cleaned, check_archived])
-def test_the_past_is_the_same_on_s3(s3: S3Server, check: Callable[[Place, int], object]) -> None:
+def test_the_past_is_the_same_on_s3(direct_s3: S3Server, check: Callable[[Place, int], object]) -> None:
     check(new_url().removesuffix("/t"), 3)
 
 

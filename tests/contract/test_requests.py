@@ -25,6 +25,8 @@ from support.s3 import S3Server, new_url, put_object
 from support.seams import patch_seam, read_seam
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64())])
+# What goes over the wire for each request is for tests/unit/storage.
+pytestmark = pytest.mark.usefixtures("direct_s3")
 TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",))
 
 

@@ -75,6 +75,6 @@ def test_a_history_of_any_shape_gives_what_the_dict_says(shape: Shape, seed: int
 
 
 @pytest.mark.parametrize(("shape", "seed"), drawn(on_s3=True))
-@pytest.mark.usefixtures("s3")
+@pytest.mark.usefixtures("direct_s3")
 def test_a_history_of_any_shape_on_s3_gives_what_the_dict_says(shape: Shape, seed: int) -> None:
     check_shape(shape, seed, new_url())

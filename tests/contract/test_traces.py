@@ -40,7 +40,7 @@ from support.made.compacting import IMPATIENT as PATIENCE
 from support.made.compacting import means
 from support.places import Place, below
 from support.rules.checks import java_bucket
-from support.s3 import S3Server, new_url
+from support.s3 import new_url
 
 TRACES = Path(__file__).parents[1] / "fixtures" / "traces"
 KINDS = {
@@ -158,7 +158,8 @@ def test_operations_make_the_calls_on_record(tmp_path: Path, monkeypatch: pytest
 
 
 @pytest.mark.parametrize("kind", ON_S3)
-def test_operations_make_the_calls_on_record_on_s3(s3: S3Server, monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
+@pytest.mark.usefixtures("direct_s3")
+def test_operations_make_the_calls_on_record_on_s3(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     life = _Life(new_url(), KINDS[kind], trace_writes(monkeypatch))
     _live(life)
     _check(f"s3_{kind}", life.trace)

@@ -1,4 +1,4 @@
-"""The faults of `test_failing_storage.py` on a store of objects, where every request costs some milliseconds."""
+"""The faults of `test_failing_storage.py` on a store of objects, whose steps are others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EVERY = 2 * len(WORKS)
 
 
 @pytest.fixture
-def folder(s3: S3Server) -> str:
+def folder(direct_s3: S3Server) -> str:
     return new_url().removesuffix("/t")
 
 

@@ -183,6 +183,12 @@ class S3Server:
         with self._lock:
             counted.update(self.requests - before)
 
+    def note(self, kind: str, key: str, headers: Mapping[str, str]) -> None:
+        """Count a request."""
+        with self._lock:
+            self.requests[kind] += 1
+            self.seen.append((kind, key, headers))
+
     def unfinished_uploads(self) -> list[str]:
         """Return the keys of uploads that were neither completed nor aborted."""
         return sorted(one.key_name for one in _bucket().multiparts.values())
@@ -190,9 +196,7 @@ class S3Server:
     def _serve(self, environ: Environ, start_response: Answer) -> Iterable[bytes]:
         kind = _kind(environ)
         headers = {name[5:].replace("_", "-").lower(): text for name, text in environ.items() if name[:5] == "HTTP_"}
-        with self._lock:
-            self.requests[kind] += 1
-            self.seen.append((kind, environ["PATH_INFO"].removeprefix(f"/{BUCKET}/"), headers))
+        self.note(kind, environ["PATH_INFO"].removeprefix(f"/{BUCKET}/"), headers)
         # Whoever answers instead of moto need not read it, and the connection goes on behind it.
         if environ.get("CONTENT_LENGTH"):
             environ["wsgi.input"] = io.BytesIO(environ["wsgi.input"].read(int(environ["CONTENT_LENGTH"])))

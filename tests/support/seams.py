@@ -36,6 +36,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "process that answers for a write": "storage.process:responsible_process",
     "find a process": "storage.process:find_process",
     "stores by scheme": "storage:STORES",
+    "ask S3": "storage.s3:S3Client.ask",
     # --- what can be added
     "versions that pyhudi writes": ("table.config.support:VERSIONS", "operations.planning.new_table:VERSIONS"),
     "formats by version": "table.format:_FORMATS",

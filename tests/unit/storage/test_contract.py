@@ -17,12 +17,16 @@ from support.s3 import new_url
 from support.threads import at_once
 
 
-@pytest.fixture(params=["local", "memory", "s3"])
+@pytest.fixture(params=["local", "memory", "s3", "direct s3"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Storage]:
-    if request.param == "s3":
-        request.getfixturevalue("s3")
-    paths = {"local": str(tmp_path / "table"), "memory": f"memory://{uuid.uuid4().hex}/table", "s3": new_url()}
-    opened = open_storage(paths[request.param])
+    path = new_url()
+    if request.param == "local":
+        path = str(tmp_path / "table")
+    elif request.param == "memory":
+        path = f"memory://{uuid.uuid4().hex}/table"
+    else:
+        request.getfixturevalue(request.param.replace(" ", "_"))
+    opened = open_storage(path)
     yield opened
     opened.delete_folder("")
 
