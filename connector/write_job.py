@@ -14,6 +14,7 @@ from ..storage import open_storage
 from .hudi_table import HudiTable
 from .source.own_errors import own_errors
 from .source.paths import absolute_for
+from .source.sessions import find_session
 from .table.writing import delete_partitions, write_placed
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def run_write(
 
     ``source`` is None for an operation without rows.
     """
-    spark = _session(name)
+    spark = find_session(name)
     with own_errors():
         rows = None if source is None else read_source(spark, source, source_options or {})
         return write(spark, rows, path, operation, options)
@@ -87,12 +88,3 @@ def _named(resolved: ResolvedOptions, path: str) -> Sequence[str]:
             f"Add --option {key}=<partition paths, separated by commas>, with * for anything.",
         )
     return names
-
-
-def _session(name: str) -> SparkSession:
-    from pyspark.sql import SparkSession  # noqa: PLC0415
-
-    builder = SparkSession.builder
-    if SparkSession.getActiveSession() is None:
-        builder = builder.appName(name)
-    return builder.getOrCreate()

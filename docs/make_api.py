@@ -52,8 +52,12 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
     "Read": ("to_df", "sql", "create_view", "refresh_views"),
     "Look at a table": (
         "detail",
+        "partitions",
+        "files",
+        "sizes",
         "suggest_buckets",
         "history",
+        "timeline",
         "activity",
         "last_commit",
         "explain_options",
@@ -166,6 +170,7 @@ def parts() -> Iterator[Entry | Section]:
         yield from _class(kind)
     yield Section("Jobs", "`pyhudi.connector.jobs`. [Places](places.md#jobs-with-exit-codes) has the exit codes.")
     yield Entry("main", jobs.main)
+    yield Entry("command", jobs.command)
     yield Entry("exit_code", jobs.exit_code)
 
 

@@ -72,7 +72,7 @@ class ServiceResult:
         instant: Requested time of the instant that it made, or that its caller named; empty where it had no work.
         files: Data files deleted, or kept by a savepoint, or written by a compaction, log compaction or rescale.
         bytes: Their size, where it is known.
-        instants: Instants archived, or undone.
+        instants: Instants archived, or undone; 1 for a deleted savepoint.
         file_groups: File groups that were compacted or are going to be compacted, or that a rescale replaced.
         log_files: Their log files.
         bytes_read: The size of the log files and of the base files of these file groups.
@@ -326,6 +326,7 @@ _PLANNED = {"file_groups": ("{1} {0}planned", "file group"), "log_files": ("{1} 
 _DONE = {
     "archive": {"instants": ("{1} {0}archived", "instant"), "files": ("{1} {0}deleted", "orphaned file")},
     "savepoint": {"files": ("{1} {0}kept", "file")},
+    "delete_savepoint": {"instants": ("{1} {0}deleted", "savepoint")},
     COMPACTION: _MERGED,
     LOG_COMPACTION: _MERGED,
     "schedule_compaction": _PLANNED,

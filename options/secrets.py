@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from ..errors import OptionConflictError
-from ..storage.secrets import STARS
+from ..storage.secrets import HARMLESS, STARS
 
 logger = logging.getLogger("pyhudi")
 
@@ -70,6 +70,16 @@ def tell_what_spark_shows(keys: Iterable[str]) -> None:
                     storage_name(key),
                 )
             _warned_keys.add(key)
+
+
+def holds_secret(key: str, text: str) -> bool:
+    """Return whether an option may hold a secret; of a store's options, all but those that name places and switches."""
+    key = key.lower()
+    if _SECRET_VALUE.search(text):
+        return True
+    if key.startswith(STORAGE_PREFIX):
+        return storage_name(key) not in HARMLESS
+    return bool(text) and _SECRET.search(key) is not None
 
 
 def masked(key: str, text: str) -> str:

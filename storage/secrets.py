@@ -13,7 +13,7 @@ STARS = "***"
 
 # Shorter texts are no secrets, and parts of too many words.
 _SHORTEST = 6
-_HARMLESS = frozenset(
+HARMLESS = frozenset(
     {"endpoint_url", "region", "profile", "anon", "use_ssl", "requester_pays", "cache_regions", "host", "port"}
 )
 _USER_INFO = re.compile(r"//([^/@\s]*:[^/@\s]*)@")
@@ -24,7 +24,7 @@ def secrets_of(options: Mapping[str, str]) -> tuple[str, ...]:
     found: set[str] = set()
     for name, text in options.items():
         found |= {part for info in _USER_INFO.findall(text) for part in (info, info.partition(":")[2])}
-        if name not in _HARMLESS:
+        if name not in HARMLESS:
             found |= {text, text.strip(), *_leaves(text)}
     return tuple(sorted((secret for secret in found if len(secret) >= _SHORTEST), key=len, reverse=True))
 

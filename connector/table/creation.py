@@ -49,7 +49,9 @@ def create_table(
     partial_update_mode: str | None,
     options: Mapping[str, Any],
     if_not_exists: bool,
-) -> None:
+    dry_run: bool = False,
+) -> bool:
+    """Create an empty table; False where it was there. With ``dry_run`` the arguments are checked, and no more."""
     keyed = {"recordkey": _names(record_key), "buckets": buckets} if record_key else {OPTIONS["operation"].key: INSERT}
     keyed |= {} if index is None else {OPTIONS["index_type"].key: index}
     named = {**keyed, "partitionby": _names(partition_by), **({"orderby": _names(order_by)} if order_by else {})}
@@ -66,15 +68,18 @@ def create_table(
     request = parsed.to_write_request(path, to_arrow(columns), overwrite=False)
     if there:
         _check_same(find_target(request, storage).table, request, path)
-        return
+        return False
     plan, measured = plan_write(request), None
     if rows is not None and request.table.bucket_count is None and plan.config.index_type == BUCKET:
         plan, measured = _measured(request, plan, rows)
     _check_kept(plan, path)
+    if dry_run:
+        return True
     if not create_config(storage, plan.new_config):
         raise _exists(path)
     _make_timeline_folder(plan.table)
     announce(plan.config, path, "" if measured is None else "So many suit the rows given, by suggest_buckets.")
+    return True
 
 
 def _check_same(table: Table, request: WriteRequest, path: str) -> None:

@@ -13,9 +13,14 @@ from ...errors import OptionConflictError
 from ...operations.inspect.activity import activity
 from ...operations.inspect.bucket_sizes import bucket_sizes
 from ...operations.inspect.detail import detail
+from ...operations.inspect.files import files
 from ...operations.inspect.history import history, last_commit
+from ...operations.inspect.instants import list_instants
+from ...operations.inspect.partitions import partitions
+from ...operations.inspect.sizes import sizes
 from ...operations.result import CommitResult
 from ...options.explain import ExplainedOptions, explain
+from ...options.parsing import format_value
 from ...options.read import QUERY_TYPE
 from ...options.sources import READING, WRITING, find_config
 from ...reader.query import AS_OF, BEGIN, END
@@ -153,6 +158,61 @@ class TableQueries(TableBase):
             PyHudiError: The table cannot be read.
         """
         return from_arrow(self._spark, activity(self._storage))
+
+    def files(self, *, as_of: str | date | None = None) -> DataFrame:
+        """Return one row for each file slice that a snapshot reads, without opening a data file.
+
+        Args:
+            as_of: The table as of this time, spelled as for `to_df`; None for now.
+
+        Returns:
+            The columns partition, file_id, bucket, instant, base_file, base_bytes, log_files, log_bytes, bytes, rows
+            and log_records.
+
+        Raises:
+            InvalidOptionError: The time is invalid.
+            UnreadableTimeError: The table does not keep history that far back.
+            PyHudiError: The table cannot be read.
+        """
+        return from_arrow(self._spark, files(self._storage, None if as_of is None else format_value(as_of)))
+
+    def timeline(self, limit: int | None = None) -> DataFrame:
+        """Return one row for each instant by name and times alone, newest first, pending and archived instants too.
+
+        Args:
+            limit: The greatest number of instants to return; None for all.
+
+        Returns:
+            The columns instant, action, state, completed, seconds and archived.
+
+        Raises:
+            InvalidOptionError: The limit is below zero.
+            PyHudiError: The table cannot be read.
+        """
+        return from_arrow(self._spark, list_instants(self._storage, limit))
+
+    def sizes(self) -> DataFrame:
+        """Return for each file group the files and bytes that readers see, and those that no reader needs.
+
+        Returns:
+            The columns partition, file_id, bucket, live_files, live_bytes, dead_files, dead_bytes, unfinished_files and
+            unfinished_bytes.
+
+        Raises:
+            PyHudiError: The table cannot be read.
+        """
+        return from_arrow(self._spark, sizes(self._storage))
+
+    def partitions(self) -> DataFrame:
+        """Return one row for each partition, without opening a data file.
+
+        Returns:
+            The columns partition, buckets, file_groups, files, log_files, bytes, rows and newest_instant.
+
+        Raises:
+            PyHudiError: The table cannot be read.
+        """
+        return from_arrow(self._spark, partitions(self._storage))
 
     def last_commit(self) -> CommitResult | None:
         """Return the result of the newest completed write, by any writer.

@@ -48,13 +48,14 @@ class TableUpkeep(TableBase):
         """
         return self._run("clean", options, retain=retain, dry_run=dry_run)
 
-    def archive(self, *, keep: int | None = None, **options: Any) -> ServiceResult:
+    def archive(self, *, keep: int | None = None, dry_run: bool = False, **options: Any) -> ServiceResult:
         """Move old instants from the timeline to its archive, so that reads and writes list fewer files.
 
         Every completed write archives too, unless ``hoodie.archive.automatic`` is false.
 
         Args:
             keep: How many completed writes stay on the timeline.
+            dry_run: Whether only to return what would be archived.
             options: Options of this call, such as ``**{"hoodie.keep.max.commits": 100}``.
 
         Returns:
@@ -63,15 +64,16 @@ class TableUpkeep(TableBase):
         Raises:
             PyHudiError: Archiving failed and may be run again; the class says what the caller can do.
         """
-        return self._run("archive", options, keep=keep)
+        return self._run("archive", options, keep=keep, dry_run=dry_run)
 
-    def compact(self, **options: Any) -> ServiceResult:
+    def compact(self, *, dry_run: bool = False, **options: Any) -> ServiceResult:
         """Merge the log files of a merge-on-read table into base files, with a Spark task for each file group.
 
         It first executes pending compaction plans, of other writers too, then plans and merges file groups with log
         files within the limits of ``hoodie.compaction.strategy``. Writes may run at the same time.
 
         Args:
+            dry_run: Whether only to return what would be merged.
             options: Options of this call, such as ``**{"hoodie.compaction.target.io": 10000}``.
 
         Returns:
@@ -82,12 +84,13 @@ class TableUpkeep(TableBase):
             UnsupportedTableError: The table is copy-on-write, or only Apache Hudi can execute a pending plan.
             PyHudiError: The compaction failed and may be run again; the class says what the caller can do.
         """
-        return self._run("compact", options)
+        return self._run("compact", options, dry_run=dry_run)
 
-    def schedule_compaction(self, **options: Any) -> ServiceResult:
+    def schedule_compaction(self, *, dry_run: bool = False, **options: Any) -> ServiceResult:
         """Plan a compaction, for `compact`, a job or Apache Hudi to execute.
 
         Args:
+            dry_run: Whether only to return what would be planned.
             options: Options of this call.
 
         Returns:
@@ -97,9 +100,9 @@ class TableUpkeep(TableBase):
             UnsupportedTableError: The table is copy-on-write.
             PyHudiError: Planning failed and may be run again; the class says what the caller can do.
         """
-        return self._run("schedule_compaction", options)
+        return self._run("schedule_compaction", options, dry_run=dry_run)
 
-    def log_compact(self, **options: Any) -> ServiceResult:
+    def log_compact(self, *, dry_run: bool = False, **options: Any) -> ServiceResult:
         """Join the log files of each file group that has many into one log file, with a Spark task for each file group.
 
         It neither reads nor writes base files. It first executes pending plans, of other writers too, then joins the
@@ -108,6 +111,7 @@ class TableUpkeep(TableBase):
         then.
 
         Args:
+            dry_run: Whether only to return what would be joined.
             options: Options of this call, such as ``**{"hoodie.log.compaction.blocks.threshold": 3}``.
 
         Returns:
@@ -118,12 +122,13 @@ class TableUpkeep(TableBase):
             UnsupportedTableError: The table is copy-on-write, or only Apache Hudi can execute a pending plan.
             PyHudiError: The log compaction failed and may be run again; the class says what the caller can do.
         """
-        return self._run("log_compact", options)
+        return self._run("log_compact", options, dry_run=dry_run)
 
-    def schedule_log_compaction(self, **options: Any) -> ServiceResult:
+    def schedule_log_compaction(self, *, dry_run: bool = False, **options: Any) -> ServiceResult:
         """Plan a log compaction, for `log_compact`, a job or Apache Hudi to execute.
 
         Args:
+            dry_run: Whether only to return what would be planned.
             options: Options of this call.
 
         Returns:
@@ -133,7 +138,7 @@ class TableUpkeep(TableBase):
             UnsupportedTableError: The table is copy-on-write.
             PyHudiError: Planning failed and may be run again; the class says what the caller can do.
         """
-        return self._run("schedule_log_compaction", options)
+        return self._run("schedule_log_compaction", options, dry_run=dry_run)
 
     def repair(self, *, accept_loss: Sequence[str], dry_run: bool = False, **options: Any) -> ServiceResult:
         """Give up the unreadable rows of damaged log files, so that their file groups work again.
@@ -226,13 +231,14 @@ class TableUpkeep(TableBase):
         """
         return self._run("sort", options, by=by, curve=curve, partitions=partitions, dry_run=dry_run)
 
-    def rollback(self, instant: str | date, **options: Any) -> ServiceResult:
+    def rollback(self, instant: str | date, *, dry_run: bool = False, **options: Any) -> ServiceResult:
         """Undo one write: the newest write, or a pending write whose writer is dead.
 
         Args:
             instant: The requested time of the write, as `history` shows it; or a day, a second or a millisecond in
                 which the table has only this write, spelled as for `to_df`. A call with a pending instant declares
                 that its writer is dead.
+            dry_run: Whether only to return how many files would be deleted.
             options: Options of this call.
 
         Returns:
@@ -243,9 +249,11 @@ class TableUpkeep(TableBase):
             InvalidOptionError: The time is invalid.
             PyHudiError: The rollback failed and may be run again.
         """
-        return self._run("rollback", options, instant=format_value(instant))
+        return self._run("rollback", options, instant=format_value(instant), dry_run=dry_run)
 
-    def savepoint(self, instant: str | date | None = None, *, comment: str = "", user: str = "") -> ServiceResult:
+    def savepoint(
+        self, instant: str | date | None = None, *, comment: str = "", user: str = "", dry_run: bool = False
+    ) -> ServiceResult:
         """Keep the table as of one write, so that it stays readable and restorable.
 
         Args:
@@ -253,6 +261,7 @@ class TableUpkeep(TableBase):
                 requested until then; None for the newest write.
             comment: The purpose of the savepoint.
             user: The user who made it.
+            dry_run: Whether only to return how many files it would keep.
 
         Returns:
             The requested time of the write, which names the savepoint, and the files that it keeps.
@@ -263,14 +272,15 @@ class TableUpkeep(TableBase):
             PyHudiError: The savepoint failed and may be made again.
         """
         named = None if instant is None else format_value(instant)
-        return self._run("savepoint", {}, instant=named, comment=comment, user=user)
+        return self._run("savepoint", {}, instant=named, comment=comment, user=user, dry_run=dry_run)
 
-    def delete_savepoint(self, instant: str | date) -> ServiceResult:
+    def delete_savepoint(self, instant: str | date, *, dry_run: bool = False) -> ServiceResult:
         """Delete a savepoint; the next clean may delete its files.
 
         Args:
             instant: The name of the savepoint, as `savepoints` shows it; or a day, a second or a millisecond that has
                 only this savepoint, spelled as for `to_df`.
+            dry_run: Whether only to look for it.
 
         Returns:
             The name of the savepoint.
@@ -280,7 +290,7 @@ class TableUpkeep(TableBase):
             InvalidOptionError: The time is invalid.
             PyHudiError: The deletion failed and may be run again.
         """
-        return self._run("delete_savepoint", {}, instant=format_value(instant))
+        return self._run("delete_savepoint", {}, instant=format_value(instant), dry_run=dry_run)
 
     def savepoints(self) -> DataFrame:
         """Return one row for each savepoint, newest first.
@@ -293,7 +303,7 @@ class TableUpkeep(TableBase):
         """
         return from_arrow(self._spark, savepoints(self._storage))
 
-    def restore(self, to: str | date, **options: Any) -> ServiceResult:
+    def restore(self, to: str | date, *, dry_run: bool = False, **options: Any) -> ServiceResult:
         """Undo everything after one write; later rows are lost for good.
 
         No writer may run meanwhile. While a restore is pending, the table refuses all writes; the same call finishes
@@ -302,6 +312,7 @@ class TableUpkeep(TableBase):
         Args:
             to: The requested time of the write, as `savepoints` or `history` shows it; or a time, spelled as for
                 `to_df`, for the newest write that was requested until then.
+            dry_run: Whether only to return how many writes would be undone.
             options: Options of this call.
 
         Returns:
@@ -312,7 +323,7 @@ class TableUpkeep(TableBase):
             InvalidOptionError: The time is invalid.
             PyHudiError: The restore failed and may be run again.
         """
-        return self._run("restore", options, to=format_value(to))
+        return self._run("restore", options, to=format_value(to), dry_run=dry_run)
 
     def run_services(self, services: Sequence[str] = (), **options: Any) -> ServicesResult:
         """Run one round of table services beside writers: each does what its ``hoodie.*`` triggers say is due.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime, timedelta, timezone
 
 import pyarrow as pa
@@ -39,9 +40,13 @@ def activity(storage: Storage) -> pa.Table:
     other writers than pyhudi; the age of an absent heartbeat is null, too.
     """
     table = open_table(storage)
-    now = storage.now()
-    rows = for_each(storage, lambda instant: _row(table, instant, now), table.timeline().pending)
-    return pa.Table.from_pylist(rows, ACTIVITY_SCHEMA)
+    return pa.Table.from_pylist(activity_rows(table, table.timeline().pending), ACTIVITY_SCHEMA)
+
+
+def activity_rows(table: Table, pending: Iterable[Instant]) -> list[dict[str, object]]:
+    """Return the rows of some pending instants, in their order, with values by the names of `ACTIVITY_SCHEMA`."""
+    now = table.storage.now()
+    return for_each(table.storage, lambda instant: _row(table, instant, now), pending)
 
 
 def shown(table: Table, instant: Instant) -> str:

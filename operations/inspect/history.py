@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from ...storage.parallel import for_each
 from ...table.table import open_table
 from ...timeline.held import COMPACTING
 from ...timeline.instants import WRITE_ACTIONS, Instant, State
+from ...timeline.timeline import Timeline
 from ...timeline.writers.failures import Failed, read_failures
 from ..result import CommitResult, archived_results, result_of
 
@@ -52,15 +53,21 @@ def history(storage: Storage, limit: int | None = None) -> pa.Table:
     timeline = table.timeline()
     active = frozenset(instant.identity for instant in timeline.instants)
     newest = [*reversed(timeline.instants)][:limit]
-    plans = [instant for instant in newest if instant.action in COMPACTING and instant.state != State.COMPLETED]
-    failed = read_failures(storage) if plans else {}
-    rows = for_each(storage, lambda instant: _row(instant, partial(result_of, timeline), failed), newest)
+    rows = history_rows(timeline, newest)
     more = None if limit is None else limit - len(newest)
     if more != 0:
         archived = table.archive.newest(more, active)
         results = archived_results(table, (instant for instant in archived if instant.action in WRITE_ACTIONS))
         rows += [_row(instant, results.__getitem__, {}) for instant in archived]
     return pa.Table.from_pylist(rows, HISTORY_SCHEMA)
+
+
+def history_rows(timeline: Timeline, instants: Sequence[Instant]) -> list[dict[str, object]]:
+    """Return the rows of some instants of a timeline, in their order, with values by the names of `HISTORY_SCHEMA`."""
+    storage = timeline.storage
+    plans = [instant for instant in instants if instant.action in COMPACTING and instant.state != State.COMPLETED]
+    failed = read_failures(storage) if plans else {}
+    return for_each(storage, lambda instant: _row(instant, partial(result_of, timeline), failed), instants)
 
 
 def last_commit(storage: Storage) -> CommitResult | None:

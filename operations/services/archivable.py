@@ -76,18 +76,24 @@ def cut(timeline: Timeline, wanted: Iterable[Instant]) -> tuple[Instant, ...]:
     return tuple(sorted({*writes, *_along(timeline, writes) & left}, key=lambda instant: instant.identity))
 
 
-def before_replaced_files(timeline: Timeline, wanted: tuple[Instant, ...]) -> tuple[Instant, ...]:
+def before_replaced_files(
+    timeline: Timeline, wanted: tuple[Instant, ...], listings: Mapping[str, Iterable[FileInfo]] | None = None
+) -> tuple[Instant, ...]:
     """Return the instants before the first whose replaced file groups still have files.
 
-    Readers would take these files for live if the timeline no longer had the replacing instant.
+    Readers would take these files for live if the timeline no longer had the replacing instant. `listings` has the
+    files of all partitions, where the caller has listed them.
     """
     for instant in wanted:
         if not instant.replaces:
             continue
         replaced = timeline.files.read_written_files(instant).replaced
         partitions = sorted(replaced)
-        listings = for_each(timeline.storage, timeline.storage.list, partitions)
-        if _has_any(dict(zip(partitions, listings, strict=True)), replaced):
+        if listings is None:
+            found = dict(zip(partitions, for_each(timeline.storage, timeline.storage.list, partitions), strict=True))
+        else:
+            found = {partition: [*listings.get(partition, ())] for partition in partitions}
+        if _has_any(found, replaced):
             earlier = {other for other in wanted if other.requested_time < instant.requested_time}
             return cut(timeline, earlier)
     return wanted

@@ -48,25 +48,29 @@ def archive(
     cleaning: CleanSettings | None = None,
     *,
     metadata_enable: bool | None = None,
+    dry_run: bool = False,
     timeline: Timeline | None = None,
 ) -> ServiceResult:
     """Move the oldest completed instants into the archive, where there are more than `settings` keeps.
 
     With `cleaning`, the commits that readers may ask for stay, and two more. A failed call leaves its steps to the
-    next. A `timeline` of a moment ago shows whether something is due, where the caller has listed it. Raises
-    `UnsupportedTableError`, `CorruptInstantError`, `ConcurrentWriteError` or `StorageError`.
+    next. A `timeline` of a moment ago shows whether something is due, where the caller has listed it. With `dry_run`
+    the result says how many instants it would move. Raises `UnsupportedTableError`, `CorruptInstantError`,
+    `ConcurrentWriteError` or `StorageError`.
     """
     began = time.monotonic()
     table = open_table(storage)
     check_supported(table.config, table.path, writing=True)
-    result = ServiceResult(storage.path, _ACTION)
+    result = ServiceResult(storage.path, _ACTION, dry=dry_run)
     timeline = timeline or table.timeline()
     announced = announcements.announced(storage)
     if len(timeline.writes) <= settings.max_commits and not announced:
         return replace(result, seconds=time.monotonic() - began)
     held = _held(table, timeline, announced)
-    wanted = candidates(timeline, settings, _retained(timeline, table.config.timezone, cleaning), held)
+    wanted = candidates(timeline, settings, retained_from(timeline, table.config.timezone, cleaning), held)
     wanted = before_replaced_files(timeline, wanted)
+    if dry_run:
+        return replace(result, instants=len(wanted), seconds=time.monotonic() - began)
     if wanted:
         check_retirable(table.config, metadata_enable, storage.path)
         announcements.announce(storage, wanted[-1].requested_time)
@@ -90,7 +94,7 @@ def with_what_holds_it_up(done: ServiceResult, storage: Storage, settings: Archi
     return replace(done, skipped=f"instants after {stops[0].requested_time} stay for {shown(table, stops[0])}")
 
 
-def _retained(timeline: Timeline, zone: str, cleaning: CleanSettings | None) -> str:
+def retained_from(timeline: Timeline, zone: str, cleaning: CleanSettings | None) -> str:
     """Return the instant from which on cleaning keeps what readers may ask for, "" for no limit."""
     if cleaning is None:
         return ""

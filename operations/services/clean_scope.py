@@ -70,8 +70,17 @@ def write_note(storage: Storage, progress: CleanProgress) -> None:
     storage.write(NOTE, json.dumps(content).encode(), durable=False)
 
 
-def make_survey(table: Table, timeline: Timeline, settings: CleanSettings, progress: CleanProgress | None) -> Survey:
-    """List the partitions in which something was replaced, and read what a clean of them must know."""
+def make_survey(
+    table: Table,
+    timeline: Timeline,
+    settings: CleanSettings,
+    progress: CleanProgress | None,
+    listed: Mapping[str, tuple[FileInfo, ...]] | None = None,
+) -> Survey:
+    """List the partitions in which something was replaced, and read what a clean of them must know.
+
+    `listed` has the files of all partitions, where the caller has listed them since the timeline.
+    """
     earliest = earliest_to_retain(timeline, settings, int(time.time() * 1000), table.config.timezone)
     by_versions = settings.policy == KEEP_LATEST_FILE_VERSIONS
     saved = read_savepoints(timeline) if by_versions or earliest is not None else {}
@@ -81,7 +90,7 @@ def make_survey(table: Table, timeline: Timeline, settings: CleanSettings, progr
         known = progress if settings.incremental else None
         merges = table.config.table_type == MERGE_ON_READ
         named = _partitions_to_look_at(timeline, earliest, known, saved, merges=merges)
-        listings = _listed(table.storage, named)
+        listings = _listed(table.storage, named) if listed is None else _among(listed, named)
     if listings:
         written = read_replaced(timeline)
         held = frozenset(FileGroupId(*group) for group in clustered_groups(timeline))
@@ -103,6 +112,12 @@ def _listed(storage: Storage, partitions: Iterable[str] | None) -> dict[str, tup
         return walk_partitions(storage)
     names = sorted(partitions)
     return dict(zip(names, map(tuple, for_each(storage, storage.list, names)), strict=True))
+
+
+def _among(
+    listed: Mapping[str, tuple[FileInfo, ...]], partitions: Iterable[str] | None
+) -> Mapping[str, tuple[FileInfo, ...]]:
+    return listed if partitions is None else {path: listed[path] for path in sorted(partitions) if path in listed}
 
 
 def _replaced_at(written: Written) -> dict[tuple[str, str], str]:

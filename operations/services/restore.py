@@ -65,16 +65,23 @@ _PATIENT = Patience()
 
 
 def restore(
-    storage: Storage, to: str, *, metadata_enable: bool | None = None, patience: Patience = _PATIENT
+    storage: Storage,
+    to: str,
+    *,
+    metadata_enable: bool | None = None,
+    patience: Patience = _PATIENT,
+    dry_run: bool = False,
 ) -> ServiceResult:
     """Take a table back to one of its writes, with or without a savepoint; an interrupted restore to it is finished.
 
     Raises `UndoError` without such a write or its files, or where a younger savepoint keeps what this would undo, and
-    `ConcurrentWriteError` where a write, or a restore to another write, is at work.
+    `ConcurrentWriteError` where a write, or a restore to another write, is at work. With `dry_run` the result says how
+    many writes it would undo.
     """
     began = time.monotonic()
     table = open_for_service(storage, metadata_enable)
-    done = _Restore(OtherWriters(table, patience), write_until(table, to)).run()
+    call = _Restore(OtherWriters(table, patience), write_until(table, to))
+    done = call.foretold() if dry_run else call.run()
     return replace(done, seconds=time.monotonic() - began)
 
 
@@ -120,6 +127,21 @@ class _Restore:
         files = sum(map(len, undone.values()))
         return ServiceResult(table.path, _ACTION, pending.requested_time, files=files, instants=len(undone))
 
+    def foretold(self) -> ServiceResult:
+        """Return what `run` would undo, without writing anything."""
+        table = self.table
+        timeline = table.timeline()
+        pending = pending_restore(timeline)
+        if pending is None:
+            dead_writes(RESTORE, self.others, timeline, self.to)
+            plan = self._plan(timeline, asked=Asked.BEFORE_PLAN)
+        else:
+            plan = timeline.files.read_restore_plan(pending)
+            if plan is None or plan.savepoint_to_restore_timestamp != self.to:
+                raise restoring(timeline, pending)
+        undone = () if plan is None else plan.instants_to_rollback
+        return ServiceResult(table.path, _ACTION, instants=len(undone), dry=True)
+
     def _decide(self, timeline: Timeline) -> Timeline:
         """Decide what a restore undoes, unless another process does, and return the timeline afterwards."""
         while True:
@@ -144,7 +166,7 @@ class _Restore:
             at = time_after(self.table, timeline.reload())
             roll_back(self.others, replace(dead, at=at))
 
-    def _plan(self, now: Timeline) -> RestorePlan | None:
+    def _plan(self, now: Timeline, asked: Asked = Asked.SINCE_PLAN) -> RestorePlan | None:
         """Return the plan to undo everything after a write; None where there is nothing to undo, or it is decided."""
         if pending_restore(now) is not None:
             return None
@@ -160,8 +182,10 @@ class _Restore:
         done = [instant for instant in later if instant.state == State.COMPLETED]
         if not planned and not done:
             return None
-        others, since = self.others, Asked.SINCE_PLAN
-        if dead_writes(RESTORE, others, now, to, since) or others.broken_off(now, RESTORE, since):
+        others = self.others
+        if asked is Asked.SINCE_PLAN and (
+            dead_writes(RESTORE, others, now, to, asked) or others.broken_off(now, RESTORE, asked)
+        ):
             raise try_again(table, what)
         refuse_savepoints(RESTORE, now, to, what, itself=False)
         slices_at(RESTORE, table, now, now.as_of_request(to), to, what)

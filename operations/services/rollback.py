@@ -40,16 +40,23 @@ _PATIENT = Patience()
 
 
 def rollback(
-    storage: Storage, instant_time: str, *, metadata_enable: bool | None = None, patience: Patience = _PATIENT
+    storage: Storage,
+    instant_time: str,
+    *,
+    metadata_enable: bool | None = None,
+    patience: Patience = _PATIENT,
+    dry_run: bool = False,
 ) -> ServiceResult:
     """Roll back a write: the newest completed write, or a pending write, whose writer then counts as dead.
 
     Raises `UndoError` without such a write, or where later writes depend on it, a savepoint keeps it, or a clean
-    deleted what it replaced, and `ConcurrentWriteError` where a later write is at work.
+    deleted what it replaced, and `ConcurrentWriteError` where a later write is at work. With `dry_run` the result says
+    how many files it would delete.
     """
     began = time.monotonic()
     table = open_for_service(storage, metadata_enable)
-    done = _Rollback(OtherWriters(table, patience), write_at(table, instant_time)).run()
+    call = _Rollback(OtherWriters(table, patience), write_at(table, instant_time))
+    done = call.foretold() if dry_run else call.run()
     return replace(done, path=storage.path, seconds=time.monotonic() - began)
 
 
@@ -87,6 +94,25 @@ class _Rollback:
             raise try_again(table, f"The rollback of {instant_time}")
         return done
 
+    def foretold(self) -> ServiceResult:
+        """Return what `run` would do, without writing anything."""
+        table, instant_time = self.table, self.instant_time
+        timeline = table.timeline()
+        refuse_restoring(ROLLBACK, timeline)
+        found = timeline.write_at(instant_time)
+        if instant_time in pending_rollbacks(timeline):
+            # The rollback's plan, which this call would finish, was made by another process.
+            return ServiceResult(table.path, "rollback", instants=1, dry=True)
+        if found is not None and found.state != State.COMPLETED and _is_undone(found):
+            plan = plan_of(table.storage, found, files_of(table.storage, instant_time))
+        else:
+            completed_write(ROLLBACK, timeline, instant_time)
+            dead_writes(ROLLBACK, self.others, timeline, instant_time)
+            planned = self._plan(timeline, asked=Asked.BEFORE_PLAN)
+            plan = RollbackPlan() if planned is None else planned
+        files = sum(len(request.files_to_be_deleted) for request in plan.rollback_requests)
+        return ServiceResult(table.path, "rollback", files=files, instants=1, dry=True)
+
     def _roll_back_completed(self, timeline: Timeline) -> None:
         table = self.table
         for dead in dead_writes(ROLLBACK, self.others, timeline, self.instant_time):
@@ -95,7 +121,7 @@ class _Rollback:
         for planned in self.others.broken_off(timeline.reload(), ROLLBACK):
             roll_back(self.others, planned)
 
-    def _plan(self, timeline: Timeline) -> RollbackPlan | None:
+    def _plan(self, timeline: Timeline, asked: Asked = Asked.SINCE_PLAN) -> RollbackPlan | None:
         """Return the plan to undo a completed write; None where that is decided, or done."""
         table, instant_time = self.table, self.instant_time
         refuse_restoring(ROLLBACK, timeline)
@@ -115,7 +141,7 @@ class _Rollback:
                 "Roll those back first, the newest first, or restore the table to an earlier instant "
                 "(HudiTable.restore).",
             )
-        if dead_writes(ROLLBACK, self.others, timeline, instant_time, Asked.SINCE_PLAN):
+        if asked is Asked.SINCE_PLAN and dead_writes(ROLLBACK, self.others, timeline, instant_time, asked):
             raise try_again(table, what)
         refuse_savepoints(ROLLBACK, timeline, instant_time, what, itself=True)
         _check_what_comes_back(table, timeline, victim)

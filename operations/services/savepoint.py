@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 
 from ...errors import PyHudiError, StorageError, UndoError
 from ...storage.base import Storage, split
 from ...table.config import check_supported
+from ...table.files.file_group import FileSlice
 from ...table.table import Table, open_table
 from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import SavepointMetadata, SavepointPartition
@@ -24,10 +26,13 @@ from .target_times import savepoint_at, write_until
 _ACTION = "savepoint"
 
 
-def savepoint(storage: Storage, instant_time: str | None = None, *, user: str = "", comment: str = "") -> ServiceResult:
+def savepoint(
+    storage: Storage, instant_time: str | None = None, *, user: str = "", comment: str = "", dry_run: bool = False
+) -> ServiceResult:
     """Keep the table as of one completed write, None for the newest; a second savepoint of it changes nothing.
 
-    Raises `UndoError` without such a write or its files, and `ConcurrentWriteError` beside a restore.
+    With `dry_run` the result says how many files it would keep. Raises `UndoError` without such a write or its files,
+    and `ConcurrentWriteError` beside a restore.
     """
     began = time.monotonic()
     table = _open(storage)
@@ -37,6 +42,10 @@ def savepoint(storage: Storage, instant_time: str | None = None, *, user: str = 
     if _find(timeline, at, State.COMPLETED) is None:
         refuse_restoring(SAVEPOINT, timeline)
         completed_write(SAVEPOINT, timeline, at)
+        if dry_run:
+            slices = _slices(table, timeline, at)
+            kept = sum(len(file_slice.files) for file_slice in slices)
+            return ServiceResult(storage.path, _ACTION, files=kept, seconds=time.monotonic() - began, dry=True)
         # An archiving process either stops before the savepoint, or has announced how far it gets: `_outcome` looks
         # for that.
         pending = Instant(at, _ACTION, State.INFLIGHT)
@@ -56,11 +65,11 @@ def savepoint(storage: Storage, instant_time: str | None = None, *, user: str = 
     found = _find(now, at, State.COMPLETED)
     parts = () if found is None else now.files.read_savepoint(found).partition_metadata.values()
     kept = sum(len(part.savepoint_data_file) for part in parts)
-    return ServiceResult(storage.path, _ACTION, at, files=kept, seconds=time.monotonic() - began)
+    return ServiceResult(storage.path, _ACTION, at, files=kept, seconds=time.monotonic() - began, dry=dry_run)
 
 
-def delete_savepoint(storage: Storage, instant_time: str) -> ServiceResult:
-    """Delete a savepoint; the next clean takes the files that nothing else needs.
+def delete_savepoint(storage: Storage, instant_time: str, *, dry_run: bool = False) -> ServiceResult:
+    """Delete a savepoint; the next clean takes the files that nothing else needs. With `dry_run` it only looks for it.
 
     Raises `UndoError` where it does not exist.
     """
@@ -76,11 +85,14 @@ def delete_savepoint(storage: Storage, instant_time: str) -> ServiceResult:
             f"There is no savepoint {instant_time} of the table {storage.path} (savepoints: {there}).",
             "Name an existing savepoint; a deleted savepoint need not be deleted again.",
         )
+    done = ServiceResult(storage.path, "delete_savepoint", instant_time, instants=1, dry=dry_run)
+    if dry_run:
+        return replace(done, seconds=time.monotonic() - began)
     saved = Instant(instant_time, _ACTION, State.COMPLETED, "")
     # Otherwise the next process that decides might make it again, where nothing was decided since.
     abandon(table, lambda _: saved.at(State.INFLIGHT))
     exclusive(table, partial(_take_off, timeline, saved), removes_files=False)
-    return ServiceResult(storage.path, "delete_savepoint", instant_time, seconds=time.monotonic() - began)
+    return replace(done, seconds=time.monotonic() - began)
 
 
 def _open(storage: Storage) -> Table:
@@ -118,13 +130,17 @@ def _outcome(table: Table, at: str, empty: SavepointMetadata, timeline: Timeline
     refuse_restoring(SAVEPOINT, timeline)
     completed_write(SAVEPOINT, timeline, at)
     names: dict[str, list[str]] = {}
-    for file_slice in slices_at(SAVEPOINT, table, timeline, timeline.as_of_request(at), at, f"The savepoint {at}"):
+    for file_slice in _slices(table, timeline, at):
         names.setdefault(file_slice.partition_path, []).extend(split(path)[1] for path in file_slice.files)
     parts = {
         partition: SavepointPartition(partition_path=partition, savepoint_data_file=files)
         for partition, files in names.items()
     }
     return Outcome(empty.model_copy(update={"partition_metadata": parts}), followed=False)
+
+
+def _slices(table: Table, timeline: Timeline, at: str) -> list[FileSlice]:
+    return slices_at(SAVEPOINT, table, timeline, timeline.as_of_request(at), at, f"The savepoint {at}")
 
 
 def _take_off(timeline: Timeline, saved: Instant) -> None:

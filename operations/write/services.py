@@ -106,11 +106,12 @@ def _clean(call: Call, *, retain: int | None = None, dry_run: bool = False, **ho
     return clean(call.storage, settings, metadata_enable=enable, dry_run=dry_run, **how)
 
 
-def _archive(call: Call, *, keep: int | None = None, **how: Any) -> ServiceResult:
+def _archive(call: Call, *, keep: int | None = None, dry_run: bool = False, **how: Any) -> ServiceResult:
     from ..services.archive import archive  # noqa: PLC0415
 
     upkeep, enable = call.upkeep(), call.metadata_enable
-    return archive(call.storage, upkeep.archive.keeping(keep), upkeep.clean, metadata_enable=enable, **how)
+    settings = upkeep.archive.keeping(keep)
+    return archive(call.storage, settings, upkeep.clean, metadata_enable=enable, dry_run=dry_run, **how)
 
 
 def _archive_due(call: Call) -> ServiceResult:
@@ -122,16 +123,17 @@ def _archive_due(call: Call) -> ServiceResult:
 _Of: TypeAlias = "Callable[[Upkeep], CompactionSettings | LogCompactionSettings]"
 
 
-def _compact(of: _Of, call: Call) -> ServiceResult:
+def _compact(of: _Of, call: Call, *, dry_run: bool = False) -> ServiceResult:
     from ..services.compaction.compact import compact  # noqa: PLC0415
 
-    return compact(call.storage, of(call.upkeep()), call.means())
+    return compact(call.storage, of(call.upkeep()), call.means(), dry_run=dry_run)
 
 
-def _schedule(of: _Of, call: Call) -> ServiceResult:
+def _schedule(of: _Of, call: Call, *, dry_run: bool = False) -> ServiceResult:
     from ..services.compaction.compact import schedule_compaction  # noqa: PLC0415
 
-    return schedule_compaction(call.storage, of(call.upkeep()), call.patience, metadata_enable=call.metadata_enable)
+    settings, enable = of(call.upkeep()), call.metadata_enable
+    return schedule_compaction(call.storage, settings, call.patience, metadata_enable=enable, dry_run=dry_run)
 
 
 def _repair(call: Call, *, accept_loss: list[str], dry_run: bool = False) -> ServiceResult:
@@ -178,10 +180,11 @@ def _sort(
     )
 
 
-def _rollback(call: Call, *, instant: str) -> ServiceResult:
+def _rollback(call: Call, *, instant: str, dry_run: bool = False) -> ServiceResult:
     from ..services.rollback import rollback  # noqa: PLC0415
 
-    return rollback(call.storage, instant, metadata_enable=call.metadata_enable, patience=call.patience)
+    enable = call.metadata_enable
+    return rollback(call.storage, instant, metadata_enable=enable, patience=call.patience, dry_run=dry_run)
 
 
 def _roll_back_dead(call: Call) -> ServiceResult:
@@ -190,22 +193,25 @@ def _roll_back_dead(call: Call) -> ServiceResult:
     return roll_back_dead_writes(call.storage, call.patience, metadata_enable=call.metadata_enable)
 
 
-def _savepoint(call: Call, *, instant: str | None = None, comment: str = "", user: str = "") -> ServiceResult:
+def _savepoint(
+    call: Call, *, instant: str | None = None, comment: str = "", user: str = "", dry_run: bool = False
+) -> ServiceResult:
     from ..services.savepoint import savepoint  # noqa: PLC0415
 
-    return savepoint(call.storage, instant, user=user, comment=comment)
+    return savepoint(call.storage, instant, user=user, comment=comment, dry_run=dry_run)
 
 
-def _delete_savepoint(call: Call, *, instant: str) -> ServiceResult:
+def _delete_savepoint(call: Call, *, instant: str, dry_run: bool = False) -> ServiceResult:
     from ..services.savepoint import delete_savepoint  # noqa: PLC0415
 
-    return delete_savepoint(call.storage, instant)
+    return delete_savepoint(call.storage, instant, dry_run=dry_run)
 
 
-def _restore(call: Call, *, to: str) -> ServiceResult:
+def _restore(call: Call, *, to: str, dry_run: bool = False) -> ServiceResult:
     from ..services.restore import restore  # noqa: PLC0415
 
-    return restore(call.storage, to, metadata_enable=call.metadata_enable, patience=call.patience)
+    enable = call.metadata_enable
+    return restore(call.storage, to, metadata_enable=enable, patience=call.patience, dry_run=dry_run)
 
 
 def _validate(call: Call, *, deep: bool = False) -> pa.Table:
@@ -246,6 +252,10 @@ def _compact_due(of: _Of, name: str, call: Call) -> ServiceResult:
     return ServiceResult(call.storage.path, name) if done is None else done
 
 
+def _dry_run(what: str) -> Argument:
+    return Argument("dry_run", f"only report what it would {what}", bool, default=False)
+
+
 _COMPACTION, _LOG_COMPACTION = attrgetter("compaction"), attrgetter("log_compaction")
 
 # In the order of a round: dead writes hold up cleans and archiving, and compactions come last as they take longest.
@@ -256,7 +266,7 @@ SERVICES: Mapping[str, Service] = {
             "rollback",
             "take one write back: the newest, or a pending one whose writer is dead",
             _rollback,
-            (Argument("instant", "its requested time, or a time that only this write has"),),
+            (Argument("instant", "its requested time, or a time that only this write has"), _dry_run("delete")),
             settings=("patience",),
             changes=True,
             due=_roll_back_dead,
@@ -267,7 +277,7 @@ SERVICES: Mapping[str, Service] = {
             _clean,
             (
                 Argument("retain", "how many commits, file versions or hours to keep", int, default=None),
-                Argument("dry_run", "only report what it would delete", bool, default=False),
+                _dry_run("delete"),
             ),
             settings=("clean",),
             after_write=AfterWrite(
@@ -282,7 +292,10 @@ SERVICES: Mapping[str, Service] = {
             "archive",
             "move old instants from the timeline into its archive",
             _archive,
-            (Argument("keep", "how many completed writes stay on the timeline", int, default=None),),
+            (
+                Argument("keep", "how many completed writes stay on the timeline", int, default=None),
+                _dry_run("move"),
+            ),
             settings=("archive", "clean"),
             after_write=AfterWrite(
                 "archive",
@@ -296,6 +309,7 @@ SERVICES: Mapping[str, Service] = {
             "compact",
             "merge the log files of a merge-on-read table into base files, in this process",
             partial(_compact, _COMPACTION),
+            (_dry_run("merge"),),
             settings=("compaction", "means"),
             after_write=AfterWrite(
                 "compaction",
@@ -309,12 +323,14 @@ SERVICES: Mapping[str, Service] = {
             "schedule_compaction",
             "plan such a merge, for a later compact",
             partial(_schedule, _COMPACTION),
+            (_dry_run("plan"),),
             settings=("compaction", "patience"),
         ),
         Service(
             "log_compact",
             "join the log files of a merge-on-read table into fewer, in this process",
             partial(_compact, _LOG_COMPACTION),
+            (_dry_run("join"),),
             settings=("log_compaction", "means"),
             after_write=AfterWrite(
                 "logcompaction",
@@ -328,6 +344,7 @@ SERVICES: Mapping[str, Service] = {
             "schedule_log_compaction",
             "plan such a join, for a later log_compact",
             partial(_schedule, _LOG_COMPACTION),
+            (_dry_run("plan"),),
             settings=("log_compaction", "patience"),
         ),
         Service(
@@ -336,7 +353,7 @@ SERVICES: Mapping[str, Service] = {
             _repair,
             (
                 Argument("accept_loss", "a damaged log file", list, metavar="FILE"),
-                Argument("dry_run", "only report what it would give up", bool, default=False),
+                _dry_run("give up"),
             ),
             settings=("means",),
             changes=True,
@@ -348,7 +365,7 @@ SERVICES: Mapping[str, Service] = {
             (
                 Argument("n", "the number of buckets", int, metavar="NUMBER"),
                 Argument("partitions", "a partition's path; all without it", list, default=None, metavar="PATH"),
-                Argument("dry_run", "only report what it would do", bool, default=False),
+                _dry_run("do"),
                 Argument("whole_table", "rescale all partitions by one instant", bool, default=False),
             ),
             settings=("means",),
@@ -364,7 +381,7 @@ SERVICES: Mapping[str, Service] = {
                 Argument(
                     "partitions", "the path of a partition to sort; all without it", list, None, metavar="PARTITION"
                 ),
-                Argument("dry_run", "only report what it would sort", bool, default=False),
+                _dry_run("sort"),
             ),
             settings=("means",),
         ),
@@ -378,19 +395,23 @@ SERVICES: Mapping[str, Service] = {
                 ),
                 Argument("comment", "what it is for", default=""),
                 Argument("user", "who wants it", default=""),
+                _dry_run("keep"),
             ),
         ),
         Service(
             "delete_savepoint",
             "keep a savepoint's files no longer",
             _delete_savepoint,
-            (Argument("instant", "its requested time, or a time that only this savepoint has"),),
+            (
+                Argument("instant", "its requested time, or a time that only this savepoint has"),
+                _dry_run("delete"),
+            ),
         ),
         Service(
             "restore",
             "take back all that came after one write",
             _restore,
-            (Argument("to", "the write's requested time, or a time after it", metavar="INSTANT"),),
+            (Argument("to", "the write's requested time, or a time after it", metavar="INSTANT"), _dry_run("undo")),
             settings=("patience",),
             changes=True,
         ),

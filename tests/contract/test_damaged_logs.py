@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyhudi.connector.jobs import WRONG, main
+from pyhudi.connector.command.exit_codes import WRONG_TABLE
+from pyhudi.connector.jobs import main
 from pyhudi.errors import CorruptFileError, InvalidOptionError, PyHudiError, UndoError
 from pyhudi.operations.inspect.history import history
 from pyhudi.operations.planning.request import WriteSettings
@@ -223,7 +224,7 @@ def test_every_reader_and_service_refuses_a_damaged_file_and_changes_nothing(
             way()
 
     assert {name: data for name, data in files_below(tmp_path).items() if name in damaged} == damaged
-    assert main(["validate", "--path", str(tmp_path)]) == WRONG
+    assert main(["validate", "--path", str(tmp_path)]) == WRONG_TABLE
     assert "LOG_DAMAGED" in {json.loads(line)["code"] for line in capsys.readouterr().out.splitlines()}
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyhudi.connector.jobs import _repeat_rounds
+from pyhudi.connector.command.rounds import repeat_rounds
 from pyhudi.errors import InvalidOptionError, RetryError, StorageError
 from pyhudi.operations.inspect.validate import validate
 from pyhudi.operations.result import ServiceResult, ServicesResult
@@ -178,7 +178,7 @@ def test_a_round_that_is_broken_off_leaves_its_plan_to_the_next_process(tmp_path
     def call() -> int:
         return len(run_services(call_of(path, executor=executor)).failed)
 
-    assert _repeat_rounds(call, every_s=1, grace_s=0.05) == 4
+    assert repeat_rounds(call, every_s=1, grace_s=0.05) == 4
 
     (pending,) = [one for one in timeline_of(path).pending if one.action == "compaction"]
     assert pending.state == State.REQUESTED

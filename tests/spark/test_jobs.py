@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from pyhudi import HudiTable, errors
-from pyhudi.connector.jobs import exit_code, main
+from pyhudi.connector.jobs import command, exit_code, main
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyspark.sql import SparkSession
@@ -200,3 +200,33 @@ def test_spark_submit_hands_the_exit_code_on(tmp_path: Path) -> None:
 
     assert done.returncode == 3, done.stderr[-3000:]
     assert "PyHudiError[NULL_KEY]" in done.stderr
+
+
+def test_the_command_makes_a_table_of_ddl(
+    spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A dry run makes nothing, and a second call needs the arguments to agree."""
+    path = tmp_path / "t"
+    line = ["create", str(path), "--schema", "id string, p string, ts long", "--record-key", "id", "--yes"]
+    line += ["--partition-by", "p", "--order-by", "ts", "--buckets", "2"]
+
+    assert command([*line, "--dry-run"]) == 0
+    assert not path.exists()
+    assert command([*line, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == {"path": str(path), "created": True, "dry": False}
+    config = load_config(open_storage(str(path)))
+    assert (config.record_key_fields, config.partition_fields, config.bucket_count) == (("id",), ("p",), 2)
+    assert command(line) == 2
+    assert command([*line, "--if-not-exists"]) == 0
+    assert command([*line[:3], "id nonsense", *line[4:]]) != 0
+    table = HudiTable(spark, str(path))
+    assert [table.files().count(), table.sizes().count(), table.partitions().count(), table.timeline().count()] == [
+        0
+    ] * 4
+    assert table.upsert(spark.sql("select 'a' id, 'x' p, 1L ts")).inserts == 1
+    assert table.timeline(1).collect()[0].state == "COMPLETED"
+    (file,) = table.files().collect()
+    assert (file.partition, file.rows, file.log_files) == ("x", 1, [])
+    assert table.files(as_of=file.instant).collect() == [file]
+    assert table.sizes().collect()[0].live_bytes == file.bytes
+    assert table.partitions().collect()[0].rows == 1

@@ -47,6 +47,7 @@ RANKS = {
     "operations/services/sorting": 19,
     "operations/planning": 18,
     "operations/locating": 19,
+    "operations/state": 19,
     "operations/write": 20,
     "testing": 21,
     "options": 21,
@@ -55,6 +56,7 @@ RANKS = {
     "connector/stream": 23,
     "connector/placement": 23,
     "connector/table": 24,
+    "connector/command": 25,
     "connector/joins": 25,
     "connector/merge": 25,
     "connector": 26,
@@ -68,6 +70,7 @@ IO_NAMES = {"pathlib": {"Path", "PosixPath", "WindowsPath"}}  # the Pure* classe
 IO_CALLS = {"open", "OSFile", "memory_map"}
 IO_EXCEPTIONS = {
     "options/defaults_file.py": "the environment names the folder of the defaults",
+    "connector/command/run.py": "it turns its own output away where nothing reads it any more",
     "connector/source/parquet_scan.py": "a list of files is for Spark's driver, which is on this machine",
     "connector/source/paths.py": "a relative path is meant where Spark plans, not where a worker happens to run",
     "writer/sort.py": "rows that do not fit into memory are sorted in a temporary folder of the machine",
@@ -135,6 +138,7 @@ LOOKS_AT_OTHERS = {
     "operations/services/service.py": "it looks whether its own instant is pending still",
     "operations/services/planned.py": "it looks for the plans that it carries out; standing.py judges what is beside",
     "operations/services/compaction/log_compactor.py": "it chooses a time that does not count as archived",
+    "operations/services/compaction/compact.py": "a dry run looks for the plans that the call would carry out",
     "operations/services/compaction/after_write.py": "it looks for plans to carry out, and counts what gathered",
     "operations/services/compaction/repair.py": "it takes back plans, as the user asked it to",
     "operations/transaction/carried_out.py": "it carries a decision out, whatever is beside it",
@@ -144,10 +148,13 @@ LOOKS_AT_OTHERS = {
     "operations/transaction/commit_path.py": "it looks whether its own instant is pending still",
     "operations/transaction/since.py": "it finds what conflicts.py judges",
     "operations/write/services.py": "it looks whether there is something to clean",
+    "operations/state/needs.py": "it names the service that is due, and the service judges what is beside it",
+    "operations/state/table_state.py": "it counts what is pending",
 }
 VERSION_READERS = {
     "table/format.py": "it chooses the format by it",
     "operations/inspect/detail.py": "it shows it",
+    "operations/state/table_state.py": "so does this",
     "operations/services/rescale/rescale.py": "writers of versions before 9 know no rules of buckets",
 }
 # What writes data files, and where it may be made: a log file's blocks are base files inside of it.

@@ -57,6 +57,18 @@ def test_the_wheel_says_that_it_is_typed(names: list[str]) -> None:
     assert "pyhudi/py.typed" in names
 
 
+def test_the_wheel_brings_the_command_which_needs_no_extra(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        texts = {
+            name.rpartition("/")[2]: archive.read(name).decode() for name in archive.namelist() if ".dist-" in name
+        }
+
+    assert "pyhudi = pyhudi.connector.jobs:command\n" in texts["entry_points.txt"]
+    required = re.findall(r"^Requires-Dist: (.*)$", texts["METADATA"], re.MULTILINE)
+    assert [text for text in required if "'cli'" in text.replace('"', "'")] == ['rich>=13; extra == "cli"']
+    assert [text for text in required if text.startswith("rich") and "extra" not in text] == []
+
+
 def test_the_page_of_places_names_each_dependency_but_pyspark() -> None:
     names = re.findall(r'^  "([a-z]+)>=', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
     needed = [name for name in names[: names.index("pyspark")] if name != "pyspark"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from ....errors import UnsupportedTableError
 from ....storage.base import Storage
@@ -14,7 +15,7 @@ from ....timeline.timeline import Timeline
 from ....timeline.writers.patience import Patience
 from ...result import ServiceResult
 from ..means import Means
-from ..preconditions import open_for_service
+from ..preconditions import open_for_service, refuse_restoring
 from ..settings import CompactionSettings, LogCompactionSettings
 from ..throughput import note_work
 from .compactor import Compaction
@@ -32,12 +33,18 @@ def schedule_compaction(
     patience: Patience,
     *,
     metadata_enable: bool | None = None,
+    dry_run: bool = False,
     due: Callable[[Timeline], bool] | None = None,
 ) -> ServiceResult:
-    """Plan a compaction or a log compaction, where `due`; `skipped` of the result names a write that it waits for."""
+    """Plan a compaction or a log compaction, where `due`; `skipped` of the result names a write that it waits for.
+
+    With `dry_run` the result says what the plan would hold.
+    """
     began = time.monotonic()
     means = Means(patience, Output(), metadata_enable=metadata_enable)
     service = _SERVICES[type(settings)](open_merge_on_read(storage, means), settings, means)
+    if dry_run:
+        return replace(_foretold(service, began, pending=False), service=service.foretold(None, 0.0).service)
     return service.foretold(service.schedule(due), time.monotonic() - began)
 
 
@@ -46,22 +53,44 @@ def compact(
     settings: CompactionSettings | LogCompactionSettings,
     means: Means,
     *,
+    dry_run: bool = False,
     due: Callable[[Timeline], bool] | None = None,
 ) -> ServiceResult:
     """Carry out the pending compactions, or log compactions, then plan one and carry it out.
 
     Without `due` the user called for it: then plans that failed before are tried, too, and `ConcurrentWriteError` is
     raised where other processes are carrying out all that is pending. After any failure, pending plans stay for the
-    next call.
+    next call. With `dry_run` the result says what the call would merge.
     """
     began = time.monotonic()
     table = open_merge_on_read(storage, means)
     service = _SERVICES[type(settings)](table, settings, means, insists=due is None)
+    if dry_run:
+        return _foretold(service, began, pending=True)
     service.run(due)
     seconds = time.monotonic() - began
     if means.within_s is not None:
         note_work(table.path, service.action, [service.cost(result.file_slice) for result in service.done], seconds)
     return service.result(seconds)
+
+
+def _foretold(service: Compaction | LogCompaction, began: float, *, pending: bool) -> ServiceResult:
+    """Return what a plan of now would merge, with what the pending plans hold if ``pending``."""
+    timeline = service.table.timeline()
+    refuse_restoring(service.kind, timeline)
+    plans = [instant for instant in timeline.pending if pending and instant.action == service.action]
+    waiting = [file_slice for instant in plans for file_slice in service.read_plan(timeline, instant)]
+    slices = [*waiting, *(service.plan(timeline) or ())]
+    return ServiceResult(
+        service.table.path,
+        service.action,
+        file_groups=len(slices),
+        log_files=sum(len(file_slice.logs) for file_slice in slices),
+        bytes_read=sum(file_slice.size for file_slice in slices),
+        seconds=time.monotonic() - began,
+        dry=True,
+        skipped=service.waiting,
+    )
 
 
 def open_merge_on_read(storage: Storage, means: Means) -> Table:

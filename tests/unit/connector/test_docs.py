@@ -35,6 +35,7 @@ SHORT_PAGES = [
             "sorting",
             "joins",
             "coming-from",
+            "command",
         )
     ),
 ]
@@ -57,6 +58,11 @@ def test_the_list_of_options_is_current() -> None:
 def test_the_reference_of_the_api_is_current() -> None:
     """Make it anew with `python docs/make_api.py`."""
     assert read("docs/api.md") == script("make_api").page()
+
+
+def test_the_page_of_columns_is_current() -> None:
+    """Make it anew with `python docs/make_columns.py`."""
+    assert read("docs/columns.md") == script("make_columns").page()
 
 
 def test_the_reference_has_all_that_is_public() -> None:

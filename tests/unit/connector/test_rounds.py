@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyhudi.connector.jobs import _repeat_rounds, main
+from pyhudi.connector.command.rounds import repeat_rounds
+from pyhudi.connector.jobs import main
 from pyhudi.errors import InvalidOptionError, StorageError
 from support.drive import KEYED, write
 
@@ -20,9 +21,9 @@ DOWN = StorageError("The store is away.", "Try again.")
 
 
 def test_a_single_round_returns_its_code_and_raises_its_error() -> None:
-    assert _repeat_rounds(lambda: 5, every_s=None, grace_s=1) == 5
+    assert repeat_rounds(lambda: 5, every_s=None, grace_s=1) == 5
     with pytest.raises(StorageError):
-        _repeat_rounds(_raising(DOWN), every_s=None, grace_s=1)
+        repeat_rounds(_raising(DOWN), every_s=None, grace_s=1)
 
 
 def _raising(error: Exception) -> object:
@@ -44,7 +45,7 @@ def test_rounds_continue_after_an_error_that_may_pass_and_end_with_a_signal(caps
             os.kill(os.getpid(), signal.SIGTERM)
         return 7
 
-    assert _repeat_rounds(call, every_s=0.01, grace_s=5) == 7
+    assert repeat_rounds(call, every_s=0.01, grace_s=5) == 7
     assert seen == [0, 1, 2], "a round that has begun ends, and no other begins"
     assert "PyHudiError[STORAGE]" in capsys.readouterr().err
     assert signal.getsignal(signal.SIGTERM) is before
@@ -52,7 +53,7 @@ def test_rounds_continue_after_an_error_that_may_pass_and_end_with_a_signal(caps
 
 def test_an_error_that_stays_ends_the_rounds() -> None:
     with pytest.raises(InvalidOptionError):
-        _repeat_rounds(_raising(InvalidOptionError("a", "b")), every_s=0.01, grace_s=1)
+        repeat_rounds(_raising(InvalidOptionError("a", "b")), every_s=0.01, grace_s=1)
 
 
 def test_a_round_that_outlives_the_grace_after_a_signal_is_broken_off() -> None:
@@ -67,7 +68,7 @@ def test_a_round_that_outlives_the_grace_after_a_signal_is_broken_off() -> None:
         return 0
 
     began = time.monotonic()
-    assert _repeat_rounds(call, every_s=1, grace_s=0.1) == 4
+    assert repeat_rounds(call, every_s=1, grace_s=0.1) == 4
     assert ended == ["undone"]
     assert time.monotonic() - began < 10
 
@@ -79,7 +80,7 @@ def test_a_second_signal_breaks_a_round_off_at_once() -> None:
         time.sleep(30)
         return 0
 
-    assert _repeat_rounds(call, every_s=1, grace_s=30) == 4
+    assert repeat_rounds(call, every_s=1, grace_s=30) == 4
 
 
 def test_a_job_repeats_rounds_until_it_is_stopped(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pyhudi.connector import jobs
+from pyhudi.connector.command import given_options
 from pyhudi.connector.datasource import PyHudiDataSource
 from pyhudi.connector.source.writer import HudiWriter
 from pyhudi.errors import PyHudiError
@@ -144,7 +144,7 @@ def test_what_is_accepted_and_not_done_shows_none(shown: Callable[[], str]) -> N
 
 def test_a_job_that_takes_an_option_amiss_shows_none() -> None:
     with pytest.raises(PyHudiError) as raised:
-        jobs._pairs([f"{PREFIX}secret:{NEEDLE}"])
+        given_options.pairs([f"{PREFIX}secret:{NEEDLE}"])
 
     assert f"'{PREFIX}secret'" in str(raised.value)
     assert NEEDLE not in text_of(raised.value)

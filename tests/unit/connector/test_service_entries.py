@@ -13,11 +13,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyhudi import HudiTable
-from pyhudi.connector.jobs import _parser, main
+from pyhudi.connector.command.parser import build_parser
+from pyhudi.connector.jobs import COMMAND, JOBS, main
 from pyhudi.connector.table.upkeep import TableUpkeep
 from pyhudi.operations.result import ARCHIVE, CLEAN, COMPACTION, LOG_COMPACTION, ServiceResult
 from pyhudi.operations.services.settings import Upkeep
-from pyhudi.operations.write.services import REQUIRED, SERVICES, AfterWrite, Argument, Call, Service
+from pyhudi.operations.write.services import REQUIRED, SERVICES, VALIDATE, AfterWrite, Argument, Call, Service
 from support.drive import KEYED, write
 from support.seams import patch_seam
 
@@ -56,11 +57,19 @@ def test_a_job_has_the_arguments_of_the_entry(service: Service) -> None:
     needed = [one for one in service.arguments if one.default is REQUIRED]
     given = [f"--{one.name.replace('_', '-')}={'1' if one.kind is int else 'x'}" for one in needed]
 
-    job = vars(_parser().parse_args([service.name, "--path=/t", *given]))
+    job = vars(build_parser(JOBS).parse_args([service.name, "--path=/t", *given]))
+    command = vars(build_parser(COMMAND).parse_args([service.name, "/t", *given]))
 
     defaults = {one.name: one.default for one in service.arguments if one.default is not REQUIRED}
     assert {**job, **defaults} == job
     assert {one.name for one in service.arguments} == set(job) - {"operation", "path", "option"}
+    assert {**command, **job} == command
+    assert set(command) - set(job) == ({"json", "yes"} if service.name != VALIDATE else {"json"})
+
+
+@each
+def test_a_service_that_changes_a_table_has_a_dry_run(service: Service) -> None:
+    assert ("dry_run" in {one.name for one in service.arguments}) == (service.name != VALIDATE)
 
 
 @each

@@ -68,7 +68,7 @@ JOBS: list[tuple[list[str], Callable[[HudiTable], object], tuple[str, tuple[obje
     (
         ["archive", "--option", "hoodie.keep.max.commits=99"],
         lambda table: table.archive(**{"hoodie.keep.max.commits": 99}),
-        ("archive", (ArchiveSettings(max_commits=99), CleanSettings()), {"metadata_enable": None}),
+        ("archive", (ArchiveSettings(max_commits=99), CleanSettings()), {"metadata_enable": None, "dry_run": False}),
     ),
     (
         ["schedule_compaction", "--option", "hoodie.compaction.target.io=7", "--option", f"{DEAD}=EAGER"],
@@ -76,43 +76,43 @@ JOBS: list[tuple[list[str], Callable[[HudiTable], object], tuple[str, tuple[obje
         (
             "schedule_compaction",
             (CompactionSettings(target_io_mb=7), Patience(eager=True)),
-            {"metadata_enable": None},
+            {"metadata_enable": None, "dry_run": False},
         ),
     ),
     (
         ["rollback", "--instant", ONE, "--option", f"{ENABLE}=false", "--option", f"{DEAD}=EAGER"],
         lambda table: table.rollback(ONE, **{ENABLE: False, DEAD: "EAGER"}),
-        ("rollback", (ONE,), {"metadata_enable": False, "patience": Patience(eager=True)}),
+        ("rollback", (ONE,), {"metadata_enable": False, "patience": Patience(eager=True), "dry_run": False}),
     ),
     (
         ["savepoint", "--comment", "before the move", "--user", "ada"],
         lambda table: table.savepoint(comment="before the move", user="ada"),
-        ("savepoint", (None,), {"comment": "before the move", "user": "ada"}),
+        ("savepoint", (None,), {"comment": "before the move", "user": "ada", "dry_run": False}),
     ),
     (
         ["savepoint", "--instant", ONE],
         lambda table: table.savepoint(ONE),
-        ("savepoint", (ONE,), {"comment": "", "user": ""}),
+        ("savepoint", (ONE,), {"comment": "", "user": "", "dry_run": False}),
     ),
     (
         ["savepoint", "--instant", "2026-11-22T08:00:00.000000+00:00"],
         lambda table: table.savepoint(datetime(2026, 11, 22, 8, tzinfo=timezone.utc)),
-        ("savepoint", ("2026-11-22T08:00:00.000000+00:00",), {"comment": "", "user": ""}),
+        ("savepoint", ("2026-11-22T08:00:00.000000+00:00",), {"comment": "", "user": "", "dry_run": False}),
     ),
     (
         ["rollback", "--instant", "2026-11-22"],
         lambda table: table.rollback(date(2026, 11, 22)),
-        ("rollback", ("2026-11-22",), {"metadata_enable": None, "patience": Patience()}),
+        ("rollback", ("2026-11-22",), {"metadata_enable": None, "patience": Patience(), "dry_run": False}),
     ),
     (
         ["delete_savepoint", "--instant", ONE],
         lambda table: table.delete_savepoint(ONE),
-        ("delete_savepoint", (ONE,), {}),
+        ("delete_savepoint", (ONE,), {"dry_run": False}),
     ),
     (
         ["restore", "--to", ONE, "--option", f"{ENABLE}=false", "--option", f"{DEAD}=EAGER"],
         lambda table: table.restore(ONE, **{ENABLE: False, DEAD: "EAGER"}),
-        ("restore", (ONE,), {"metadata_enable": False, "patience": Patience(eager=True)}),
+        ("restore", (ONE,), {"metadata_enable": False, "patience": Patience(eager=True), "dry_run": False}),
     ),
 ]
 
@@ -218,7 +218,7 @@ def test_log_files_are_looked_after_by_jobs(tmp_path: Path, capsys: pytest.Captu
         ["rollback", "--path", "x"],
         ["restore", "--path", "x"],
         ["clean", "--path", "x", "--source", "sql:select 1"],
-        ["archive", "--path", "x", "--dry-run"],
+        ["validate", "--path", "x", "--dry-run"],
         ["vacuum", "--path", "x"],
     ],
 )

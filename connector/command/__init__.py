@@ -1,0 +1,1 @@
+"""The command `pyhudi`: its parser, which jobs share, its commands, and what it shows."""

@@ -1,0 +1,174 @@
+"""The parser that the command `pyhudi` and the jobs share, built from the registry of services."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...operations.write.services import REQUIRED, SERVICES, VALIDATE, Argument
+from .commands import (
+    CAT,
+    CAT_ARGUMENTS,
+    COMPLETION,
+    CREATE,
+    CREATE_ARGUMENTS,
+    DIFF,
+    DIFF_ARGUMENTS,
+    READS,
+    SHELLS,
+    SHOW,
+)
+
+ROUND = "services"
+# Hudi's names of the write operations; all but the last take rows.
+DELETE_PARTITION = "delete_partition"
+OPERATIONS = (
+    "upsert",
+    "insert",
+    "bulk_insert",
+    "delete",
+    "insert_overwrite",
+    "insert_overwrite_table",
+    DELETE_PARTITION,
+)
+# Shorter names of services, beside their own.
+ALIASES = {"rescale_buckets": ("rescale",)}
+_READING = frozenset({SHOW, CAT, DIFF, COMPLETION, VALIDATE, *READS})
+
+
+@dataclass(frozen=True, slots=True)
+class EntryPoint:
+    """How the parser is called.
+
+    Attributes:
+        interactive: Whether a person calls it: the path needs no option's name, changes have to be confirmed, results
+            are sentences unless ``--json`` asks for JSON, and secrets may not be among the options.
+    """
+
+    program: str
+    text: str
+    interactive: bool
+
+
+def build_parser(entry: EntryPoint) -> argparse.ArgumentParser:
+    """Return the parser of all commands and jobs for one way to call it."""
+    parser = argparse.ArgumentParser(
+        prog=entry.program, description=entry.text, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    jobs = parser.add_subparsers(dest="operation", required=True, metavar="command" if entry.interactive else "job")
+    builder = _Builder(jobs, entry.interactive)
+    builder.add_reads()
+    for name in OPERATIONS:
+        _write_arguments(builder.job(name, f"Hudi's operation {name}"), takes_rows=name != DELETE_PARTITION)
+    for service in SERVICES.values():
+        _service_arguments(builder.job(service.name, service.help), service.arguments)
+    _round_arguments(builder.job(ROUND, "run what is due of the table services, beside writers"))
+    _service_arguments(builder.job(CREATE, "make an empty table, by Spark"), CREATE_ARGUMENTS)
+    shells = jobs.add_parser(COMPLETION, help="print the completions of a shell", description="For bash or zsh.")
+    shells.add_argument("shell", choices=SHELLS)
+    return parser
+
+
+def changes(asked: argparse.Namespace) -> bool:
+    """Return whether a command line may change the table."""
+    return asked.operation not in _READING and not getattr(asked, "dry_run", False)
+
+
+def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Return the parsers of a parser's commands, by name; an alias has the parser of its command."""
+    found = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    return dict(found.choices)
+
+
+def with_path_in_place(arguments: Sequence[str]) -> list[str]:
+    """Return a command line whose path has no ``--path`` before it, so that a job's line works as a command, too."""
+    found = [*arguments]
+    for at, word in enumerate(found[1:], 1):
+        if word == "--":
+            return found
+        if word == "--path" and at + 1 < len(found):
+            return [found[0], found[at + 1], *found[1:at], *found[at + 2 :]]
+        if word.startswith("--path="):
+            return [found[0], word.removeprefix("--path="), *found[1:at], *found[at + 1 :]]
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Builder:
+    jobs: Any
+    interactive: bool
+
+    def job(self, name: str, what: str) -> argparse.ArgumentParser:
+        """Add a command with the arguments that all commands have."""
+        job: argparse.ArgumentParser = self.jobs.add_parser(
+            name, help=what, description=f"{what[0].upper()}{what[1:]}.", aliases=ALIASES.get(name, ())
+        )
+        job.set_defaults(operation=name)
+        if self.interactive:
+            job.add_argument("path", metavar="PATH", help="the table's path")
+            job.add_argument("--json", action="store_true", help="print lines of JSON")
+        else:
+            job.add_argument("--path", required=True, help="the table's path")
+        if self.interactive and name not in _READING:
+            job.add_argument("--yes", action="store_true", help="go ahead without a question")
+        _repeated(job, "--option", "an option")
+        return job
+
+    def add_reads(self) -> None:
+        self.job(SHOW, "the table's state, what is at work on it, and what it needs next")
+        for command in READS.values():
+            _service_arguments(self.job(command.name, command.help), command.arguments)
+        _service_arguments(self.job(CAT, "rows of the table, without Spark"), CAT_ARGUMENTS)
+        difference = self.job(DIFF, "what changed between two instants")
+        difference.add_argument("earlier", metavar="A", help="an instant or a time")
+        difference.add_argument("later", metavar="B", help="a later instant or time")
+        _service_arguments(difference, DIFF_ARGUMENTS)
+
+
+def _write_arguments(job: argparse.ArgumentParser, *, takes_rows: bool) -> None:
+    job.set_defaults(source=None, source_option=[])
+    if takes_rows:
+        job.add_argument(
+            "--source", required=True, help="the rows: parquet:/path (or another format), table:name, sql:statement"
+        )
+        _repeated(job, "--source-option", "an option of the source's reader")
+    job.add_argument("--name", default="pyhudi job", help="the application's name, unless spark-submit gives one")
+
+
+def _service_arguments(job: argparse.ArgumentParser, arguments: Iterable[Argument]) -> None:
+    for argument in arguments:
+        name, given = f"--{argument.name.replace('_', '-')}", {"help": argument.help, "default": argument.default}
+        if argument.default is REQUIRED:
+            given |= {"required": True, "default": None}
+        if argument.kind is int:
+            given["type"] = int
+        if argument.kind is bool:
+            job.add_argument(name, action="store_true", **given)
+        else:
+            job.add_argument(
+                name, action="append" if argument.kind is list else "store", metavar=argument.metavar, **given
+            )
+
+
+def _round_arguments(job: argparse.ArgumentParser) -> None:
+    names = [service.name for service in SERVICES.values() if service.due is not None]
+    job.add_argument(
+        "--service", action="append", default=[], choices=names, help="a service of the round; all without it"
+    )
+    job.add_argument(
+        "--every", type=float, metavar="SECONDS", help="begin a round so often, until SIGTERM or SIGINT; one without it"
+    )
+    job.add_argument(
+        "--grace",
+        type=float,
+        default=20.0,
+        metavar="SECONDS",
+        help="how long a round that has begun may run on after such a signal (20)",
+    )
+    job.add_argument("--dry-run", action="store_true", help="only report what the table needs")
+
+
+def _repeated(job: argparse.ArgumentParser, name: str, what: str) -> None:
+    job.add_argument(name, action="append", default=[], metavar="KEY=VALUE", help=f"{what}; may be repeated")

@@ -1,0 +1,167 @@
+"""Carries out the commands that read a table: none changes it, and none needs Spark."""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...errors import InvalidOptionError
+from .commands import READS
+from .given_options import call_of, opened
+from .output import CommandOutput
+from .state_text import command_of, state_facts
+from .work_progress import WorkProgress
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ...operations.inspect.difference import Difference
+    from ...operations.state.table_state import TableState
+    from ...reader.predicates import Predicate
+    from ...reader.snapshot import Snapshot
+
+
+def read_rows(output: CommandOutput, asked: argparse.Namespace, given: Mapping[str, str]) -> int:
+    """Print the rows of a command of `READS`."""
+    command = READS[asked.operation]
+    _, storage = opened(asked.path, given)
+    arguments = {argument.name: getattr(asked, argument.name) for argument in command.arguments}
+    with WorkProgress(f"{command.name} {asked.path}"):
+        found = command.rows(storage, **arguments)
+    output.rows(found, command.nothing)
+    if not output.as_json and found.num_rows and found.num_rows == arguments.get("limit"):
+        output.note(f"These are the newest {found.num_rows:,}; --limit prints more.")
+    return 0
+
+
+def show(output: CommandOutput, asked: argparse.Namespace, given: Mapping[str, str]) -> int:
+    """Print the state of a table, with the commands that it needs next."""
+    found = state_of(asked.path, given)
+    if output.as_json:
+        needs = [{**dataclasses.asdict(need), "command": command_of(asked.path, need, given)} for need in found.needs]
+        output.json({**dataclasses.asdict(found), "needs": needs})
+        return 0
+    output.facts(state_facts(found, asked.path, given))
+    return 0
+
+
+def state_of(path: str, given: Mapping[str, str]) -> TableState:
+    """Return the state of a table."""
+    from ...operations.state.table_state import table_state  # noqa: PLC0415 (a command imports only what it needs)
+
+    call = call_of(path, given)
+    with WorkProgress(f"show {path}"):
+        return table_state(call.storage, call.upkeep(), call.patience)
+
+
+def cat(output: CommandOutput, asked: argparse.Namespace, given: Mapping[str, str]) -> int:
+    """Print rows by key or condition; a snapshot is read until there are as many as asked for."""
+    from ...reader.query import AsOf  # noqa: PLC0415
+    from ...reader.scan import scan  # noqa: PLC0415
+    from ...reader.snapshot import open_snapshot  # noqa: PLC0415
+
+    options, storage = opened(asked.path, given)
+    query = None if asked.as_of is None else AsOf(asked.as_of)
+    snapshot = open_snapshot(storage.path, options.storage_options, query=query)
+    columns = _columns(asked, snapshot)
+    batches = scan(snapshot, columns, _predicates(asked, snapshot))
+    with WorkProgress(f"cat {asked.path}"):
+        found = first_rows(batches, asked.limit)
+    if found is None:
+        output.rows(snapshot.schema.empty_table().select(columns), "No row matches.")
+    else:
+        output.rows(found, "No row matches.")
+    return 0
+
+
+def first_rows(batches: Any, limit: int) -> pa.Table | None:
+    """Return the first rows of batches, of which no more are read than it takes; None without a row."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    found: list[pa.RecordBatch] = []
+    left = limit
+    for batch in batches:
+        found.append(batch.slice(0, left))
+        left -= found[-1].num_rows
+        if left <= 0:
+            break
+    return pa.Table.from_batches(found) if found else None
+
+
+def _columns(asked: argparse.Namespace, snapshot: Snapshot) -> Sequence[str]:
+    from ...table.schema.columns import without_meta  # noqa: PLC0415
+
+    if asked.columns is not None:
+        wanted = [name.strip() for name in asked.columns.split(",")]
+        for name in wanted:
+            if name not in snapshot.schema.names:
+                raise InvalidOptionError(
+                    f"The table {snapshot.storage.path} has no column {name!r}.",
+                    f"It has {', '.join(snapshot.schema.names)}.",
+                )
+        return wanted
+    names: Sequence[str] = (snapshot.schema if asked.meta else without_meta(snapshot.schema)).names
+    return names
+
+
+def _predicates(asked: argparse.Namespace, snapshot: Snapshot) -> tuple[Predicate, ...]:
+    from ...reader.condition_text import constant, read_condition  # noqa: PLC0415
+    from ...reader.predicates import OneOf  # noqa: PLC0415
+    from ...table.schema.columns import RECORD_KEY  # noqa: PLC0415
+
+    found = () if asked.where is None else read_condition(asked.where, snapshot.schema)
+    if asked.key is None:
+        return found
+    fields = snapshot.config.record_key_fields
+    if len(fields) != 1:
+        return (*found, OneOf(RECORD_KEY, tuple(asked.key)))
+    # By its column, the key also finds the bucket.
+    kind = snapshot.schema.field(fields[0]).type
+    return (*found, OneOf(fields[0], tuple(constant(key, kind, column=fields[0]) for key in asked.key)))
+
+
+def compare(output: CommandOutput, asked: argparse.Namespace, given: Mapping[str, str]) -> int:
+    """Print what changed between two instants: counts, then the changed file groups, or the changed rows."""
+    from ...operations.inspect.difference import Difference  # noqa: PLC0415
+
+    _, storage = opened(asked.path, given)
+    with WorkProgress(f"diff {asked.path}"):
+        found = Difference.between(storage, asked.earlier, asked.later)
+        counts = {
+            "from": found.earlier_time,
+            "to": found.later_time,
+            "writes": found.writes,
+            "inserts": found.inserts,
+            "updates": found.updates,
+            "deletes": found.deletes,
+        }
+        table = _limited(_rows_of(found, asked.limit) if asked.rows else found.files(), asked.limit)
+    if output.as_json:
+        output.json(counts)
+    else:
+        output.line(
+            f"{found.writes:,} writes in between state {found.inserts:,} rows inserted, {found.updates:,} updated, "
+            f"{found.deletes:,} deleted."
+        )
+    output.rows(table, "No row differs." if asked.rows else "No file differs.")
+    return 0
+
+
+def _rows_of(found: Difference, limit: int) -> pa.Table:
+    import pyarrow as pa  # noqa: PLC0415
+
+    from ...operations.inspect.difference import CHANGED_ROWS  # noqa: PLC0415
+
+    parts, count = [CHANGED_ROWS.schema.empty_table()], 0
+    for part in found.rows():
+        parts.append(part.slice(0, limit - count))
+        count += parts[-1].num_rows
+        if count >= limit:
+            break
+    return pa.concat_tables(parts)
+
+
+def _limited(table: pa.Table, limit: int) -> pa.Table:
+    return table.slice(0, max(limit, 0))

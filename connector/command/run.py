@@ -1,0 +1,110 @@
+"""Carries out one command line, of a person or of a scheduler, and returns its exit code."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+
+from ...errors import PyHudiError
+from ...operations.write.services import SERVICES
+from .changing import is_asked_for, run_rounds, run_service, shown_progress
+from .commands import CAT, COMPLETION, CREATE, DIFF, READS, SHOW
+from .completion import completion
+from .confirming import NotConfirmedError, ask, require_terminal
+from .creating import create
+from .escaping import escaped
+from .exit_codes import FAILED, exit_code
+from .given_options import pairs, refuse_secrets
+from .output import CommandOutput
+from .parser import ROUND, EntryPoint, build_parser, with_path_in_place
+from .reading import cat, compare, read_rows, show
+
+# Writes rows by Spark: the command line, its options, and those of the source.
+WriteJob: TypeAlias = Callable[[argparse.Namespace, dict[str, str], dict[str, str]], Any]
+_INTERRUPTED = 130
+
+
+def run_command(arguments: Sequence[str] | None, entry: EntryPoint, write: WriteJob) -> int:
+    """Run one command line; None for that of this process.
+
+    Raises `SystemExit` where it is invalid (code 2), or asks for help (code 0).
+    """
+    parser, words = build_parser(entry), sys.argv[1:] if arguments is None else arguments
+    asked = parser.parse_args(with_path_in_place(words) if entry.interactive else words)
+    output = CommandOutput(as_json=not entry.interactive or getattr(asked, "json", False))
+    if asked.operation == COMPLETION:
+        print(completion(parser, asked.shell), end="")  # noqa: T201 (the command's interface)
+        return 0
+    with _logged(entry):
+        try:
+            return _run(output, entry, asked, write)
+        except NotConfirmedError:
+            output.note("Nothing was changed.")
+            return FAILED
+        except PyHudiError as error:
+            output.note(str(error))
+            return exit_code(error)
+        except BrokenPipeError:
+            # What reads the output, such as head, has seen enough; Python flushes it once more at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return FAILED
+        except KeyboardInterrupt:
+            if not entry.interactive:
+                raise
+            output.note("Interrupted.")
+            return _INTERRUPTED
+
+
+def _run(output: CommandOutput, entry: EntryPoint, asked: argparse.Namespace, write: WriteJob) -> int:
+    given, of_source = pairs(asked.option), pairs(getattr(asked, "source_option", []))
+    if entry.interactive:
+        refuse_secrets({**given, **of_source})
+    name = asked.operation
+    if name in SERVICES:
+        return run_service(output, entry, asked, given)
+    if name == ROUND:
+        return run_rounds(output, entry, asked, given)
+    if name == CREATE:
+        return create(output, entry, asked, given)
+    reads: Mapping[str, Callable[[CommandOutput, argparse.Namespace, Mapping[str, str]], int]] = {
+        SHOW: show,
+        CAT: cat,
+        DIFF: compare,
+        **dict.fromkeys(READS, read_rows),
+    }
+    if name in reads:
+        return reads[name](output, asked, given)
+    if is_asked_for(entry, asked):
+        require_terminal(name, asked.path)
+        ask(output, name, asked.path, f"Hudi's operation {name}")
+    with shown_progress(entry, asked):
+        done = write(asked, given, of_source)
+    output.result(done)
+    return 0
+
+
+class _EscapingFormatter(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        return "\n".join(map(escaped, super().format(record).splitlines()))
+
+
+@contextmanager
+def _logged(entry: EntryPoint) -> Iterator[None]:
+    """Show warnings of a person's command on stderr, unless the program has handlers; a scheduler has its own log."""
+    logger = logging.getLogger("pyhudi")
+    if not entry.interactive or logger.hasHandlers():
+        yield
+        return
+    handler = logging.StreamHandler()
+    handler.setLevel(logging.WARNING)
+    handler.setFormatter(_EscapingFormatter("%(levelname)s: %(message)s"))
+    logger.addHandler(handler)
+    try:
+        yield
+    finally:
+        logger.removeHandler(handler)

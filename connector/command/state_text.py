@@ -1,0 +1,93 @@
+"""The state of a table as lines for people, and the commands that it needs next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from .cells import cell, size_text
+from .escaping import shell_words
+
+if TYPE_CHECKING:
+    from ...operations.state.needs import Need
+    from ...operations.state.table_state import TableState
+
+PROGRAM = "pyhudi"
+
+
+def command_of(path: str, need: Need, given: Mapping[str, str]) -> str:
+    """Return the command line that does what a table needs, with the options with which the need was found."""
+    words = [PROGRAM, need.service, path]
+    for name, value in need.arguments.items():
+        words += [f"--{name.replace('_', '-')}", value]
+    for key, text in given.items():
+        words += ["--option", f"{key}={text}"]
+    return shell_words(words)
+
+
+def state_facts(state: TableState, path: str, given: Mapping[str, str]) -> Mapping[str, Sequence[str] | str]:
+    """Return what `show` prints, by the names of its lines."""
+    dead = f", {size_text(state.dead_bytes)} dead" if state.dead_bytes else ""
+    unfinished = f", {size_text(state.unfinished_bytes)} of unfinished writes" if state.unfinished_bytes else ""
+    facts: dict[str, Sequence[str] | str] = {
+        "table": f"{state.name} at {state.path}",
+        "kind": f"{state.type}, version {state.version}",
+        "key": _columns(state.record_key) or "generated",
+        "partitioned by": _columns(state.partition_by) or "nothing",
+        "ordered by": _columns(state.order_by) or "nothing",
+        "index": _index(state),
+        "size": f"{state.partitions:,} partitions, {state.file_groups:,} file groups, {state.files:,} files",
+        "bytes": f"{size_text(state.live_bytes)} live{dead}{unfinished}",
+    }
+    if state.log_files:
+        facts["debt"] = (
+            f"{state.log_files:,} log files ({size_text(state.log_bytes)}); {state.delta_commits:,} delta commits "
+            f"since the last compaction; read-optimized queries lack {state.read_optimized_lacks:,} writes"
+        )
+    facts["timeline"] = _timeline(state)
+    facts["newest writes"] = [_write(row) for row in state.newest_writes] or "none"
+    more = state.pending_instants - len(state.pending)
+    facts["at work"] = [
+        *map(_pending, state.pending),
+        *([f"and {more:,} more pending instants"] if more else []),
+    ] or "nothing"
+    # Each command has a line of its own, which a shell takes as it is.
+    facts["needs"] = [line for need in state.needs for line in (need.why, f"  {command_of(path, need, given)}")] or (
+        "nothing"
+    )
+    return facts
+
+
+def _columns(names: Sequence[str]) -> str:
+    return ", ".join(names)
+
+
+def _index(state: TableState) -> str:
+    if state.buckets is not None:
+        return f"{state.index}, {state.buckets:,} buckets of each partition"
+    return state.index or "unknown"
+
+
+def _timeline(state: TableState) -> str:
+    counts = ", ".join(f"{number:,} {action}" for action, number in state.actions.items()) or "none"
+    shown = (
+        f"; of the newest {state.counted_instants:,}: {counts}. Archiving is off, or held up"
+        if state.counted_instants < state.instants
+        else f": {counts}"
+    )
+    archived = f"; {state.archive_files:,} files of the archive hold older instants" if state.archive_files else ""
+    return f"{state.instants:,} active instants{shown}{archived}"
+
+
+def _write(row: Mapping[str, Any]) -> str:
+    counts = [f"{row[name]:,} {name}" for name in ("inserts", "updates", "deletes") if row.get(name)]
+    return f"{row['instant']} {row.get('operation') or row['action']}: {', '.join(counts) or 'no rows'}"
+
+
+def _pending(row: Mapping[str, Any]) -> str:
+    known = [
+        f"{words} {cell('', row[name])}"
+        for name, words in (("host", "on"), ("pid", "process"), ("heartbeat_age_s", "last heartbeat s ago:"))
+        if row.get(name) is not None
+    ]
+    return " ".join([f"{row['action']} {row['instant']} {row['phase']}", *known])

@@ -1,0 +1,192 @@
+"""What changed in a table between two instants: its files by their names, and its rows by their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ...errors import InvalidOptionError
+from ...reader.plan import Split, whole
+from ...reader.query import AsOf, resolve
+from ...reader.scan import MergeTerms, RowReader
+from ...reader.snapshot import find_moment
+from ...storage.base import Storage
+from ...storage.parallel import for_each
+from ...table.files.file_group import FileSlice
+from ...table.files.names import FileGroupId
+from ...table.latest_schema import latest_schema
+from ...table.schema.columns import RECORD_KEY, with_meta
+from ...table.seen_table import SeenTable
+from ...table.table import Table, open_table
+from ...timeline.timeline import Timeline
+from ..result import result_of
+from .described_columns import COUNT, TEXT, DescribedColumn, DescribedRows
+from .files import slices_as_of
+
+# What tells a row from another row of its key: the write and the position in it.
+_SEQUENCE = "_hoodie_commit_seqno"
+# These operations rewrite rows and change none.
+_OPERATIONS_OF_SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER"})
+
+CHANGED_FILES = DescribedRows(
+    "diff",
+    "A row for each file group whose newest slice differs, by partition and file group.",
+    (
+        DescribedColumn("partition", TEXT, "Path of the partition below the table's path; empty without.", False),
+        DescribedColumn("file_id", TEXT, "Id of the file group.", False),
+        DescribedColumn("change", TEXT, "`added`, `removed` or `changed`.", False),
+        DescribedColumn("files_added", pa.list_(TEXT), "Files of the later slice that the earlier lacks.", False),
+        DescribedColumn("files_removed", pa.list_(TEXT), "Files of the earlier slice that the later lacks.", False),
+        DescribedColumn("bytes_before", COUNT, "Size of the earlier slice; 0 without.", False),
+        DescribedColumn("bytes_after", COUNT, "Size of the later slice; 0 without.", False),
+    ),
+)
+CHANGED_ROWS = DescribedRows(
+    "diff --rows",
+    "A row for each record key whose row differs, by partition. A row that moved is deleted in one partition and "
+    "inserted in another.",
+    (
+        DescribedColumn("partition", TEXT, "Path of the partition below the table's path; empty without.", False),
+        DescribedColumn("change", TEXT, "`inserted`, `updated` or `deleted`.", False),
+        DescribedColumn("key", TEXT, "Record key, as in `_hoodie_record_key`."),
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What changed between two instants.
+
+    Attributes:
+        earlier: The file slices at the earlier time that are no more at the later time; ``later`` the other way round.
+        writes: How many completed writes of rows were requested in between, with the rows that they state.
+    """
+
+    table: Table
+    timeline: Timeline
+    earlier_time: str
+    later_time: str
+    earlier: tuple[FileSlice, ...]
+    later: tuple[FileSlice, ...]
+    writes: int
+    inserts: int
+    updates: int
+    deletes: int
+
+    @classmethod
+    def between(cls, storage: Storage, earlier: str, later: str) -> Difference:
+        """Compare the table at two times, each an instant or a time as `HudiTable.to_df` takes it.
+
+        Raises `InvalidOptionError` for times in the wrong order, and `UnreadableTimeError` where cleaning has removed a
+        file of either.
+        """
+        table = open_table(storage)
+        first, last = (resolve(text, table.config.timezone) for text in (earlier, later))
+        if first > last:
+            raise InvalidOptionError(
+                f"The table {table.path} was to be compared from {earlier} to {later}, which is earlier.",
+                "Give the earlier time first.",
+            )
+        _, before = slices_as_of(table, earlier)
+        seen, after = slices_as_of(table, later)
+        timeline = seen.timeline
+        between = [write for write in timeline.writes if first < write.requested_time <= last]
+        results = for_each(storage, lambda write: result_of(timeline, write), between)
+        changes = [result for result in results if result.operation not in _OPERATIONS_OF_SERVICES]
+        left, right = frozenset(map(_files_of, before)), frozenset(map(_files_of, after))
+        return cls(
+            table,
+            timeline,
+            earlier,
+            later,
+            tuple(file_slice for file_slice in before if _files_of(file_slice) not in right),
+            tuple(file_slice for file_slice in after if _files_of(file_slice) not in left),
+            len(changes),
+            sum(result.inserts for result in changes),
+            sum(result.updates for result in changes),
+            sum(result.deletes for result in changes),
+        )
+
+    def files(self) -> pa.Table:
+        """Return one row for each changed file group, with columns as in `CHANGED_FILES`."""
+        before, after = _by_group(self.earlier), _by_group(self.later)
+        return CHANGED_FILES.table(
+            _row(group, before.get(group), after.get(group)) for group in sorted({*before, *after})
+        )
+
+    def rows(self) -> Iterator[pa.Table]:
+        """Yield the changed rows of each partition in which a file group changed, with columns as in `CHANGED_ROWS`.
+
+        It reads keys and meta columns of the changed file groups, and holds those of one partition at a time.
+        """
+        before, after = _by_partition(self.earlier), _by_partition(self.later)
+        for partition in sorted({*before, *after}):
+            left = self._keys(before.get(partition, []), self.earlier_time)
+            right = self._keys(after.get(partition, []), self.later_time)
+            yield _changed_rows(partition, left, right)
+
+    def _keys(self, slices: Iterable[FileSlice], time: str) -> pa.Table:
+        found = tuple(slices)
+        wanted = pa.schema([pa.field(RECORD_KEY, TEXT), pa.field(_SEQUENCE, TEXT)])
+        if not found:
+            return wanted.empty_table()
+        # The file slices were found, so the timeline shows the columns of that time, too.
+        timeline = find_moment(SeenTable(self.table, self.timeline), AsOf(time)).timeline
+        schema = with_meta(latest_schema(self.table.config, timeline) or pa.schema([]))
+        reader = RowReader(self.table.storage, wanted, schema, terms=MergeTerms(self.table.config))
+        batches = reader.read(Split(tuple(map(whole, found))))
+        return pa.Table.from_batches(batches, wanted)
+
+
+def _changed_rows(partition: str, before: pa.Table, after: pa.Table) -> pa.Table:
+    identity = [RECORD_KEY, _SEQUENCE]
+    gone = before.join(after, identity, join_type="left anti").select([RECORD_KEY])
+    come = after.join(before, identity, join_type="left anti").select([RECORD_KEY])
+    changes = {
+        "inserted": come.join(gone, RECORD_KEY, join_type="left anti"),
+        "updated": come.join(gone, RECORD_KEY, join_type="left semi"),
+        "deleted": gone.join(come, RECORD_KEY, join_type="left anti"),
+    }
+    parts = [
+        pa.Table.from_arrays(
+            [
+                pa.repeat(pa.scalar(partition, TEXT), keys.num_rows),
+                pa.repeat(pa.scalar(change, TEXT), keys.num_rows),
+                keys.sort_by(RECORD_KEY).column(RECORD_KEY),
+            ],
+            schema=CHANGED_ROWS.schema,
+        )
+        for change, keys in changes.items()
+    ]
+    return pa.concat_tables(parts)
+
+
+def _row(group: FileGroupId, before: FileSlice | None, after: FileSlice | None) -> tuple[object, ...]:
+    old = () if before is None else before.files
+    new = () if after is None else after.files
+    return (
+        group.partition_path,
+        group.file_id,
+        "added" if before is None else "removed" if after is None else "changed",
+        [path for path in new if path not in old],
+        [path for path in old if path not in new],
+        0 if before is None else before.size,
+        0 if after is None else after.size,
+    )
+
+
+def _files_of(file_slice: FileSlice) -> tuple[str, ...]:
+    return file_slice.files
+
+
+def _by_group(slices: Iterable[FileSlice]) -> Mapping[FileGroupId, FileSlice]:
+    return {file_slice.group: file_slice for file_slice in slices}
+
+
+def _by_partition(slices: Iterable[FileSlice]) -> Mapping[str, list[FileSlice]]:
+    found: dict[str, list[FileSlice]] = {}
+    for file_slice in slices:
+        found.setdefault(file_slice.partition_path, []).append(file_slice)
+    return found

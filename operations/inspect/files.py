@@ -1,0 +1,116 @@
+"""The files of a table: those of the newest file slices, or of the slices of an earlier moment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import pyarrow as pa
+
+from ...reader.query import AsOf
+from ...reader.snapshot import Snapshot, find_moment
+from ...storage.base import Storage, split
+from ...storage.parallel import for_each
+from ...table.config import check_supported
+from ...table.config.property_keys import BUCKET
+from ...table.files.file_group import FileSlice
+from ...table.files.names import bucket_by_name
+from ...table.infer_index import index_of_groups, is_unnoted
+from ...table.seen_table import SeenTable
+from ...table.table import Table, open_table
+from ...timeline.metadata.codec import CommitFiles
+from ...timeline.timeline import Timeline
+from .described_columns import COUNT, TEXT, DescribedColumn, DescribedRows
+from .walked_table import WalkedTable
+
+FILES = DescribedRows(
+    "files",
+    "A row for each file slice that a snapshot reads, by partition and file group.",
+    (
+        DescribedColumn("partition", TEXT, "Path of the partition below the table's path; empty without.", False),
+        DescribedColumn("file_id", TEXT, "Id of the file group.", False),
+        DescribedColumn("bucket", pa.int32(), "Number of the bucket; null for a table without a bucket index."),
+        DescribedColumn("instant", TEXT, "Requested time of the instant that began the slice.", False),
+        DescribedColumn("base_file", TEXT, "Base file, relative to the table's path; null for log files alone."),
+        DescribedColumn("base_bytes", COUNT, "Size of the base file; 0 without.", False),
+        DescribedColumn("log_files", pa.list_(TEXT), "Log files, relative, in the order in which they merge.", False),
+        DescribedColumn("log_bytes", COUNT, "Size of the log files.", False),
+        DescribedColumn("bytes", COUNT, "Size of all files of the slice.", False),
+        DescribedColumn(
+            "rows", COUNT, "Rows of the base file, as its commit states; null where that commit is archived."
+        ),
+        DescribedColumn(
+            "log_records",
+            COUNT,
+            "Rows and deletes in the log files, as their commits state; null where a commit is archived.",
+        ),
+    ),
+)
+
+
+def files(storage: Storage, as_of: str | None = None) -> pa.Table:
+    """Return one row for each file slice, with columns as in `FILES`; no data file is opened.
+
+    Args:
+        as_of: The instants requested until this time count; None for the newest file slices.
+    """
+    if as_of is None:
+        walked = WalkedTable.now(storage)
+        return _table(walked.timeline, walked.slices, has_buckets=walked.index == BUCKET)
+    table = open_table(storage)
+    seen, slices = slices_as_of(table, as_of)
+    index = table.config.index_type
+    if is_unnoted(table.config):
+        index = index_of_groups(file_slice.group for file_slice in slices).kind
+    return _table(seen.timeline, slices, has_buckets=index == BUCKET)
+
+
+def slices_as_of(table: Table, time: str) -> tuple[SeenTable, list[FileSlice]]:
+    """Return the file slices of a table at a time, by partition path and file id.
+
+    Raises `UnreadableTimeError` where cleaning has removed a file of them.
+    """
+    check_supported(table.config, table.path, writing=False)
+    seen, query = SeenTable.now(table), AsOf(time)
+    snapshot = Snapshot(seen, seen.timeline, find_moment(seen, query), pa.schema([]), query)
+    return seen, snapshot.slices()
+
+
+def stated_rows(timeline: Timeline, slices: Iterable[FileSlice]) -> Mapping[str, int]:
+    """Return what the writes on a timeline state about the rows of files, by file name.
+
+    Of a log file, rows and deletes count. It opens the completed writes that made these files, and no others.
+    """
+    times = {file.instant_time for file_slice in slices for file in file_slice.data_files}
+    writes = [write for write in timeline.writes if write.requested_time in times]
+    bodies = for_each(timeline.storage, timeline.files.read_written_files, writes)
+    return {name: rows for body in bodies for name, rows in _rows_in(body)}
+
+
+def _rows_in(body: CommitFiles) -> Iterable[tuple[str, int]]:
+    for stats in body.stats.values():
+        for stat in stats:
+            name, rows = split(stat.get("path") or "")[1], stat.get("numWrites") or 0
+            yield name, rows + (stat.get("numDeletes") or 0 if name.startswith(".") else 0)
+
+
+def _table(timeline: Timeline, slices: Iterable[FileSlice], *, has_buckets: bool) -> pa.Table:
+    found = tuple(slices)
+    rows = stated_rows(timeline, found)
+    return FILES.table(_row(file_slice, rows, has_buckets=has_buckets) for file_slice in found)
+
+
+def _row(file_slice: FileSlice, rows: Mapping[str, int], *, has_buckets: bool) -> tuple[object, ...]:
+    base, names = file_slice.base, [split(log.path)[1] for log in file_slice.logs]
+    return (
+        file_slice.partition_path,
+        file_slice.file_id,
+        bucket_by_name(file_slice.file_id) if has_buckets else None,
+        file_slice.base_time,
+        None if base is None else base.path,
+        0 if base is None else base.size,
+        [log.path for log in file_slice.logs],
+        file_slice.log_bytes,
+        file_slice.size,
+        None if base is None else rows.get(base.name),
+        sum(rows[name] for name in names) if all(name in rows for name in names) else None,
+    )

@@ -1,0 +1,62 @@
+"""The partitions of a table: how many file groups, files, bytes and rows each has, and when it last changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+
+from ...storage.base import Storage
+from ...table.files.file_group import FileSlice
+from .described_columns import COUNT, TEXT, DescribedColumn, DescribedRows
+from .files import stated_rows
+from .walked_table import WalkedTable
+
+PARTITIONS = DescribedRows(
+    "partitions",
+    "A row for each partition, in order of its path. Files and bytes are those of the newest file slices.",
+    (
+        DescribedColumn("partition", TEXT, "Path of the partition below the table's path; empty without.", False),
+        DescribedColumn("buckets", pa.int32(), "Its number of buckets; null without a bucket index, or where unknown."),
+        DescribedColumn("file_groups", COUNT, "File groups with rows.", False),
+        DescribedColumn("files", COUNT, "Base files and log files.", False),
+        DescribedColumn("log_files", COUNT, "Log files among them.", False),
+        DescribedColumn("bytes", COUNT, "Size of the files.", False),
+        DescribedColumn(
+            "rows",
+            COUNT,
+            "Rows, as commits state; null where log files change them, or a commit is archived that made a base file.",
+        ),
+        DescribedColumn("newest_instant", TEXT, "Requested time of the newest write of a file; null without files."),
+    ),
+)
+
+
+def partitions(storage: Storage) -> pa.Table:
+    """Return one row for each partition, with columns as in `PARTITIONS`; no data file is opened."""
+    walked = WalkedTable.now(storage)
+    rows = stated_rows(walked.timeline, walked.slices)
+    slices: dict[str, list[FileSlice]] = {path: [] for path in walked.partitions}
+    for file_slice in walked.slices:
+        slices[file_slice.partition_path].append(file_slice)
+    numbers = walked.numbers
+    return PARTITIONS.table(
+        _row(path, None if numbers is None else numbers.of(path), found, rows) for path, found in slices.items()
+    )
+
+
+def _row(path: str, buckets: int | None, slices: Sequence[FileSlice], rows: Mapping[str, int]) -> tuple[object, ...]:
+    known = [
+        None if file_slice.logs or file_slice.base is None else rows.get(file_slice.base.name) for file_slice in slices
+    ]
+    counted = [count for count in known if count is not None]
+    return (
+        path,
+        buckets,
+        len(slices),
+        sum(len(file_slice.files) for file_slice in slices),
+        sum(len(file_slice.logs) for file_slice in slices),
+        sum(file_slice.size for file_slice in slices),
+        sum(counted) if len(counted) == len(known) else None,
+        max((file.instant_time for file_slice in slices for file in file_slice.data_files), default=None),
+    )

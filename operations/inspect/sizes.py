@@ -1,0 +1,95 @@
+"""The bytes of each file group: those that readers see, those that a clean may take, those that no write finished."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ...storage.base import FileInfo, Storage, split
+from ...table.files.names import parse_data_name
+from .described_columns import COUNT, TEXT, DescribedColumn, DescribedRows
+from .walked_table import WalkedTable
+
+SIZES = DescribedRows(
+    "sizes",
+    "A row for each file group that has files, by partition and file group.",
+    (
+        DescribedColumn("partition", TEXT, "Path of the partition below the table's path; empty without.", False),
+        DescribedColumn("file_id", TEXT, "Id of the file group.", False),
+        DescribedColumn("bucket", pa.int32(), "Number of the bucket; null for a table without a bucket index."),
+        DescribedColumn("live_files", COUNT, "Files of the newest slice, which a snapshot reads.", False),
+        DescribedColumn("live_bytes", COUNT, "Their size.", False),
+        DescribedColumn(
+            "dead_files",
+            COUNT,
+            "Files of older slices, and all of a replaced file group, until a clean takes them.",
+            False,
+        ),
+        DescribedColumn("dead_bytes", COUNT, "Their size.", False),
+        DescribedColumn("unfinished_files", COUNT, "Files of writes that are not completed.", False),
+        DescribedColumn("unfinished_bytes", COUNT, "Their size.", False),
+    ),
+)
+
+
+@dataclass(slots=True)
+class LiveAndDead:
+    """How many files and bytes of one file group are live, dead and unfinished."""
+
+    partition_path: str
+    file_id: str
+    live_files: int = 0
+    live_bytes: int = 0
+    dead_files: int = 0
+    dead_bytes: int = 0
+    unfinished_files: int = 0
+    unfinished_bytes: int = 0
+
+    def add(self, kind: str, size: int) -> None:
+        setattr(self, f"{kind}_files", getattr(self, f"{kind}_files") + 1)
+        setattr(self, f"{kind}_bytes", getattr(self, f"{kind}_bytes") + size)
+
+
+def sizes(storage: Storage) -> pa.Table:
+    """Return one row for each file group, with columns as in `SIZES`; partitions are listed, and no file is opened."""
+    walked = WalkedTable.now(storage)
+    return SIZES.table(
+        (
+            group.partition_path,
+            group.file_id,
+            walked.bucket_of(group.file_id),
+            group.live_files,
+            group.live_bytes,
+            group.dead_files,
+            group.dead_bytes,
+            group.unfinished_files,
+            group.unfinished_bytes,
+        )
+        for group in sizes_of_groups(walked)
+    )
+
+
+def sizes_of_groups(walked: WalkedTable) -> Iterator[LiveAndDead]:
+    """Yield the sizes of each file group, by partition path and file id."""
+    for path in walked.partitions:
+        newest = walked.view.slices(path)
+        live = {(file.file_id, file.instant_time, file.path) for group in newest.values() for file in group.data_files}
+        written = {(file_id, time) for file_id, time, _ in live}
+        paths = {file_path for _, _, file_path in live}
+        found: dict[str, LiveAndDead] = {}
+        for info in walked.listings[path]:
+            name = parse_data_name(split(info.path)[1])
+            if name is None:
+                continue
+            group = found.setdefault(name.file_id, LiveAndDead(path, name.file_id))
+            # Change data belongs to the slice beside whose files it was written.
+            is_live = info.path in paths or (_is_change_data(info) and (name.file_id, name.instant_time) in written)
+            kind = "live" if is_live else "dead" if walked.view.sees(name.instant_time) else "unfinished"
+            group.add(kind, info.size)
+        yield from (found[file_id] for file_id in sorted(found))
+
+
+def _is_change_data(info: FileInfo) -> bool:
+    return info.path.endswith(".cdc")

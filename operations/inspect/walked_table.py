@@ -1,0 +1,72 @@
+"""A table whose timeline and partitions were listed once, for all that a query about its files shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ...index.registry import has_buckets
+from ...storage.base import FileInfo, Storage
+from ...table.bucket_numbers import BucketNumbers, bucket_numbers, rule_files
+from ...table.config import check_supported
+from ...table.config.property_keys import BUCKET
+from ...table.files.file_group import FileSlice
+from ...table.files.names import bucket_by_name
+from ...table.files.partitions import walk_partitions
+from ...table.files.read_written import read_replaced
+from ...table.files.view import FileView
+from ...table.infer_index import index_of_view, is_unnoted
+from ...table.table import Table, open_table
+from ...timeline.timeline import Timeline
+
+
+@dataclass(frozen=True)
+class WalkedTable:
+    """One listing of the timeline, and after it one of each partition.
+
+    Of the completed writes, only those are opened that replaced file groups, so that a table with many active instants
+    costs no request for each. `FileView.lost` therefore finds no missing file.
+    """
+
+    table: Table
+    timeline: Timeline
+    listings: Mapping[str, tuple[FileInfo, ...]]
+
+    @classmethod
+    def now(cls, storage: Storage) -> WalkedTable:
+        """Open the table at a store's root and list it; raises `TableError` where pyhudi cannot read it."""
+        table = open_table(storage)
+        check_supported(table.config, storage.path, writing=False)
+        timeline = table.timeline()
+        return cls(table, timeline, walk_partitions(storage))
+
+    @cached_property
+    def view(self) -> FileView:
+        return FileView(self.timeline, read_replaced(self.timeline), self.listings)
+
+    @property
+    def partitions(self) -> list[str]:
+        return sorted(self.listings)
+
+    @cached_property
+    def slices(self) -> tuple[FileSlice, ...]:
+        """The newest file slices, by partition path and file id."""
+        return tuple(file_slice for path in self.partitions for _, file_slice in sorted(self.view.slices(path).items()))
+
+    @cached_property
+    def index(self) -> str | None:
+        """The index that the properties name, or that the file groups show; None where these contradict each other."""
+        config = self.table.config
+        return index_of_view(self.view, self.partitions).kind if is_unnoted(config) else config.index_type
+
+    @cached_property
+    def numbers(self) -> BucketNumbers | None:
+        """How many buckets each partition has; None for a table without a bucket index."""
+        config = self.table.config
+        ruled = is_unnoted(config) and bool(rule_files(self.table))
+        return bucket_numbers(self.table, self.timeline) if has_buckets(config) or ruled else None
+
+    def bucket_of(self, file_id: str) -> int | None:
+        """Return the bucket of a file group; None for a table without a bucket index."""
+        return bucket_by_name(file_id) if self.index == BUCKET else None

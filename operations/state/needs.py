@@ -1,0 +1,191 @@
+"""What a table needs next: each service that has work to do, with the arguments of its call.
+
+Each need is found by the rules of its service, from one listing of the table, so that the service's call does what was
+announced. Nothing is written, and no data file is opened.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ...table.config.property_keys import MERGE_ON_READ
+from ...timeline.held import COMPACTION, LOG_COMPACTION, says_what_it_holds
+from ...timeline.instants import Instant, State
+from ...timeline.pending_undo import pending_restore, pending_rollbacks
+from ...timeline.timeline import Timeline
+from ...timeline.writers.heartbeat import INTERVAL_S, Heartbeat
+from ...timeline.writers.owner import Claim
+from ...timeline.writers.patience import Patience
+from ..inspect.walked_table import WalkedTable
+from ..rollback.pending import OtherWriters, is_given_up
+from ..services.archivable import before_replaced_files, candidates
+from ..services.archive import retained_from
+from ..services.clean_plan import plan_clean
+from ..services.clean_scope import find_progress, make_survey
+from ..services.compaction.after_write import is_due
+from ..services.compaction.choice import choose_partitions, choose_slices
+from ..services.compaction.plan import held_by_plans
+from ..services.settings import Upkeep
+from ..transaction.concurrency import COMPACTION as COMPACTION_KIND
+from ..transaction.concurrency import WRITE, kind_of
+
+# Each takes some requests: the others of very many wait for the next look.
+MOST_JUDGED = 6
+_MANY = 3
+# Two heartbeats that did not come, as for writers.
+_SILENT_S = 2 * INTERVAL_S
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A service that has work to do.
+
+    Attributes:
+        why: A sentence.
+        service: The service's name, or ``services`` for a round.
+        arguments: The values of its arguments by their names.
+    """
+
+    why: str
+    service: str
+    arguments: Mapping[str, str] = field(default_factory=dict)
+
+
+def find_needs(walked: WalkedTable, upkeep: Upkeep, patience: Patience) -> tuple[Need, ...]:
+    """Return what a table needs next, in the order in which its services should run.
+
+    A pending restore or rollback comes alone: other services wait for it.
+    """
+    timeline = walked.timeline
+    if pending_restore(timeline) is not None:
+        return tuple(_restores(walked, patience))
+    undone = tuple(_rollbacks(walked, patience))
+    if any(instant.action == "rollback" for instant in timeline.pending):
+        return undone
+    return (*undone, *_cleans(walked, upkeep), *_archives(walked, upkeep), *_compactions(walked, upkeep, patience))
+
+
+def _restores(walked: WalkedTable, patience: Patience) -> Iterator[Need]:
+    restore = pending_restore(walked.timeline)
+    if restore is None or not is_silent(walked, restore, patience):
+        return
+    plan = walked.timeline.files.read_restore_plan(restore)
+    if plan is not None and plan.savepoint_to_restore_timestamp:
+        why = f"The restore {restore.requested_time} broke off, and the table refuses all writes until it is finished."
+        yield Need(why, "restore", {"to": plan.savepoint_to_restore_timestamp})
+
+
+def _rollbacks(walked: WalkedTable, patience: Patience) -> Iterator[Need]:
+    """Yield the rollbacks of dead writes, in one round where there are many, and of those that broke off."""
+    timeline = walked.timeline
+    going = pending_rollbacks(timeline)
+    broken = [
+        rollback
+        for rollbacks in going.values()
+        for rollback in rollbacks[:MOST_JUDGED]
+        if is_silent(walked, rollback, patience)
+    ]
+    if broken:
+        why = f"The rollback {broken[0].requested_time} broke off, and the next write finishes it first."
+        yield Need(why, "services", {"service": "rollback"})
+    writes = [
+        instant
+        for instant in timeline.pending
+        if kind_of(instant.action) is WRITE
+        and instant.requested_time not in going
+        and not says_what_it_holds(timeline, instant)
+    ]
+    reasons = [(instant, why) for instant in writes[:MOST_JUDGED] if (why := death_of(walked, instant, patience))]
+    if len(reasons) > _MANY:
+        yield Need(f"{len(reasons)} writes are pending whose writers are dead.", "services", {"service": "rollback"})
+        return
+    for instant, why in reasons:
+        yield Need(
+            f"The writer of the pending {instant.action} {instant.requested_time} is dead: {why}.",
+            "rollback",
+            {"instant": instant.requested_time},
+        )
+
+
+def _cleans(walked: WalkedTable, upkeep: Upkeep) -> Iterator[Need]:
+    pending = [instant for instant in walked.timeline.pending if instant.action == "clean"]
+    if pending:
+        if not beats(walked, pending[0]):
+            yield Need(f"The clean {pending[0].requested_time} is pending, and no process is at work on it.", "clean")
+        return
+    progress = find_progress(walked.timeline)
+    plan = plan_clean(make_survey(walked.table, walked.timeline, upkeep.clean, progress, walked.listings))
+    if plan.files:
+        yield Need(
+            f"The cleaning policy {plan.policy} no longer keeps {plan.count:,} files ({plan.bytes:,} bytes).", "clean"
+        )
+
+
+def _archives(walked: WalkedTable, upkeep: Upkeep) -> Iterator[Need]:
+    timeline, settings = walked.timeline, upkeep.archive
+    if len(timeline.writes) <= settings.max_commits:
+        return
+    retained = retained_from(timeline, walked.table.config.timezone, upkeep.clean)
+    wanted = before_replaced_files(timeline, candidates(timeline, settings, retained), walked.listings)
+    if wanted:
+        why = f"The timeline has {len(timeline.writes):,} completed writes, and {len(wanted):,} instants may leave it."
+        yield Need(why, "archive")
+
+
+def _compactions(walked: WalkedTable, upkeep: Upkeep, patience: Patience) -> Iterator[Need]:
+    timeline, settings = walked.timeline, upkeep.compaction
+    if walked.table.config.table_type != MERGE_ON_READ:
+        return
+    for action, service in ((COMPACTION, "compact"), (LOG_COMPACTION, "log_compact")):
+        plans = [instant for instant in timeline.pending if instant.action == action][:MOST_JUDGED]
+        waiting = [instant for instant in plans if is_silent(walked, instant, patience)]
+        if waiting:
+            yield Need(
+                f"The {action} {waiting[0].requested_time} is planned, and no process is at work on it.", service
+            )
+            return
+    if any(instant.action == COMPACTION for instant in timeline.pending):
+        return
+    if not is_due(timeline, settings, int(time.time() * 1000), walked.table.config.timezone):
+        return
+    held, places = held_by_plans(COMPACTION_KIND, timeline), frozenset(choose_partitions(settings, walked.partitions))
+    free = [
+        file_slice
+        for file_slice in walked.slices
+        if file_slice.logs
+        and file_slice.partition_path in places
+        and (file_slice.partition_path, file_slice.file_id) not in held
+    ]
+    wanted = choose_slices(settings, free)
+    if wanted:
+        size = sum(file_slice.log_bytes for file_slice in wanted)
+        why = f"A compaction is due: {len(wanted):,} file groups have log files ({size:,} bytes)."
+        yield Need(why, "compact")
+
+
+def death_of(walked: WalkedTable, write: Instant, patience: Patience) -> str:
+    """Return why the writer of a pending write counts as dead; empty where it lives, or may live."""
+    if is_given_up(walked.table.storage, write.requested_time):
+        return "it gave the write up"
+    found = OtherWriters(walked.table, patience).suspect(write).judge(may_wait=False)
+    return "" if found.alive else found.reason
+
+
+def is_silent(walked: WalkedTable, plan: Instant, patience: Patience) -> bool:
+    """Return whether no living process carries out the plan of a pending instant."""
+    if Claim(walked.table.storage, plan.requested_time).owner() is None:
+        return plan.state == State.REQUESTED or not beats(walked, plan)
+    return bool(death_of(walked, plan, patience))
+
+
+def beats(walked: WalkedTable, instant: Instant) -> bool:
+    """Return whether a process at work on a pending instant gave a sign of life within two minutes."""
+    age = Heartbeat(walked.table.storage, instant.requested_time).age()
+    return age is not None and age < _SILENT_S
+
+
+def pending_work(timeline: Timeline) -> tuple[Instant, ...]:
+    """Return the oldest pending instants, as many as a look judges."""
+    return timeline.pending[:MOST_JUDGED]
