@@ -36,12 +36,10 @@ def partitions(storage: Storage) -> pa.Table:
     """Return one row for each partition, with columns as in `PARTITIONS`; no data file is opened."""
     walked = WalkedTable.now(storage)
     rows = stated_rows(walked.timeline, walked.slices)
-    slices: dict[str, list[FileSlice]] = {path: [] for path in walked.partitions}
-    for file_slice in walked.slices:
-        slices[file_slice.partition_path].append(file_slice)
     numbers = walked.numbers
     return PARTITIONS.table(
-        _row(path, None if numbers is None else numbers.of(path), found, rows) for path, found in slices.items()
+        _row(path, None if numbers is None else numbers.of(path), tuple(slices.values()), rows)
+        for path, slices in walked.slices_by_partition.items()
     )
 
 

@@ -74,7 +74,7 @@ def sizes(storage: Storage) -> pa.Table:
 def sizes_of_groups(walked: WalkedTable) -> Iterator[LiveAndDead]:
     """Yield the sizes of each file group, by partition path and file id."""
     for path in walked.partitions:
-        newest = walked.view.slices(path)
+        newest = walked.slices_by_partition[path]
         live = {(file.file_id, file.instant_time, file.path) for group in newest.values() for file in group.data_files}
         written = {(file_id, time) for file_id, time, _ in live}
         paths = {file_path for _, _, file_path in live}

@@ -50,9 +50,14 @@ class WalkedTable:
         return sorted(self.listings)
 
     @cached_property
+    def slices_by_partition(self) -> Mapping[str, Mapping[str, FileSlice]]:
+        """The newest file slices by partition path and file id, both in order."""
+        return {path: dict(sorted(self.view.slices(path).items())) for path in self.partitions}
+
+    @cached_property
     def slices(self) -> tuple[FileSlice, ...]:
         """The newest file slices, by partition path and file id."""
-        return tuple(file_slice for path in self.partitions for _, file_slice in sorted(self.view.slices(path).items()))
+        return tuple(file_slice for slices in self.slices_by_partition.values() for file_slice in slices.values())
 
     @cached_property
     def index(self) -> str | None:
