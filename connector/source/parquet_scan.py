@@ -4,9 +4,10 @@ Tests with Spark 4.0 to 4.3, vectorised and row by row, show which type changes 
 numbers as bigint and int as double, decimals with more digits, strings as binary, and absent columns as null. All
 others fail or differ (a float becomes 1.100000023841858), so the file's type is read and then cast.
 
-Spark looks up every path that it gets: 40,000 paths, which pyhudi has just listed, take it most of a minute. Instead of
-listing a folder, Spark reads the log of a streaming sink in it, whose entries may be anywhere. `read_list` writes
-such a log for the files of one DataFrame; Spark reads it immediately and only once.
+Spark looks up every path that it gets, more than 32 in a job with a task for each: 40,000 paths, which pyhudi has just
+listed, take it most of a minute. Instead of listing a folder, Spark reads the log of a streaming sink in it, whose
+entries may be anywhere. `read_list` writes such a log for the files of one DataFrame; Spark reads it immediately and
+only once.
 """
 
 from __future__ import annotations
@@ -46,8 +47,11 @@ IGNORED = "spark.sql.streaming.fileStreamSink.ignoreMetadata"
 # Characters of a path that Java does not escape in a URI.
 _PLAIN_IN_PATHS = "/:@!$&'()*+,;=~-._"
 
-# More files go to Spark in a list, because Spark looks up each path in a task of a job.
-MANY = 1000
+# More files go to Spark in a list: it would look up each path in a task of a job, see
+# spark.sql.sources.parallelPartitionDiscovery.threshold.
+FEW = 32
+# Where Spark reads no lists, more files are read by the data source.
+MOST_PATHS = 1000
 
 # Do not infer partitions from paths, do not skip files silently, and check the checksums of pages.
 _READ_AS_THEY_ARE = {
@@ -76,7 +80,7 @@ def scan_files(
     """
     slices = snapshot.slices_of_keys(predicates) if part is None else part.slices
     plain = [file_slice for file_slice in slices if not file_slice.logs]
-    if len(plain) > MANY and not reads_lists(spark):
+    if len(plain) > MOST_PATHS and not reads_lists(spark):
         return by_source(None)
     frames = [_PlainScan(spark, snapshot, None if part is None else part.most).rows(plain, columns)] if plain else []
     merged = [file_slice for file_slice in slices if file_slice.logs]
@@ -133,7 +137,7 @@ class _PlainScan:
     def _scan_schema(self, schema: StructType, files: Sequence[BaseFile]) -> DataFrame:
         storage = self.snapshot.storage
         found = [(storage.uri(file.path), file.size) for file in files]
-        if len(files) <= MANY:
+        if len(files) <= FEW or not reads_lists(self.spark):
             return _scan(self.spark, schema, [uri for uri, _ in found])
         if storage.remote:
             # Let Spark fail here if it has no class for the store, which it does not check for a list of files.

@@ -152,7 +152,8 @@ def test_many_files_are_handed_over_in_a_list(
     make_table(tmp_path / "t")
     table = HudiTable(spark, tmp_path / "t")
     alone = table.to_df()
-    patch_seam(monkeypatch, "files that are handed over in a list", 3)
+    patch_seam(monkeypatch, "files that are not handed over in a list", 3)
+    patch_seam(monkeypatch, "most files that Spark looks up", 3)
     listed = table.to_df()
     spark.conf.set(IGNORED, "true")
     try:

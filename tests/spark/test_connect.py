@@ -182,7 +182,7 @@ late = table.to_df(where="at = '2024-03-10 09:30:00'")
 spark.conf.set("spark.sql.session.timeZone", "UTC")
 assert late.count() == table.to_df().where("at = '2024-03-10 09:30:00'").count() > 0
 assert not table.to_df(where="at > '2024-03-20'").inputFiles()
-set_seam("files that are handed over in a list", 3)
+set_seam("most files that Spark looks up", 3)
 many = table.to_df()
 assert table.delete("p = 'a'").deletes == 40
 assert (many.count(), table.to_df().count(), table.to_df(where="p = 'B b'").count()) == (120, 80, 40)

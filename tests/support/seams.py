@@ -419,7 +419,8 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "most bytes of files of a write that needs no tasks": "connector.table.local_writes:_SMALL_BYTES",
     "write changes of a merge": "connector.hudi_table:HudiTable._write_changes",
     "most bytes that each task gets": "connector.source.direct_tasks:MOST_BYTES",
-    "files that are handed over in a list": "connector.source.parquet_scan:MANY",
+    "files that are not handed over in a list": "connector.source.parquet_scan:FEW",
+    "most files that Spark looks up": "connector.source.parquet_scan:MOST_PATHS",
 }
 
 
