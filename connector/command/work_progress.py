@@ -25,10 +25,13 @@ class WorkProgress:
     Services that report no steps show for how long they have been at work.
     """
 
-    def __init__(self, what: str, stream: TextIO | None = None, every_s: float = EVERY_S) -> None:
+    def __init__(
+        self, what: str, stream: TextIO | None = None, every_s: float = EVERY_S, patient_s: float = _PATIENT_S
+    ) -> None:
         self._what = what
         self._stream = stream or sys.stderr
         self._every_s = every_s
+        self._patient_s = patient_s
         self._began = monotonic()
         self._newest: Progress | None = None
         self._over = threading.Event()
@@ -58,7 +61,7 @@ class WorkProgress:
         if not self._stream.isatty():
             while not self._over.wait(self._every_s):
                 print(escaped(self.text()), file=self._stream, flush=True)
-        elif not self._over.wait(_PATIENT_S):
+        elif not self._over.wait(self._patient_s):
             self._draw_rich() if has_rich(self._stream) else self._draw(self._redraw)
 
     def _draw(self, draw: Callable[[], object]) -> None:

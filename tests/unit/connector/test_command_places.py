@@ -1,0 +1,130 @@
+"""The command `pyhudi` on tables of Apache Hudi, on a table without a write, on S3, and on a terminal with rich."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyhudi.connector.command.commands import CAT, READS, SHOW
+from pyhudi.connector.command.text_tables import show_table
+from pyhudi.connector.command.work_progress import WorkProgress
+from pyhudi.connector.jobs import command
+from pyhudi.operations.progress import Progress
+from support.drive import write
+from support.made.compacting import rows
+from support.recorded.fixture_tables import recorded, unpack
+from support.s3 import S3Server, new_url
+from support.upkeep.meetings import COW, QUIET
+
+READING = [SHOW, CAT, "validate", *READS]
+Shown = pytest.CaptureFixture[str]
+
+
+def jsons(capsys: Shown, *line: str) -> list[Any]:
+    """Return what a command prints as JSON, a value for each line; it has to succeed."""
+    assert command([*line, "--json"]) == 0, capsys.readouterr().err
+    return [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+
+
+@pytest.mark.parametrize("name", ["v8_cow", "v8_mor", "v9_mor_pending", "v9_lookup_bloom_mor"])
+def test_tables_of_apache_hudi_are_shown_whole(tmp_path: Path, capsys: Shown, name: str) -> None:
+    path = unpack(name, tmp_path)
+
+    found = {command: jsons(capsys, command, path) for command in READING}
+    every = jsons(capsys, CAT, path, "--limit", "100000", "--meta")
+
+    assert len(every) == len(recorded(name))
+    (state,) = found[SHOW]
+    assert state["file_groups"] == len(found["files"])
+    assert state["partitions"] == len(found["partitions"])
+    assert state["live_bytes"] == sum(row["live_bytes"] for row in found["sizes"])
+    assert state["live_bytes"] >= sum(row["bytes"] for row in found["files"])
+    assert state["instants"] == sum(not row["archived"] for row in found["timeline"])
+    assert [row["instant"] for row in found["activity"]] == [row["instant"] for row in state["pending"]]
+
+
+def test_a_write_of_apache_hudi_that_was_killed_is_shown_as_at_work(tmp_path: Path, capsys: Shown) -> None:
+    """It left no heartbeat, so only the user can know that it is dead."""
+    path = unpack("v9_killed_write_partitioned", tmp_path)
+
+    (state,) = jsons(capsys, SHOW, path)
+
+    assert len(state["pending"]) == 1
+    assert state["needs"] == []
+    (needing,) = jsons(capsys, SHOW, path, "--option", "hoodie.clean.failed.writes.policy=EAGER")
+    assert [need["service"] for need in needing["needs"]] == ["rollback"]
+
+
+def test_a_table_without_a_write_has_no_rows_and_needs_nothing(tmp_path: Path, capsys: Shown) -> None:
+    write(tmp_path / "other", rows(("k1", "a", 1, 1)), table=COW, settings=QUIET)
+    path = tmp_path / "t"
+    (path / ".hoodie/timeline").mkdir(parents=True)
+    shutil.copy(tmp_path / "other/.hoodie/hoodie.properties", path / ".hoodie")
+
+    for name in READING:
+        found = jsons(capsys, name, str(path))
+        assert len(found) == (1 if name == SHOW else 0)
+        assert command([name, str(path)]) == 0
+        assert capsys.readouterr().out
+
+
+def test_a_table_on_s3_is_shown_by_few_requests(s3: S3Server, capsys: Shown) -> None:
+    url, partitions = new_url(), 4
+    for n in range(4):
+        write(url, rows(*((f"k{p}", f"p{p}", n, n) for p in range(partitions))), table=COW, settings=QUIET)
+    few = ["--option", "hoodie.clean.commits.retained=1"]
+
+    with s3.watched() as requests:
+        (state,) = jsons(capsys, SHOW, url, *few)
+
+    assert sum(requests.values()) <= partitions + 100
+    assert (state["partitions"], state["file_groups"]) == (partitions, partitions)
+    assert [need["command"] for need in state["needs"]] == [f"pyhudi clean {url} {' '.join(few)}"]
+    assert command(["clean", url, *few, "--yes"]) == 0
+    capsys.readouterr()
+    assert jsons(capsys, SHOW, url, *few)[0]["needs"] == []
+    assert sorted(row["id"] for row in jsons(capsys, CAT, url)) == [f"k{p}" for p in range(partitions)]
+    assert command([SHOW, new_url()]) == 5
+
+
+class Screen(io.StringIO):
+    """What a terminal would get."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize("has_rich", [True, False])
+def test_a_terminal_shows_tables_whose_text_is_no_markup(has_rich: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not has_rich:
+        monkeypatch.setitem(sys.modules, "rich", None)
+    screen = Screen()
+
+    show_table(screen, ["partition", "bytes"], [["[red]a\x1b[2J", 2048], [":smile:", 3]])
+
+    text = screen.getvalue()
+    assert r"[red]a\x1b[2J" in text
+    assert ":smile:" in text
+    assert "2.0 KiB" in text
+    assert "\x1b[2J" not in text
+    assert ("\x1b[1m" in text) == has_rich
+
+
+@pytest.mark.parametrize("has_rich", [True, False])
+def test_a_terminal_shows_progress_and_clears_it(has_rich: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not has_rich:
+        monkeypatch.setitem(sys.modules, "rich", None)
+    screen = Screen()
+    progress = WorkProgress("sort /t\x1b[2J", screen, patient_s=0.0)
+    progress(Progress("sort", 3, 8, 4 << 20))
+    with progress:
+        while "3 of 8 done" not in screen.getvalue():
+            pass
+
+    assert "\x1b[2J" not in screen.getvalue()
+    assert screen.getvalue().endswith("\r\x1b[K") or has_rich
