@@ -74,20 +74,19 @@ def sizes(storage: Storage) -> pa.Table:
 def sizes_of_groups(walked: WalkedTable) -> Iterator[LiveAndDead]:
     """Yield the sizes of each file group, by partition path and file id."""
     for path in walked.partitions:
-        newest = walked.slices_by_partition[path]
-        live = {(file.file_id, file.instant_time, file.path) for group in newest.values() for file in group.data_files}
-        written = {(file_id, time) for file_id, time, _ in live}
-        paths = {file_path for _, _, file_path in live}
+        live = {file.path: file for group in walked.slices_by_partition[path].values() for file in group.data_files}
+        # Change data belongs to the slice beside whose files it was written.
+        written = {(file.file_id, file.instant_time) for file in live.values()}
         found: dict[str, LiveAndDead] = {}
         for info in walked.listings[path]:
-            name = parse_data_name(split(info.path)[1])
+            name = live.get(info.path) or parse_data_name(split(info.path)[1])
             if name is None:
                 continue
-            group = found.setdefault(name.file_id, LiveAndDead(path, name.file_id))
-            # Change data belongs to the slice beside whose files it was written.
-            is_live = info.path in paths or (_is_change_data(info) and (name.file_id, name.instant_time) in written)
-            kind = "live" if is_live else "dead" if walked.view.sees(name.instant_time) else "unfinished"
-            group.add(kind, info.size)
+            if info.path in live or (_is_change_data(info) and (name.file_id, name.instant_time) in written):
+                kind = "live"
+            else:
+                kind = "dead" if walked.view.sees(name.instant_time) else "unfinished"
+            found.setdefault(name.file_id, LiveAndDead(path, name.file_id)).add(kind, info.size)
         yield from (found[file_id] for file_id in sorted(found))
 
 

@@ -7,7 +7,7 @@ announced. Nothing is written, and no data file is opened.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ...table.config.property_keys import MERGE_ON_READ
@@ -53,10 +53,11 @@ class Need:
     arguments: Mapping[str, str] = field(default_factory=dict)
 
 
-def find_needs(walked: WalkedTable, upkeep: Upkeep, patience: Patience) -> tuple[Need, ...]:
+def find_needs(walked: WalkedTable, upkeep: Upkeep, patience: Patience, dead: Collection[str]) -> tuple[Need, ...]:
     """Return what a table needs next, in the order in which its services should run.
 
-    A pending restore or rollback comes alone: other services wait for it.
+    A pending restore or rollback comes alone: other services wait for it. ``dead`` has the partitions with completed
+    files outside of the newest slices: only there a clean may have work.
     """
     timeline = walked.timeline
     if pending_restore(timeline) is not None:
@@ -64,7 +65,12 @@ def find_needs(walked: WalkedTable, upkeep: Upkeep, patience: Patience) -> tuple
     undone = tuple(_rollbacks(walked, patience))
     if any(instant.action == "rollback" for instant in timeline.pending):
         return undone
-    return (*undone, *_cleans(walked, upkeep), *_archives(walked, upkeep), *_compactions(walked, upkeep, patience))
+    return (
+        *undone,
+        *_cleans(walked, upkeep, dead),
+        *_archives(walked, upkeep),
+        *_compactions(walked, upkeep, patience),
+    )
 
 
 def _restores(walked: WalkedTable, patience: Patience) -> Iterator[Need]:
@@ -109,14 +115,15 @@ def _rollbacks(walked: WalkedTable, patience: Patience) -> Iterator[Need]:
         )
 
 
-def _cleans(walked: WalkedTable, upkeep: Upkeep) -> Iterator[Need]:
+def _cleans(walked: WalkedTable, upkeep: Upkeep, dead: Collection[str]) -> Iterator[Need]:
     pending = [instant for instant in walked.timeline.pending if instant.action == "clean"]
     if pending:
         if not beats(walked, pending[0]):
             yield Need(f"The clean {pending[0].requested_time} is pending, and no process is at work on it.", "clean")
         return
-    progress = find_progress(walked.timeline)
-    plan = plan_clean(make_survey(walked.table, walked.timeline, upkeep.clean, progress, walked.listings))
+    listed = {path: walked.listings[path] for path in dead}
+    progress = find_progress(walked.timeline) if listed else None
+    plan = plan_clean(make_survey(walked.table, walked.timeline, upkeep.clean, progress, listed))
     if plan.files:
         yield Need(
             f"The cleaning policy {plan.policy} no longer keeps {plan.count:,} files ({plan.bytes:,} bytes).", "clean"

@@ -79,7 +79,8 @@ def table_state(storage: Storage, upkeep: Upkeep, patience: Patience) -> TableSt
     config, numbers = table.config, walked.numbers
     newest = timeline.instants[-NEWEST:]
     live = dead = unfinished = 0
-    for group in sizes_of_groups(walked):
+    groups = tuple(sizes_of_groups(walked))
+    for group in groups:
         live, dead, unfinished = (
             live + group.live_bytes,
             dead + group.dead_bytes,
@@ -112,7 +113,9 @@ def table_state(storage: Storage, upkeep: Upkeep, patience: Patience) -> TableSt
         newest_writes=tuple(history_rows(timeline, timeline.writes[: -_MOST_WRITES - 1 : -1])),
         pending=tuple(activity_rows(table, pending_work(timeline))),
         pending_instants=len(timeline.pending),
-        needs=find_needs(walked, upkeep, patience),
+        needs=find_needs(
+            walked, upkeep, patience, frozenset(group.partition_path for group in groups if group.dead_files)
+        ),
     )
 
 
