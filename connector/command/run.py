@@ -42,7 +42,10 @@ def run_command(arguments: Sequence[str] | None, entry: EntryPoint, write: Write
         return 0
     with _logged(entry):
         try:
-            return _run(output, entry, asked, write)
+            code = _run(output, entry, asked, write)
+            # A pipe that nothing reads any more fails here, where it is understood, and not at the end of the process.
+            sys.stdout.flush()
+            return code
         except NotConfirmedError:
             output.note("Nothing was changed.")
             return FAILED

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,10 +21,19 @@ from support.drive import write
 from support.made.compacting import rows
 from support.recorded.fixture_tables import recorded, unpack
 from support.s3 import S3Server, new_url
+from support.sick.spoiling import Symptom, make_healthy
+from support.sick.symptoms import SYMPTOMS
 from support.upkeep.meetings import COW, QUIET
 
 READING = [SHOW, CAT, "validate", *READS]
 Shown = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(scope="module")
+def healthy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("healthy") / "t"
+    make_healthy(path)
+    return path
 
 
 def jsons(capsys: Shown, *line: str) -> list[Any]:
@@ -90,6 +101,38 @@ def test_a_table_on_s3_is_shown_by_few_requests(s3: S3Server, capsys: Shown) -> 
     assert jsons(capsys, SHOW, url, *few)[0]["needs"] == []
     assert sorted(row["id"] for row in jsons(capsys, CAT, url)) == [f"k{p}" for p in range(partitions)]
     assert command([SHOW, new_url()]) == 5
+
+
+@pytest.mark.parametrize("case", SYMPTOMS[::8], ids=lambda case: f"{case.code}-{case.name}".replace(" ", "-"))
+def test_a_sick_table_is_shown_or_refused_by_name(tmp_path: Path, healthy: Path, capsys: Shown, case: Symptom) -> None:
+    """Each command ends with a code that says to look at the table, to run it again, or that all is well."""
+    path = tmp_path / "t"
+    shutil.copytree(healthy, path)
+    case.spoil(path)
+
+    for name in READING:
+        code = command([name, str(path), "--json"])
+        printed = capsys.readouterr()
+        assert code in {0, 4, 5}, printed.err
+        assert (code != 0) == ("PyHudiError[" in printed.err) or name == "validate"
+        assert (
+            [json.loads(line) for line in printed.out.splitlines()]
+            or code
+            or name in {"activity", "savepoints", "validate"}
+        )
+
+
+def test_a_reader_that_has_seen_enough_ends_the_command_without_a_traceback(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    write(path, rows(("k1", "a", 1, 1)), table=COW, settings=QUIET)
+    program = "import sys; from pyhudi.connector.jobs import command; sys.exit(command(sys.argv[1:]))"
+    line = shlex.join([sys.executable, "-c", program, "timeline", str(path)])
+
+    done = subprocess.run(
+        ["bash", "-c", f"set -o pipefail; (sleep 0.2; {line}) | true"], capture_output=True, text=True, check=False
+    )
+
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 class Screen(io.StringIO):
