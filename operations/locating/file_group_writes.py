@@ -39,9 +39,8 @@ from ..transaction.concurrency import (
     WRITE,
     Meeting,
     Shared,
-    Verdict,
     asked_of,
-    judge,
+    forbids,
     kind_of,
 )
 
@@ -92,7 +91,7 @@ def refuse_clustered(
     if holder is None:
         return
     meeting = Meeting(WRITE, CLUSTERING, shared=frozenset({shared}), asked=asked_of(plan.instant_time, holder))
-    if judge(meeting) is not Verdict.GO_ON:
+    if forbids(meeting):
         raise held_by_clustering(plan.path, holder, group)
 
 
@@ -152,7 +151,7 @@ def _keeps_its_room(holder: Instant) -> bool:
     kind = kind_of(holder.action)
     # Of the plans that hold file groups, all but compactions are clusterings.
     theirs = kind if kind in {COMPACTION, LOG_COMPACTION} else CLUSTERING
-    return judge(Meeting(WRITE, theirs, shared=frozenset({Shared.ROOM}))) is not Verdict.GO_ON
+    return forbids(Meeting(WRITE, theirs, shared=frozenset({Shared.ROOM})))
 
 
 def _placed(

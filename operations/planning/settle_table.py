@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ...errors import TableNotFoundError
 from ...table.config import PROPERTIES_PATH, TableConfig, load_config
 from ...table.config.property_keys import ADDED_BY_PYHUDI, CREATE_SCHEMA
-from ..transaction.concurrency import WRITE, Asked, Known, Meeting, Shared, Verdict, judge
+from ..transaction.concurrency import WRITE, Asked, Known, Meeting, Shared, forbids
 from ..transaction.outcome import Properties
 from ..transaction.since import conflict
 from .plan import WritePlan
@@ -76,4 +76,4 @@ def _check_same_places(plan: WritePlan, found: TableConfig) -> None:
 def _forbidden() -> bool:
     """Return whether the rules of concurrency forbid two writes to set one property."""
     shared = frozenset({Shared.PROPERTIES})
-    return judge(Meeting(WRITE, WRITE, Known.COMPLETED, shared, Asked.SINCE_PLAN)) is not Verdict.GO_ON
+    return forbids(Meeting(WRITE, WRITE, Known.COMPLETED, shared, Asked.SINCE_PLAN))

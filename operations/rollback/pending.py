@@ -30,6 +30,7 @@ from ..transaction.concurrency import (
     Meeting,
     Shared,
     Verdict,
+    forbids,
     judge,
     kind_of,
     rules_of,
@@ -115,7 +116,7 @@ class OtherWriters:
         pending rollbacks.
         """
         restore = pending_restore(timeline)
-        if restore is not None and judge(Meeting(WRITE, RESTORE)) is not Verdict.GO_ON:
+        if restore is not None and forbids(Meeting(WRITE, RESTORE)):
             # The writes that it has undone by halves look like pending writes that are older than the restore.
             raise restoring(timeline, restore)
         dead = []
@@ -149,7 +150,7 @@ class OtherWriters:
 
     def _passes_over(self, timeline: Timeline, instant: Instant) -> bool:
         """Return whether a write continues beside another that is over, or pyhudi's, alive or dead."""
-        if judge(replace(BESIDE_A_WRITE, known=Known.LIVING), rules_of(self.patience)) is not Verdict.GO_ON:
+        if forbids(replace(BESIDE_A_WRITE, known=Known.LIVING), rules_of(self.patience)):
             return False
         if owner.Claim(self.table.storage, instant.requested_time).owner() is not None:
             return True

@@ -27,7 +27,7 @@ from ...timeline.writers.owner import SCRATCH
 from ..inspect.activity import shown
 from ..result import ServiceResult
 from ..transaction.commit_path import exclusive
-from ..transaction.concurrency import ARCHIVING, WRITE, Meeting, Verdict, judge, kind_of
+from ..transaction.concurrency import ARCHIVING, WRITE, Meeting, forbids, kind_of
 from ..transaction.followers import check_retirable
 from ..write_ids import NotedIds, note_write_ids, read_noted
 from .archivable import before_replaced_files, candidates, cut
@@ -84,11 +84,7 @@ def with_what_holds_it_up(done: ServiceResult, storage: Storage, settings: Archi
     """Return a result that names the pending instant before which archiving stopped, where too many writes stay."""
     table = open_table(storage)
     timeline = table.timeline()
-    stops = [
-        instant
-        for instant in timeline.pending
-        if judge(Meeting(ARCHIVING, kind_of(instant.action) or WRITE)) is not Verdict.GO_ON
-    ]
+    stops = [instant for instant in timeline.pending if forbids(Meeting(ARCHIVING, kind_of(instant.action) or WRITE))]
     if len(timeline.writes) <= settings.max_commits or not stops:
         return done
     return replace(done, skipped=f"instants after {stops[0].requested_time} stay for {shown(table, stops[0])}")

@@ -21,7 +21,19 @@ from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from ...timeline.writers.long_work import LongWork
 from ..result import ServiceResult
-from ..transaction.concurrency import CLEAN, Asked, Known, Meeting, Shared, Verdict, judge, kind_of, known_of, those
+from ..transaction.concurrency import (
+    CLEAN,
+    Asked,
+    Known,
+    Meeting,
+    Shared,
+    Verdict,
+    forbids,
+    judge,
+    kind_of,
+    known_of,
+    those,
+)
 from ..transaction.followers import check_retirable
 from ..transaction.outcome import Outcome
 from .clean_guard import PendingClean
@@ -255,7 +267,7 @@ def _holds(seen: Survey, now: Timeline) -> bool:
         kind, known = kind_of(instant.action), known_of(instant)
         earlier = instant.is_write and known is Known.COMPLETED and instant.requested_time < since
         meeting = kind and Meeting(CLEAN, kind, known, those({Shared.EARLIER: earlier}), Asked.SINCE_PLAN)
-        if meeting is not None and judge(meeting) is not Verdict.GO_ON:
+        if meeting is not None and forbids(meeting):
             return False
     return True
 

@@ -29,8 +29,7 @@ from ..transaction.concurrency import (
     InstantKind,
     Meeting,
     Shared,
-    Verdict,
-    judge,
+    forbids,
     kind_of,
     known_of,
     those,
@@ -51,7 +50,7 @@ def open_for_service(storage: Storage, metadata_enable: bool | None) -> Table:
 def refuse_restoring(mine: InstantKind, timeline: Timeline) -> None:
     """Raise `ConcurrentWriteError` where a restore is pending."""
     restore = pending_restore(timeline)
-    if restore is not None and judge(Meeting(mine, RESTORE)) is not Verdict.GO_ON:
+    if restore is not None and forbids(Meeting(mine, RESTORE)):
         raise restoring(timeline, restore)
 
 
@@ -84,7 +83,7 @@ def completed_write(mine: InstantKind, timeline: Timeline, instant_time: str) ->
 
 def _forbids(mine: InstantKind, theirs: InstantKind, *, target: bool) -> bool:
     """Return whether another instant is about to change a write, which this service must therefore not use."""
-    return judge(Meeting(mine, theirs, shared=those({Shared.TARGET: target}))) is not Verdict.GO_ON
+    return forbids(Meeting(mine, theirs, shared=those({Shared.TARGET: target})))
 
 
 def archiving(path: str, instant_time: str) -> UndoError:
@@ -101,7 +100,7 @@ def refuse_savepoints(mine: InstantKind, timeline: Timeline, beyond: str, what: 
         instant
         for instant in found
         for target in [instant.requested_time > beyond or (itself and instant.requested_time == beyond)]
-        if judge(Meeting(mine, SAVEPOINT, known_of(instant), those({Shared.TARGET: target}))) is not Verdict.GO_ON
+        if forbids(Meeting(mine, SAVEPOINT, known_of(instant), those({Shared.TARGET: target})))
     ]
     if held:
         names = ", ".join(instant.requested_time for instant in reversed(held))
@@ -123,7 +122,7 @@ def dead_writes(
         if not instant.is_write or instant.action != instant.group:
             continue
         if instant.requested_time <= after:
-            if judge(Meeting(mine, WRITE)) is not Verdict.GO_ON:
+            if forbids(Meeting(mine, WRITE)):
                 raise in_the_way(timeline, instant)
             continue
         meeting = Meeting(mine, WRITE, shared=frozenset({Shared.LATER}), asked=asked)
@@ -156,7 +155,7 @@ def slices_at(
     lost = [file.path for file in every.lost(files, then)]
     cleaned = [path for file_slice in slices for path in file_slice.files if split(path)[1] in going]
     cleans = [instant for instant in now.pending if kind_of(instant.action) is CLEAN]
-    if not cleans or judge(Meeting(mine, CLEAN, shared=those({Shared.FILES: cleaned}))) is not Verdict.GO_ON:
+    if not cleans or forbids(Meeting(mine, CLEAN, shared=those({Shared.FILES: cleaned}))):
         lost += cleaned
         if cleans and not cleaned:
             raise in_the_way(now, cleans[0])

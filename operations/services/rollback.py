@@ -20,7 +20,18 @@ from ..result import ServiceResult
 from ..rollback.pending import OtherWriters, PlannedRollback
 from ..rollback.rollback import carry_on, plan_of, roll_back
 from ..transaction.commit_path import begin, time_after
-from ..transaction.concurrency import ROLLBACK, WRITE, Asked, Meeting, Shared, Verdict, judge, kind_of, known_of
+from ..transaction.concurrency import (
+    ROLLBACK,
+    WRITE,
+    Asked,
+    Meeting,
+    Shared,
+    Verdict,
+    forbids,
+    judge,
+    kind_of,
+    known_of,
+)
 from ..transaction.left_overs import files_of
 from .execution import take_back
 from .preconditions import (
@@ -159,7 +170,7 @@ def _depends_on(later: Instant) -> bool:
     if not later.is_write or (later.state != State.COMPLETED and later.action == later.group):
         return False
     meeting = Meeting(ROLLBACK, kind_of(later.action) or WRITE, known_of(later), frozenset({Shared.LATER}))
-    return judge(meeting) is not Verdict.GO_ON
+    return forbids(meeting)
 
 
 def _check_what_comes_back(table: Table, timeline: Timeline, victim: Instant) -> None:

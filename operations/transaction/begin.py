@@ -16,7 +16,7 @@ from ...timeline.timeline import Timeline
 from ...timeline.writers import heartbeat, owner
 from ...timeline.writers.announcements import announced
 from ...timeline.writers.write_notes import GIVEN_UP
-from .concurrency import ARCHIVING, WRITE, Asked, Meeting, Shared, Verdict, judge, those
+from .concurrency import ARCHIVING, WRITE, Asked, Meeting, Shared, forbids, those
 from .left_overs import forget
 from .locks import lock_of
 from .transaction import Transaction
@@ -184,7 +184,7 @@ def _is_old(work: Transaction, timeline: Timeline, announced_until: str) -> bool
         return True
     shared = those({Shared.ITSELF: announced_until >= work.instant_time})
     archiving = Meeting(WRITE, ARCHIVING, shared=shared, asked=Asked.SINCE_PLAN)
-    return bool(announced_until) and judge(archiving) is not Verdict.GO_ON
+    return bool(announced_until) and forbids(archiving)
 
 
 def _leave_if_old(work: Transaction) -> Timeline:

@@ -139,6 +139,10 @@ def judge(meeting: Meeting, rules: ConcurrencyRules | None = None) -> Verdict:
     return max(rules.verdict((*cell, shared)) for shared in (meeting.shared or {NOTHING}))
 
 
+def forbids(meeting: Meeting, rules: ConcurrencyRules | None = None) -> bool:
+    return judge(meeting, rules) is not Verdict.GO_ON
+
+
 def rules_of(patience: Patience) -> ConcurrencyRules:
     return SINGLE_WRITER if patience.single_writer else OPTIMISTIC
 

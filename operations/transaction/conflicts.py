@@ -41,9 +41,8 @@ from .concurrency import (
     Known,
     Meeting,
     Shared,
-    Verdict,
     asked_of,
-    judge,
+    forbids,
     kind_of,
     known_of,
     those,
@@ -192,7 +191,7 @@ def _forbids(
     known: Known = Known.COMPLETED,
     asked: Asked = Asked.SINCE_PLAN,
 ) -> bool:
-    return judge(Meeting(WRITE, theirs, known, those(shared), asked)) is not Verdict.GO_ON
+    return forbids(Meeting(WRITE, theirs, known, those(shared), asked))
 
 
 def _check_write(
@@ -425,7 +424,7 @@ def check_ownership(work: Transaction, timeline: Timeline, since: Since | None =
     undone = [
         f" (the rollback {undo.by})"
         for undo in since.rollbacks_of(work.instant_time)
-        if judge(Meeting(mine, ROLLBACK, undo.known, itself, Asked.SINCE_PLAN)) is not Verdict.GO_ON
+        if forbids(Meeting(mine, ROLLBACK, undo.known, itself, Asked.SINCE_PLAN))
     ]
     if own is None or own.state != State.INFLIGHT or undone:
         raise CommitConflictError(

@@ -376,7 +376,7 @@ def unjudged_meetings(module: str, text: str) -> list[str]:
         return []
     tree = ast.parse(text)
     imported = [(line, source, name) for line, source, name in imports(tree, module)]
-    if any(source.endswith(".concurrency") and name == "judge" for _, source, name in imported):
+    if any(source.endswith(".concurrency") and name in {"judge", "forbids"} for _, source, name in imported):
         return []
     found = [f"{module}:{line}: imports {name}" for line, _, name in imported if name in TELLS_OF_OTHERS]
     return found + [

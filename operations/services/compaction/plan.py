@@ -25,7 +25,17 @@ from ....timeline.held import clustered_groups, held_groups, pending_compactions
 from ....timeline.instants import Instant
 from ....timeline.rescales import Rescale, pending_rescales
 from ....timeline.timeline import Timeline
-from ...transaction.concurrency import CLUSTERING, RESCALE, InstantKind, Meeting, Shared, Verdict, judge, kind_of
+from ...transaction.concurrency import (
+    CLUSTERING,
+    RESCALE,
+    InstantKind,
+    Meeting,
+    Shared,
+    Verdict,
+    forbids,
+    judge,
+    kind_of,
+)
 from .choice import Cost
 
 if TYPE_CHECKING:
@@ -110,7 +120,7 @@ def _is_left_out(mine: InstantKind, holder: Instant | None) -> bool:
     """Return whether a plan gives way to another plan that holds a file group, a clustering where `holder` is None."""
     kind = None if holder is None else kind_of(holder.action)
     meeting = Meeting(mine, kind or CLUSTERING, shared=frozenset({Shared.FILE_GROUP}))
-    return judge(meeting) is not Verdict.GO_ON
+    return forbids(meeting)
 
 
 def named_slices(

@@ -23,9 +23,8 @@ from ...transaction.concurrency import (
     Known,
     Meeting,
     Shared,
-    Verdict,
     asked_of,
-    judge,
+    forbids,
     known_of,
     those,
 )
@@ -101,7 +100,7 @@ class SliceService(PlannedService[Settings, FileSlice, SliceResult]):
 
     def forbids(self, theirs: InstantKind, shared: Mapping[Shared, object], known: Known = Known.COMPLETED) -> bool:
         """Return whether an instant that came since the plan forbids completing the merge."""
-        return judge(Meeting(self.kind, theirs, known, those(shared), Asked.SINCE_PLAN)) is not Verdict.GO_ON
+        return forbids(Meeting(self.kind, theirs, known, those(shared), Asked.SINCE_PLAN))
 
     def waits_for(self, timeline: Timeline, instant: Instant) -> str:
         """Return the write at work that the plan waits for: its log files will come before the plan's new file."""
@@ -146,7 +145,7 @@ def older_writes(mine: InstantKind, timeline: Timeline, time_of_plan: str) -> li
     return [
         write
         for write in timeline.pending
-        if _may_append(write) and judge(Meeting(mine, WRITE, asked=asked_of(time_of_plan, write))) is not Verdict.GO_ON
+        if _may_append(write) and forbids(Meeting(mine, WRITE, asked=asked_of(time_of_plan, write)))
     ]
 
 

@@ -31,8 +31,7 @@ from ...transaction.concurrency import (
     Known,
     Meeting,
     Shared,
-    Verdict,
-    judge,
+    forbids,
     known_of,
     those,
 )
@@ -102,7 +101,7 @@ class RescaleCompletion:
 
     def _forbids(self, theirs: object, shared: Mapping[Shared, object], known: Known = Known.COMPLETED) -> bool:
         meeting = Meeting(RESCALE, theirs, known, those(shared), Asked.SINCE_PLAN)  # type: ignore[arg-type]
-        return judge(meeting) is not Verdict.GO_ON
+        return forbids(meeting)
 
     def _stale(self, what: str) -> CommitConflictError:
         return CommitConflictError(
