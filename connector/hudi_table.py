@@ -22,7 +22,7 @@ from .merge.builder import MergeBuilder, Work, update
 from .merge.matching import On
 from .merge.target import MergeTarget
 from .source.paths import AnyPath, absolute_for
-from .table.creation import Columns, create_table
+from .table.creation import Columns, CreationTerms, create_table
 from .table.frames import Rows, to_frame
 from .table.sql import TableSql
 from .table.streaming import TableStreams
@@ -116,20 +116,8 @@ class HudiTable(TableWrites, TableSql, TableStreams):
             MissingColumnError: The schema lacks a column that an argument names.
         """
         path = absolute_for(spark, path)
-        create_table(
-            spark,
-            path,
-            schema,
-            record_key=record_key,
-            partition_by=partition_by,
-            order_by=order_by,
-            index=index,
-            buckets=buckets,
-            table_type=table_type,
-            partial_update_mode=partial_update_mode,
-            options=options or {},
-            if_not_exists=if_not_exists,
-        )
+        terms = CreationTerms(record_key, partition_by, order_by, index, buckets, table_type, partial_update_mode)
+        create_table(spark, path, schema, terms, options or {}, if_not_exists=if_not_exists)
         return cls(spark, path, {key: value for key, value in (options or {}).items() if _is_for_every_call(key)})
 
     @staticmethod

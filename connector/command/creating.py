@@ -19,25 +19,16 @@ def create(output: CommandOutput, entry: EntryPoint, asked: argparse.Namespace, 
     from ..source.own_errors import own_errors  # noqa: PLC0415 (a wrong argument fails before Spark is imported)
     from ..source.paths import absolute_for  # noqa: PLC0415
     from ..source.sessions import find_session  # noqa: PLC0415
-    from ..table.creation import create_table  # noqa: PLC0415
+    from ..table.creation import CreationTerms, create_table  # noqa: PLC0415
 
     spark = find_session("pyhudi create")
     path = absolute_for(spark, asked.path)
     with own_errors():
+        terms = CreationTerms(
+            asked.record_key, asked.partition_by, asked.order_by, asked.index, asked.buckets, asked.table_type
+        )
         made = create_table(
-            spark,
-            path,
-            asked.schema,
-            record_key=asked.record_key,
-            partition_by=asked.partition_by,
-            order_by=asked.order_by,
-            index=asked.index,
-            buckets=asked.buckets,
-            table_type=asked.table_type,
-            partial_update_mode=None,
-            options=given,
-            if_not_exists=asked.if_not_exists,
-            dry_run=asked.dry_run,
+            spark, path, asked.schema, terms, given, if_not_exists=asked.if_not_exists, dry_run=asked.dry_run
         )
     if output.as_json:
         output.json({"path": path, "created": made and not asked.dry_run, "dry": asked.dry_run})

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from ...errors import InvalidOptionError
 from ..conditions.condition import Where
 from ..table.queries import TableQueries
-from ..table.shown_rows import ShownRows
+from ..table.shown_rows import AskedRows, ShownRows
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,12 +55,5 @@ def shown(side: Side, call: str) -> ShownRows:
             f"{call} got a {given} in the place of a table.",
             "Give a HudiTable, or TableRows of it for some columns or rows; join DataFrames with DataFrame.join.",
         )
-    return rows.table._find_rows(
-        rows.columns,
-        rows.where,
-        meta=rows.meta,
-        as_of=rows.as_of,
-        since=rows.since,
-        until=rows.until,
-        read_optimized=rows.read_optimized,
-    )
+    asked = AskedRows(rows.columns, rows.where, rows.meta, rows.as_of, rows.since, rows.until, rows.read_optimized)
+    return rows.table._find_rows(asked)

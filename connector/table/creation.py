@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.sql import DataFrame
@@ -35,31 +35,44 @@ if TYPE_CHECKING:
 Columns: TypeAlias = "StructType | str | Rows"
 
 
+@dataclass(frozen=True, slots=True)
+class CreationTerms:
+    """The arguments of `HudiTable.create` that are options, too."""
+
+    record_key: str | Sequence[str]
+    partition_by: str | Sequence[str]
+    order_by: str | Sequence[str]
+    index: str | None
+    buckets: int | None
+    table_type: str | None
+    partial_update_mode: str | None = None
+
+    def options(self) -> dict[str, Any]:
+        keys = {"recordkey": _names(self.record_key), "buckets": self.buckets}
+        given: dict[str, Any] = keys if self.record_key else {OPTIONS["operation"].key: INSERT}
+        given["partitionby"] = _names(self.partition_by)
+        if self.order_by:
+            given["orderby"] = _names(self.order_by)
+        by_name = {"index_type": self.index, "table_type": self.table_type}
+        for name, value in {**by_name, "partial_update_mode": self.partial_update_mode}.items():
+            if value is not None:
+                given[OPTIONS[name].key] = value
+        return given
+
+
 def create_table(
     spark: SparkSession,
     path: str,
     schema: Columns,
-    *,
-    record_key: str | Sequence[str],
-    partition_by: str | Sequence[str],
-    order_by: str | Sequence[str],
-    index: str | None,
-    buckets: int | None,
-    table_type: str | None,
-    partial_update_mode: str | None,
+    terms: CreationTerms,
     options: Mapping[str, Any],
+    *,
     if_not_exists: bool,
     dry_run: bool = False,
 ) -> bool:
     """Create an empty table; False where it was there. With ``dry_run`` the arguments are checked, and no more."""
-    keyed = {"recordkey": _names(record_key), "buckets": buckets} if record_key else {OPTIONS["operation"].key: INSERT}
-    keyed |= {} if index is None else {OPTIONS["index_type"].key: index}
-    named = {**keyed, "partitionby": _names(partition_by), **({"orderby": _names(order_by)} if order_by else {})}
-    if table_type is not None:
-        named[OPTIONS["table_type"].key] = table_type
-    if partial_update_mode is not None:
-        named[OPTIONS["partial_update_mode"].key] = partial_update_mode
-    parsed = resolve_options({**options, **named}, path, WRITING, session=spark, warn=True).options
+    given = {**options, **terms.options()}
+    parsed = resolve_options(given, path, WRITING, session=spark, warn=True).options
     storage = open_storage(path, parsed.storage_options, durable=parsed.durable)
     there = find_config(storage) is not None
     if there and not if_not_exists:

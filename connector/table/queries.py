@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.types import StructType
 
-from ...errors import OptionConflictError
 from ...operations.inspect.activity import activity
 from ...operations.inspect.bucket_sizes import bucket_sizes
 from ...operations.inspect.detail import detail
@@ -21,16 +20,14 @@ from ...operations.inspect.sizes import sizes
 from ...operations.result import CommitResult
 from ...options.explain import ExplainedOptions, explain
 from ...options.parsing import format_value
-from ...options.read import QUERY_TYPE
 from ...options.sources import READING, WRITING, find_config
-from ...reader.query import AS_OF, BEGIN, END
 from ...reader.snapshot import open_snapshot
 from ...table.schema.columns import without_meta
 from ..conditions.condition import Where
 from ..source.spark_types import to_spark
 from .base import TableBase
 from .frames import from_arrow
-from .shown_rows import ShownRows, shown_rows
+from .shown_rows import AskedRows, ShownRows, shown_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -83,9 +80,7 @@ class TableQueries(TableBase):
             OptionConflictError: ``as_of`` or ``read_optimized`` is given with ``since``, or ``until`` without it.
             UnreadableTimeError: The table does not keep history that far back.
         """
-        return self._find_rows(
-            columns, where, meta=meta, as_of=as_of, since=since, until=until, read_optimized=read_optimized
-        ).df()
+        return self._find_rows(AskedRows(columns, where, meta, as_of, since, until, read_optimized)).df()
 
     @property
     def schema(self) -> StructType:
@@ -248,24 +243,5 @@ class TableQueries(TableBase):
     def _columns(self) -> pa.Schema:
         return without_meta(open_snapshot(self._path, self.storage_options).schema)
 
-    def _find_rows(
-        self,
-        columns: str | Sequence[str] | None = None,
-        where: Where | None = None,
-        *,
-        meta: bool = True,
-        as_of: str | date | None = None,
-        since: str | date | None = None,
-        until: str | date | None = None,
-        read_optimized: bool = False,
-    ) -> ShownRows:
-        """Return what `to_df` shows."""
-        if read_optimized and since is not None:
-            raise OptionConflictError(
-                f"to_df() of the table {self._path} got since={since!r} together with read_optimized, which reads the "
-                "table as of the newest compaction.",
-                "Leave since or read_optimized out.",
-            )
-        kind = "read_optimized" if read_optimized else since and "incremental"
-        resolved = self._resolve({QUERY_TYPE: kind, AS_OF: as_of, BEGIN: since, END: until}, READING)
-        return shown_rows(self._spark, self._path, resolved, columns, where, meta=meta)
+    def _find_rows(self, asked: AskedRows) -> ShownRows:
+        return shown_rows(self._spark, self._path, self._resolve(asked.query(self._path), READING), asked)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from datetime import date
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from ...errors import OptionConflictError
+from ...options.read import QUERY_TYPE
 from ...options.sources import ResolvedOptions
 from ...reader.predicates import Predicate
+from ...reader.query import AS_OF, BEGIN, END
 from ...reader.snapshot import Snapshot, open_snapshot
 from ...table.files.file_group import FileSlice
 from ...table.schema.columns import without_meta
@@ -21,6 +25,30 @@ from .snapshot_frames import SnapshotFrames
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRows:
+    """The arguments of `HudiTable.to_df`."""
+
+    columns: str | Sequence[str] | None
+    where: Where | None
+    meta: bool
+    as_of: str | date | None
+    since: str | date | None
+    until: str | date | None
+    read_optimized: bool
+
+    def query(self, path: str) -> dict[str, Any]:
+        """Return the options of the query on a table at a path; OptionConflictError where there is no such query."""
+        if self.read_optimized and self.since is not None:
+            raise OptionConflictError(
+                f"to_df() of the table {path} got since={self.since!r} together with read_optimized, which reads the "
+                "table as of the newest compaction.",
+                "Leave since or read_optimized out.",
+            )
+        kind = "read_optimized" if self.read_optimized else self.since and "incremental"
+        return {QUERY_TYPE: kind, AS_OF: self.as_of, BEGIN: self.since, END: self.until}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,24 +102,17 @@ class ShownRows:
         return frame.select(*map(named, self.wanted.names))
 
 
-def shown_rows(
-    spark: SparkSession,
-    path: str,
-    resolved: ResolvedOptions,
-    columns: str | Sequence[str] | None,
-    where: Where | None,
-    *,
-    meta: bool,
-) -> ShownRows:
+def shown_rows(spark: SparkSession, path: str, resolved: ResolvedOptions, rows: AskedRows) -> ShownRows:
     """Return the rows of a table that a call shows; the query is among the resolved options."""
     options = resolved.options
     snapshot = open_snapshot(path, options.storage_options, query=options.to_query(), bases_alone=options.bases_alone)
     frames = SnapshotFrames(spark, path, resolved, snapshot)
-    whole = snapshot.schema if meta else without_meta(snapshot.schema)
-    wanted = whole if columns is None else select(snapshot.schema, _listed(columns, snapshot.schema), path)
-    if where is None or (isinstance(where, Mapping) and not where):
+    wanted = snapshot.schema if rows.meta else without_meta(snapshot.schema)
+    if rows.columns is not None:
+        wanted = select(snapshot.schema, _listed(rows.columns, snapshot.schema), path)
+    if rows.where is None or (isinstance(rows.where, Mapping) and not rows.where):
         return ShownRows(frames, wanted, wanted)
-    asked = parse_condition(spark, where, snapshot)
+    asked = parse_condition(spark, rows.where, snapshot)
     return ShownRows(frames, wanted, asked.read_with(spark, wanted, snapshot.schema), asked)
 
 

@@ -6,7 +6,6 @@ announced. Nothing is written, and no data file is opened.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -155,7 +154,7 @@ def _compactions(walked: WalkedTable, upkeep: Upkeep, patience: Patience) -> Ite
             return
     if any(instant.action == COMPACTION for instant in timeline.pending):
         return
-    if not is_due(timeline, settings, int(time.time() * 1000), walked.table.config.timezone):
+    if not is_due(timeline, settings, walked.table.config.timezone):
         return
     held, places = held_by_plans(COMPACTION_KIND, timeline), frozenset(choose_partitions(settings, walked.partitions))
     free = [

@@ -45,8 +45,15 @@ def find_read(
 
     ``numbers`` returns the numbers of buckets at the completion of that write.
     """
-    found = (change for rows in read for change in _Meeting.of(work, rows, columns, instant, numbers).changed(done))
-    return next(found, None)
+    whole = with_meta(columns)
+    for rows in read:
+        pruning = Pruning(work.config, whole, rows.predicates)
+        search = Search.of(rows.predicates, whole, work.config)
+        meeting = _Meeting(work, rows, whole, instant, pruning, search, pruning.file_may_match(numbers))
+        changed = next(meeting.changed(done), None)
+        if changed is not None:
+            return changed
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +72,6 @@ class _Meeting:
     pruning: Pruning
     search: Search
     may_hold: Callable[[DataFile], bool]
-
-    @classmethod
-    def of(
-        cls,
-        work: Transaction,
-        read: ReadRows,
-        columns: pa.Schema,
-        instant: Instant,
-        numbers: Callable[[], BucketNumbers],
-    ) -> _Meeting:
-        whole = with_meta(columns)
-        pruning = Pruning(work.config, whole, read.predicates)
-        search = Search.of(read.predicates, whole, work.config)
-        return cls(work, read, whole, instant, pruning, search, pruning.file_may_match(numbers))
 
     def changed(self, done: CommitMetadata) -> Iterator[str]:
         """Yield files of the other write that have a row that was read, and partitions that it took rows from."""

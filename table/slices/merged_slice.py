@@ -26,7 +26,7 @@ from ..files.logs.log_scan import effective_blocks
 from ..files.logs.whole_log import read_log
 from ..merging.meet import FOLDING_BYTES, Encounter, PartialRows
 from ..merging.merger import MergeCounts, MergeRules
-from ..merging.overlay import Given, Overlay, merged_partially
+from ..merging.overlay import Overlay, merged_partially
 from ..schema.columns import RECORD_KEY, with_meta
 from ..schema.conform import conform
 from .log_rows import RESET, ROW, LogRows, LogSpec, kinds
@@ -126,7 +126,7 @@ class MergedSlice:
         rows = self._log_rows(self.schema)
         # A delete ends a chain of partial updates, so merging them must see which entries are deletes.
         whole = LogSpec(self._ordering)
-        lay = None if partial is None else lambda entries: LaidEntries.of(whole, entries, partial.given)
+        lay = None if partial is None else lambda entries: LaidEntries(merged_partially(whole, entries, partial.given))
         encounter = self._encounter(spec, lay)
         with closing(encounter.meet(rows, iter(()))) as all_met:
             for met in all_met:
@@ -205,10 +205,6 @@ class LaidEntries:
     """Entries with some of their columns only, merged by key, for a slice without base rows."""
 
     rows: pa.RecordBatch
-
-    @classmethod
-    def of(cls, spec: LogSpec, entries: pa.RecordBatch, given: Given) -> LaidEntries:
-        return cls(merged_partially(spec, entries, given))
 
     def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, bool]]:
         """Yield the base rows, of which there are none, as they were."""

@@ -130,13 +130,13 @@ COMMIT_PATH = {
 TELLS_OF_OTHERS = {"announced", "clustered_groups", "held_groups", "on_the_way_out", "pending_compactions"}
 TELLS_OF_OTHERS |= {"pending_restore", "pending_rollbacks", "says_what_it_holds"}
 LOOKS_AT_OTHERS = {
-    "operations/locating/routing.py": "group_jobs.py judges who holds a file group",
+    "operations/locating/routing.py": "file_group_writes.py judges who holds a file group",
     "operations/write/replacement.py": "so it does of the file groups that are replaced",
     "operations/services/clean_scope.py": "clean_plan.py judges what a clean leaves alone",
-    "operations/services/savepoint.py": "it looks for the newest write; standing.py judges",
+    "operations/services/savepoint.py": "it looks for the newest write; preconditions.py judges",
     "operations/services/target_times.py": "it finds the write that a time names; preconditions.py judges",
     "operations/services/service.py": "it looks whether its own instant is pending still",
-    "operations/services/planned.py": "it looks for the plans that it carries out; standing.py judges what is beside",
+    "operations/services/planned.py": "it looks for the plans that it carries out; preconditions.py judges others",
     "operations/services/compaction/log_compactor.py": "it chooses a time that does not count as archived",
     "operations/services/compaction/compact.py": "a dry run looks for the plans that the call would carry out",
     "operations/services/compaction/after_write.py": "it looks for plans to carry out, and counts what gathered",

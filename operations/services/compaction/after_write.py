@@ -44,7 +44,8 @@ def compact_after_write(
     config = load_config(storage)
     due: Callable[[Timeline], bool]
     if isinstance(settings, CompactionSettings):
-        action, plans_alone, due = COMPACTION, not settings.inline, partial(_is_due_now, settings, config.timezone)
+        action, plans_alone = COMPACTION, not settings.inline
+        due = partial(is_due, settings=settings, zone=config.timezone)
     else:
         action, plans_alone = LOG_COMPACTION, False
         due = partial(log_compaction_is_due, delta_commits=settings.blocks)
@@ -85,10 +86,6 @@ def _is_due_again(
     return due(timeline) or rest.by_now(timeline) >= max(most, 1)
 
 
-def _is_due_now(settings: CompactionSettings, zone: str, timeline: Timeline) -> bool:
-    return is_due(timeline, settings, int(time.time() * 1000), zone)
-
-
 @dataclass(frozen=True, slots=True)
 class Waiting:
     """Delta commits since the last compaction, and its requested time, or the first delta commit's without any."""
@@ -97,15 +94,16 @@ class Waiting:
     since: str
 
 
-def is_due(timeline: Timeline, settings: CompactionSettings, now_ms: int, zone: str) -> bool:
-    """Return whether a compaction is due on a merge-on-read table; `now_ms` is epoch milliseconds."""
+def is_due(timeline: Timeline, settings: CompactionSettings, zone: str, now_ms: int | None = None) -> bool:
+    """Return whether a compaction is due on a merge-on-read table; `now_ms` is epoch milliseconds, None for now."""
     found = waiting(timeline, requests=settings.trigger == NUM_COMMITS_AFTER_LAST_REQUEST)
     if found is None:
         return False
     many = found.delta_commits >= settings.delta_commits
     if {TIME_ELAPSED: False, NUM_AND_TIME: not many, NUM_OR_TIME: many}.get(settings.trigger, True):
         return many
-    return now_ms // 1000 - parse_time(found.since, zone) // 1000 >= settings.delta_seconds
+    now_s = int(time.time()) if now_ms is None else now_ms // 1000
+    return now_s - parse_time(found.since, zone) // 1000 >= settings.delta_seconds
 
 
 def waiting(timeline: Timeline, *, requests: bool = False) -> Waiting | None:

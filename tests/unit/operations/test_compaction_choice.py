@@ -81,7 +81,7 @@ def timeline(*said: str) -> Timeline:
 )
 def test_delta_commits_are_counted_since_the_last_compaction(trigger: str, said: str, due: bool) -> None:
     """A pending one does not count as the last, unless the trigger says so."""
-    assert is_due(timeline(said), CompactionSettings(trigger=trigger, delta_commits=4), NOW, "UTC") is due
+    assert is_due(timeline(said), CompactionSettings(trigger=trigger, delta_commits=4), "UTC", NOW) is due
 
 
 @pytest.mark.parametrize(
@@ -97,15 +97,15 @@ def test_delta_commits_are_counted_since_the_last_compaction(trigger: str, said:
 def test_time_counts_from_the_last_compaction_or_the_first_delta_commit(said: str, seconds: int, due: bool) -> None:
     settings = CompactionSettings(trigger=TIME_ELAPSED, delta_seconds=seconds)
 
-    assert is_due(timeline(said), settings, NOW, "UTC") is due
+    assert is_due(timeline(said), settings, "UTC", NOW) is due
 
 
 @pytest.mark.parametrize(("commits", "seconds"), [(True, True), (True, False), (False, True), (False, False)])
 def test_commits_and_time_together_and_either(commits: bool, seconds: bool) -> None:
     settings = CompactionSettings(delta_commits=2 if commits else 9, delta_seconds=1 if seconds else 1 << 30)
 
-    both = is_due(timeline("dd"), replace(settings, trigger=NUM_AND_TIME), NOW, "UTC")
-    either = is_due(timeline("dd"), replace(settings, trigger=NUM_OR_TIME), NOW, "UTC")
+    both = is_due(timeline("dd"), replace(settings, trigger=NUM_AND_TIME), "UTC", NOW)
+    either = is_due(timeline("dd"), replace(settings, trigger=NUM_OR_TIME), "UTC", NOW)
 
     assert (both, either) == (commits and seconds, commits or seconds)
 
