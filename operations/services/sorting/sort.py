@@ -18,14 +18,17 @@ from ....table.config.sort_order import CURVES, LINEAR, SortOrder
 from ....table.infer_index import is_unnoted, with_inferred_index
 from ....table.infer_key_encoding import with_inferred_key_encoding
 from ....table.table import Table
+from ....timeline.timeline import Timeline
 from ...result import SORT, ServiceResult
 from ...sortable import check_sortable
 from ...transaction.commit_path import exclusive
 from ...transaction.concurrency import COMPACTION, WRITE
+from ..compaction.compactor import Compaction
+from ..compaction.plan import Plan
 from ..means import Means
 from ..preconditions import open_for_service
+from ..settings import CompactionSettings
 from .in_place import sort_in_place
-from .merging import SortingCompaction
 from .rewrite_plan import columns_of
 from .unsorted import Unsorted
 
@@ -73,6 +76,24 @@ def sort(
     else:
         done = _rewritten(table, means, unsorted)
     return replace(done, seconds=time.monotonic() - began)
+
+
+class SortingCompaction(Compaction):
+    """Compactions whose plans name file slices without log files, too.
+
+    A process that does not know the order carries such a plan out like any other, and leaves the rows as they come.
+    """
+
+    call = "sort"
+    does = "sorts {:,} bytes of base and log files"
+
+    def __init__(self, table: Table, means: Means, unsorted: Unsorted) -> None:
+        super().__init__(table, CompactionSettings(), means)
+        self.unsorted = unsorted
+        self.slices = unsorted.slices
+
+    def plan(self, timeline: Timeline) -> Plan | None:
+        return tuple(self.unsorted.find(timeline)) or None
 
 
 def _rewritten(table: Table, means: Means, unsorted: Unsorted) -> ServiceResult:

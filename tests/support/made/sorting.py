@@ -7,8 +7,7 @@ from typing import Any
 
 from pyhudi.operations.result import ServiceResult
 from pyhudi.operations.services.means import Means
-from pyhudi.operations.services.sorting.merging import SortingCompaction
-from pyhudi.operations.services.sorting.sort import sort
+from pyhudi.operations.services.sorting.sort import SortingCompaction, sort
 from pyhudi.operations.services.sorting.unsorted import Unsorted
 from pyhudi.operations.transaction.concurrency import COMPACTION
 from pyhudi.reader.snapshot import open_snapshot
