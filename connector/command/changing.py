@@ -1,25 +1,32 @@
-"""Carries out the commands and jobs that change a table, once they are confirmed."""
+"""Carries out the commands and jobs that change a table, once they are confirmed; rounds until a signal comes."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Mapping
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
+from types import FrameType
 from typing import Any
 
-from ...errors import from_spark
+from ...errors import RetryError, from_spark
 from ...operations.write.services import SERVICES, VALIDATE, Service
 from .confirming import ask, require_terminal
-from .exit_codes import FAILED, WRONG_TABLE, exit_code
+from .exit_codes import AGAIN, FAILED, WRONG_TABLE, exit_code
 from .given_options import call_of
 from .output import CommandOutput
 from .parser import EntryPoint, changes
 from .reading import state_of
-from .rounds import repeat_rounds
 from .state_text import command_of
 from .work_progress import WorkProgress
+
+_POLL_S = 0.2
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def run_service(output: CommandOutput, entry: EntryPoint, asked: argparse.Namespace, given: Mapping[str, str]) -> int:
@@ -46,6 +53,58 @@ def run_rounds(output: CommandOutput, entry: EntryPoint, asked: argparse.Namespa
         ask(output, asked.operation, asked.path, "run the table services that are due")
     call = partial(_run_round, output, entry, asked, given)
     return repeat_rounds(call, every_s=asked.every, grace_s=asked.grace)
+
+
+def create(output: CommandOutput, entry: EntryPoint, asked: argparse.Namespace, given: Mapping[str, str]) -> int:
+    """Create a table, or check the arguments for it."""
+    if is_asked_for(entry, asked):
+        require_terminal(asked.operation, asked.path)
+        ask(output, asked.operation, asked.path, f"make a table with the columns {asked.schema}")
+    from ..source.own_errors import own_errors  # noqa: PLC0415 (a wrong argument fails before Spark is imported)
+    from ..source.paths import absolute_for  # noqa: PLC0415
+    from ..source.sessions import find_session  # noqa: PLC0415
+    from ..table.creation import CreationTerms, create_table  # noqa: PLC0415
+
+    spark = find_session("pyhudi create")
+    path = absolute_for(spark, asked.path)
+    with own_errors():
+        terms = CreationTerms(
+            asked.record_key, asked.partition_by, asked.order_by, asked.index, asked.buckets, asked.table_type
+        )
+        made = create_table(
+            spark, path, asked.schema, terms, given, if_not_exists=asked.if_not_exists, dry_run=asked.dry_run
+        )
+    if output.as_json:
+        output.json({"path": path, "created": made and not asked.dry_run, "dry": asked.dry_run})
+    elif not made:
+        output.line(f"The table {path} is there already, and agrees with the arguments.")
+    else:
+        output.line(f"The table {path} {'can be' if asked.dry_run else 'was'} made.")
+    return 0
+
+
+def repeat_rounds(call: Callable[[], int], *, every_s: float | None, grace_s: float) -> int:
+    """Call a round once, or every so many seconds until SIGTERM or SIGINT, and return the last exit code.
+
+    A round that raises `RetryError` does not end the others. A round that is broken off ends with the code of
+    `RetryError`: what it had begun is undone, or left to the next process.
+    """
+    code = 0
+    with _Signals(grace_s) as signals:
+        try:
+            while True:
+                began = time.monotonic()
+                try:
+                    code = call()
+                except RetryError as error:
+                    if every_s is None:
+                        raise
+                    print(error, file=sys.stderr, flush=True)  # noqa: T201 (a job's interface)
+                    code = AGAIN
+                if every_s is None or signals.wait(began + every_s - time.monotonic()):
+                    return code
+        except _BrokenOff:
+            return AGAIN
 
 
 def is_asked_for(entry: EntryPoint, asked: argparse.Namespace) -> bool:
@@ -102,3 +161,42 @@ def _print_needs(output: CommandOutput, asked: argparse.Namespace, given: Mappin
     if not needs and not output.as_json:
         output.line("Nothing is due.")
     return 0
+
+
+class _BrokenOff(BaseException):
+    """A round had no more time after a signal."""
+
+
+class _Signals:
+    """Notes the first signal; a second one, or `grace_s` more seconds, break the round off."""
+
+    def __init__(self, grace_s: float) -> None:
+        self._heard = False
+        self._grace_s = grace_s
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> _Signals:
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._hear) for number in (*_SIGNALS, signal.SIGALRM)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._before:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for a signal; return whether one came."""
+        # An event must not be set by a handler: it may interrupt the wait where that holds the event's lock.
+        until = time.monotonic() + seconds
+        while not self._heard and (left := until - time.monotonic()) > 0:
+            time.sleep(min(left, _POLL_S))
+        return self._heard
+
+    def _hear(self, number: int, frame: FrameType | None) -> None:
+        if self._heard:
+            raise _BrokenOff
+        self._heard = True
+        # A timer of no seconds would never go off.
+        signal.setitimer(signal.ITIMER_REAL, max(self._grace_s, 0.001))

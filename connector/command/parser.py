@@ -1,9 +1,10 @@
-"""The parser that the command `pyhudi` and the jobs share, built from the registry of services."""
+"""The parser that the command `pyhudi` and the jobs share, built from the registry of services; its completions."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,47 @@ OPERATIONS = (
 # Shorter names of services, beside their own.
 ALIASES = {"rescale_buckets": ("rescale",)}
 _READING = frozenset({SHOW, CAT, DIFF, COMPLETION, VALIDATE, *READS})
+_BASH = """\
+# Completions of pyhudi for bash: eval "$(pyhudi completion bash)"
+_pyhudi() {{
+    local word="${{COMP_WORDS[COMP_CWORD]}}" options=""
+    if [ "$COMP_CWORD" -eq 1 ]; then
+        COMPREPLY=($(compgen -W {commands} -- "$word"))
+        return
+    fi
+    case "${{COMP_WORDS[1]}}" in
+{cases}
+    esac
+    if [[ "$word" == -* ]]; then
+        COMPREPLY=($(compgen -W "$options" -- "$word"))
+    else
+        COMPREPLY=($(compgen -f -- "$word"))
+    fi
+}}
+complete -o filenames -F _pyhudi pyhudi
+"""
+_ZSH = """\
+#compdef pyhudi
+# Completions of pyhudi for zsh: eval "$(pyhudi completion zsh)"
+_pyhudi() {{
+    local -a commands options
+    commands=({commands})
+    if (( CURRENT == 2 )); then
+        _describe command commands
+        return
+    fi
+    options=()
+    case "$words[2]" in
+{cases}
+    esac
+    if [[ "$words[CURRENT]" == -* ]]; then
+        compadd -- $options
+    else
+        _files
+    fi
+}}
+compdef _pyhudi pyhudi
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +122,18 @@ def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentP
     """Return the parsers of a parser's commands, by name; an alias has the parser of its command."""
     found = next(action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
     return dict(found.choices)
+
+
+def completion(parser: argparse.ArgumentParser, shell: str) -> str:
+    """Return the script that teaches a shell the commands of a parser and their options."""
+    options = {name: _options(command) for name, command in subcommands(parser).items()}
+    if shell == "bash":
+        cases = [f"        {name}) options={shlex.quote(' '.join(words))} ;;" for name, words in options.items()]
+        return _BASH.format(commands=shlex.quote(" ".join(options)), cases="\n".join(cases))
+    helps = _helps(parser)
+    named = [shlex.quote(f"{name}:{helps.get(name, '')}".rstrip(":")) for name in options]
+    cases = [f"        {name}) options=({' '.join(map(shlex.quote, words))}) ;;" for name, words in options.items()]
+    return _ZSH.format(commands=" ".join(named), cases="\n".join(cases))
 
 
 def with_path_in_place(arguments: Sequence[str]) -> list[str]:
@@ -172,3 +226,12 @@ def _round_arguments(job: argparse.ArgumentParser) -> None:
 
 def _repeated(job: argparse.ArgumentParser, name: str, what: str) -> None:
     job.add_argument(name, action="append", default=[], metavar="KEY=VALUE", help=f"{what}; may be repeated")
+
+
+def _options(command: argparse.ArgumentParser) -> list[str]:
+    return [word for action in command._actions for word in action.option_strings if word.startswith("--")]
+
+
+def _helps(parser: argparse.ArgumentParser) -> Mapping[str, str]:
+    """Return what each command does; colons separate words in zsh's descriptions."""
+    return {name: (command.description or "").replace(":", ";") for name, command in subcommands(parser).items()}

@@ -12,16 +12,14 @@ from typing import Any, TypeAlias
 
 from ...errors import PyHudiError
 from ...operations.write.services import SERVICES
-from .changing import is_asked_for, run_rounds, run_service, shown_progress
+from .changing import create, is_asked_for, run_rounds, run_service, shown_progress
 from .commands import CAT, COMPLETION, CREATE, DIFF, READS, SHOW
-from .completion import completion
 from .confirming import NotConfirmedError, ask, require_terminal
-from .creating import create
 from .escaping import escaped
 from .exit_codes import FAILED, exit_code
 from .given_options import pairs, refuse_secrets
 from .output import CommandOutput
-from .parser import ROUND, EntryPoint, build_parser, with_path_in_place
+from .parser import ROUND, EntryPoint, build_parser, completion, with_path_in_place
 from .reading import cat, compare, read_rows, show
 
 # Writes rows by Spark: the command line, its options, and those of the source.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyhudi.connector.command.rounds import repeat_rounds
+from pyhudi.connector.command.changing import repeat_rounds
 from pyhudi.errors import InvalidOptionError, RetryError, StorageError
 from pyhudi.operations.inspect.validate import validate
 from pyhudi.operations.result import ServiceResult, ServicesResult

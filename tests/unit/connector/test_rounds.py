@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyhudi.connector.command.rounds import repeat_rounds
+from pyhudi.connector.command.changing import repeat_rounds
 from pyhudi.connector.jobs import main
 from pyhudi.errors import InvalidOptionError, StorageError
 from support.drive import KEYED, write
