@@ -24,6 +24,8 @@ PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 BIN := $(VENV)/bin
 # Spark's workers take python3 from the PATH unless they are told otherwise.
 export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
+# Spark comes as source: pip makes a wheel of its 400 MB, and takes as long to compress it as for all the rest.
+export DIST_EXTRA_CONFIG := $(CURDIR)/.ci/wheels.cfg
 # Most of what is installed is never imported; what is, Python compiles then.
 PIP := -m pip --quiet --disable-pip-version-check install --no-compile
 # Tests start hundreds of processes, each of which would compile it anew where the environment forbids to keep it.
@@ -33,7 +35,7 @@ EDITABLE := --config-settings editable_mode=strict --editable
 # The package's folders are those at the root that hold Python packages.
 FOLDERS := $(patsubst %/__init__.py,%,$(wildcard */__init__.py))
 
-.PHONY: help install hudi-environment environments demo test test-core test-spark check test-spark40 test-slow test-long test-interop dist bench bench-memory clean FORCE
+.PHONY: help install classes hudi-environment environments demo test test-core test-spark check test-spark40 test-slow test-long test-interop dist bench bench-memory clean FORCE
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,7 +74,7 @@ test-interop: install $(CLASSES) hudi-environment ## Run the tests against Apach
 	$(BIN)/python -m pytest -m interop $(PYTEST_ARGS)
 
 dist: $(VENV)/.dist ## Build the source archive and the wheel, and try each in an environment of its own
-	@.ci/dist $(BIN)/python
+	@DIST_EXTRA_CONFIG= .ci/dist $(BIN)/python
 
 bench: $(VENV)/.bench $(VENV)/.linked $(SPARK40_VENV)/.spark $(HUDI_VENV)/.pyspark-$(HUDI_PYSPARK) ## Compare with other table formats and Parquet on TPC-H lineitem (SF=1)
 	@$(BIN)/python benchmarks/run.py --scale $(SF)
@@ -122,7 +124,9 @@ $(CLASSES): $(VENV)/.dependencies | $(VENV)/.linked
 
 hudi-environment: $(HUDI_VENV)/.pyspark-$(HUDI_PYSPARK)
 
-environments: $(VENV)/.linked $(CLASSES) $(SPARK40_VENV)/.spark hudi-environment
+classes: $(CLASSES)
+
+environments: $(VENV)/.linked classes $(SPARK40_VENV)/.spark hudi-environment
 
 # The bundle we compare with is built for Spark 3.5, so Apache Hudi gets a Spark of its own; setuptools gives that Spark
 # the distutils which Python 3.12 dropped.
