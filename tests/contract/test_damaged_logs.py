@@ -69,7 +69,7 @@ def make(path: Path, block_format: str) -> None:
 def damages(path: Path, log: Path, dice: random.Random, *, many_bits: bool) -> Iterator[Damage]:
     """Yield ways to damage a log file: cuts, flipped bits in every byte around contents, hostile sizes, tails.
 
-    ``many_bits`` flips half of the bits of the numbers that say what follows, other ones in each block, and a bit of
+    ``many_bits`` flips a quarter of the bits of the numbers that say what follows, other ones in each block, and a bit of
     each byte of headers' texts, else a bit of each byte of the numbers, and of some of the texts.
     """
     data = log.read_bytes()
@@ -85,7 +85,7 @@ def damages(path: Path, log: Path, dice: random.Random, *, many_bits: bool) -> I
     told = texts if many_bits else {*dice.sample(sorted(texts), min(100, len(texts)))}
     for at in sorted({*range(len(data))} - {*content} - texts | told) + inside:
         is_number = at not in texts and at not in content
-        for bit in dice.sample(range(8), 4 if many_bits and is_number else 1):
+        for bit in dice.sample(range(8), 2 if many_bits and is_number else 1):
             flipped = data[:at] + bytes([data[at] ^ (1 << bit)]) + data[at + 1 :]
             yield Damage(f"flip of bit {bit} at {at}", flipped)
     for block in blocks:

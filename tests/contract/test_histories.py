@@ -40,14 +40,14 @@ from support.s3 import S3Server, new_url
 SLOW, LONG = pytest.mark.slow, pytest.mark.long
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(histories(), st.booleans(), st.integers(0, 1 << 30))
 def test_any_dealing_of_rows_gives_what_the_dict_says(history: list[Step], spills: bool, seed: int) -> None:
     """Partitioning, order, retries, duplicate attempts and spilling change nothing in the table's content."""
     check_history(with_merges(history, seed), bounds=TINY if spills else ROOMY, seed=seed)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(histories(steps=4), st.booleans(), st.integers(0, 1 << 30))
 def test_colocated_writes_give_what_the_dict_says(history: list[Step], spills: bool, seed: int) -> None:
     """A task that holds whole file groups merges them itself, within its bounds or through spills."""

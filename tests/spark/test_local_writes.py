@@ -250,8 +250,15 @@ INDEXES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.oldest
-@pytest.mark.parametrize("terms", INDEXES)
+@pytest.mark.parametrize(
+    "terms",
+    [
+        "buckets",
+        pytest.param("log files", marks=pytest.mark.long),
+        pytest.param("SIMPLE", marks=pytest.mark.long),
+        pytest.param("BLOOM, log files", marks=pytest.mark.oldest),
+    ],
+)
 def test_both_ways_leave_the_same_table(spark: SparkSession, tmp_path: Path, terms: str, here: list[bool]) -> None:
     """The same rows, instants, files and results, after each operation on a table of its own."""
     for number, (name, call) in enumerate(CALLS.items()):
