@@ -33,6 +33,8 @@ from phases.rescaling import RESCALE, rescales
 from phases.sizes import SIZE, sizes
 from phases.sorting import ROWS as SORTED
 from phases.sorting import sorting
+from restart import RESTART, restarted
+from restart import verdicts as verdicts_of_restarts
 from run import ROOT, of, table
 from streams import STREAM, sinks
 from streams import verdicts as verdicts_of_streams
@@ -46,7 +48,7 @@ _TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n)(.*?)(<!-- end -->)", re.DOTAL
 def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
     """Return each table by the name that pages call it by."""
     others = (LIMIT, FLUSH, SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, SORTED, WRITERS, STREAM, BATCH)
-    others = (*others, BACKLOG, JOIN, RESCALE)
+    others = (*others, BACKLOG, JOIN, RESCALE, RESTART)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     return {
         "systems": table(systems),
@@ -75,6 +77,8 @@ def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
         "batched": verdicts_of_batches(seconds),
         "backlogs": reads(seconds),
         "caught": verdicts_of_backlogs(seconds),
+        "restarts": restarted(seconds),
+        "restarted": verdicts_of_restarts(seconds),
     }
 
 

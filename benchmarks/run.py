@@ -43,6 +43,8 @@ from phases.sizes import SIZE, sizes
 from phases.sorting import ROWS as SORTED
 from phases.sorting import sorting
 from processes import environment
+from restart import RESTART, restarts
+from restart import measure as measure_restarts
 from streams import STREAM, streams
 from streams import measure as measure_streams
 from systems import BUNDLE, DELTA, ICEBERG, SYSTEMS
@@ -122,7 +124,7 @@ def report(scale: float, seconds: Seconds) -> None:
     """Print all tables of what was measured."""
     print(f"\nTPC-H lineitem at scale {scale:g}; every system below found what DuckDB expects.\n")
     others = (SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, SORTED, WRITERS, STREAM, BATCH, BACKLOG, STATE)
-    others = (*others, RESCALE, JOIN)
+    others = (*others, RESCALE, JOIN, RESTART)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     print("### Seconds", table(systems), sep="\n\n")
     for base in ("Apache Hudi", "Parquet"):
@@ -140,6 +142,7 @@ def report(scale: float, seconds: Seconds) -> None:
     print("### Joins", joins(seconds), sep="\n\n")
     print("### Writers side by side", writers(seconds), sep="\n\n")
     print("### Streams", streams(seconds), batches(seconds), backlogs(seconds), states(seconds), sep="\n\n")
+    print("### Restarts", restarts(seconds), sep="\n\n")
     print(verdicts(seconds))
 
 
@@ -184,6 +187,7 @@ def main() -> None:
     seconds |= measure_batches()
     seconds |= measure_backlog()
     seconds |= measure_states()
+    seconds |= measure_restarts()
 
     results = {"scale": arguments.scale, "driver_memory": arguments.memory, "machine": machine(), "seconds": seconds}
     results |= {"wrong": wrong} if wrong else {}

@@ -69,8 +69,8 @@ def make(path: Path, block_format: str) -> None:
 def damages(path: Path, log: Path, dice: random.Random, *, many_bits: bool) -> Iterator[Damage]:
     """Yield ways to damage a log file: cuts, flipped bits in every byte around contents, hostile sizes, tails.
 
-    ``many_bits`` flips a quarter of the bits of the numbers that say what follows, other ones in each block, and a bit of
-    each byte of headers' texts, else a bit of each byte of the numbers, and of some of the texts.
+    ``many_bits`` flips a quarter of the bits of the numbers that say what follows, other ones in each block, and a bit
+    of each byte of headers' texts, else a bit of each byte of the numbers, and of some of the texts.
     """
     data = log.read_bytes()
     blocks = list(read_blocks(open_storage(str(path)), log.relative_to(path).as_posix()))
