@@ -360,8 +360,8 @@ def _escaped(value: str | None) -> str:
 
 
 # Both take turns in each of them. Who makes the table matters where its properties say more than the defaults do.
-MADE_BY_EITHER = [TWO_PARTITIONS, TIMES, CUSTOM, ODD_PARTITIONS]
-MADE_BY_PYHUDI = [*MADE_BY_EITHER, UNPARTITIONED, COMPOSITE_KEY, LOCAL_TIMESTAMP, TWO_ORDERING_FIELDS]
-MADE_BY_APACHE_HUDI = [*MADE_BY_EITHER, PARTITIONED, EVERY_TYPE, LISTS_WITH_NULLS, DELETE_MARKER]
+# Each kind of key and partition is carried on in one direction.
+MADE_BY_PYHUDI = [TWO_PARTITIONS, TIMES, UNPARTITIONED, COMPOSITE_KEY, LOCAL_TIMESTAMP, TWO_ORDERING_FIELDS]
+MADE_BY_APACHE_HUDI = [CUSTOM, ODD_PARTITIONS, PARTITIONED, EVERY_TYPE, LISTS_WITH_NULLS, DELETE_MARKER]
 # What operations replace differs by partitions; keys, deletes and columns are for the round trips.
 OF_OPERATIONS = [UNPARTITIONED, TWO_PARTITIONS, SOME_ODD_PARTITIONS]

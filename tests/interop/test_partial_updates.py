@@ -157,8 +157,9 @@ def test_both_write_tables_with_a_mode(tmp_path: Path, java: ApacheHudi, told: P
     table.check()
 
 
-@pytest.mark.parametrize("blocks", ["avro", "parquet"])
-@pytest.mark.parametrize("ordered", [True, False], ids=["event-time", "commit-time"])
+@pytest.mark.parametrize(
+    ("blocks", "ordered"), [("parquet", True), ("avro", False)], ids=["parquet-event-time", "avro-commit-time"]
+)
 def test_both_update_some_columns(tmp_path: Path, java: ApacheHudi, blocks: str, ordered: bool) -> None:
     """Partial upserts and `MERGE INTO`, over base rows and over each other, too early and too late."""
     options = {**OPTIONS, "hoodie.logfile.data.block.format": blocks}

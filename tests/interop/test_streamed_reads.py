@@ -48,8 +48,9 @@ def forget_last(checkpoint: Path) -> None:
     last.with_name(f".{last.name}.crc").unlink()
 
 
-@pytest.mark.parametrize("repeats", [False, True], ids=["at an end", "a batch repeated"])
-@pytest.mark.parametrize("merge_on_read", [False, True], ids=["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize(
+    ("merge_on_read", "repeats"), [(True, False), (False, True)], ids=["at an end", "a batch repeated"]
+)
 def test_a_checkpoint_goes_from_apache_hudi_to_pyhudi_and_back(
     spark: SparkSession, apache: ApacheHudi, tmp_path: Path, merge_on_read: bool, repeats: bool
 ) -> None:

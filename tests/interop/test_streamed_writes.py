@@ -85,12 +85,17 @@ class Stream:
         return rows_of(self.table, "id", "value")
 
 
-@pytest.fixture(params=["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.fixture
 def stream(spark: SparkSession, apache: ApacheHudi, tmp_path: Path, request: pytest.FixtureRequest) -> Stream:
     return Stream(spark, apache, tmp_path, request.param)
 
 
-@pytest.mark.parametrize("repeats", [False, True], ids=["at an end", "a batch repeated"])
+@pytest.mark.parametrize(
+    ("stream", "repeats"),
+    [("COPY_ON_WRITE", False), ("MERGE_ON_READ", True)],
+    ids=["at an end", "a batch repeated"],
+    indirect=["stream"],
+)
 def test_a_stream_goes_from_apache_hudi_to_pyhudi_and_back(stream: Stream, repeats: bool) -> None:
     """A batch that one engine completed, and of which Spark does not know, the other does not write again."""
     stream.add("k1", 1)
@@ -111,6 +116,7 @@ def test_a_stream_goes_from_apache_hudi_to_pyhudi_and_back(stream: Stream, repea
         assert stream.values == [(f"k{one}", one) for one in range(1, number + 1)]
 
 
+@pytest.mark.parametrize("stream", ["MERGE_ON_READ"], indirect=True)
 def test_a_batch_that_apache_hudi_did_not_complete_is_written(stream: Stream) -> None:
     """The hand-over comes between the plan of a batch and its completion."""
     stream.add("k1", 1)
@@ -128,6 +134,7 @@ def test_a_batch_that_apache_hudi_did_not_complete_is_written(stream: Stream) ->
     assert stream.writes == 2
 
 
+@pytest.mark.parametrize("stream", ["COPY_ON_WRITE"], indirect=True)
 def test_a_new_checkpoint_is_no_continuation_of_apache_hudis_stream(stream: Stream) -> None:
     stream.add("k1", 1)
     stream.by_apache()

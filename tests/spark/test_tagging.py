@@ -298,8 +298,9 @@ def test_new_keys_join_small_files_and_open_as_many_as_it_takes(spark: SparkSess
     assert len({row.file_id for row in groups} - of_first) == 3, "only those that were to be apart"
 
 
-@pytest.mark.parametrize("way_of_many", [False, True], ids=["few", "many"])
-@pytest.mark.parametrize("caches", [True, False], ids=["kept", "made twice"])
+@pytest.mark.parametrize(
+    ("way_of_many", "caches"), [(False, True), (True, False)], ids=["few, kept", "many, made twice"]
+)
 def test_a_query_that_gives_other_rows_each_time(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caches: bool, way_of_many: bool
 ) -> None:
