@@ -15,7 +15,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import NullType, StructField, StructType
 
 from ..errors import MissingOptionError, OptionConflictError, UnsupportedOptionError
-from .source.paths import BUCKETS, FORMAT, OF_WRITES, ONLY_PATH, PINNED, WHERE, WHOLE, absolute
+from .source.paths import BUCKETS, FORMAT, OF_WRITES, ONLY_PATH, PINNED, SOUGHT, WHERE, WHOLE, absolute
 
 # Options of a streaming query that Spark passes on.
 _CHECKPOINT = "checkpointlocation"
@@ -119,6 +119,13 @@ class PyHudiDataSource(DataSource):
             bases_alone=options.bases_alone,
             schema=self._columns,
         )
+        sought = self._given(SOUGHT)
+        if sought is not None:
+            from .source.carried_options import parse_sought  # noqa: PLC0415
+            from .source.sought_reader import SoughtReader  # noqa: PLC0415
+
+            wanted = requested_schema(snapshot.schema, schema, path)
+            return SoughtReader(snapshot, wanted, options, parse_sought(sought))
         where = self._given(WHERE)
         return kind_of_reader(options)(
             snapshot,
@@ -196,7 +203,7 @@ class PyHudiDataSource(DataSource):
 
         path = self._path()
         tell_what_spark_shows(self.options)
-        told = {PINNED, WHOLE, WHERE, BUCKETS, *OF_WRITES, *_OF_SPARK}
+        told = {PINNED, WHOLE, WHERE, BUCKETS, SOUGHT, *OF_WRITES, *_OF_SPARK}
         said = {name: value for name, value in self.options.items() if name.lower() not in told}
         return resolve_options(said, path, READING if reading else WRITING).options, path
 

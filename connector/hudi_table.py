@@ -17,6 +17,7 @@ from ..options.names import OPTIONS
 from ..options.secrets import STORAGE_PREFIX
 from ..options.sources import READING, WRITING, find_config, resolve_options
 from ..storage import open_storage
+from ..table.schema.columns import without_meta
 from .conditions.condition import Where
 from .merge.builder import MergeBuilder, Work, update
 from .merge.matching import On
@@ -24,6 +25,7 @@ from .merge.target import MergeTarget
 from .source.paths import AnyPath, absolute_for
 from .table.creation import Columns, CreationTerms, create_table
 from .table.frames import Rows, to_frame
+from .table.shown_rows import AskedRows
 from .table.sql import TableSql
 from .table.streaming import TableStreams
 from .table.writes import TableWrites
@@ -207,7 +209,10 @@ class HudiTable(TableWrites, TableSql, TableStreams):
         _, moment = seen_moment(table)
         is_global = index_for(table.config).is_global
         serializable = self._is_serializable({**given, **_CHANGES}, table.config)
-        return MergeTarget(table, self._columns(), self.to_df(), moment, is_global, serializable)
+        shown = self._find_rows(AskedRows())
+        return MergeTarget(
+            table, without_meta(shown.snapshot.schema), shown.df(), moment, is_global, serializable, shown
+        )
 
     def _write_changes(self, df: DataFrame, given: Mapping[str, Any], made: MadeFrom) -> CommitResult:
         """Upsert rows that a merge or an update made from a snapshot."""

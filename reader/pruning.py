@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..table.bucket_numbers import BucketNumbers
 
 MAX_KEYS = 10_000
-_FIRST_GREGORIAN = datetime.date(1582, 10, 15)
+FIRST_GREGORIAN = datetime.date(1582, 10, 15)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Pruning:
         anything = (None,) * len(combinations)
         arrays = [pa.array(known.get(field.name, anything), field.type) for field in fields]
         batch = pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))
-        return pa.concat_arrays([KeyGenerator(spelling, schema).record_keys(batch) for spelling in _spellings(config)])
+        return pa.concat_arrays([KeyGenerator(spelling, schema).record_keys(batch) for spelling in spellings(config)])
 
     def _is_fixed_by_key(self, field: str) -> bool:
         """Return whether two values of a key column never make one record key."""
@@ -147,7 +147,7 @@ class Pruning:
 
     def _allowed(self, field: str) -> list[Any] | None:
         """Return the values that a key column may have, as Python gives them to Arrow; None for any."""
-        if field not in self.schema.names or not _keeps_its_spelling(self.schema.field(field).type):
+        if field not in self.schema.names or not keeps_its_spelling(self.schema.field(field).type):
             return None
         kind = self.schema.field(field).type
         allowed: list[Any] | None = None
@@ -171,7 +171,20 @@ class Pruning:
         return tuple(found)
 
 
-def _spellings(config: TableConfig) -> list[TableConfig]:
+def partition_values(path: str, config: TableConfig, schema: pa.Schema) -> dict[str, Any] | None:
+    """Return the values that all rows of a partition have, as `comparable` gives them, null as None.
+
+    Columns whose value the path does not tell are absent; the result is None where it tells none.
+    """
+    texts = parse_partition_path(path, config)
+    if texts is None:
+        return None
+    known = {name: text for name, text in texts.items() if name in schema.names}
+    values = {name: None if text is None else _parse(text, schema.field(name).type) for name, text in known.items()}
+    return {name: value for name, value in values.items() if value is not None or known[name] is None}
+
+
+def spellings(config: TableConfig) -> list[TableConfig]:
     """Return a table's configuration for each spelling of the record keys of a single field.
 
     The noted spelling is that of later writes: a table with the note may hold rows of releases that used the other.
@@ -193,7 +206,7 @@ def _values_of(field: str, predicate: OnColumn) -> tuple[Any, ...] | None:
 def _is_spelt_otherwise(value: Any) -> bool:
     """Return whether writers may spell a value like no other of its type: an empty text, a day before 1582-10-15."""
     if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
-        return value < _FIRST_GREGORIAN
+        return value < FIRST_GREGORIAN
     return isinstance(value, str) and value == ""
 
 
@@ -209,7 +222,7 @@ def has_one_spelling(kind: pa.DataType) -> bool:
     )
 
 
-def _keeps_its_spelling(kind: pa.DataType) -> bool:
+def keeps_its_spelling(kind: pa.DataType) -> bool:
     """Return whether a value's record key never changes: widening a decimal's scale changes its keys."""
     return has_one_spelling(kind) and not (pa.types.is_decimal(kind) and kind.scale > 0)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -77,6 +78,17 @@ def _selected(snapshot: Snapshot, names: Sequence[str]) -> pa.Schema:
     return pa.schema([snapshot.schema.field(name) for name in names])
 
 
+@contextmanager
+def naming_partition(storage: Storage, piece: Piece) -> Iterator[None]:
+    """Let errors about a file name its partition and table."""
+    try:
+        yield
+    except (CorruptFileError, UnsupportedTableError) as error:
+        raise type(error)(
+            f"Reading partition {piece.partition_path!r} of the table {storage.path}: {error.what}", error.todo
+        ) from error
+
+
 @dataclass(frozen=True, slots=True)
 class RowReader:
     """Reads rows of file slices.
@@ -99,16 +111,19 @@ class RowReader:
         """Yield the rows of a split; errors about a file name its partition and table."""
         search = self._search(self.terms)
         for piece in split.pieces:
-            try:
+            with naming_partition(self.storage, piece):
                 yield from self._base_file_rows(piece, search) if piece.merged is None else self.merged(piece.merged)
-            except (CorruptFileError, UnsupportedTableError) as error:
-                raise type(error)(
-                    f"Reading partition {piece.partition_path!r} of the table {self.storage.path}: {error.what}",
-                    error.todo,
-                ) from error
 
-    def merged(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of one slice, its base file merged with its logs."""
+    def merged(
+        self,
+        file_slice: FileSlice,
+        search: Search | None = None,
+        wanted: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of one slice, its base file merged with its logs.
+
+        ``search`` says what is looked for in its place, ``wanted`` chooses rows by their keys, which must be read.
+        """
         terms = self.terms or MergeTerms(load_config(self.storage))
         asked = self._columns_to_read()
         with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
@@ -124,9 +139,10 @@ class RowReader:
             )
             safe = Pruning(terms.config, self.table_schema, self._conjuncts).settled_by_key()
             # Log files may hold other keys than the base file, so its keys do not skip them.
-            search = replace(self._search(terms), predicates=tuple(safe))
+            found = replace(search or self._search(terms), predicates=tuple(safe))
             shown = file_slice.files[0]
-            yield from self._wanted_rows(merged.batches(asked, row_groups=lambda file: search.row_groups(file, shown)))
+            rows = merged.batches(asked, row_groups=lambda file: found.row_groups(file, shown), wanted=wanted)
+            yield from self._wanted_rows(rows)
 
     def _base_file_rows(self, piece: Piece, search: Search) -> Iterator[pa.RecordBatch]:
         with BaseFileReader(self.storage, piece.path) as reader:

@@ -24,6 +24,7 @@ from ..source.spark_types import to_spark
 from .clauses import Clause, ClauseKind, Side, of
 from .expressions import Value, as_column, cast_values, check_condition, explained, one_of
 from .matching import Match, On, has_name, match, named_plainly, spelled
+from .near_rows import NearRows
 from .read_rows import MergeReads
 from .target import SOURCE, TARGET, MergeTarget
 
@@ -58,6 +59,7 @@ class MergeChanges:
     Attributes:
         rows: The table's columns with their new values, and the columns named by the constants of this module.
         reads: What was read, where that counts.
+        held: Rows of the table, among them each that is in the place of a row which an insert adds.
         moves: Whether a row may change its key or partition; the rows then hold what a delete at the old place needs.
     """
 
@@ -65,6 +67,7 @@ class MergeChanges:
     rows: DataFrame
     moves: bool
     reads: MergeReads | None = None
+    held: DataFrame | None = None
 
     @property
     def orders(self) -> bool:
@@ -97,16 +100,21 @@ def is_delete() -> Column:
 def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFrame | None, on: On) -> MergeChanges:
     """Return the rows that change, as a query that has not run; ``source`` is None for an update."""
     _check_names(target.rows if source is None else source, target)
-    table = target.rows.select("*", sf.lit(True).alias(_OF_TARGET)).alias(TARGET)
     columns: list[str] = []
-    given, how = None, Match(sf.lit(True), frozenset())
+    given, how, near = None, Match(sf.lit(True), frozenset()), None
     reads = MergeReads.of(target, clauses, source, on) if target.serializable else None
     if source is not None:
         columns = source.columns
         matched, how = match(source, on, target)
+        near = NearRows.of(matched, on, target, clauses, columns)
+        matched = matched if near is None else near.source
+        if reads is not None and near is not None and near.values is not None:
+            reads = reads.of_values(near.values)
         matched = matched if reads is None else reads.with_bounds(matched)
         given = matched.select("*", sf.lit(True).alias(_OF_SOURCE)).alias(SOURCE)
-    joined = _join(table, given, how, clauses)
+    rows = target.rows if near is None or near.rows is None else near.rows
+    table = rows.select("*", sf.lit(True).alias(_OF_TARGET)).alias(TARGET)
+    joined = _join(table if near is None else near.hinted(table), given, how, clauses)
     frames = {Side.MATCHED: joined, Side.NOT_MATCHED: joined if given is None else given, Side.BY_SOURCE: table}
     values = [named_plainly(clause.values_of(target, columns), frames[clause.side]) for clause in clauses]
     conditions = []
@@ -119,7 +127,8 @@ def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFra
     for number, condition in enumerate(conditions[1:], 1):
         chain = chain.when(condition, number)
     chosen = joined.select("*", chain.alias(_CLAUSE)).where(sf.col(_CLAUSE).isNotNull())
-    return replace(_Choice(target, clauses, values, how, frames, chosen).changes(), reads=reads)
+    held = rows if near is not None and near.holds(target, clauses, values) else None
+    return replace(_Choice(target, clauses, values, how, frames, chosen).changes(), reads=reads, held=held)
 
 
 def _condition(clause: Clause, target: MergeTarget, what: str) -> Column:

@@ -156,7 +156,8 @@ def _check_free(changes: MergeChanges) -> None:
     left = changes.leaves
     comes = changes.rows.where(((sf.col(KIND) == int(ClauseKind.INSERT)) & ~sf.col(PROVEN)) | left)
     goes = changes.rows.where(is_delete() | left)
-    held = changes.target.rows.select(sf.col(RECORD_KEY).alias(KEY), sf.col(PARTITION_PATH).alias(PATH))
+    all_held = changes.target.rows if changes.held is None or changes.moves else changes.held
+    held = all_held.select(sf.col(RECORD_KEY).alias(KEY), sf.col(PARTITION_PATH).alias(PATH))
     old = goes.select(sf.col(OLD_KEY).alias(KEY), sf.col(OLD_PATH).alias(PATH)).select(*by)
     met = held.join(comes.select(*by), by, "left_semi").join(old, by, "left_anti").first()
     if met is not None:

@@ -117,6 +117,12 @@ def is_column(value: Value, side: str, name: str) -> bool:
     return found is not None and (found[1].lower(), (found[2] or found[3]).lower()) == (side, name.lower())
 
 
+def is_of_side(value: Value, side: str) -> bool:
+    """Return whether SQL text is a plain column of a side."""
+    found = _COLUMN.fullmatch(value) if isinstance(value, str) else None
+    return found is not None and found[1].lower() == side
+
+
 def named_plainly(values: Mapping[str, Value], rows: DataFrame) -> dict[str, Value]:
     """Return the values with each Column that is a plain column of one side as its SQL text.
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Observation
 from pyspark.sql import functions as sf
 
 from ...operations.read_rows import ReadRows
-from ...reader.predicates import Compare, Predicate
+from ...reader.predicates import Compare, OneOf, Predicate
 from ...reader.pruning import has_one_spelling
 from ...table.schema.columns import with_meta
 from ..conditions.condition import condition_predicates
@@ -29,6 +30,8 @@ logger = logging.getLogger("pyhudi")
 
 # Without the source in the plan of the query, which is over by then, some releases of Spark never answer.
 _WAIT_S = 10.0
+# Of more values than these only the least and the greatest count.
+_MOST_VALUES = 1000
 _LEAST, _GREATEST = "least_", "greatest_"
 
 
@@ -40,8 +43,9 @@ class MergeReads:
         by_source: The rows that clauses about rows without a match read.
         matched: The predicates of rows that may match a row of the source; None where no clause is about matches.
         absence: Whether rows of the source without a match change the table.
-        columns: Columns of the table that have the value of a source column in each match, where Spark notes bounds.
-        bounds: The least and the greatest value of these in the source.
+        columns: Columns of the table that have the value of a source column in each match, of types with bounds.
+        bounds: The least and the greatest value of these in the source, where Spark notes them.
+        notes_bounds: Whether Spark does so.
     """
 
     by_source: tuple[ReadRows, ...]
@@ -49,6 +53,7 @@ class MergeReads:
     absence: bool
     columns: tuple[str, ...]
     bounds: Observation
+    notes_bounds: bool = False
 
     @classmethod
     def of(cls, target: MergeTarget, clauses: Sequence[Clause], source: DataFrame | None, on: On) -> MergeReads:
@@ -66,12 +71,21 @@ class MergeReads:
         known = tuple(predicate for text in others for predicate in predicates(text))
         # Spark Connect notes nothing of the query of a checkpoint.
         connect = "connect" in type(spark).__module__
-        bounded = tuple(name for name in names if _is_bounded(schema.field(name).type) and not connect)
-        return cls(alone, known, Side.NOT_MATCHED in sides, bounded, Observation())
+        bounded = tuple(name for name in names if _is_bounded(schema.field(name).type))
+        return cls(alone, known, Side.NOT_MATCHED in sides, bounded, Observation(), notes_bounds=not connect)
+
+    def of_values(self, values: pa.Table) -> MergeReads:
+        """Return what is read where the source's values are known, of all its rows that may match."""
+        if self.matched is None:
+            return self
+        if not values.num_rows:
+            return replace(self, matched=None, columns=())
+        found = [predicate for name in self.columns for predicate in _among(name, values.column(name))]
+        return replace(self, matched=(*self.matched, *found), columns=())
 
     def with_bounds(self, source: DataFrame) -> DataFrame:
         """Return the source, of which Spark notes the bounds when the query runs."""
-        if not self.columns:
+        if not self.columns or not self.notes_bounds:
             return source
         least = [sf.min(quoted(name)).alias(f"{_LEAST}{name}") for name in self.columns]
         greatest = [sf.max(quoted(name)).alias(f"{_GREATEST}{name}") for name in self.columns]
@@ -81,7 +95,7 @@ class MergeReads:
         """Return what was read, once the query has run."""
         if self.matched is None:
             return self.by_source
-        found = _answer(self.bounds) if self.columns else {}
+        found = _answer(self.bounds) if self.columns and self.notes_bounds else {}
         if found and any(found[f"{_LEAST}{name}"] is None for name in self.columns):
             # No row of the source can have a match.
             return self.by_source
@@ -98,6 +112,20 @@ def _between(name: str, found: Mapping[str, Any]) -> list[Predicate]:
     if least == greatest:
         return [Compare(name, "=", least)]
     return [Compare(name, ">=", least), Compare(name, "<=", greatest)]
+
+
+def _among(name: str, values: pa.ChunkedArray) -> list[Predicate]:
+    """Return what holds for a column that has one of some values; nothing where nulls match too."""
+    if values.null_count:
+        return []
+    if has_one_spelling(values.type):
+        distinct = pc.unique(values)
+        if len(distinct) <= _MOST_VALUES:
+            return [OneOf(name, tuple(distinct.to_pylist()))]  # O(1)
+    elif pc.any(pc.is_nan(values)).as_py():  # O(1)
+        return []
+    span = pc.min_max(values).as_py()  # O(1)
+    return [Compare(name, ">=", span["min"]), Compare(name, "<=", span["max"])]
 
 
 def _answer(bounds: Observation) -> Mapping[str, Any]:

@@ -19,6 +19,8 @@ from ...table.table import Table
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from ..table.shown_rows import ShownRows
+
 SOURCE, TARGET = "source", "target"
 
 
@@ -32,6 +34,7 @@ class MergeTarget:
         moment: The snapshot's watermark, which the write is checked against.
         is_global: Whether keys are unique in the whole table, not only within their partition.
         serializable: Whether the rows that are read count when the changes are committed.
+        shown: The same rows, of which a part can be read.
     """
 
     table: Table
@@ -40,6 +43,7 @@ class MergeTarget:
     moment: str
     is_global: bool
     serializable: bool = True
+    shown: ShownRows | None = None
 
     @property
     def path(self) -> str:

@@ -1,7 +1,7 @@
 """The values that `HudiTable` passes to the data source with a read or a write, as texts of options.
 
-They are the moment of a read, so that both parts of a DataFrame see one snapshot; predicates; counts of the rows of a
-write, and which rows it was made from.
+They are the moment of a read, so that both parts of a DataFrame see one snapshot; predicates, and keys that are sought;
+counts of the rows of a write, and which rows it was made from.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from decimal import Decimal, InvalidOperation
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -19,7 +19,10 @@ from ...errors import InvalidOptionError
 from ...operations.read_rows import ReadRows
 from ...reader.predicates import AnyOf, Compare, IsNotNull, IsNull, NoneOf, OneOf, Predicate, StartsWith, columns_of
 from ...timeline.plain_text import parse, spell
-from .paths import BUCKETS, PINNED, READ, WHERE
+from .paths import BUCKETS, PINNED, READ, SOUGHT, WHERE
+
+if TYPE_CHECKING:
+    from ...reader.matches.sought_keys import SoughtKeys
 
 T = TypeVar("T")
 
@@ -33,10 +36,12 @@ _VALUES: dict[str, tuple[type, Callable[[Any], str], Callable[[str], Any]]] = {
     "time": (datetime.datetime, datetime.datetime.isoformat, datetime.datetime.fromisoformat),
     "date": (datetime.date, datetime.date.isoformat, datetime.date.fromisoformat),
 }
+_MOST_SHOWN = 100
 # The words of an error and of its cure, by option.
 _REFUSALS = {
     PINNED: ("no moment that HudiTable.to_df has noted", ": as.of.instant shows a table as it was"),
     WHERE: ("nothing that HudiTable.to_df has noted of a condition", ", and filter the DataFrame"),
+    SOUGHT: ("nothing that HudiTable.merge has noted of keys", ", and call HudiTable.merge"),
     BUCKETS: ("nothing that pyhudi.bucket_join has noted of buckets", ", and call bucket_join"),
 }
 
@@ -63,6 +68,16 @@ def parse_predicates(text: str, schema: pa.Schema) -> tuple[Predicate, ...]:
     except (ValueError, KeyError, TypeError, AttributeError, InvalidOperation) as error:
         raise not_ours(WHERE, text) from error
     return found
+
+
+def parse_sought(text: str) -> SoughtKeys:
+    """Return the keys of a text by `SoughtKeys.spell`; an `InvalidOptionError` refuses a user's own text."""
+    from ...reader.matches.sought_keys import SoughtKeys  # noqa: PLC0415 (most reads seek no keys)
+
+    try:
+        return SoughtKeys.parse(text)
+    except (ValueError, OSError) as error:
+        raise not_ours(SOUGHT, text[:_MOST_SHOWN]) from error
 
 
 def spell_read(read: Sequence[ReadRows]) -> str:

@@ -15,13 +15,14 @@ import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
 
 from ...errors import StorageError, UnreadableTimeError
-from ...reader.plan import Split
 from .believed_size import row_width
 from .spark_types import to_spark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from ...reader.matches.sought_slices import SoughtSplit
+    from ...reader.plan import Split
     from .reader import HudiReader
 
 # Every task gets the splits of all tasks; Spark broadcasts functions above this size.
@@ -37,13 +38,13 @@ def takes_tasks(spark: SparkSession) -> bool:
 
 
 def by_tasks(
-    spark: SparkSession, reader: HudiReader, splits: Sequence[Split], most: int | None = None
+    spark: SparkSession, reader: HudiReader, splits: Sequence[Split] | Sequence[SoughtSplit], most: int | None = None
 ) -> DataFrame | None:
     """Return the rows of at least one split, one task for each split; Spark believes them to have ``most`` bytes.
 
     The result is None if the splits have more than `MOST_BYTES`, or if Spark finds no pandas.
     """
-    told = list(splits)
+    told: list[Split | SoughtSplit] = list(splits)
     if not _is_small(told):
         return None
 
@@ -92,7 +93,7 @@ class _Room:
         return size
 
 
-def _is_small(told: Sequence[Split]) -> bool:
+def _is_small(told: Sequence[Split | SoughtSplit]) -> bool:
     """Return whether splits are small enough to travel with every task, without pickling more than the limit."""
     try:
         pickle.Pickler(_Room(MOST_BYTES)).dump(told)

@@ -34,6 +34,8 @@ WHOLE = "hoodie.pyhudi.read.whole"
 WHERE = "hoodie.pyhudi.read.where"
 # From a join or an aggregation by bucket: the buckets to read.
 BUCKETS = "hoodie.pyhudi.read.buckets"
+# From `HudiTable.merge`: the record keys whose rows are read.
+SOUGHT = "hoodie.pyhudi.read.sought"
 # From `HudiTable`: the figures of the lookup that placed the rows.
 LOOKED_UP = "hoodie.pyhudi.write.looked.up"
 # From a merge or an update: the counts of the changed rows.

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 class AskedRows:
     """The arguments of `HudiTable.to_df`."""
 
-    columns: str | Sequence[str] | None
-    where: Where | None
-    meta: bool
-    as_of: str | date | None
-    since: str | date | None
-    until: str | date | None
-    read_optimized: bool
+    columns: str | Sequence[str] | None = None
+    where: Where | None = None
+    meta: bool = True
+    as_of: str | date | None = None
+    since: str | date | None = None
+    until: str | date | None = None
+    read_optimized: bool = False
 
     def query(self, path: str) -> dict[str, Any]:
         """Return the options of the query on a table at a path; OptionConflictError where there is no such query."""

@@ -11,6 +11,8 @@ import pyarrow as pa
 from pyspark.sql.types import StructType
 
 from ...options.sources import DEFAULTS_ENABLED, ResolvedOptions
+from ...reader.matches.sought_keys import SoughtKeys
+from ...reader.matches.sought_slices import SoughtSlices
 from ...reader.plan import plan_splits
 from ...reader.predicates import Predicate
 from ...reader.snapshot import Snapshot
@@ -19,10 +21,11 @@ from ...timeline.plain_text import spell
 from ..source.believed_size import narrowed, unknown_size
 from ..source.carried_options import spell_predicates
 from ..source.direct_tasks import by_tasks, takes_tasks
-from ..source.parquet_scan import lacks_file_system, scan_files
+from ..source.parquet_scan import lacks_file_system, no_rows, scan_files
 from ..source.parts import Part
-from ..source.paths import BUCKETS, FORMAT, PINNED, WHERE, WHOLE
+from ..source.paths import BUCKETS, FORMAT, PINNED, SOUGHT, WHERE, WHOLE
 from ..source.reader import HudiReader
+from ..source.sought_reader import SoughtReader
 from ..source.spark_types import to_spark
 
 if TYPE_CHECKING:
@@ -56,6 +59,18 @@ class SnapshotFrames:
                 return self._merged(columns, predicates, None, part)
             return self._by_source(columns.names, _spelled(predicates))
         return frame
+
+    def of_keys(self, columns: pa.Schema, sought: SoughtKeys, slices: SoughtSlices) -> DataFrame:
+        """Return some columns of the rows of some record keys, which are in some of the slices."""
+        if not slices.found:
+            return no_rows(self.spark, to_spark(columns))
+        if takes_tasks(self.spark):
+            reader = SoughtReader(self.snapshot, columns, self.resolved.options, sought)
+            frame = by_tasks(self.spark, reader, slices.splits(self.resolved.options.split_size))
+            if frame is not None:
+                return frame
+        more = {PINNED: spell(self.snapshot.timeline.watermark()), SOUGHT: sought.spell()}
+        return self._by_source(columns.names, more, to_spark(columns))
 
     def _scanned(self, columns: pa.Schema, predicates: Sequence[Predicate], part: Part | None) -> DataFrame:
         def by_source(merged: Sequence[FileSlice] | None) -> DataFrame:

@@ -98,12 +98,14 @@ class MergedSlice:
         *,
         row_groups: Callable[[pq.ParquetFile], Sequence[int]] | None = None,
         dictionaries: frozenset[str] = frozenset(),
+        wanted: Callable[[pa.RecordBatch], pa.RecordBatch] | None = None,
     ) -> Generator[pa.RecordBatch]:
         """Yield the rows in the types of ``columns``, the base file's first.
 
         ``row_groups`` returns which row groups of the base file are read, None for all. It may leave out a group of
         whose keys no row would be shown: an entry of a log meets the first row of its key that is read.
         ``dictionaries`` names the string columns that may come as dictionaries, where the base file has them so.
+        ``wanted`` chooses rows by their keys alone, of batches that hold the record key.
         """
         if not columns.names:
             # The number of rows shows only in an array, so read the key.
@@ -116,9 +118,10 @@ class MergedSlice:
                 plain = frozenset(self.schema.names) - (dictionaries if self._partial is None else frozenset())
                 base = stack.enter_context(BaseFileReader(self.storage, self.file_slice.base.path, plain=plain))
             if self.blocks:
-                yield from self._merged(base, columns, row_groups)
-            elif base is not None:
-                yield from _rows_of(base, columns, row_groups)
+                found = self._merged(base, columns, row_groups, wanted)
+            else:
+                found = iter(()) if base is None else _rows_of(base, columns, row_groups)
+            yield from found if wanted is None else _chosen(found, wanted)
 
     def entries(self) -> Generator[tuple[pa.RecordBatch, Deletes]]:
         """Yield the folded log entries: rows with all columns, and deletes, each key once. No block may be partial."""
@@ -158,6 +161,7 @@ class MergedSlice:
         base: BaseFileReader | None,
         columns: pa.Schema,
         row_groups: Callable[[pq.ParquetFile], Sequence[int]] | None,
+        wanted: Callable[[pa.RecordBatch], pa.RecordBatch] | None,
     ) -> Iterator[pa.RecordBatch]:
         judged = [name for name in (RECORD_KEY, *self._ordering) if name not in columns.names]
         read = pa.schema([*columns, *(self.schema.field(name) for name in dict.fromkeys(judged))])
@@ -170,6 +174,7 @@ class MergedSlice:
         )
         encounter = self._encounter(spec, given, columns.names)
         old = iter(()) if base is None else _rows_of(base, read, row_groups)
+        old = old if wanted is None else _chosen(old, wanted)
         kept = with_dictionaries(columns, frozenset() if base is None else base.dictionaries)
         with closing(encounter.meet(rows, old)) as all_met:
             for met in all_met:
@@ -190,6 +195,12 @@ def _rows_of(
     read = pa.schema([*columns, pa.field(RECORD_KEY, pa.string())]) if lacks_all else columns
     for batch in base.batches(read, batch_rows=batch_rows(base.parquet, read), row_groups=wanted):
         yield batch.select(columns.names) if lacks_all else batch
+
+
+def _chosen(
+    batches: Iterable[pa.RecordBatch], wanted: Callable[[pa.RecordBatch], pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    return (rows for rows in map(wanted, batches) if rows.num_rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ RANKS = {
     "writer": 12,
     "reader": 12,
     "reader/buckets": 13,
+    "reader/matches": 13,
     "reader/streams": 13,
     "operations": 13,
     "operations/checks": 13,

@@ -1,0 +1,165 @@
+"""The rows of the table that may match the source, read by the source's record keys instead of a scan of the table.
+
+Where `on` equates the whole record key, a source of few rows tells by its keys in which file groups, and in which row
+groups of these, it may have matches. Tasks read the rows of these keys alone, so that the join which decides shuffles
+nothing else of the table. The source is kept by the executors from its first use on: a query that gave other rows the
+second time would have other matches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import functions as sf
+
+from ...reader.matches.key_values import key_columns, keys_of_values
+from ...reader.matches.sought_keys import SoughtKeys
+from ...reader.matches.sought_slices import SoughtSlices
+from ...table.schema.columns import META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from ...table.schema.fields import root_of
+from ..placement.key_columns import KEY, PATH
+from ..placement.key_text import quoted
+from .clauses import Clause, ClauseKind, Side
+from .matching import On, equal_columns, is_column, is_of_side
+from .target import SOURCE, MergeTarget
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ..table.shown_rows import ShownRows
+
+# As many keys come to this process, and as many pairs of a key and a file slice go to tasks. A merge of more rows
+# shuffles the table, as it would mostly read all of it anyway.
+MOST_KEYS = 1 << 20
+MOST_PAIRS = 1 << 24
+# Rows of as many keys, in files of as many bytes, are sent to all tasks, before Spark gives the sending up.
+_FEW_KEYS, _FEW_BYTES = 1 << 16, 4 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class NearRows:
+    """Rows of the table, among them all that match the source.
+
+    Attributes:
+        source: The source, kept by the executors.
+        rows: The rows; None where the table is to be scanned.
+        values: The values that the source has in the columns which are equal in matches, of rows that may match.
+        is_whole: Whether the rows of every key of the source are among them.
+        is_few: Whether they are few.
+    """
+
+    source: DataFrame
+    rows: DataFrame | None = None
+    values: pa.Table | None = None
+    is_whole: bool = False
+    is_few: bool = False
+
+    @classmethod
+    def of(
+        cls, source: DataFrame, on: On, target: MergeTarget, clauses: Sequence[Clause], columns: Sequence[str]
+    ) -> NearRows | None:
+        """Return the rows near to a source as `match` returns it, whose columns were ``columns`` before.
+
+        None where keys do not tell them: a clause is about rows without a match, or `on` does not equate the key.
+        """
+        shown = target.shown
+        if shown is None or any(clause.side is Side.BY_SOURCE for clause in clauses):
+            return None
+        equal = _Equal.of(source, on, target, shown)
+        if equal is None:
+            return None
+        kept = source.localCheckpoint()
+        count = kept.count()
+        if count > MOST_KEYS:
+            return cls(kept)
+        values = equal.values(kept)
+        sought = equal.sought(values, target)
+        if sought is None:
+            return cls(kept, values=values)
+        slices = SoughtSlices.of(shown.snapshot, sought)
+        if slices.pairs > MOST_PAIRS:
+            return cls(kept, values=values)
+        schema = _read_columns(target, clauses, columns, on, shown.snapshot.schema)
+        few = len(sought) <= _FEW_KEYS and slices.size <= _FEW_BYTES
+        return cls(kept, shown.frames.of_keys(schema, sought, slices), values, values.num_rows == count, few)
+
+    def hinted(self, rows: DataFrame) -> DataFrame:
+        """Return rows of the table, which a join sends to all its tasks where they are few."""
+        return sf.broadcast(rows) if self.is_few else rows
+
+    def holds(self, target: MergeTarget, clauses: Sequence[Clause], values: Sequence[Mapping[str, Any]]) -> bool:
+        """Return whether each row that the table has in the place of an insert is among the rows."""
+        return (
+            self.rows is not None
+            and self.is_whole
+            and all(
+                is_column(row[root], SOURCE, root)
+                for clause, row in zip(clauses, values, strict=True)
+                if clause.kind is ClauseKind.INSERT
+                for root in map(root_of, target.place_fields)
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Equal:
+    """Columns that are equal in rows that match.
+
+    Attributes:
+        names: Those of the source's own columns.
+        keys: Those that tell the record key; None where the source has computed keys.
+    """
+
+    names: tuple[str, ...]
+    keys: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, source: DataFrame, on: On, target: MergeTarget, shown: ShownRows) -> _Equal | None:
+        if isinstance(on, Column):
+            return None
+        names, _ = equal_columns(source, on, target)
+        if on is None:
+            return cls(tuple(names), None)
+        keys = key_columns(shown.snapshot.config, shown.snapshot.schema, names)
+        return None if keys is None else cls(tuple(names), tuple(keys))
+
+    def values(self, source: DataFrame) -> pa.Table:
+        """Return the values of the rows that may match, with their computed keys if they have such."""
+        computed = [] if self.keys is not None else [KEY, PATH]
+        needed = [sf.col(KEY)] if self.keys is None else [sf.col(quoted(name)) for name in self.names]
+        there = reduce(Column.__and__, (column.isNotNull() for column in needed))
+        return source.where(there).select(*(sf.col(quoted(name)) for name in (*computed, *self.names))).toArrow()
+
+    def sought(self, values: pa.Table, target: MergeTarget) -> SoughtKeys | None:
+        shown = target.shown
+        if shown is None:
+            return None
+        if self.keys is None:
+            places = pa.table({PARTITION_PATH: values.column(PATH).cast(pa.string())})
+            return SoughtKeys.of(values.column(KEY).cast(pa.string()), None if target.is_global else places)
+        known = values.select(list(self.keys))
+        return keys_of_values(shown.snapshot.config, shown.snapshot.schema, known, anywhere=target.is_global)
+
+
+def _read_columns(
+    target: MergeTarget, clauses: Sequence[Clause], columns: Sequence[str], on: On, schema: pa.Schema
+) -> pa.Schema:
+    """Return the columns of the table that the merge may need: those that some expression may name."""
+    said: list[Any] = [] if on is None else [on] if isinstance(on, str) else list(on)  # type: ignore[arg-type]
+    for clause in clauses:
+        said += clause.values_of(target, columns).values() if clause.side is Side.MATCHED else ()
+        said += clause.condition if isinstance(clause.condition, Mapping) else [clause.condition]
+    texts = [value.lower() for value in said if isinstance(value, str) and not is_of_side(value, SOURCE)]
+    if target.leaves_open or any(isinstance(value, Column) for value in said) or any("*" in text for text in texts):
+        return schema
+    always = {*META_COLUMNS, *target.kept_of_deletes, RECORD_KEY}
+    if target.config.delete_marker is not None:
+        always.add(target.config.delete_marker.field)
+    return pa.schema(
+        [field for field in schema if field.name in always or any(field.name.lower() in text for text in texts)]
+    )

@@ -1,0 +1,51 @@
+"""Reads the rows of some record keys through Spark, for `HudiTable.merge`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import InputPartition
+
+from ...reader.matches.matching_rows import MatchingRows
+from ...reader.matches.sought_slices import SoughtSlices, SoughtSplit
+from ...storage import open_storage
+from ...table.schema.columns import RECORD_KEY
+from .reader import HudiReader
+from .workers import freeze_imports
+
+if TYPE_CHECKING:
+    from ...options.model import HudiOptions
+    from ...reader.matches.sought_keys import SoughtKeys
+    from ...reader.snapshot import Snapshot
+
+
+class SoughtReader(HudiReader):
+    """Reads the rows whose record keys are among some keys; tasks get the keys that they look for alone."""
+
+    def __init__(self, snapshot: Snapshot, schema: pa.Schema, options: HudiOptions, sought: SoughtKeys) -> None:
+        super().__init__(snapshot, schema, options)
+        self._sought: SoughtKeys | None = sought
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "_sought": None}
+
+    def splits(self) -> list[SoughtSplit]:
+        """Return what each task reads; only where the reader was made."""
+        if self._snapshot is None or self._sought is None:
+            raise ValueError("a copy of a reader plans nothing")
+        return SoughtSlices.of(self._snapshot, self._sought).splits(self._split_size)
+
+    def partitions(self) -> Sequence[InputPartition]:
+        found = self.splits()
+        freeze_imports()
+        return [InputPartition(split) for split in found or [SoughtSplit(())]]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        storage = open_storage(self._path, self._storage_options)
+        names = self._schema.names
+        read = self._schema if RECORD_KEY in names else self._schema.append(pa.field(RECORD_KEY, pa.string()))
+        for rows in MatchingRows(storage, read, self._table_schema, self._terms).read(partition.value):
+            yield rows if read is self._schema else rows.select(names)
+        freeze_imports()

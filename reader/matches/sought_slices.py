@@ -1,0 +1,123 @@
+"""The file slices that may hold the rows of some keys, and which of the keys each may hold; opens no data file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import TableConfigError, UnsupportedTableError
+from ...index.bucket import BucketIndex
+from ...index.registry import placing_index_for
+from ...table.config import TableConfig
+from ...table.files.file_group import FileSlice
+from ...table.files.names import FileGroupId
+from ..plan import Piece, plan_splits
+from ..snapshot import Snapshot
+from .sought_keys import SoughtKeys
+
+# Returns the file slices of a partition with those of its keys that each may hold.
+_Places = Callable[[str, pa.StringArray, Sequence[FileSlice]], Iterator[tuple[FileSlice, pa.StringArray]]]
+
+
+@dataclass(frozen=True, slots=True)
+class SoughtPiece:
+    """A file slice, and the keys to look for in it: unique, in the order of their bytes."""
+
+    piece: Piece
+    keys: pa.StringArray
+
+    @property
+    def size(self) -> int:
+        return self.piece.size
+
+
+@dataclass(frozen=True, slots=True)
+class SoughtSplit:
+    """What a single task reads."""
+
+    pieces: tuple[SoughtPiece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SoughtSlices:
+    """The file slices that may hold rows of the keys, each with at least one key."""
+
+    found: tuple[tuple[FileSlice, pa.StringArray], ...]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot, sought: SoughtKeys) -> SoughtSlices:
+        """Find the slices by partition and, in a table with buckets, by the keys' hashes."""
+        keys_of = sought.by_partition(snapshot.config, snapshot.schema)
+        places = _places(snapshot)
+        found: list[tuple[FileSlice, pa.StringArray]] = []
+        for path, slices in _by_partition(snapshot.slices()):
+            keys = keys_of(path)
+            if len(keys):
+                found += places(path, keys, slices)
+        return cls(tuple(found))
+
+    @property
+    def size(self) -> int:
+        return sum(file_slice.size for file_slice, _ in self.found)
+
+    @property
+    def pairs(self) -> int:
+        """The number of pairs of a slice and a key that is looked for in it."""
+        return sum(len(keys) for _, keys in self.found)
+
+    def splits(self, split_size: int) -> list[SoughtSplit]:
+        """Distribute the slices over tasks, no slice cut."""
+        keys = {file_slice.files[0]: keys for file_slice, keys in self.found}
+        plan = plan_splits([file_slice for file_slice, _ in self.found], {}, split_size)
+        return [SoughtSplit(tuple(SoughtPiece(piece, keys[piece.path]) for piece in split.pieces)) for split in plan]
+
+
+def _by_partition(slices: Iterable[FileSlice]) -> Iterator[tuple[str, list[FileSlice]]]:
+    found: dict[str, list[FileSlice]] = {}
+    for file_slice in slices:
+        found.setdefault(file_slice.partition_path, []).append(file_slice)
+    return iter(found.items())
+
+
+def _everywhere(
+    path: str, keys: pa.StringArray, slices: Sequence[FileSlice]
+) -> Iterator[tuple[FileSlice, pa.StringArray]]:
+    return ((file_slice, keys) for file_slice in slices)
+
+
+def _places(snapshot: Snapshot) -> _Places:
+    index = _placing_index(snapshot.config)
+    if index is None:
+        return _everywhere
+    numbers = snapshot.bucket_numbers()
+
+    def by_bucket(
+        path: str, keys: pa.StringArray, slices: Sequence[FileSlice]
+    ) -> Iterator[tuple[FileSlice, pa.StringArray]]:
+        count = numbers.of(path)
+        if count is None:
+            yield from _everywhere(path, keys, slices)
+            return
+        buckets = index.hashes(keys) % np.uint32(count)
+        order = np.argsort(buckets, kind="stable")
+        bounds = np.searchsorted(buckets[order], np.arange(count + 1))
+        for file_slice in slices:
+            bucket = index.number_of(FileGroupId(path, file_slice.file_id))
+            if bucket is None or bucket >= count:
+                # A file group of an older number of buckets, or of a writer with another index, may hold any key.
+                yield file_slice, keys
+            elif bounds[bucket] < bounds[bucket + 1]:
+                yield file_slice, keys.take(pa.array(order[bounds[bucket] : bounds[bucket + 1]]))
+
+    return by_bucket
+
+
+def _placing_index(config: TableConfig) -> BucketIndex | None:
+    try:
+        return placing_index_for(config)
+    except (UnsupportedTableError, TableConfigError):
+        # A table can be read without the index that writes it.
+        return None

@@ -1,0 +1,126 @@
+"""Merges whose rows match by the record key: what they read of the table, and that they end as after a scan."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyhudi.connector.merge.builder import MergeBuilder
+from pyhudi.connector.merge.changing import make_changes
+from pyhudi.connector.merge.clauses import Clause, ClauseKind, Side
+from pyhudi.errors import PyHudiError
+from pyhudi.table.files.names import bucket_of
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from support.merge_tables import Values, add, counts, frame, made, rows
+from support.seams import patch_seam
+
+MANY: list[Values] = [(number, "ab"[number % 2], 5, number, f"row {number}") for number in range(10, 60)]
+UPDATED, INSERTED = (
+    Clause("when_matched_update", Side.MATCHED, ClauseKind.UPDATE, {"n": "source.n + target.n"}, None),
+    Clause("when_not_matched_insert_all", Side.NOT_MATCHED, ClauseKind.INSERT),
+)
+
+
+def moves(frame: DataFrame) -> list[str]:
+    """Return the operators of a plan that move rows."""
+    return re.findall(r"\w*Exchange\b", str(frame._jdf.queryExecution().executedPlan().toString()))
+
+
+@pytest.mark.oldest
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_the_table_is_not_shuffled_and_files_of_other_buckets_are_never_opened(
+    spark: SparkSession, tmp_path: Path, table_type: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tasks that the driver plans read them, and the data source where there is no pandas or no classic Spark."""
+    if table_type == "MERGE_ON_READ":
+        patch_seam(monkeypatch, "tasks that the driver plans itself", lambda *_: False)
+    table = made(spark, tmp_path / "t", table_type=table_type, buckets=8)
+    add(table.path, *MANY)
+    add(table.path, *((*row[:3], 1000, "again") for row in MANY[::3]))
+    on = "source.id = target.id and source.p = target.p and target.n > 0"
+    source = frame(spark, [(12, "a", 6, 10, "mine")])
+    whole = {row[0]: row for row in rows(table)}
+    [(path, name)] = [
+        tuple(row) for row in table.to_df(["_hoodie_partition_path", "_hoodie_file_name"], where="id = 12").collect()
+    ]
+    for file in table.files().collect():
+        if (file.partition, file.bucket) != (path, bucket_of(name)):
+            (tmp_path / "t" / file.base_file).write_bytes(b"not a Parquet file")
+
+    changes = make_changes(table._work.open({}), [UPDATED, INSERTED], source, on)
+    assert set(moves(changes.rows)) <= {"BroadcastExchange"}
+    done = table.merge(source, on).when_matched_update({"n": "source.n + target.n"}).execute()
+
+    assert counts(done) == (0, 1, 0, 0)
+    [now] = table.to_df(["n", "t"], where="id = 12 and p = 'a'").collect()
+    assert (now.n, now.t) == (10 + whole[12][3], whole[12][4])
+
+
+SHAPES: dict[str, tuple[dict[str, Any], Any]] = {
+    "log files": ({"table_type": "MERGE_ON_READ"}, "source.id = target.id"),
+    "filters, log files": ({"index": "BLOOM", "table_type": "MERGE_ON_READ"}, ["id", "p"]),
+    "unique keys": ({"index": "GLOBAL_SIMPLE"}, "target.p = 'a' and source.id = target.id"),
+    "composite key": ({"record_key": ["id", "t"], "partition_by": ()}, None),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_merge_by_the_key_ends_as_one_that_scans_the_table(
+    spark: SparkSession, tmp_path: Path, shape: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With keys that the table has in another partition, that it lacks, that are null, and that come twice."""
+    given: list[Values] = [(number, "a", 6, number, f"row {number}") for number in range(8, 30, 3)]
+    given += [(30, "a", 6, -1, "row 30"), (500, "b", 6, 1, "new")]
+    twice: list[Values] = [*given, (32, "a", 6, 1, "row 32"), (32, "a", 6, 2, "row 32")]
+    source, nulls, several = (frame(spark, each) for each in (given, [*given, (None, "a", 6, 1, None)], twice))
+    terms, on = SHAPES[shape]
+
+    def outcomes(path: Path) -> list[Any]:
+        table = made(spark, path, **terms)
+        add(table.path, *MANY)
+        changed = table.merge(nulls, on).when_matched_delete("source.n < 0 and target.n > 0")
+        changed = changed.when_matched_update({"n": "source.n + target.n", "ts": "source.ts"}, "target.n % 2 = 0")
+        merges = [
+            changed,
+            table.merge(nulls, on).when_not_matched_insert_all(),
+            table.merge(several, on).when_matched_update({"n": "source.n"}),
+            table.merge(source, on).when_matched_update({"t": "'last'"}).when_not_matched_insert_all("source.n > 0"),
+        ]
+        return [*(outcome(merge) for merge in merges), rows(table)]
+
+    found = outcomes(tmp_path / "keys")
+    patch_seam(monkeypatch, "rows of a merge by the key", lambda *_: None)
+
+    assert found == outcomes(tmp_path / "scan")
+    # A new row of a partition at which `on` does not look may have the key of a row there.
+    assert found[1:3] == ["DUPLICATE_KEY" if shape == "unique keys" else "NULL_KEY", "DUPLICATE_KEY"]
+    assert found[0][1] > 0 and found[0][2] == 1
+
+
+def outcome(merge: MergeBuilder) -> Any:
+    try:
+        return counts(merge.execute())
+    except PyHudiError as error:
+        return error.code
+
+
+def test_only_clauses_about_matches_read_by_the_key(spark: SparkSession, tmp_path: Path) -> None:
+    """Other conditions, and rows that a clause takes because nothing matches them, need all rows."""
+    table = made(spark, tmp_path / "t")
+    source = frame(spark, [(1, "a", 6, 10, "mine")])
+
+    def scans(clauses: list[Clause], on: Any) -> bool:
+        target = table._work.open({})
+        changes = make_changes(target, clauses, source, on)
+        return "Scan parquet" in str(changes.rows._jdf.queryExecution().executedPlan().toString())
+
+    gone = Clause("when_not_matched_by_source_delete", Side.BY_SOURCE, ClauseKind.DELETE)
+    assert not scans([UPDATED], "source.id = target.id")
+    assert not scans([INSERTED], None)
+    assert scans([UPDATED, gone], "source.id = target.id")
+    assert scans([UPDATED], sf.expr("source.id = target.id"))
+    assert scans([UPDATED], "source.id < target.id")
+    assert scans([UPDATED], ["n"])
