@@ -6,22 +6,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from .escaping import escaped
+from ...operations.plain_text import escaped, size_text
+
+__all__ = ["NOTHING", "cell", "is_number", "size_text"]
 
 NOTHING = "-"
-_UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB")
-
-
-def size_text(count: int) -> str:
-    """Return a number of bytes in the largest unit of which there is at least 1."""
-    if count < 1024:
-        return f"{count:,} B"
-    size = float(count)
-    for unit in _UNITS:
-        size /= 1024
-        if size < 1024 or unit == _UNITS[-1]:
-            break
-    return f"{size:,.1f} {unit}"
 
 
 def cell(name: str, value: Any) -> str:

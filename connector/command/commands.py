@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from ...storage.base import Storage
 
-SHOW, CAT, DIFF, CREATE, COMPLETION = "show", "cat", "diff", "create", "completion"
+SHOW, REPORT, CAT, DIFF, CREATE, COMPLETION = "show", "report", "cat", "diff", "create", "completion"
 SHELLS = ("bash", "zsh")
 
 
@@ -114,6 +114,10 @@ CAT_ARGUMENTS = (
     Argument("limit", "how many rows at most (20)", int, default=20),
     Argument("as_of", "the rows as of this instant or time", default=None, metavar="TIME"),
     Argument("meta", "print Hudi's meta columns, too", bool, default=False),
+)
+REPORT_ARGUMENTS = (
+    Argument("output", "the file of the page (report.html); - prints the page", default="report.html", metavar="FILE"),
+    Argument("deep", "read the footers of all base files, not of a sample", bool, default=False),
 )
 DIFF_ARGUMENTS = (
     Argument("rows", "read keys, and print the rows that differ", bool, default=False),

@@ -18,6 +18,8 @@ from .commands import (
     DIFF,
     DIFF_ARGUMENTS,
     READS,
+    REPORT,
+    REPORT_ARGUMENTS,
     SHELLS,
     SHOW,
 )
@@ -36,7 +38,7 @@ OPERATIONS = (
 )
 # Shorter names of services, beside their own.
 ALIASES = {"rescale_buckets": ("rescale",)}
-_READING = frozenset({SHOW, CAT, DIFF, COMPLETION, VALIDATE, *READS})
+_READING = frozenset({SHOW, REPORT, CAT, DIFF, COMPLETION, VALIDATE, *READS})
 _BASH = """\
 # Completions of pyhudi for bash: eval "$(pyhudi completion bash)"
 _pyhudi() {{
@@ -172,6 +174,9 @@ class _Builder:
 
     def add_reads(self) -> None:
         self.job(SHOW, "the table's state, what is at work on it, and what it needs next")
+        report = self.job(REPORT, "the table's state and history as a page with pictures")
+        report.add_argument("-o", dest="output", help=argparse.SUPPRESS, default=argparse.SUPPRESS)
+        _service_arguments(report, REPORT_ARGUMENTS)
         for command in READS.values():
             _service_arguments(self.job(command.name, command.help), command.arguments)
         _service_arguments(self.job(CAT, "rows of the table, without Spark"), CAT_ARGUMENTS)

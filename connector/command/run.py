@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from ...errors import PyHudiError
 from ...operations.write.services import SERVICES
 from .changing import create, is_asked_for, run_rounds, run_service, shown_progress
-from .commands import CAT, COMPLETION, CREATE, DIFF, READS, SHOW
+from .commands import CAT, COMPLETION, CREATE, DIFF, READS, REPORT, SHOW
 from .confirming import NotConfirmedError, ask, require_terminal
 from .escaping import escaped
 from .exit_codes import FAILED, exit_code
@@ -21,6 +21,7 @@ from .given_options import pairs, refuse_secrets
 from .output import CommandOutput
 from .parser import ROUND, EntryPoint, build_parser, completion, with_path_in_place
 from .reading import cat, compare, read_rows, show
+from .report_file import report
 
 # Writes rows by Spark: the command line, its options, and those of the source.
 WriteJob: TypeAlias = Callable[[argparse.Namespace, dict[str, str], dict[str, str]], Any]
@@ -74,6 +75,7 @@ def _run(output: CommandOutput, entry: EntryPoint, asked: argparse.Namespace, wr
         return create(output, entry, asked, given)
     reads: Mapping[str, Callable[[CommandOutput, argparse.Namespace, Mapping[str, str]], int]] = {
         SHOW: show,
+        REPORT: report,
         CAT: cat,
         DIFF: compare,
         **dict.fromkeys(READS, read_rows),

@@ -45,6 +45,16 @@ class WalkedTable:
     def view(self) -> FileView:
         return FileView(self.timeline, read_replaced(self.timeline), self.listings)
 
+    @cached_property
+    def replaced_since(self) -> Mapping[tuple[str, str], str]:
+        """Since when file groups are replaced, by partition path and file id."""
+        by = read_replaced(self.timeline).replaced_by
+        return {
+            group: write.visible_since
+            for write in sorted(by, key=lambda write: write.visible_since, reverse=True)
+            for group in by[write]
+        }
+
     @property
     def partitions(self) -> list[str]:
         return sorted(self.listings)

@@ -50,6 +50,7 @@ RANKS = {
     "operations/locating": 19,
     "operations/state": 19,
     "operations/write": 20,
+    "operations/report": 20,
     "testing": 21,
     "options": 21,
     "connector/source": 22,
@@ -71,6 +72,7 @@ IO_NAMES = {"pathlib": {"Path", "PosixPath", "WindowsPath"}}  # the Pure* classe
 IO_CALLS = {"open", "OSFile", "memory_map"}
 IO_EXCEPTIONS = {
     "options/defaults_file.py": "the environment names the folder of the defaults",
+    "connector/command/report_file.py": "the page of a report is a file of the machine that the command runs on",
     "connector/command/run.py": "it turns its own output away where nothing reads it any more",
     "connector/source/parquet_scan.py": "a list of files is for Spark's driver, which is on this machine",
     "connector/source/paths.py": "a relative path is meant where Spark plans, not where a worker happens to run",
@@ -156,6 +158,7 @@ VERSION_READERS = {
     "table/format.py": "it chooses the format by it",
     "operations/inspect/detail.py": "it shows it",
     "operations/state/table_state.py": "so does this",
+    "operations/report/gather.py": "and this",
     "operations/services/rescale/rescale.py": "writers of versions before 9 know no rules of buckets",
 }
 # What writes data files, and where it may be made: a log file's blocks are base files inside of it.

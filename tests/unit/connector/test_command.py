@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi.connector.command.cells import cell, size_text
-from pyhudi.connector.command.commands import CAT, COMPLETION, CREATE, DIFF, READS, SHOW
+from pyhudi.connector.command.commands import CAT, COMPLETION, CREATE, DIFF, READS, REPORT, SHOW
 from pyhudi.connector.command.escaping import escaped, shell_words
 from pyhudi.connector.command.given_options import refuse_secrets
 from pyhudi.connector.command.parser import OPERATIONS, ROUND, build_parser, subcommands, with_path_in_place
@@ -339,7 +339,7 @@ def test_a_line_says_how_far_long_work_is_without_a_terminal() -> None:
 def test_each_service_and_command_has_a_parser() -> None:
     names = {*subcommands(build_parser(COMMAND))}
 
-    assert names == {*SERVICES, *READS, *OPERATIONS, SHOW, CAT, DIFF, CREATE, COMPLETION, ROUND, "rescale"}
+    assert names == {*SERVICES, *READS, *OPERATIONS, SHOW, REPORT, CAT, DIFF, CREATE, COMPLETION, ROUND, "rescale"}
 
 
 def test_the_line_of_a_job_works_as_a_command() -> None:

@@ -1,0 +1,61 @@
+"""Writes the report of a table into a file of this machine."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from ...errors import InvalidOptionError
+from .given_options import call_of, opened
+from .output import CommandOutput
+from .state_text import command_of
+from .work_progress import WorkProgress
+
+STDOUT = "-"
+
+
+def report(output: CommandOutput, asked: argparse.Namespace, given: Mapping[str, str]) -> int:
+    """Write the page of a table's report, and print where it is."""
+    from ...operations.report.gather import ReportTerms, gather  # noqa: PLC0415 (a command imports only what it needs)
+    from ...operations.report.page import make_page  # noqa: PLC0415
+
+    call = call_of(asked.path, given)
+    target = opened(asked.path, given)[0].write_settings().lookup.sizes.largest
+    with WorkProgress(f"report {asked.path}"):
+        found = gather(call.storage, ReportTerms(call.upkeep(), call.patience, target, asked.deep))
+        page = make_page(found, lambda need: command_of(asked.path, need, given))
+    if asked.output == STDOUT:
+        print(page, end="", file=sys.stdout)  # noqa: T201 (the command's interface)
+        return 0
+    size = _write(asked.output, page)
+    if output.as_json:
+        output.json({"report": asked.output, "bytes": size, "problems": found.problems})
+    else:
+        output.line(f"The report is in {asked.output} ({size:,} bytes).")
+        for problem in found.problems:
+            output.note(problem)
+    return 0
+
+
+def _write(name: str, page: str) -> int:
+    """Put a page in the place of an older page, whole or not at all; return its size."""
+    data = page.encode()
+    path = Path(name)
+    if path.is_dir():
+        raise InvalidOptionError(f"The report cannot be written to the folder {name}.", "Give a file with --output.")
+    # In the same folder, so that the last step only renames.
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        unfinished.write_bytes(data)
+        unfinished.replace(path)
+    except OSError as error:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise InvalidOptionError(
+            f"The report cannot be written to {name}: {error.strerror}.", "Give another file with --output."
+        ) from error
+    return len(data)

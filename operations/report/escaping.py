@@ -1,0 +1,29 @@
+"""Text from a table, made harmless before a page shows it: one function for HTML, one for JSON inside of it."""
+
+from __future__ import annotations
+
+import html
+import json
+from typing import Any
+
+from ..plain_text import escaped
+
+MOST_SHOWN = 120
+# Of these a parser of HTML could make markup or the end of the block, and old parsers of scripts the end of a line.
+_IN_JSON = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
+
+
+def in_html(text: object) -> str:
+    r"""Return a text for an element or a quoted attribute; a control character becomes ``\x1b``."""
+    return html.escape(escaped(str(text)), quote=True)
+
+
+def shown(text: str) -> str:
+    """Return a text for HTML, without its middle where it is long."""
+    half = MOST_SHOWN // 2
+    return in_html(text if len(text) <= MOST_SHOWN else f"{text[:half]} … {text[-half:]}")
+
+
+def json_in_html(value: Any) -> str:
+    """Return a value as JSON for a block of data inside a page."""
+    return json.dumps(value, separators=(",", ":"), default=str).translate(_IN_JSON)

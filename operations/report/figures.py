@@ -1,0 +1,198 @@
+"""The figures of a report: plain values, of which each picture and the table beneath it are made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ..state.needs import Need
+
+
+@dataclass(frozen=True, slots=True)
+class InstantBar:
+    """One instant: times in epoch milliseconds, and how long it took; None where unknown or still pending."""
+
+    instant: str
+    action: str
+    state: str
+    began_ms: int
+    ended_ms: int | None
+    seconds: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class DayCount:
+    """How many instants were requested on a day, in the table's time zone."""
+
+    day: str
+    instants: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpacePoint:
+    """The bytes of the files that are there now, as a write left them when it completed."""
+
+    instant: str
+    at_ms: int
+    live_bytes: int
+    dead_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class SizeBin:
+    """Base files with at least ``least`` bytes and fewer than ``below``."""
+
+    least: int
+    below: int
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeatCell:
+    """File groups of some partitions and buckets together; ``rows`` is None where it is unknown of a file."""
+
+    row: int
+    column: int
+    file_groups: int
+    bytes: int
+    rows: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class HeatMap:
+    """Partitions as rows, buckets as columns; neighbours share a row or a column where there are too many.
+
+    Attributes:
+        of_buckets: Whether columns are buckets; else they number the file groups of each partition by their ids.
+    """
+
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: tuple[HeatCell, ...]
+    partitions: int
+    numbers: int
+    of_buckets: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DebtOfGroup:
+    """A file group whose log files wait for a compaction."""
+
+    partition: str
+    file_id: str
+    base_bytes: int
+    log_bytes: int
+    log_files: int
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseSeconds:
+    """One phase that commits recorded: of how many, their seconds together, and the most of one commit."""
+
+    phase: str
+    commits: int
+    seconds: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptCount:
+    """How many commits took so many attempts."""
+
+    attempts: int
+    commits: int
+
+
+@dataclass(frozen=True, slots=True)
+class WaitOfWrite:
+    """A commit that took several attempts or waited for other writes."""
+
+    instant: str
+    attempts: int
+    seconds: float
+    met: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OverlapBin:
+    """Sampled files whose range of keys overlaps with those of ``least`` to ``most`` others of their partition."""
+
+    least: int
+    most: int
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """How ranges of keys overlap, from the footers of ``sampled`` of ``base_files`` base files."""
+
+    sampled: int
+    base_files: int
+    without_range: int
+    unreadable: int
+    bins: tuple[OverlapBin, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    instant: str
+    user: str
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFigures:
+    """All that a report shows.
+
+    Attributes:
+        at_ms: When the table was listed.
+        older: Older instants than those of ``bars``, by day; ``before`` counts those of still older days.
+        untimed: Instants among the newest whose times are no times.
+        bodies: How many of the newest completed writes were opened; ``timed`` of them recorded phases.
+        unknown_rows: Live base files of which no opened write states the rows, and file groups with log files.
+        problems: What could not be read, and what the report therefore lacks.
+    """
+
+    path: str
+    name: str
+    type: str
+    version: int
+    record_key: tuple[str, ...]
+    partition_by: tuple[str, ...]
+    order_by: tuple[str, ...]
+    index: str | None
+    at_ms: int
+    partitions: int
+    file_groups: int
+    base_files: int
+    log_files: int
+    live_bytes: int
+    dead_bytes: int
+    unfinished_bytes: int
+    instants: int
+    unfinished: int
+    archived: int
+    bars: tuple[InstantBar, ...]
+    older: tuple[DayCount, ...]
+    before: int
+    untimed: int
+    space: tuple[SpacePoint, ...]
+    size_bins: tuple[SizeBin, ...]
+    target_bytes: int
+    heat: HeatMap
+    unknown_rows: int
+    bodies: int
+    timed: int
+    phases: tuple[PhaseSeconds, ...]
+    attempts: tuple[AttemptCount, ...]
+    waits: tuple[WaitOfWrite, ...]
+    debt: tuple[DebtOfGroup, ...]
+    debt_groups: int
+    debt_bytes: int
+    delta_commits: int
+    overlap: Overlap
+    savepoints: tuple[Savepoint, ...]
+    at_work: tuple[Mapping[str, object], ...]
+    needs: tuple[Need, ...]
+    problems: tuple[str, ...]

@@ -1,0 +1,129 @@
+"""Gathers the figures of a report from one listing of a table, the bodies of its newest writes, and some footers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ...errors import PyHudiError
+from ...storage.base import Storage
+from ...timeline.delta_commits import since_compaction
+from ...timeline.writers.patience import Patience
+from ..inspect.activity import activity_rows
+from ..inspect.sizes import sizes_of_groups
+from ..inspect.walked_table import WalkedTable
+from ..services.settings import Upkeep
+from ..state.needs import Need, find_needs, pending_work
+from .commits import OpenedWrites
+from .figures import ReportFigures, Savepoint
+from .key_overlap import find_overlap
+from .space import debt_of, heat_map, size_bins, space_over_time
+from .time_bars import find_bars
+
+MOST_SAVEPOINTS = 50
+_MOST_PROBLEMS = 20
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTerms:
+    """By what a report judges a table, and how much it reads.
+
+    Attributes:
+        target_bytes: The size up to which base files are filled.
+        deep: Whether the footers of all base files are read, and not of a sample.
+    """
+
+    upkeep: Upkeep
+    patience: Patience
+    target_bytes: int
+    deep: bool = False
+
+
+def gather(storage: Storage, terms: ReportTerms) -> ReportFigures:
+    """Return the figures of the table at a store's root; raises `TableError` where pyhudi cannot read it."""
+    walked = WalkedTable.now(storage)
+    at_ms = int(storage.now() * 1000)
+    table, timeline, config = walked.table, walked.timeline, walked.table.config
+    problems = Problems()
+    opened = OpenedWrites.newest(walked, problems.found.append)
+    times = find_bars(walked, problems.found.append)
+    groups = tuple(sizes_of_groups(walked))
+    dead = frozenset(group.partition_path for group in groups if group.dead_files)
+    heat, unknown_rows = heat_map(walked, opened.rows)
+    debt = debt_of(walked)
+    needs: tuple[Need, ...] = problems.lacking(
+        "what the table needs next", lambda: find_needs(walked, terms.upkeep, terms.patience, dead), ()
+    )
+    return ReportFigures(
+        path=storage.path,
+        name=config.name,
+        type=config.table_type,
+        version=config.version,
+        record_key=tuple(config.record_key_fields),
+        partition_by=tuple(config.partition_fields),
+        order_by=tuple(config.ordering_fields),
+        index=walked.index,
+        at_ms=at_ms,
+        partitions=len(walked.partitions),
+        file_groups=len(walked.slices),
+        base_files=sum(file_slice.base is not None for file_slice in walked.slices),
+        log_files=sum(len(file_slice.logs) for file_slice in walked.slices),
+        live_bytes=sum(group.live_bytes for group in groups),
+        dead_bytes=sum(group.dead_bytes for group in groups),
+        unfinished_bytes=sum(group.unfinished_bytes for group in groups),
+        instants=len(timeline.instants),
+        unfinished=len(timeline.instants) - len(timeline.completed),
+        archived=times.archived,
+        bars=times.bars,
+        older=times.older,
+        before=times.before,
+        untimed=times.untimed,
+        space=space_over_time(walked),
+        size_bins=size_bins(walked),
+        target_bytes=terms.target_bytes,
+        heat=heat,
+        unknown_rows=unknown_rows,
+        bodies=len(opened.results),
+        timed=opened.timed,
+        phases=opened.phases(),
+        attempts=opened.attempts(),
+        waits=opened.waits(),
+        debt=debt.groups,
+        debt_groups=debt.count,
+        debt_bytes=debt.bytes,
+        delta_commits=problems.lacking("delta commits", lambda: len(since_compaction(timeline).since), 0),
+        overlap=find_overlap(walked, deep=terms.deep),
+        savepoints=problems.lacking("savepoints", lambda: _savepoints(walked), ()),
+        at_work=problems.lacking("what is at work", lambda: tuple(activity_rows(table, pending_work(timeline))), ()),
+        needs=needs,
+        problems=problems.texts,
+    )
+
+
+class Problems:
+    """What could not be read: a damaged part of a table leaves the rest of its report."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def lacking(self, what: str, call: Callable[[], T], instead: T) -> T:
+        """Return what a call finds; where it fails for damage, note what the report lacks."""
+        try:
+            return call()
+        except PyHudiError as error:
+            self.found.append(f"The report lacks {what}: {error}")
+            return instead
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The first problems, and how many more there are."""
+        more = len(self.found) - _MOST_PROBLEMS
+        return (*self.found[:_MOST_PROBLEMS], *([f"{more:,} more parts could not be read."] if more > 0 else []))
+
+
+def _savepoints(walked: WalkedTable) -> tuple[Savepoint, ...]:
+    found = [instant for instant in reversed(walked.timeline.completed) if instant.action == "savepoint"]
+    bodies = [(each, walked.timeline.files.read_savepoint(each)) for each in found[:MOST_SAVEPOINTS]]
+    return tuple(Savepoint(each.requested_time, body.savepointed_by, body.comments) for each, body in bodies)

@@ -1,0 +1,235 @@
+"""The sections of a report that have pictures: each figure's marks are drawn from the rows of its table."""
+
+from __future__ import annotations
+
+import math
+
+from ..plain_text import size_text
+from . import svg
+from .escaping import in_html, shown
+from .figures import ReportFigures
+from .sections import cell, figure, moment, section, table
+from .svg import Bar, Cell, TimeBar, Unit
+from .time_bars import MOST_BARS, MOST_DAYS
+
+
+def timeline(found: ReportFigures) -> str:
+    spans = [
+        TimeBar(bar.action, bar.began_ms, found.at_ms if bar.ended_ms is None else bar.ended_ms, bar.ended_ms is None)
+        for bar in found.bars
+    ]
+    rows = (
+        (bar.instant, bar.action, bar.state, moment(bar.began_ms), bar.ended_ms and moment(bar.ended_ms), bar.seconds)
+        for bar in found.bars
+    )
+    left_out = f" {found.untimed:,} of them have a name that is no time, and no bar." if found.untimed else ""
+    return section(
+        "Timeline",
+        f"The newest {MOST_BARS} instants, or all where there are fewer, from their request to their completion. A "
+        f"dashed bar is pending.{left_out}",
+        figure(
+            [svg.lanes(spans, lambda at_ms: moment(at_ms)[:19]).svg("Instants in time")],
+            table(("instant", "action", "state", "requested", "completed", "seconds"), rows),
+            kind="timeline",
+        ),
+    )
+
+
+def older(found: ReportFigures) -> str:
+    if not found.older:
+        return ""
+    bars = [Bar(day.day, (day.instants,)) for day in found.older]
+    before = f" {found.before:,} instants are of still older days." if found.before else ""
+    return section(
+        "Older instants by day",
+        f"By the day of their request in the table's time zone, the newest of at most {MOST_DAYS} days first.{before}",
+        figure(
+            [svg.columns(bars, Unit.COUNT).svg("Older instants by day")],
+            table(("day", "instants"), ((day.day, day.instants) for day in found.older)),
+            kind="older",
+        ),
+    )
+
+
+def space(found: ReportFigures) -> str:
+    bars = [Bar(point.instant, (point.live_bytes, point.dead_bytes)) for point in found.space]
+    rows = ((point.instant, moment(point.at_ms), point.live_bytes, point.dead_bytes) for point in found.space)
+    return section(
+        "Live and dead bytes over time",
+        "Of the files that are there now: how many bytes were live, and how many were dead, when each write of the "
+        "active timeline completed, the oldest first. Files that a clean has deleted are not counted.",
+        figure(
+            [svg.columns(bars, Unit.BYTES).svg("Live and dead bytes after each write")],
+            table(("write", "completed", "live bytes", "dead bytes"), rows),
+            '<span class="key k0"></span>live<span class="key k1"></span>dead',
+            kind="space",
+        ),
+    )
+
+
+def file_sizes(found: ReportFigures) -> str:
+    bars = [Bar(f"{size_text(each.least)}+", (each.files,)) for each in found.size_bins]
+    target, line = max(found.target_bytes, 1), None
+    if found.size_bins:
+        first = math.log2(max(found.size_bins[0].below // 2, 1))
+        line = (math.log2(target) - first, f"target {size_text(target)}")
+    outside = (
+        " The target lies outside of the picture, beyond the edge at which it is drawn."
+        if line is not None and not 0 <= line[0] <= len(bars)
+        else ""
+    )
+    rows = ((each.least, each.below, each.files, each.bytes) for each in found.size_bins)
+    return section(
+        "File sizes",
+        f"Base files that a snapshot reads, by size. The target is {size_text(target)} ({target:,} bytes), by the "
+        f"option <code>hoodie.parquet.max.file.size</code>.{outside}",
+        figure(
+            [svg.columns(bars, Unit.COUNT, line).svg("Base files by size")],
+            table(("bytes from", "to below", "files", "bytes together"), rows),
+            kind="sizes",
+        ),
+    )
+
+
+def heat(found: ReportFigures) -> str:
+    grid, pictures = found.heat, []
+    column = "bucket" if grid.of_buckets else "file group of the partition"
+    for what in ("bytes", "rows"):
+        cells = [Cell(each.row, each.column, getattr(each, what)) for each in grid.cells]
+        drawing = svg.cells(len(grid.rows), len(grid.columns), cells)
+        pictures.append(_legend(what, svg.greatest(cells)) + drawing.svg(f"{what} by partition and {column}"))
+    shared = (
+        f" {grid.partitions:,} partitions share {len(grid.rows):,} rows, {grid.numbers:,} {column}s share "
+        f"{len(grid.columns):,} columns: neighbours are added up."
+        if len(grid.rows) < grid.partitions or len(grid.columns) < grid.numbers
+        else ""
+    )
+    unknown = (
+        f" Of {found.unknown_rows:,} file groups the rows are unknown: they have log files, or the commit that states "
+        "them is archived or not among those that were opened. Their cells are dashed."
+        if found.unknown_rows
+        else ""
+    )
+    return section(
+        f"Bytes and rows by partition and {column}",
+        f"Of the newest file slices, log files included. Each row is a partition by its number in the table "
+        f"below, each column a {column}.{shared}{unknown}",
+        figure(pictures, _heat_table(found, column), kind="heat"),
+    )
+
+
+def _legend(what: str, most: float) -> str:
+    text = (Unit.BYTES if what == "bytes" else Unit.COUNT).text
+    steps = svg.STEPS - 1
+    keys = [("s0", "0")]
+    if most:
+        keys += [(f"s{step}", f"to {text(most * step / steps)}") for step in range(1, steps + 1)]
+    items = (f'<span class="item"><span class="key {kind}"></span>{words}</span>' for kind, words in keys)
+    return (
+        f'<p class="soft">{what}: {" ".join(items)} <span class="item"><span class="key ku"></span>unknown</span></p>'
+    )
+
+
+def _heat_table(found: ReportFigures, column: str) -> str:
+    grid = found.heat
+    by_row: dict[int, list[str]] = {}
+    for each in grid.cells:
+        cells = "".join(map(cell, (grid.columns[each.column], each.file_groups, each.bytes, each.rows)))
+        by_row.setdefault(each.row, []).append(cells)
+    body = "".join(
+        f'<tr><th rowspan="{len(lines)}">{row + 1}. {shown(grid.rows[row]) or "(no partition)"}</th>{lines[0]}</tr>'
+        + "".join(f"<tr>{line}</tr>" for line in lines[1:])
+        for row, lines in by_row.items()
+    )
+    heads = "".join(f"<th>{in_html(name)}</th>" for name in ("partition", column, "file groups", "bytes", "rows"))
+    return f'<div class="scroll"><table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def debt(found: ReportFigures) -> str:
+    if not found.debt_groups:
+        return ""
+    bars = [Bar(f"{each.partition} {each.file_id}".strip(), (each.base_bytes, each.log_bytes)) for each in found.debt]
+    rows = ((each.partition, each.file_id, each.base_bytes, each.log_bytes, each.log_files) for each in found.debt)
+    return section(
+        "Compaction debt",
+        f"{found.debt_groups:,} file groups have log files, of {size_text(found.debt_bytes)} ({found.debt_bytes:,} "
+        f"bytes); {found.delta_commits:,} delta commits since the last compaction. These are "
+        f"the {len(found.debt):,} with most.",
+        figure(
+            [svg.rows(bars, Unit.BYTES).svg("Bytes of base and log files")],
+            table(("partition", "file group", "base bytes", "log bytes", "log files"), rows),
+            '<span class="key k0"></span>base file<span class="key k1"></span>log files',
+            kind="debt",
+        ),
+    )
+
+
+def overlap(found: ReportFigures) -> str:
+    what = found.overlap
+    bars = [Bar(_range(each.least, each.most), (each.files,)) for each in what.bins]
+    sampled = (
+        f"sample of {what.sampled:,} of {what.base_files:,} base files: whole partitions at equal distances; "
+        "<code>--deep</code> reads all footers"
+        if what.sampled < what.base_files
+        else f"the footers of all {what.base_files:,} base files"
+    )
+    lacking = "".join(
+        f" {count:,} {words}."
+        for count, words in ((what.without_range, "have no sure range"), (what.unreadable, "could not be read"))
+        if count
+    )
+    return section(
+        "Overlap of key ranges",
+        f"With how many other files of its partition a base file shares a range of record keys ({sampled}).{lacking} "
+        "Where ranges overlap, an index that looks keys up has to look into several files.",
+        figure(
+            [svg.columns(bars, Unit.COUNT).svg("Base files by overlaps")],
+            table(("overlaps from", "to", "files"), ((each.least, each.most, each.files) for each in what.bins)),
+            kind="overlap",
+        ),
+    )
+
+
+def phases(found: ReportFigures) -> str:
+    if not found.phases:
+        text = f"None of the newest {found.bodies:,} completed writes recorded seconds by phase: only pyhudi's do."
+        return section("Commit seconds by phase", text)
+    bars = [Bar(each.phase, (max(each.seconds, 0.0),)) for each in found.phases]
+    rows = ((each.phase, each.commits, float(each.seconds), float(each.most)) for each in found.phases)
+    return section(
+        "Commit seconds by phase",
+        f"As {found.timed:,} of the newest {found.bodies:,} completed writes recorded them, added up. Phases of tasks "
+        "(<code>tasks.</code>) are sums over tasks that may have run at the same time.",
+        figure(
+            [svg.rows(bars, Unit.SECONDS).svg("Seconds by phase")],
+            table(("phase", "commits", "seconds", "most of a commit"), rows),
+            kind="phases",
+        ),
+    )
+
+
+def attempts(found: ReportFigures) -> str:
+    if not found.attempts:
+        return ""
+    bars = [Bar(f"{each.attempts:,}", (each.commits,)) for each in found.attempts]
+    waits = table(
+        ("write", "attempts", "seconds waited", "waited for the writes"),
+        ((each.instant, each.attempts, each.seconds, ", ".join(each.met)) for each in found.waits),
+    )
+    return section(
+        "Attempts and waits of writers",
+        f"How many attempts the newest {found.bodies:,} completed writes took, as they recorded. Writers that record "
+        "none, such as Apache Hudi's, count as a single attempt.",
+        figure(
+            [svg.columns(bars, Unit.COUNT).svg("Commits by attempts")],
+            table(("attempts", "commits"), ((each.attempts, each.commits) for each in found.attempts)),
+            kind="attempts",
+        ),
+        f'<p>The newest writes that took several attempts, or waited:</p><div id="waits">{waits}</div>'
+        if found.waits
+        else "<p>None of them met another write.</p>",
+    )
+
+
+def _range(least: int, most: int) -> str:
+    return f"{least}" if least == most else f"{least}–{most}"

@@ -1,0 +1,167 @@
+"""The bytes and rows of a table's files: over time, by size, by partition and bucket, and in log files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...storage.base import split
+from ...table.config.property_keys import BUCKET
+from ...table.files.file_group import FileGroup, FileSlice
+from ...table.files.names import parse_data_name
+from ..inspect.walked_table import WalkedTable
+from .figures import DebtOfGroup, HeatCell, HeatMap, SizeBin, SpacePoint
+from .time_bars import time_ms
+
+MOST_ROWS, MOST_COLUMNS = 48, 64
+MOST_POINTS = 300
+MOST_DEBT = 20
+_NEVER = "~"
+Counts = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True, slots=True)
+class Debt:
+    """The file groups with most bytes of log files, and how many have any."""
+
+    groups: tuple[DebtOfGroup, ...]
+    count: int
+    bytes: int
+
+
+def space_over_time(walked: WalkedTable) -> tuple[SpacePoint, ...]:
+    """Return the live and dead bytes after each of the newest writes, of the files that are there now.
+
+    A file is live from the completion of its write to that of the write which begins the next slice, or replaces the
+    file group. Files that a clean has taken are in no point.
+    """
+    zone, writes = walked.table.config.timezone, walked.timeline.writes
+    moments = sorted({write.visible_since: write.requested_time for write in writes}.items())[-MOST_POINTS:]
+    if not moments:
+        return ()
+    times = [moment for moment, _ in moments]
+    lives = tuple(_lives(walked))
+    sizes = np.array([size for size, _, _ in lives], np.int64)
+    born = np.searchsorted(times, np.array([born for _, born, _ in lives], str)) if lives else sizes
+    died = np.searchsorted(times, np.array([died for _, _, died in lives], str)) if lives else sizes
+    there = _sums(born, sizes, len(times))
+    dead = _sums(np.maximum(born, died), sizes, len(times))
+    return tuple(
+        SpacePoint(instant, at, int(there[number] - dead[number]), int(dead[number]))
+        for number, (moment, instant) in enumerate(moments)
+        if (at := time_ms(moment, zone)) is not None
+    )
+
+
+def _sums(at: Counts, sizes: Counts, count: int) -> Counts:
+    """Return for each moment the bytes of all that happened until then; what never happened is at ``count``."""
+    found = np.zeros(count + 1, np.int64)
+    np.add.at(found, at, sizes)
+    return np.cumsum(found)[:count]
+
+
+def _lives(walked: WalkedTable) -> Iterator[tuple[int, str, str]]:
+    """Yield the size of each file of a completed write, since when it is there, and when it died."""
+    view, since = walked.view, {write.requested_time: write.visible_since for write in walked.timeline.writes}
+    replaced = walked.replaced_since
+    for path in walked.partitions:
+        files: dict[str, tuple[str, str]] = {}
+        beside: dict[tuple[str, str], tuple[str, str]] = {}
+        groups: list[FileGroup] = [*view.groups(path).values()]
+        groups += view.replaced_groups(path).values() if any(place == path for place, _ in replaced) else []
+        for group in groups:
+            last = replaced.get((path, group.id.file_id), _NEVER)
+            ends = [*(since.get(each.base_time, "") for each in group.slices[1:]), last]
+            for file_slice, end in zip(group.slices, ends, strict=True):
+                for file in file_slice.data_files:
+                    life = since.get(file.instant_time, ""), min(end, last)
+                    files[file.path] = beside[file.file_id, file.instant_time] = life
+        for info in walked.listings[path]:
+            known = files.get(info.path)
+            name = None if known else parse_data_name(split(info.path)[1])
+            if known is not None:
+                yield info.size, *known
+            elif name is not None and view.sees(name.instant_time):
+                born = since.get(name.instant_time, "")
+                of_slice = beside.get((name.file_id, name.instant_time)) if info.path.endswith(".cdc") else None
+                yield info.size, born, of_slice[1] if of_slice else born
+
+
+def size_bins(walked: WalkedTable) -> tuple[SizeBin, ...]:
+    """Return the base files of the newest slices by size, in bins that each reach to twice the bytes of the last."""
+    sizes = np.array([file_slice.base.size for file_slice in walked.slices if file_slice.base is not None], np.int64)
+    if not sizes.size:
+        return ()
+    # frexp gives the exact power of two, where a logarithm may round.
+    powers = np.maximum(np.frexp(sizes.astype(float))[1] - 1, 0)
+    first, last = int(powers.min()), int(powers.max())
+    return tuple(
+        SizeBin(0 if power == 0 else 1 << power, 2 << power, int(chosen.sum()), int(sizes[chosen].sum()))
+        for power in range(first, last + 1)
+        for chosen in [powers == power]
+    )
+
+
+def heat_map(walked: WalkedTable, rows: Mapping[str, int]) -> tuple[HeatMap, int]:
+    """Return bytes and rows by partition and bucket, and of how many file groups the rows are unknown."""
+    of_buckets = walked.index == BUCKET
+    placed: list[tuple[int, int, FileSlice]] = []
+    paths = [path for path, slices in walked.slices_by_partition.items() if slices]
+    for at, path in enumerate(paths):
+        for number, file_slice in enumerate(walked.slices_by_partition[path].values()):
+            bucket = walked.bucket_of(file_slice.file_id) if of_buckets else number
+            placed.append((at, 0 if bucket is None else bucket, file_slice))
+    numbers = max((number for _, number, _ in placed), default=-1) + 1
+    row_steps, column_steps = _steps(len(paths), MOST_ROWS), _steps(numbers, MOST_COLUMNS)
+    found: dict[tuple[int, int], list[int]] = {}
+    unknown: dict[tuple[int, int], bool] = {}
+    lacking = 0
+    for at, number, file_slice in placed:
+        key = int(np.searchsorted(row_steps, at, "right")) - 1, int(np.searchsorted(column_steps, number, "right")) - 1
+        stated = None if file_slice.logs or file_slice.base is None else rows.get(file_slice.base.name)
+        sums = found.setdefault(key, [0, 0, 0])
+        sums[0], sums[1], sums[2] = sums[0] + 1, sums[1] + file_slice.size, sums[2] + (stated or 0)
+        lacking += stated is None
+        unknown[key] = unknown.get(key, False) or stated is None
+    cells = tuple(
+        HeatCell(*key, groups, size, None if unknown[key] else count)
+        for key, (groups, size, count) in sorted(found.items())
+    )
+    ends = [*row_steps[1:], len(paths)], [*column_steps[1:], numbers]
+    heat = HeatMap(
+        rows=tuple(
+            paths[start] if end == start + 1 else f"{paths[start]} … {paths[end - 1]}"
+            for start, end in zip(row_steps, ends[0], strict=True)
+        ),
+        columns=tuple(
+            f"{start}" if end == start + 1 else f"{start}–{end - 1}"
+            for start, end in zip(column_steps, ends[1], strict=True)
+        ),
+        cells=cells,
+        partitions=len(paths),
+        numbers=numbers,
+        of_buckets=of_buckets,
+    )
+    return heat, lacking
+
+
+def _steps(count: int, most: int) -> Sequence[int]:
+    """Return where each of at most ``most`` groups of neighbours begins."""
+    groups = min(count, most)
+    return [number * count // groups for number in range(groups)]
+
+
+def debt_of(walked: WalkedTable) -> Debt:
+    """Return the file groups with log files, those with most bytes first."""
+    logged = sorted(
+        (file_slice for file_slice in walked.slices if file_slice.logs),
+        key=lambda file_slice: (-file_slice.log_bytes, file_slice.group),
+    )
+    groups = tuple(
+        DebtOfGroup(each.partition_path, each.file_id, each.size - each.log_bytes, each.log_bytes, len(each.logs))
+        for each in logged[:MOST_DEBT]
+    )
+    return Debt(groups, len(logged), sum(each.log_bytes for each in logged))

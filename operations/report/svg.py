@@ -1,0 +1,252 @@
+"""Draws pictures as SVG from plain values: bars, lanes and cells, with their axes. It knows nothing of tables.
+
+Each value has one element of the class ``mark``, in the order of the values. Colours are classes, which the page's
+style sets for light and dark.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from itertools import accumulate, pairwise
+
+from ..plain_text import size_text
+from .escaping import in_html
+
+WIDTH = 720
+_LEFT, _RIGHT, _TOP, _BOTTOM = 84, 16, 12, 40
+_HEIGHT = 240
+_TEXT = 11
+_LANE = 13
+_CELL = 11
+# So many characters fit beside a chart of rows.
+_LABEL = 30
+_LABEL_WIDTH = 230
+STEPS = 6
+
+Text = Callable[[float], str]
+
+
+class Unit(Enum):
+    """What the numbers of a picture count, which says where its axis has marks, and their texts."""
+
+    COUNT = auto()
+    BYTES = auto()
+    SECONDS = auto()
+
+    def text(self, value: float) -> str:
+        """Return a value with its unit."""
+        if self is Unit.BYTES:
+            return size_text(int(value))
+        if self is Unit.SECONDS:
+            return f"{value:g} s"
+        return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Brings values from ``low`` to ``high`` to places between ``start`` and ``end``."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def __call__(self, value: float) -> float:
+        share = 0.0 if self.high == self.low else (value - self.low) / (self.high - self.low)
+        return self.start + share * (self.end - self.start)
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A bar of one or more parts, each of the class ``part0``, ``part1`` and so on."""
+
+    label: str
+    parts: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TimeBar:
+    """A bar in time; an open end is drawn dashed."""
+
+    lane: str
+    start: float
+    end: float
+    is_open: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A cell of a grid; None is drawn as unknown."""
+
+    row: int
+    column: int
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """What a picture shows, and how high it is."""
+
+    height: float
+    content: str
+
+    def svg(self, title: str) -> str:
+        """Return the picture; its title, which readers of screens say, is ours and no text of a table."""
+        return (
+            f'<svg viewBox="0 0 {WIDTH} {self.height:.0f}" role="img" tabindex="0" aria-label="{title}" '
+            f'font-size="{_TEXT}">{self.content}</svg>'
+        )
+
+
+def ticks(high: float, unit: Unit, count: int = 4) -> list[float]:
+    """Return round values from 0 to at least ``high``."""
+    rough = high / count if high > 0 else 1.0
+    if unit is Unit.BYTES:
+        step = 2.0 ** math.ceil(math.log2(max(rough, 1)))
+    else:
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next(power * factor for factor in (1, 2, 5, 10) if power * factor >= rough * 0.999999)
+        step = max(1.0, step) if unit is Unit.COUNT else step
+    return [step * number for number in range(max(1, math.ceil(high / step - 1e-9)) + 1)]
+
+
+def columns(bars: Sequence[Bar], unit: Unit, line: tuple[float, str] | None = None) -> Drawing:
+    """Draw upright bars; ``line`` is an upright line at a place among them, such as 2.5, with its label."""
+    marks = ticks(max((sum(bar.parts) for bar in bars), default=0), unit)
+    tall = Scale(0, marks[-1], _HEIGHT - _BOTTOM, _TOP)
+    wide = Scale(0, max(len(bars), 1), _LEFT, WIDTH - _RIGHT)
+    found = [_axis(tall, marks, unit.text)]
+    width = (wide(1) - wide(0)) * (0.8 if len(bars) < 100 else 1)
+    width = min(width, 64.0)
+    every = max(1, math.ceil(len(bars) * max((len(bar.label) for bar in bars), default=1) * 6.5 / (WIDTH - _LEFT)))
+    for number, bar in enumerate(bars):
+        middle = wide(number + 0.5)
+        left, edges = middle - width / 2, _edges(bar)
+        found.append(_stack((left, tall(high), width, tall(low) - tall(high)) for low, high in edges))
+        if number % every == 0:
+            found.append(_label(middle, _HEIGHT - _BOTTOM + 16, bar.label, "middle"))
+    if line is not None:
+        x = min(max(wide(line[0]), _LEFT), WIDTH - _RIGHT)
+        anchor = "end" if x > WIDTH * 0.6 else "start"
+        found.append(f'<path class="target" d="M{_n(x)} {_TOP}V{_HEIGHT - _BOTTOM}"/>')
+        found.append(_label(x + (-5 if anchor == "end" else 5), _TOP + 10, line[1], anchor))
+    return Drawing(_HEIGHT, "".join(found))
+
+
+def rows(bars: Sequence[Bar], unit: Unit) -> Drawing:
+    """Draw bars below each other, with their labels at the left."""
+    step, start = 20, _TOP
+    height = start + step * max(len(bars), 1) + 28
+    marks = ticks(max((sum(bar.parts) for bar in bars), default=0), unit)
+    wide = Scale(0, marks[-1], _LABEL_WIDTH, WIDTH - 40)
+    found = []
+    for mark in marks:
+        found.append(f'<path class="grid" d="M{_n(wide(mark))} {start}V{height - 28}"/>')
+        found.append(_label(wide(mark), height - 12, unit.text(mark), "middle"))
+    for number, bar in enumerate(bars):
+        y = start + step * number
+        found.append(_label(_LABEL_WIDTH - 8, y + 13, _cut(bar.label), "end"))
+        found.append(_stack((wide(low), y + 2, wide(high) - wide(low), step - 5) for low, high in _edges(bar)))
+    return Drawing(height, "".join(found))
+
+
+def lanes(spans: Sequence[TimeBar], text: Text) -> Drawing:
+    """Draw bars in time, a lane for each name, and more of them where its bars lie beside each other."""
+    most = 6
+    names = sorted({span.lane for span in spans})
+    low, high = min((span.start for span in spans), default=0), max((span.end for span in spans), default=1)
+    wide = Scale(low, max(high, low + 1), _LEFT + 30, WIDTH - _RIGHT)
+    ends: dict[str, list[float]] = {name: [] for name in names}
+    places: dict[int, int] = {}
+    for number in sorted(range(len(spans)), key=lambda at: (spans[at].start, at)):
+        span, taken = spans[number], ends[spans[number].lane]
+        start, end = wide(span.start), max(wide(span.end), wide(span.start) + 2)
+        free = next((at for at, until in enumerate(taken) if until < start), len(taken))
+        if free == len(taken) and free < most:
+            taken.append(end)
+        free = min(free, most - 1)
+        taken[free] = max(taken[free], end)
+        places[number] = free
+    tops, y = {}, float(_TOP)
+    found = []
+    for name in names:
+        tops[name] = y
+        found.append(_label(_LEFT + 22, y + 10, _cut(name, 18), "end"))
+        y += _LANE * len(ends[name]) + 6
+    for number in range(3):
+        x = _LEFT + 30 + number * (WIDTH - _RIGHT - _LEFT - 30) / 2
+        value = low + number * (max(high, low + 1) - low) / 2
+        found.append(f'<path class="grid" d="M{_n(x)} {_TOP}V{_n(y)}"/>')
+        anchor = "start" if number == 0 else "end" if number == 2 else "middle"
+        found.append(_label(x, y + 16, text(value), anchor))
+    for number, span in enumerate(spans):
+        x, top = wide(span.start), tops[span.lane] + _LANE * places[number]
+        kind = "mark open" if span.is_open else "mark"
+        width = max(wide(span.end) - x, 2)
+        found.append(f'<rect class="{kind}" x="{_n(x)}" y="{_n(top)}" width="{_n(width)}" height="{_LANE - 2}"/>')
+    return Drawing(math.ceil(y) + 26, "".join(found))
+
+
+def cells(row_count: int, column_count: int, found_cells: Sequence[Cell]) -> Drawing:
+    """Draw a grid whose cells are darker for greater values, in steps of equal size."""
+    most = greatest(found_cells)
+    left = 36
+    width = min(34.0, (WIDTH - left - 10) / max(column_count, 1))
+    height = _TOP + _CELL * max(row_count, 1) + 8
+    found = [
+        _label(left - 6, _TOP + _CELL * row + 9, f"{row + 1}", "end")
+        for row in range(0, row_count, 1 if row_count < 20 else 5)
+    ]
+    size = _n(width - 1)
+    for cell in found_cells:
+        kind = "unknown" if cell.value is None else f"step{step_of(cell.value, most)}"
+        place = f"M{_n(left + width * cell.column)} {_TOP + _CELL * cell.row}"
+        found.append(f'<path class="mark {kind}" d="{place}h{size}v{_CELL - 1}h-{size}z"/>')
+    return Drawing(height, "".join(found))
+
+
+def greatest(found_cells: Sequence[Cell]) -> float:
+    return max((cell.value for cell in found_cells if cell.value is not None), default=0.0)
+
+
+def step_of(value: float, most: float) -> int:
+    """Return the step of a value: 0 for nothing, then equal parts of the greatest value."""
+    return 0 if value <= 0 or most <= 0 else min(STEPS - 1, math.ceil(value / most * (STEPS - 1)))
+
+
+def _edges(bar: Bar) -> list[tuple[float, float]]:
+    """Return where each part of a bar begins and ends."""
+    ends = [0.0, *accumulate(bar.parts)]
+    return [*pairwise(ends)]
+
+
+def _stack(places: Iterable[tuple[float, float, float, float]]) -> str:
+    drawn = (
+        f'<rect class="part{number}" x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"/>'
+        for number, (x, y, width, height) in enumerate(places)
+    )
+    return f'<g class="mark">{"".join(drawn)}</g>'
+
+
+def _axis(tall: Scale, marks: Sequence[float], text: Text) -> str:
+    lines = [
+        f'<path class="grid" d="M{_LEFT} {_n(tall(mark))}H{WIDTH - _RIGHT}"/>'
+        + _label(_LEFT - 8, tall(mark) + 4, text(mark), "end")
+        for mark in marks
+    ]
+    return "".join(lines)
+
+
+def _label(x: float, y: float, text: str, anchor: str) -> str:
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{in_html(text)}</text>'
+
+
+def _cut(text: str, most: int = _LABEL) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def _n(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")

@@ -1,0 +1,73 @@
+"""The instants of a table in time: the newest with their times, the older by the day of their request."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ...errors import PyHudiError
+from ...timeline.clock import parse_time
+from ...timeline.instants import Instant
+from ..inspect.instants import seconds_of
+from ..inspect.walked_table import WalkedTable
+from .figures import DayCount, InstantBar
+
+MOST_BARS = 300
+MOST_DAYS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class TimeBars:
+    """The instants of a table; ``before`` counts those of older days than the last 200 that have any."""
+
+    bars: tuple[InstantBar, ...]
+    older: tuple[DayCount, ...]
+    before: int
+    untimed: int
+    archived: int
+
+
+def find_bars(walked: WalkedTable, tell: Callable[[str], None]) -> TimeBars:
+    """Return the instants of the timeline and of the archive, the newest first; ``tell`` hears of damage."""
+    active = [*reversed(walked.timeline.instants)]
+    try:
+        archived = walked.table.archive.newest(None, frozenset(instant.identity for instant in active))
+    except PyHudiError as error:
+        tell(f"The report lacks archived instants: {error}")
+        archived = ()
+    zone, found = walked.table.config.timezone, [*active, *archived]
+    bars = [bar for instant in found[:MOST_BARS] if (bar := _bar(instant, zone)) is not None]
+    days = Counter(_day(instant) for instant in found[MOST_BARS:])
+    named = sorted(days, reverse=True)[:MOST_DAYS]
+    return TimeBars(
+        bars=tuple(bars),
+        older=tuple(DayCount(day, days[day]) for day in named),
+        before=days.total() - sum(days[day] for day in named),
+        untimed=min(len(found), MOST_BARS) - len(bars),
+        archived=len(archived),
+    )
+
+
+def _bar(instant: Instant, zone: str) -> InstantBar | None:
+    """Return the bar of an instant; None where its requested time is no time."""
+    began = time_ms(instant.requested_time, zone)
+    if began is None:
+        return None
+    ended = None if instant.completion_time is None else time_ms(instant.completion_time, zone)
+    return InstantBar(
+        instant.requested_time, instant.action, instant.state.name, began, ended, seconds_of(instant, zone)
+    )
+
+
+def time_ms(text: str, zone: str) -> int | None:
+    """Return an instant time as epoch milliseconds; None for a text of other software that is no time."""
+    try:
+        return parse_time(text, zone)
+    except ValueError:
+        return None
+
+
+def _day(instant: Instant) -> str:
+    text = instant.requested_time
+    return f"{text[:4]}-{text[4:6]}-{text[6:8]}"

@@ -1,0 +1,310 @@
+"""The report: its numbers against counts from the files, its pictures against its tables, and what is never markup."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+import math
+import re
+from collections import Counter
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from pyhudi.operations.report.escaping import in_html, json_in_html
+from pyhudi.operations.report.figures import ReportFigures
+from pyhudi.operations.report.gather import ReportTerms, gather
+from pyhudi.operations.report.page import make_page
+from pyhudi.operations.services.settings import Upkeep
+from pyhudi.storage import open_storage
+from pyhudi.timeline.metadata import models
+from pyhudi.timeline.writers.patience import Patience
+from support.drive import write
+from support.made.compacting import rows
+from support.rules.counted_table import CountedTable, key_range, seconds_between, size_of, spelled_moment
+from support.sick.spoiling import LONG_AGO_DONE, body, commits, put, time_of
+from support.upkeep.meetings import COW, QUIET
+from support.upkeep.report_tables import TABLES
+
+TARGET = 120 << 20
+
+
+class Page(HTMLParser):
+    """What a browser would make of a page: tables with their cells, the marks of each picture, and all tags."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: Counter[str] = Counter()
+        self.attributes: Counter[str] = Counter()
+        self.figures: dict[str, tuple[list[int], list[list[str]]]] = {}
+        self.tables: list[list[list[str]]] = []
+        self.facts: dict[str, str] = {}
+        self.commands: list[str] = []
+        self.text = ""
+        self._at: list[str] = []
+        self._name = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        self.tags[tag] += 1
+        self.attributes.update(given.keys())
+        self._at.append(tag)
+        if tag == "figure":
+            self._marks: list[int] = []
+            self._name = given["data-figure"] or ""
+        elif tag == "svg":
+            self._marks.append(0)
+        elif "mark" in (given.get("class") or "").split():
+            self._marks[-1] += 1
+        elif tag == "tbody":
+            self.tables.append([])
+        elif tag == "tr" and self.tables:
+            self.tables[-1].append([])
+        elif tag in {"td", "th"} and "tbody" in self._at:
+            self.tables[-1][-1].append("")
+        elif tag == "dt":
+            self._fact = ""
+        elif tag == "pre":
+            self.commands.append("")
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.handle_starttag(tag, attrs)
+        self.handle_endtag(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        while self._at and self._at.pop() != tag:
+            pass
+        if tag == "figure":
+            self.figures[self._name] = self._marks, list(self.tables[-1])
+
+    def handle_data(self, data: str) -> None:
+        at = self._at[-1] if self._at else ""
+        if at in {"td", "th"} and "tbody" in self._at:
+            self.tables[-1][-1][-1] += data
+        elif at == "dt":
+            self._fact = data
+        elif at == "dd":
+            self.facts[self._fact] = data
+        elif "pre" in self._at:
+            self.commands[-1] += data
+        elif at not in {"style", "script"}:
+            self.text += data
+
+
+def figures_of(path: Path, *, deep: bool = False) -> ReportFigures:
+    """Return the figures of a table's report."""
+    return gather(open_storage(str(path)), ReportTerms(Upkeep(), Patience(), TARGET, deep))
+
+
+def page_of(path: Path) -> str:
+    """Return the page of a table's report, whose commands only name their service."""
+    return make_page(figures_of(path), lambda need: f"pyhudi {need.service}")
+
+
+@pytest.fixture(params=TABLES)
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """Each of the tables."""
+    TABLES[request.param](tmp_path / "t")
+    return tmp_path / "t"
+
+
+def numbers(*values: int) -> list[str]:
+    return [f"{value:,}" for value in values]
+
+
+def test_every_number_is_that_of_the_files(path: Path) -> None:
+    """A count by the test's own rules, from names, sizes and bodies, finds what the page shows."""
+    counted, page = CountedTable.of(path), Page(page_of(path))
+
+    pending = [time for time, (_, completed) in counted.instants.items() if completed is None]
+    logs = [log for group in counted.groups.values() for log in group.live_logs]
+    facts = page.facts
+    assert facts["size"] == (
+        f"{len({place for place, _ in counted.groups}):,} partitions, {len(counted.groups):,} file groups, "
+        f"{len(counted.bases):,} base files, {len(logs):,} log files"
+    )
+    for name, files in (("live", counted.live), ("dead", counted.dead), ("unfinished", counted.unfinished)):
+        assert facts[name].endswith(f"({size_of(files):,} bytes)"), name
+    assert facts["timeline"] == f"{len(counted.instants)} active instants, {len(pending)} of them pending; 0 archived"
+    check_timeline(page, counted)
+    check_space(page, counted)
+    check_sizes(page, counted)
+    check_heat(page, counted)
+    check_debt(page, counted)
+    check_overlap(page, counted)
+    check_commits(page, counted)
+
+
+def check_timeline(page: Page, counted: CountedTable) -> None:
+    expected = [
+        [
+            time,
+            action,
+            spelled_moment(time),
+            "-" if completed is None else spelled_moment(completed),
+            "-" if completed is None else f"{seconds_between(time, completed):,.3f}",
+        ]
+        for time, (action, completed) in sorted(counted.instants.items(), reverse=True)
+    ]
+    assert [row[:2] + row[3:] for row in page.figures["timeline"][1]] == expected
+
+
+def check_space(page: Page, counted: CountedTable) -> None:
+    rows = page.figures["space"][1]
+    space = counted.space()
+    assert [[row[0], *row[2:]] for row in rows] == [[time, *numbers(*pair)] for time, pair in space.items()]
+    assert rows[-1][2:] == numbers(size_of(counted.live), size_of(counted.dead))
+
+
+def check_sizes(page: Page, counted: CountedTable) -> None:
+    bins: dict[int, list[int]] = {}
+    for file in counted.bases:
+        bins.setdefault(int(math.log2(file.stat().st_size)), []).append(file.stat().st_size)
+    expected = [
+        numbers(2**power, 2 ** (power + 1), len(bins.get(power, [])), sum(bins.get(power, [])))
+        for power in range(min(bins), max(bins) + 1)
+    ]
+    assert page.figures["sizes"][1] == expected
+
+
+def check_heat(page: Page, counted: CountedTable) -> None:
+    rows, expected = counted.rows_of_files, []
+    places = sorted({place for place, _ in counted.groups})
+    named: set[str] = set()
+    for (place, file_id), group in sorted(counted.groups.items()):
+        stated = None if group.live_logs or group.base is None else rows.get(group.base.name)
+        label = [] if place in named else [f"{places.index(place) + 1}. {place}"]
+        named.add(place)
+        cells = [f"{int(file_id[:8])}", "1", f"{size_of(group.live):,}", "-" if stated is None else f"{stated:,}"]
+        expected.append([*label, *cells])
+    assert page.figures["heat"][1] == expected
+
+
+def check_debt(page: Page, counted: CountedTable) -> None:
+    logged = [(name, group) for name, group in counted.groups.items() if group.live_logs]
+    expected = sorted(
+        (-size_of(group.live_logs), *name, size_of(group.live) - size_of(group.live_logs), len(group.live_logs))
+        for name, group in logged
+    )
+    rows = page.figures.get("debt", ([], []))[1]
+    assert rows == [
+        [place, file_id, *numbers(base, -size, count)] for size, place, file_id, base, count in expected[:20]
+    ]
+    if logged:
+        assert f"{len(logged):,} file groups have log files" in page.text
+        assert f"({-sum(each[0] for each in expected):,} bytes)" in page.text
+
+
+def check_overlap(page: Page, counted: CountedTable) -> None:
+    ranges: dict[str, list[tuple[str, str]]] = {}
+    for (place, _), group in counted.groups.items():
+        if group.base is not None and (found := safe_range(group.base)) is not None:
+            ranges.setdefault(place, []).append(found)
+    counts = Counter(
+        sum(other[0] <= each[1] and each[0] <= other[1] for other in part) - 1
+        for part in ranges.values()
+        for each in part
+    )
+    rows = [[int(cell) for cell in row] for row in page.figures["overlap"][1]]
+    assert [files for *_, files in rows] == [
+        sum(files for number, files in counts.items() if least <= number <= most) for least, most, _ in rows
+    ]
+    assert sum(files for *_, files in rows) == counts.total()
+    assert f"the footers of all {len(counted.bases)} base files" in page.text
+    unread = len(counted.bases) - counts.total()
+    assert (f"{unread} could not be read" in page.text) == bool(unread)
+
+
+def safe_range(file: Path) -> tuple[str, str] | None:
+    try:
+        return key_range(file)
+    except (OSError, ValueError):
+        return None
+
+
+def check_commits(page: Page, counted: CountedTable) -> None:
+    recorded = counted.recorded("pyhudi.seconds")
+    found: dict[str, list[float]] = {}
+    for seconds in recorded.values():
+        for phase, value in seconds.items():
+            found.setdefault(phase, []).append(value)
+    assert sorted(page.figures["phases"][1]) == sorted(
+        [phase, str(len(values)), f"{sum(values):,.3f}", f"{max(values):,.3f}"] for phase, values in found.items()
+    )
+    attempts, met = counted.recorded("pyhudi.attempts"), counted.recorded("pyhudi.met")
+    counts = Counter(attempts.get(time, 1) for time in counted.bodies)
+    assert page.figures["attempts"][1] == [numbers(*pair) for pair in sorted(counts.items())]
+    waited = [
+        [time, str(attempts.get(time, 1)), f"{recorded[time].get('wait', 0):,.3f}", ", ".join(met.get(time, [])) or "-"]
+        for time in sorted(counted.bodies, reverse=True)
+        if attempts.get(time, 1) > 1 or time in met or "wait" in recorded.get(time, {})
+    ]
+    assert [table for table in page.tables if table == waited] or not waited
+
+
+def test_each_picture_draws_the_rows_of_its_table(path: Path) -> None:
+    page = Page(page_of(path))
+
+    assert {"timeline", "space", "sizes", "heat", "overlap", "phases", "attempts"} <= set(page.figures)
+    for name, (marks, lines) in page.figures.items():
+        assert len(marks) == (2 if name == "heat" else 1), name
+        assert lines, name
+        assert set(marks) == {len(lines)}, name
+
+
+HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31m\u2028&quot;\"'\u202e"
+
+
+def hostile_table(path: Path) -> None:
+    """A table whose partition, table name, comments, phases and met writes are hostile."""
+    partition = "<img src=x onerror=alert(3)>\x1b\"'&amp;"
+    extra = {"pyhudi.seconds": json.dumps({HOSTILE: 1.5}), "pyhudi.met": json.dumps([HOSTILE])}
+    table = replace(COW, name=HOSTILE.replace("/", "").replace("\u2028", ""))
+    write(path, rows(("k1", partition, 1, 1)), table=table, settings=QUIET)
+    body(lambda record: record["extraMetadata"].update(extra))(path)
+    kept = models.SavepointMetadata(savepointed_by=HOSTILE, savepointed_at=0, comments=HOSTILE, partition_metadata={})
+    put(f"{time_of(commits(path)[-1])}_{LONG_AGO_DONE}.savepoint", kept)(path)
+
+
+def test_text_of_a_table_never_becomes_markup(tmp_path: Path) -> None:
+    hostile_table(tmp_path / "t")
+    text = page_of(tmp_path / "t")
+    page = Page(text)
+
+    plain = tmp_path / "plain"
+    write(plain, rows(("k1", "a", 1, 1)), table=COW, settings=QUIET)
+    assert set(page.tags) <= set(Page(page_of(plain)).tags)
+    assert page.tags["script"] == 2
+    assert not [name for name in page.attributes if name.startswith("on") or name in {"src", "href", "style"}]
+    assert not [letter for letter in text if not letter.isprintable() and letter != "\n"]
+    cells = {cell for table in page.tables for row in table for cell in row}
+    assert HOSTILE.replace("\x1b", r"\x1b").replace("\u2028", r"\u2028").replace("\u202e", r"\u202e") in cells
+    assert any(r"<img src=x onerror=alert(3)>\x1b" in cell for cell in cells)
+
+
+@pytest.mark.parametrize("text", [HOSTILE, "<!--", "]]>", "\0", "\ud800", "a" * 10])
+def test_json_inside_a_page_keeps_its_value(text: str) -> None:
+    block = json_in_html({text: [text]})
+
+    assert json.loads(block) == {text: [text]}
+    assert not set("<>&\u2028\u2029") & set(block)
+    assert not set("<>\"'") & set(in_html(text).replace("&lt;", "").replace("&gt;", ""))
+
+
+def test_the_policy_allows_the_own_style_and_script_alone(tmp_path: Path) -> None:
+    write(tmp_path / "t", rows(("k1", "a", 1, 1)), table=COW, settings=QUIET)
+    text = page_of(tmp_path / "t")
+
+    allowed = html.unescape(re.search('Content-Security-Policy" content="([^"]*)"', text)[1])  # type: ignore[index]
+    blocks = re.findall(r"<(style|script)>(.*?)</\1>", text, re.DOTALL)
+    hashes = {kind: base64.b64encode(hashlib.sha256(block.encode()).digest()).decode() for kind, block in blocks}
+    assert allowed == (
+        f"default-src 'none'; style-src 'sha256-{hashes['style']}'; script-src 'sha256-{hashes['script']}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    assert len(blocks) == 2
+    assert len(dict(blocks)["script"].encode()) <= 10_000
