@@ -38,6 +38,10 @@ SECTIONS = {
         "Streams",
         "They say how a streaming query writes its batches, see [Streams](streams.md).",
     ),
+    Scope.METRICS: (
+        "Metrics",
+        "They say what a commit reports, and where to, see [Metrics](metrics.md).",
+    ),
     Scope.READ: ("Reading", "They belong to `spark.read`."),
 }
 TEMPLATE = """\

@@ -26,6 +26,7 @@ class Scope(Enum):
     LOOKUP = "the index, where it looks keys up"
     UPKEEP = "what keeps a table small"
     STREAM = "a streaming query"
+    METRICS = "what a commit reports"
     READ = "one read"
     ANY = "any of them"
 
@@ -188,11 +189,15 @@ _NOT_DONE = {
         "hoodie.datasource.": "hive_sync.enable meta.sync.enable",
         "hoodie.metaserver.": "enabled",
     },
-    "pyhudi reports commits to no other system": {"hoodie.": "write.commit.callback.on metrics.on"},
+    "pyhudi reports commits to no other system": {"hoodie.": "write.commit.callback.on"},
     "no copy of a rolled back instant is made": {"hoodie.rollback.": "instant.backup.enabled"},
 }
 
 _NO_MEANING = {
+    "a commit pushes its metrics at once, and they stay at the gateway": {
+        "hoodie.metrics.pushgateway.": "delete.on.shutdown random.job.name.suffix report.period.seconds",
+        "hoodie.metrics.": "configs.properties executor.enable lock.enable",
+    },
     "Spark decides how many tasks there are": {
         "hoodie.": """upsert.shuffle.parallelism insert.shuffle.parallelism delete.shuffle.parallelism
             finalize.write.parallelism file.listing.parallelism rollback.parallelism markers.delete.parallelism""",
@@ -369,7 +374,10 @@ FAMILIES: dict[str, KnownKey] = {
     "hoodie.meta.sync.": KnownKey(Effect.NO_MEANING, "pyhudi registers tables in no catalog"),
     "hoodie.meta_sync.": KnownKey(Effect.NO_MEANING, "pyhudi registers tables in no catalog"),
     "hoodie.metaserver.": KnownKey(Effect.NO_MEANING, "pyhudi registers tables in no catalog"),
-    "hoodie.metrics.": KnownKey(Effect.NO_MEANING, "no metrics are reported"),
+    **{
+        f"hoodie.metrics.{reporter}.": KnownKey(Effect.NO_MEANING, "metrics go to a Prometheus gateway or a file alone")
+        for reporter in ("cloudwatch", "datadog", "graphite", "jmx", "m3", "prometheus")
+    },
     "hoodie.write.commit.callback.": KnownKey(Effect.NO_MEANING, "pyhudi reports commits to no other system"),
     "hoodie.write.lock.": KnownKey(Effect.NO_MEANING, "writers of pyhudi need no lock provider"),
     "hoodie.filesystem.": KnownKey(Effect.NO_MEANING, "there is no timeline server and no Hadoop file system"),

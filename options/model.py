@@ -12,6 +12,7 @@ from ..operations.planning.request import WriteRequest
 from ..operations.streams.batch import StreamBatch, StreamSettings
 from .catalogue import Scope
 from .lookup import LookupOptions
+from .metrics import MetricsOptions
 from .read import ReadOptions
 from .table import TableOptions
 from .types import Count, FieldsOf, Threshold, option, settings_of
@@ -88,11 +89,21 @@ PARTS: dict[Scope, type[BaseModel]] = {
     Scope.LOOKUP: LookupOptions,
     Scope.UPKEEP: UpkeepOptions,
     Scope.STREAM: StreamOptions,
+    Scope.METRICS: MetricsOptions,
     Scope.READ: ReadOptions,
 }
 
 
-class HudiOptions(ReadOptions, StreamOptions, UpkeepOptions, LookupOptions, WriteOptions, TableOptions, CommonOptions):
+class HudiOptions(
+    ReadOptions,
+    MetricsOptions,
+    StreamOptions,
+    UpkeepOptions,
+    LookupOptions,
+    WriteOptions,
+    TableOptions,
+    CommonOptions,
+):
     """The typed options of one read or write; None where an option is not set."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True, hide_input_in_errors=True)
@@ -118,7 +129,12 @@ class HudiOptions(ReadOptions, StreamOptions, UpkeepOptions, LookupOptions, Writ
         unless the options say so. Raises OptionConflictError.
         """
         self.refuse_query()
-        write = replace(self.write_settings(), upkeep=self.upkeep(), stream=self.stream_settings())
+        write = replace(
+            self.write_settings(),
+            upkeep=self.upkeep(),
+            stream=self.stream_settings(),
+            metrics=self.metrics_settings(),
+        )
         if stream or batch is not None:
             leaves_empty = "allow_empty_commit" in self.model_fields_set and self.allow_empty_commit
             write = replace(write, batch=batch, hand_over=stream, allow_empty_commit=leaves_empty)

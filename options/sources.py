@@ -30,7 +30,7 @@ from .secrets import STORAGE_PREFIX, hidden_from_spark, storage_name, storage_op
 logger = logging.getLogger("pyhudi")
 
 READING = frozenset({Scope.ANY, Scope.READ})
-WRITING = frozenset({Scope.ANY, Scope.TABLE, Scope.WRITE, Scope.LOOKUP, Scope.UPKEEP, Scope.STREAM})
+WRITING = frozenset({Scope.ANY, Scope.TABLE, Scope.WRITE, Scope.LOOKUP, Scope.UPKEEP, Scope.STREAM, Scope.METRICS})
 DEFAULTS_ENABLED = OPTIONS["defaults"].key
 
 _HOODIE, _SPARK = "hoodie.", "spark."

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import BaseModel, Field
 
+from ..operations.metrics_settings import MetricsSettings
 from ..operations.planning.partial_update import PARTIAL_UPDATE
 from ..operations.planning.request import WriteSettings
 from ..operations.services.settings import Upkeep
@@ -296,4 +297,11 @@ class WriteOptions(BaseModel):
         """Return how the write works, without the services that follow it."""
         fold = self.combine_before_insert
         fold = self.insert_drop_duplicates if fold is None else fold
-        return settings_of(WriteSettings, self, combine_before_insert=fold, upkeep=Upkeep(), stream=StreamSettings())
+        return settings_of(
+            WriteSettings,
+            self,
+            combine_before_insert=fold,
+            upkeep=Upkeep(),
+            stream=StreamSettings(),
+            metrics=MetricsSettings(),
+        )

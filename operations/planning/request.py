@@ -13,6 +13,7 @@ from ...table.config.table_settings import TableSettings
 from ...table.files.logs.block_format import LogSettings
 from ...table.files.output import GIB, MIB, Output
 from ...timeline.writers.patience import Patience
+from ..metrics_settings import MetricsSettings
 from ..read_rows import ReadRows
 from ..result import NO_PAST, PastAttempts, RowCounts
 from ..services.settings import Upkeep
@@ -50,6 +51,7 @@ class WriteSettings:
         past: What was done for the write before this attempt.
         hand_over: Whether tasks leave all rows to the commit, which then merges them again as often as needed.
         batch: The micro-batch that the write is; None for other writes, and where only its tasks know it.
+        metrics: Where the figures of the commit go.
     """
 
     batch_size: int = 256 * MIB
@@ -88,6 +90,7 @@ class WriteSettings:
     hand_over: bool = False
     batch: StreamBatch | None = None
     stream: StreamSettings = field(default_factory=StreamSettings)
+    metrics: MetricsSettings = field(default_factory=MetricsSettings)
 
     @property
     def is_batch(self) -> bool:

@@ -16,6 +16,7 @@ from ..rollback.dead import try_to_undo_dead
 from ..transaction.left_overs import try_to_forget
 from .after_batch import run_after_batch
 from .inline import means_of, run_inline
+from .metrics import report_commit
 
 logger = logging.getLogger("pyhudi")
 # A logger of its own, so that a user can show its lines without all others of that level.
@@ -42,7 +43,9 @@ def follow_up(plan: WritePlan, result: CommitResult, timeline: Timeline) -> Comm
         services = run_inline(plan.storage, timeline, settings.upkeep, means)
     else:
         services = run_after_batch(plan.storage, timeline, settings.upkeep, means, settings.stream)
-    return with_services(result, services)
+    done = with_services(result, services)
+    report_commit(settings.metrics, plan.config, plan.table, done)
+    return done
 
 
 def announce(config: TableConfig, path: str, note: str = "") -> None:

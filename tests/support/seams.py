@@ -37,6 +37,8 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "find a process": "storage.process:find_process",
     "stores by scheme": "storage:STORES",
     "ask S3": "storage.s3:S3Client.ask",
+    "find a package": "options.metrics:find_spec",
+    "seconds of a push of metrics": "operations.write.metrics:_PUSH_S",
     # --- what can be added
     "versions that pyhudi writes": ("table.config.support:VERSIONS", "operations.planning.new_table:VERSIONS"),
     "formats by version": "table.format:_FORMATS",

@@ -388,7 +388,7 @@ def test_a_service_that_is_switched_off_is_not_announced(caplog: pytest.LogCaptu
 def test_an_option_without_a_meaning_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, "pyhudi"):
         for _ in range(2):
-            parse_options({"hoodie.upsert.shuffle.parallelism": "2", "hoodie.metrics.on.something": "1"})
+            parse_options({"hoodie.upsert.shuffle.parallelism": "2", "hoodie.metrics.datadog.something": "1"})
 
     assert [record.levelname for record in caplog.records] == ["INFO", "INFO"]
 
