@@ -74,23 +74,23 @@ def _metrics(settings: MetricsSettings, config: TableConfig, table: Table, resul
     if instant is None:
         raise LookupError("the instant has left the timeline")
     metadata = timeline.files.read_commit(instant)
-    return list(metrics_of(settings.prefix or config.name, instant, config.timezone, metadata, result))
+    return list(metrics_of(settings.prefix or config.name, instant, config, metadata, result))
 
 
 def metrics_of(
-    prefix: str, instant: Instant, zone: str, metadata: CommitMetadata, result: CommitResult
+    prefix: str, instant: Instant, config: TableConfig, metadata: CommitMetadata, result: CommitResult
 ) -> Iterator[Metric]:
-    """Yield the figures of a commit and of the services after it; `zone` is that of instant times."""
+    """Yield the figures of a commit and of the services after it."""
     commit, own = f"{prefix}.{instant.action}", f"{prefix}.pyhudi"
     stats = [stat for group in metadata.partition_to_write_stats.values() for stat in group]
     partitions = sum(1 for group in metadata.partition_to_write_stats.values() if group)
     yield Metric(f"{commit}.totalPartitionsWritten", partitions, "Partitions with new files.")
     for name, (text, count) in _SUMS.items():
         yield Metric(f"{commit}.{name}", sum(map(count, stats)), text)
-    began = parse_time(instant.requested_time, zone)
+    began = parse_time(instant.requested_time, config.timezone)
     yield Metric(f"{commit}.commitTime", began, "The instant's requested time, milliseconds since 1970.")
     if instant.completion_time:
-        took = parse_time(instant.completion_time, zone) - began
+        took = parse_time(instant.completion_time, config.timezone) - began
         yield Metric(f"{commit}.duration", took, "Milliseconds from the requested to the completed instant.")
     for service in result.services:
         yield from _of_service(prefix, service)
