@@ -85,7 +85,7 @@ class Pruning:
         Columns whose values have more than one spelling in a record key (timestamps, binaries, floats, fractions) fix
         nothing. A text in another column of the key matters: one with ``,id:`` inside is parsed as a value of ``id``.
         """
-        return self._keys_spelt(self._bucket_columns())
+        return self._keys_spelt(self.bucket_columns())
 
     def wanted_keys(self) -> pa.StringArray | None:
         """Return every record key of the rows that the predicates allow; None for any key."""
@@ -129,7 +129,7 @@ class Pruning:
             return field in self.schema.names and has_one_spelling(self.schema.field(field).type)
         return all(map(self._is_spelt_plainly, self.config.record_key_fields))
 
-    def _bucket_columns(self) -> list[str]:
+    def bucket_columns(self) -> list[str]:
         """Return the columns of the key whose values decide the bucket."""
         fields = self.config.record_key_fields
         hashed = self.config.hash_fields or fields

@@ -122,7 +122,8 @@ class RowReader:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one slice, its base file merged with its logs.
 
-        ``search`` says what is looked for in its place, ``wanted`` chooses rows by their keys, which must be read.
+        ``search`` says what is looked for in its place, ``wanted`` chooses rows by their keys, which must be read; then
+        strings may come as dictionaries, of which few rows are left.
         """
         terms = self.terms or MergeTerms(load_config(self.storage))
         asked = self._columns_to_read()
@@ -141,7 +142,12 @@ class RowReader:
             # Log files may hold other keys than the base file, so its keys do not skip them.
             found = replace(search or self._search(terms), predicates=tuple(safe))
             shown = file_slice.files[0]
-            rows = merged.batches(asked, row_groups=lambda file: found.row_groups(file, shown), wanted=wanted)
+            rows = merged.batches(
+                asked,
+                row_groups=lambda file: found.row_groups(file, shown),
+                dictionaries=frozenset() if wanted is None else frozenset(asked.names),
+                wanted=wanted,
+            )
             yield from self._wanted_rows(rows)
 
     def _base_file_rows(self, piece: Piece, search: Search) -> Iterator[pa.RecordBatch]:

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
-from ...reader.matches.key_values import key_columns, keys_of_values
+from ...reader.matches.key_values import hashed_columns, key_columns, keys_of_values
 from ...reader.matches.sought_keys import SoughtKeys
 from ...reader.matches.sought_slices import SoughtSlices
 from ...table.schema.columns import META_COLUMNS, PARTITION_PATH, RECORD_KEY
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
     from ..table.shown_rows import ShownRows
 
+# It tells rows of one key apart.
+SEQUENCE = META_COLUMNS[1]
 # As many keys come to this process, and as many pairs of a key and a file slice go to tasks. A merge of more rows
 # shuffles the table, as it would mostly read all of it anyway.
 MOST_KEYS = 1 << 20
@@ -86,7 +88,9 @@ class NearRows:
             return cls(kept, values=values)
         schema = _read_columns(target, clauses, columns, on, shown.snapshot.schema)
         few = len(sought) <= _FEW_KEYS and slices.size <= _FEW_BYTES
-        return cls(kept, shown.frames.of_keys(schema, sought, slices), values, values.num_rows == count, few)
+        return cls(
+            kept, shown.frames.of_keys(schema, sought, slices), values, values.num_rows == count and not sought.by, few
+        )
 
     def hinted(self, rows: DataFrame) -> DataFrame:
         """Return rows of the table, which a join sends to all its tasks where they are few."""
@@ -125,7 +129,8 @@ class _Equal:
         names, _ = equal_columns(source, on, target)
         if on is None:
             return cls(tuple(names), None)
-        keys = key_columns(shown.snapshot.config, shown.snapshot.schema, names)
+        config, schema = shown.snapshot.config, shown.snapshot.schema
+        keys = key_columns(config, schema, names) or hashed_columns(config, schema, names)
         return None if keys is None else cls(tuple(names), tuple(keys))
 
     def values(self, source: DataFrame) -> pa.Table:
@@ -157,7 +162,7 @@ def _read_columns(
     texts = [value.lower() for value in said if isinstance(value, str) and not is_of_side(value, SOURCE)]
     if target.leaves_open or any(isinstance(value, Column) for value in said) or any("*" in text for text in texts):
         return schema
-    always = {*META_COLUMNS, *target.kept_of_deletes, RECORD_KEY}
+    always = {RECORD_KEY, PARTITION_PATH, SEQUENCE, *target.kept_of_deletes}
     if target.config.delete_marker is not None:
         always.add(target.config.delete_marker.field)
     return pa.schema(

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from decimal import Decimal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...index.registry import has_buckets
+from ...table.arrow.arrays import plain
 from ...table.config import TableConfig
 from ...table.keys.generator import KeyGenerator
 from ...table.keys.partition_paths import HIVE_DEFAULT_PARTITION
-from ..pruning import FIRST_GREGORIAN, keeps_its_spelling, spellings
+from ..pruning import FIRST_GREGORIAN, Pruning, keeps_its_spelling, spellings
 from .sought_keys import SoughtKeys
+
+_COMPOSITE = 2
 
 
 def key_columns(config: TableConfig, schema: pa.Schema, known: Collection[str]) -> list[str] | None:
@@ -23,38 +28,62 @@ def key_columns(config: TableConfig, schema: pa.Schema, known: Collection[str]) 
     fields = config.record_key_fields
     if not fields or config.generates_keys or config.names_key_field is None:
         return None
-    if not all(name in known and _is_certain(schema, name) for name in fields):
+    return _with_partitions(config, schema, known, fields)
+
+
+def hashed_columns(config: TableConfig, schema: pa.Schema, known: Collection[str]) -> list[str] | None:
+    """Return the columns of a composite key whose values make the bucket, and those of its partitions that are known.
+
+    None where the values of the columns ``known`` make no certain bucket.
+    """
+    if not has_buckets(config) or config.names_key_field is None or len(config.record_key_fields) < _COMPOSITE:
         return None
-    partitions = [name for name in config.partition_fields if name in known and _is_certain(schema, name)]
-    return list(dict.fromkeys([*fields, *partitions]))
+    fields = Pruning(config, schema, ()).bucket_columns()
+    return _with_partitions(config, schema, known, fields)
 
 
 def keys_of_values(
     config: TableConfig, schema: pa.Schema, values: pa.Table, *, anywhere: bool = False
 ) -> SoughtKeys | None:
-    """Return the record keys of rows with some values in `key_columns`, none null.
+    """Return the record keys of rows with some values in `key_columns` or `hashed_columns`, none null.
 
     None where a value is spelt in several ways, such as an empty text or a day before 1582-10-15. ``anywhere`` has the
     keys looked for in all partitions.
     """
+    given = tuple(name for name in config.record_key_fields if name in values.column_names)
+    by = () if len(given) == len(config.record_key_fields) else given
     kept = pa.schema([schema.field(name) for name in values.column_names])
     rows = values.cast(pa.schema([field.with_nullable(True) for field in kept])).combine_chunks()
     if any(_has_strange(rows.column(name)) for name in values.column_names):
         return None
-    batches = rows.select(_fields(config)).to_batches()
-    ways = [KeyGenerator(way, schema) for way in spellings(config)]
-    keys = [plain_keys(way, batches) for way in ways]
+    ways = spellings(config)
+    keys = [keys_by(way, schema, batch, given) for way in ways for batch in rows.to_batches()]
     names = [] if anywhere else [name for name in config.partition_fields if name in values.column_names]
     places = pa.concat_tables([rows.select(names)] * len(ways)) if names else None
-    return SoughtKeys.of(pa.chunked_array([key for found in keys for key in found], pa.string()), places)
+    return SoughtKeys.of(pa.chunked_array(keys, pa.string()), places, by)
 
 
-def plain_keys(generator: KeyGenerator, batches: Sequence[pa.RecordBatch]) -> list[pa.StringArray]:
-    return [generator.record_keys(batch) for batch in batches]
+def keys_by(config: TableConfig, schema: pa.Schema, rows: pa.RecordBatch, by: Sequence[str]) -> pa.StringArray:
+    """Return the record keys of rows as if the key's columns other than ``by``, of numbers or days, were zero."""
+    fields = [schema.field(name).with_nullable(True) for name in config.record_key_fields]
+    columns = [
+        plain(rows.column(field.name)) if field.name in by else _zeros(rows.num_rows, field.type) for field in fields
+    ]
+    return KeyGenerator(config, schema).record_keys(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
 
 
-def _fields(config: TableConfig) -> list[str]:
-    return list(dict.fromkeys(config.record_key_fields))
+def _zeros(count: int, kind: pa.DataType) -> pa.Array:
+    zero = pa.scalar(Decimal(0), kind) if pa.types.is_decimal(kind) else pa.scalar(0, pa.int32()).cast(kind)
+    return pa.repeat(zero, count)
+
+
+def _with_partitions(
+    config: TableConfig, schema: pa.Schema, known: Collection[str], fields: Sequence[str]
+) -> list[str] | None:
+    if not all(name in known and _is_certain(schema, name) for name in fields):
+        return None
+    partitions = [name for name in config.partition_fields if name in known and _is_certain(schema, name)]
+    return list(dict.fromkeys([*fields, *partitions]))
 
 
 def _is_certain(schema: pa.Schema, name: str) -> bool:

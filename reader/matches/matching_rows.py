@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -15,8 +16,10 @@ from ...table.files.footers import batch_rows
 from ...table.files.key_footers import KeyFooter
 from ...table.merging.key_probe import KeyProbe
 from ...table.schema.columns import RECORD_KEY
+from ...table.schema.conform import conform
 from ..scan import MergeTerms, RowReader, naming_partition
 from ..search import Search
+from .key_values import keys_by
 from .sought_slices import SoughtPiece, SoughtSplit
 
 _KEYS = pa.schema([pa.field(RECORD_KEY, pa.string())])
@@ -33,7 +36,7 @@ class MatchingRows:
     of their keys.
 
     Attributes:
-        schema: The wanted columns, among them the record key.
+        schema: The wanted columns, among them the record key and the columns by which keys are sought.
         table_schema: All columns of the table.
     """
 
@@ -46,35 +49,53 @@ class MatchingRows:
         """Yield the rows of a split; errors about a file name its partition and table."""
         for sought in split.pieces:
             with naming_partition(self.storage, sought.piece):
-                yield from self._of_slice(sought)
+                yield from self._of_slice(sought, split.by)
 
-    def _of_slice(self, sought: SoughtPiece) -> Iterator[pa.RecordBatch]:
-        search = Search((), self.table_schema, sought.keys)
-        chosen = _Chosen(KeyProbe.over(sought.keys))
+    def _of_slice(self, sought: SoughtPiece, by: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
+        search = Search((), self.table_schema, None if by else sought.keys)
+        keys_of = _keys_of if not by else partial(keys_by, self.terms.config, self.table_schema, by=by)
+        chosen = _Chosen(KeyProbe.over(sought.keys), keys_of)
         if sought.piece.merged is None:
             yield from self._of_base_file(sought, search, chosen)
             return
         reader = RowReader(self.storage, self.schema, self.table_schema, terms=self.terms)
-        yield from reader.merged(sought.piece.merged, search, chosen.of)
+        # Rows of one key may have several values in its columns, of which merging leaves those of the last.
+        found = reader.merged(sought.piece.merged, search, None if by else chosen.of)
+        for rows in map(chosen.of, found) if by else found:
+            if rows.num_rows:
+                yield conform(rows, self.schema)
 
     def _of_base_file(self, sought: SoughtPiece, search: Search, chosen: _Chosen) -> Iterator[pa.RecordBatch]:
         path = sought.piece.path
-        with BaseFileReader(self.storage, path) as reader:
+        # Dictionaries are faster to decode, and few rows are left to be made plain.
+        with BaseFileReader(self.storage, path, plain=()) as reader:
             groups = search.row_groups(reader.parquet, path)
             if not groups:
                 return
             rows = batch_rows(reader.parquet, self.schema)
-            metadata = reader.parquet.metadata
-            possible = len(KeyFooter.of(metadata.metadata or {}, path).possible(sought.keys))
+            rare = self._rare(sought, search, reader)
             for group in groups:
-                if possible * _RARE < metadata.row_group(group).num_rows and not any(
+                if group in rare and not any(
                     chosen.mask(batch).any() for batch in reader.batches(_KEYS, row_groups=[group])
                 ):
                     continue
                 for batch in reader.batches(self.schema, batch_rows=rows, row_groups=[group]):
                     found = chosen.of(batch)
                     if found.num_rows:
-                        yield found
+                        yield conform(found, self.schema)
+
+    def _rare(self, sought: SoughtPiece, search: Search, reader: BaseFileReader) -> frozenset[int]:
+        """Return the row groups with so few wanted rows that their keys are read first."""
+        if search.keys is None:
+            return frozenset()
+        metadata = reader.parquet.metadata
+        possible = len(KeyFooter.of(metadata.metadata or {}, sought.piece.path).possible(sought.keys))
+        groups = range(metadata.num_row_groups)
+        return frozenset(group for group in groups if possible * _RARE < metadata.row_group(group).num_rows)
+
+
+def _keys_of(rows: pa.RecordBatch) -> pa.StringArray:
+    return plain(rows.column(RECORD_KEY))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +103,10 @@ class _Chosen:
     """Chooses the rows whose keys are among some, and those without a key."""
 
     probe: KeyProbe
+    keys_of: Callable[[pa.RecordBatch], pa.StringArray]
 
     def mask(self, rows: pa.RecordBatch) -> Mask:
-        keys = plain(rows.column(RECORD_KEY))
+        keys = self.keys_of(rows)
         found: Mask = self.probe.find(keys) >= 0
         return found if not keys.null_count else found | ~np.asarray(keys.is_valid())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from ..pruning import partition_values
 
 _NONE = pa.array([], pa.string())
 _ROW = "_pyhudi_row"
+_BY = b"by"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,15 +30,18 @@ class SoughtKeys:
     Attributes:
         rows: The record keys as the first column. By other columns it says where each key may be: by the partition
             path, or by columns of the table whose values the partition has. Without others a key may be anywhere.
+        by: The columns of the key that count, where the others may have any value: they are zero in ``rows``. Empty
+            where the whole key counts.
     """
 
     rows: pa.Table
+    by: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, keys: pa.Array, places: pa.Table | None = None) -> SoughtKeys:
+    def of(cls, keys: pa.Array, places: pa.Table | None = None, by: tuple[str, ...] = ()) -> SoughtKeys:
         """Return the keys, each in the place that a row of ``places`` names; None for any place."""
         named = {} if places is None else {name: places.column(name) for name in places.column_names}
-        return cls(pa.table({RECORD_KEY: keys, **named}).combine_chunks())
+        return cls(pa.table({RECORD_KEY: keys, **named}).combine_chunks(), by)
 
     @property
     def places(self) -> list[str]:
@@ -48,8 +53,9 @@ class SoughtKeys:
     def spell(self) -> str:
         """Return the keys as a text, for an option of Spark's."""
         sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, self.rows.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
-            stream.write_table(self.rows)
+        schema = self.rows.schema.with_metadata({_BY: json.dumps(self.by)})
+        with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
+            stream.write_table(self.rows.cast(schema))
         return base64.b64encode(sink.getvalue()).decode()
 
     @classmethod
@@ -59,7 +65,8 @@ class SoughtKeys:
             found = stream.read_all()
         if found.column_names[:1] != [RECORD_KEY] or found.schema.field(0).type != pa.string():
             raise ValueError("these are no record keys")
-        return cls(found.combine_chunks())
+        by = json.loads((found.schema.metadata or {}).get(_BY, b"[]"))
+        return cls(found.replace_schema_metadata(None).combine_chunks(), tuple(by))
 
     def by_partition(self, config: TableConfig, schema: pa.Schema) -> Callable[[str], pa.StringArray]:
         """Return what gives the keys that a partition may hold, each once, in the order of their bytes."""

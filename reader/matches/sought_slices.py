@@ -36,9 +36,10 @@ class SoughtPiece:
 
 @dataclass(frozen=True, slots=True)
 class SoughtSplit:
-    """What a single task reads."""
+    """What a single task reads; ``by`` is as in `SoughtKeys`."""
 
     pieces: tuple[SoughtPiece, ...]
+    by: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class SoughtSlices:
     """The file slices that may hold rows of the keys, each with at least one key."""
 
     found: tuple[tuple[FileSlice, pa.StringArray], ...]
+    by: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, snapshot: Snapshot, sought: SoughtKeys) -> SoughtSlices:
@@ -57,7 +59,7 @@ class SoughtSlices:
             keys = keys_of(path)
             if len(keys):
                 found += places(path, keys, slices)
-        return cls(tuple(found))
+        return cls(tuple(found), sought.by)
 
     @property
     def size(self) -> int:
@@ -72,7 +74,10 @@ class SoughtSlices:
         """Distribute the slices over tasks, no slice cut."""
         keys = {file_slice.files[0]: keys for file_slice, keys in self.found}
         plan = plan_splits([file_slice for file_slice, _ in self.found], {}, split_size)
-        return [SoughtSplit(tuple(SoughtPiece(piece, keys[piece.path]) for piece in split.pieces)) for split in plan]
+        return [
+            SoughtSplit(tuple(SoughtPiece(piece, keys[piece.path]) for piece in split.pieces), self.by)
+            for split in plan
+        ]
 
 
 def _by_partition(slices: Iterable[FileSlice]) -> Iterator[tuple[str, list[FileSlice]]]:

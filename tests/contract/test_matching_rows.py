@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi.operations.planning.request import TableSettings
-from pyhudi.reader.matches.key_values import key_columns, keys_of_values
+from pyhudi.reader.matches.key_values import hashed_columns, key_columns, keys_of_values
 from pyhudi.reader.matches.matching_rows import MatchingRows
 from pyhudi.reader.matches.sought_keys import SoughtKeys
 from pyhudi.reader.matches.sought_slices import SoughtSlices
@@ -43,6 +43,7 @@ INDEXES: dict[str, dict[str, Any]] = {
     "bloom": {"index_type": "BLOOM"},
     "global": {"index_type": "GLOBAL_SIMPLE"},
 }
+HASHED = {"bucket_count": 5, "hash_fields": ("id",)}
 
 
 def shapes(seed: int, count: int) -> list[dict[str, Any]]:
@@ -85,7 +86,7 @@ def written(path: Path, shape: dict[str, Any], draw: random.Random) -> None:
         table_type=shape["table_type"],
         hive_style=shape["hive_style"],
         merge_mode="COMMIT_TIME_ORDERING",
-        **INDEXES[shape["index"]],
+        **{**INDEXES, "hashed buckets": HASHED}[shape["index"]],
     )
     rows = [row(number, draw) for number in range(80)]
     write(path, pa.Table.from_pylist(rows, SCHEMA), table=table)
@@ -132,6 +133,21 @@ def test_rows_of_keys_are_those_that_a_scan_finds(tmp_path: Path, shape: dict[st
         check_values(snapshot, rows, list(dict.fromkeys(known)), draw)
 
 
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_rows_of_the_values_of_a_bucket_are_those_that_a_scan_finds(tmp_path: Path, table_type: str) -> None:
+    """Where buckets are made of a part of the key, the other columns of the key may have any value."""
+    draw = random.Random(7)
+    shape = {"index": "hashed buckets", "keys": "day", "partitions": "text", "hive_style": False}
+    written(tmp_path / "t", {**shape, "table_type": table_type}, draw)
+    again = [{**row(number, draw), "d": datetime.date(2030, 1, 1)} for number in range(0, 80, 3)]
+    write(tmp_path / "t", pa.Table.from_pylist([*again, {**again[0], "id": None}], SCHEMA))
+    snapshot, rows = open_snapshot(str(tmp_path / "t")), read(tmp_path / "t").to_pylist()
+
+    for names in (["id"], ["id", "p"]):
+        check_values(snapshot, rows, names, draw)
+    assert hashed_columns(snapshot.config, snapshot.schema, ["d", "p"]) is None
+
+
 def check_keys(snapshot: Snapshot, rows: list[Row], draw: random.Random) -> None:
     place = RECORD_KEY, PARTITION_PATH
     wanted = [[one[name] for name in place] for one in draw.sample(rows, 9)] + [["no", "a"], ["no", "nowhere"]]
@@ -147,7 +163,8 @@ def check_keys(snapshot: Snapshot, rows: list[Row], draw: random.Random) -> None
 
 
 def check_values(snapshot: Snapshot, rows: list[Row], names: list[str], draw: random.Random) -> None:
-    assert key_columns(snapshot.config, snapshot.schema, names) == names
+    told = snapshot.config, snapshot.schema, names
+    assert (key_columns(*told) or hashed_columns(*told)) == names
     drawn = [one for one in drawn_keys(rows, draw) if None not in [one[name] for name in names]]
     values = pa.Table.from_pylist(drawn, SCHEMA).select(names)
     sought = keys_of_values(snapshot.config, snapshot.schema, values)

@@ -124,3 +124,25 @@ def test_only_clauses_about_matches_read_by_the_key(spark: SparkSession, tmp_pat
     assert scans([UPDATED], sf.expr("source.id = target.id"))
     assert scans([UPDATED], "source.id < target.id")
     assert scans([UPDATED], ["n"])
+
+
+def test_columns_that_make_the_bucket_suffice(spark: SparkSession, tmp_path: Path) -> None:
+    """A row of the source then matches all rows with its values in them, whatever the rest of their keys."""
+    options = {"hoodie.bucket.index.hash.field": "id"}
+    terms = {"record_key": ["id", "n"], "partition_by": (), "options": options}
+    table = made(spark, tmp_path / "t", **terms)
+    add(table.path, (1, "a", 5, 7, "one more"), *MANY)
+    source = frame(spark, [(1, "a", 6, 0, "mine"), (99, "a", 6, 0, "new")])
+    updated = Clause("when_matched_update", Side.MATCHED, ClauseKind.UPDATE, {"t": "source.t"})
+    on = "source.id = target.id and target.n < 100"
+
+    changes = make_changes(table._work.open({}), [updated], source, on)
+    assert "Scan parquet" not in str(changes.rows._jdf.queryExecution().executedPlan().toString())
+    done = table.merge(source, on).when_matched_update({"t": "source.t"}).when_not_matched_insert_all().execute()
+
+    assert counts(done) == (1, 2, 0, 0)
+    assert [row for row in rows(table) if row[4] in {"mine", "new"}] == [
+        (1, "a", 5, 1, "mine"),
+        (1, "a", 5, 7, "mine"),
+        (99, "a", 6, 0, "new"),
+    ]
