@@ -36,6 +36,7 @@ from many_files import measure as measure_many
 from newest import NEWEST, newest
 from newest import measure as measure_newest
 from phases.conditions import HOLDS, ROWS, conditions, expect
+from phases.few_merges import FEW, few_merges
 from phases.loads import TURNS
 from phases.lookups import LOOKUP, lookups
 from phases.rescaling import RESCALE, rescales
@@ -124,7 +125,7 @@ def report(scale: float, seconds: Seconds) -> None:
     """Print all tables of what was measured."""
     print(f"\nTPC-H lineitem at scale {scale:g}; every system below found what DuckDB expects.\n")
     others = (SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, SORTED, WRITERS, STREAM, BATCH, BACKLOG, STATE)
-    others = (*others, RESCALE, JOIN, RESTART)
+    others = (*others, RESCALE, JOIN, RESTART, FEW)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     print("### Seconds", table(systems), sep="\n\n")
     for base in ("Apache Hudi", "Parquet"):
@@ -132,6 +133,7 @@ def report(scale: float, seconds: Seconds) -> None:
             print(f"### As a multiple of {base} (below 1 is faster)", table(systems, systems[base]), sep="\n\n")
     print("### Loads in turns", table(of(TURNS, seconds)), sep="\n\n")
     print("### With conditions", conditions(seconds), sep="\n\n")
+    print("### A thousand rows merged", few_merges(seconds), sep="\n\n")
     print("### Sorted", sorting(seconds), sep="\n\n")
     print("### By size", sizes(seconds), sep="\n\n")
     print("### Buckets doubled", rescales(seconds), sep="\n\n")

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from lineitem import KEYS, ORDERING, PARTITION, TERMS, point_key
-from phases import conditions, sorting
+from phases import conditions, few_merges, sorting
 from phases.limits import FLUSHED, PLAIN, UNFLUSHED, limits
 from phases.loads import SYNCED, loads
 from phases.lookups import INDEXES, plain, table, terms, theirs
@@ -328,6 +328,8 @@ SYSTEMS = {
     "loads": System(loads, holds="base"),
     "pyhudi-table": System(pyhudi_table),
     "pyhudi-merge": System(merging),
+    "few-merges": System(few_merges.by_table),
+    "few-merges-mor": System(partial(few_merges.by_table, logs=True)),
     "pyhudi-rescale": System(rescaling),
     "pyhudi-mor": System(partial(logs_by_format, options=OPTIONS)),
     "pyhudi-mor-table": System(logs_by_table),
