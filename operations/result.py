@@ -18,6 +18,7 @@ from ..timeline.instants import Instant
 from ..timeline.metadata.codec import REPAIR, WRITE_ID
 from ..timeline.timeline import Timeline
 from ..timeline.writers.patience import NOT_WAITED, Waited
+from .html_text import facts_of, html_facts
 from .write_ids import archived_write
 
 if TYPE_CHECKING:
@@ -117,6 +118,9 @@ class ServiceResult:
             f" {text}." for text in (self.skipped, self.todo) if text
         )
 
+    def _repr_html_(self) -> str:
+        return html_facts(str(self), facts_of(self))
+
     @property
     def changed(self) -> bool:
         """Whether it changed anything, or would have in a dry run."""
@@ -170,6 +174,9 @@ class ServicesResult:
         texts = [_in_round(service) for service in self.services if service.service not in idle]
         texts += [f"Nothing was due of {', '.join(idle)}."] if idle else []
         return " ".join([f"Services of {self.path} in {self.seconds:.1f} s:", *texts])
+
+    def _repr_html_(self) -> str:
+        return html_facts(str(self), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,6 +272,9 @@ class CommitResult:
         head = f"{self.operation} {self.instant}".strip() + f" of {self.path}: "
         after = [f" Then {sentence}" for sentence in map(str, self.services) if "had nothing to do" not in sentence]
         return head + ", ".join([*(counts or ["no rows"]), *files]) + took + "." + "".join([*after, *self._warned()])
+
+    def _repr_html_(self) -> str:
+        return html_facts(str(self), facts_of(self))
 
     def _warned(self) -> list[str]:
         return [f" Warning: {text}" for text in self.warnings]

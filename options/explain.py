@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from ..errors import OptionError
+from ..operations.html_text import html_table
 from ..table.config import TableConfig
 from .catalogue import Effect, Scope, find_known
 from .lookup import INDEX_PREFIX
@@ -65,9 +65,7 @@ class ExplainedOptions(tuple[ExplainedOption, ...]):
     __str__ = __repr__
 
     def _repr_html_(self) -> str:
-        head = "".join(f"<th>{name}</th>" for name in _COLUMNS)
-        body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in _cells(self))
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        return html_table(_COLUMNS, _cells(self))
 
 
 def explain(resolved: ResolvedOptions, config: TableConfig | None, *, defaults: bool = True) -> ExplainedOptions:

@@ -11,6 +11,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from ...errors import InvalidOptionError
+from ...operations.html_text import in_html
 from ...operations.planning.changed_rows import ChangedRows
 from ...operations.result import CommitResult, PastAttempts
 from ...options.names import OPTIONS
@@ -200,6 +201,9 @@ class MergeBuilder(NamesOtherCalls):
         lines = [f"merge into {self._work.path} on {'the record key' if self._on is None else self._on}"]
         lines += [f"  {clause}" for clause in self._clauses] or ["  no clause yet"]
         return "\n".join([*lines, "nothing is written until execute()"])
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{in_html(repr(self))}</pre>"
 
     def _with(self, clause: Clause) -> MergeBuilder:
         return MergeBuilder(self._work, self._source, self._on, (*self._clauses, clause))

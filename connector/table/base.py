@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...errors import PyHudiError
+from ...operations.html_text import html_facts
 from ...options.catalogue import Scope
 from ...options.parsing import texts_of
 from ...options.sources import READING, ResolvedOptions, find_config, resolve_options
 from ...storage import open_storage
+from ...table.config import TableConfig
 from ..source.paths import AnyPath, absolute_for
 from .other_keywords import TABLE_KEYWORDS
 from .other_names import TABLE_CALLS, NamesOtherCalls
@@ -31,6 +33,14 @@ class TableBase(NamesOtherCalls):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._path!r}: {self._state()})"
+
+    def _repr_html_(self) -> str:
+        try:
+            config = find_config(self._storage)
+        except PyHudiError as error:
+            return html_facts(repr(self), [("error", error)])
+        facts = {} if config is None else _facts(config)
+        return html_facts(repr(self), facts.items())
 
     def _state(self) -> str:
         try:
@@ -58,3 +68,16 @@ class TableBase(NamesOtherCalls):
     def _resolve(self, given: Mapping[str, Any], scopes: frozenset[Scope], *, warn: bool = False) -> ResolvedOptions:
         said = {**texts_of(self._options), **texts_of(given)}
         return resolve_options(said, self._path, scopes, session=self._spark, warn=warn)
+
+
+def _facts(config: TableConfig) -> dict[str, str]:
+    told = {
+        "name": config.name,
+        "type": config.table_type,
+        "record key": ", ".join(config.record_key_fields) or "generated",
+        "partitioned by": ", ".join(config.partition_fields),
+        "ordered by": ", ".join(config.ordering_fields),
+        "index": config.index_type,
+        "buckets": config.bucket_count,
+    }
+    return {name: str(value) for name, value in told.items() if value}

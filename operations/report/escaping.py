@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import html
 import json
 from typing import Any
 
-from ..plain_text import escaped
+from ..html_text import in_html
+
+__all__ = ["in_html", "json_in_html", "shown"]
 
 MOST_SHOWN = 120
 # Of these a parser of HTML could make markup or the end of the block, and old parsers of scripts the end of a line.
 _IN_JSON = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&\u2028\u2029"}
-
-
-def in_html(text: object) -> str:
-    r"""Return a text for an element or a quoted attribute; a control character becomes ``\x1b``."""
-    return html.escape(escaped(str(text)), quote=True)
 
 
 def shown(text: str) -> str:
