@@ -122,8 +122,8 @@ class RowReader:
     ) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one slice, its base file merged with its logs.
 
-        ``search`` says what is looked for in its place, ``wanted`` chooses rows by their keys, which must be read; then
-        strings may come as dictionaries, of which few rows are left.
+        ``search`` says what is looked for in its place, ``wanted`` chooses rows by their keys, which must be read. With
+        ``wanted``, strings may come as dictionaries.
         """
         terms = self.terms or MergeTerms(load_config(self.storage))
         asked = self._columns_to_read()

@@ -67,12 +67,12 @@ def keys_by(config: TableConfig, schema: pa.Schema, rows: pa.RecordBatch, by: Se
     """Return the record keys of rows as if the key's columns other than ``by``, of numbers or days, were zero."""
     fields = [schema.field(name).with_nullable(True) for name in config.record_key_fields]
     columns = [
-        plain(rows.column(field.name)) if field.name in by else _zeros(rows.num_rows, field.type) for field in fields
+        plain(rows.column(field.name)) if field.name in by else _all_zero(rows.num_rows, field.type) for field in fields
     ]
     return KeyGenerator(config, schema).record_keys(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
 
 
-def _zeros(count: int, kind: pa.DataType) -> pa.Array:
+def _all_zero(count: int, kind: pa.DataType) -> pa.Array:
     zero = pa.scalar(Decimal(0), kind) if pa.types.is_decimal(kind) else pa.scalar(0, pa.int32()).cast(kind)
     return pa.repeat(zero, count)
 

@@ -25,7 +25,7 @@ from .sought_slices import SoughtPiece, SoughtSplit
 _KEYS = pa.schema([pa.field(RECORD_KEY, pa.string())])
 # Of a row group with fewer rows than one in so many that may be wanted, the keys are read first: a group without any
 # wanted row is not read further.
-_RARE = 4096
+_FEW = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +67,15 @@ class MatchingRows:
 
     def _of_base_file(self, sought: SoughtPiece, search: Search, chosen: _Chosen) -> Iterator[pa.RecordBatch]:
         path = sought.piece.path
-        # Dictionaries are faster to decode, and few rows are left to be made plain.
+        # Dictionaries are faster to decode, and only the chosen rows become plain.
         with BaseFileReader(self.storage, path, plain=()) as reader:
             groups = search.row_groups(reader.parquet, path)
             if not groups:
                 return
             rows = batch_rows(reader.parquet, self.schema)
-            rare = self._rare(sought, search, reader)
+            few = self._with_few(sought, search, reader)
             for group in groups:
-                if group in rare and not any(
+                if group in few and not any(
                     chosen.mask(batch).any() for batch in reader.batches(_KEYS, row_groups=[group])
                 ):
                     continue
@@ -84,14 +84,14 @@ class MatchingRows:
                     if found.num_rows:
                         yield conform(found, self.schema)
 
-    def _rare(self, sought: SoughtPiece, search: Search, reader: BaseFileReader) -> frozenset[int]:
+    def _with_few(self, sought: SoughtPiece, search: Search, reader: BaseFileReader) -> frozenset[int]:
         """Return the row groups with so few wanted rows that their keys are read first."""
         if search.keys is None:
             return frozenset()
         metadata = reader.parquet.metadata
         possible = len(KeyFooter.of(metadata.metadata or {}, sought.piece.path).possible(sought.keys))
         groups = range(metadata.num_row_groups)
-        return frozenset(group for group in groups if possible * _RARE < metadata.row_group(group).num_rows)
+        return frozenset(group for group in groups if possible * _FEW < metadata.row_group(group).num_rows)
 
 
 def _keys_of(rows: pa.RecordBatch) -> pa.StringArray:
