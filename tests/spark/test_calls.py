@@ -113,6 +113,8 @@ def test_repr_shows_the_path_and_the_type_and_needs_no_table(
 ) -> None:
     assert repr(table) == f"HudiTable({table.path!r}: MERGE_ON_READ)"
     absent = tmp_path / "absent"
+    assert "<tr><td>type</td><td>MERGE_ON_READ</td></tr>" in table._repr_html_()
+    assert "<tr>" not in HudiTable(spark, absent)._repr_html_()
     assert repr(HudiTable(spark, absent)) == f"HudiTable({str(absent)!r}: no table yet)"
     (tmp_path / "file").touch()
     assert "not a table" in repr(HudiTable(spark, tmp_path / "file"))
@@ -208,6 +210,7 @@ def test_activity_is_empty_where_no_process_is_at_work(table: HudiTable) -> None
 def test_a_merge_shows_its_clauses(table: HudiTable) -> None:
     merge = table.merge(table.to_df(meta=False), "source.id = target.id")
     assert "no clause yet" in repr(merge)
+    assert "<pre>merge into" in merge._repr_html_()
     shown = repr(merge.when_matched_update({"n": "source.n + 1"}, "source.n > 1").when_matched_delete())
     assert shown.splitlines() == [
         f"merge into {table.path} on source.id = target.id",
