@@ -35,7 +35,7 @@ EDITABLE := --config-settings editable_mode=strict --editable
 # The package's folders are those at the root that hold Python packages.
 FOLDERS := $(patsubst %/__init__.py,%,$(wildcard */__init__.py))
 
-.PHONY: help install classes hudi-environment environments demo test test-core test-spark check test-spark40 test-slow test-long test-interop dist bench bench-memory clean FORCE
+.PHONY: help install classes hudi-environment environments demo test test-core test-spark check test-spark40 test-slow test-long test-report report-pictures test-interop dist bench bench-memory clean FORCE
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,10 +48,10 @@ demo: $(VENV)/.demo $(VENV)/.linked ## Write and read back the flights of 2013, 
 test: test-core test-spark ## Run the tests, less the slow ones and those that need Apache Hudi
 
 test-core: install ## Of these, run those that need no Spark, in a process that cannot import it
-	$(BIN)/python -m pytest $(PARALLEL) --spark=no -m "not slow and not long and not interop" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) --spark=no -m "not slow and not long and not interop and not browser" $(PYTEST_ARGS)
 
 test-spark: install $(CLASSES) ## Of these, run the others
-	$(BIN)/python -m pytest $(PARALLEL) --spark=only -m "not slow and not long and not interop" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) --spark=only -m "not slow and not long and not interop and not browser" $(PYTEST_ARGS)
 
 check: install ## Lint, formatting, types, the rules of layers and language, the wheel's content
 	$(BIN)/ruff check .
@@ -69,6 +69,12 @@ test-long: install $(CLASSES) ## Run writers side by side, by 100,000 seeds and 
 	PYHUDI_FROM_SEED=$(FROM_SEED) PYHUDI_SEEDS=$(SEEDS) $(BIN)/python -m pytest -m long tests/contract/test_interleavings.py $(PYTEST_ARGS)
 	PYHUDI_STORM_MINUTES=$(MINUTES) $(BIN)/python -m pytest -m long tests/faults/test_long_storms.py $(PYTEST_ARGS)
 	$(BIN)/python -m pytest -m long tests/contract tests/faults tests/spark --ignore=tests/contract/test_interleavings.py --ignore=tests/faults/test_long_storms.py $(PYTEST_ARGS)
+
+test-report: install ## Open the pages of reports in a Chromium, if this machine has it
+	$(BIN)/python -m pytest -m browser tests/browser $(PYTEST_ARGS)
+
+report-pictures: install ## Make the pictures of a report that the README shows, by a Chromium
+	PYTHONPATH=tests $(BIN)/python docs/make_report_pictures.py
 
 test-interop: install $(CLASSES) hudi-environment ## Run the tests against Apache Hudi's own Spark bundle and hudi-rs
 	$(BIN)/python -m pytest -m interop $(PYTEST_ARGS)

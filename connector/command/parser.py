@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -128,12 +128,14 @@ def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentP
 
 def completion(parser: argparse.ArgumentParser, shell: str) -> str:
     """Return the script that teaches a shell the commands of a parser and their options."""
-    options = {name: _options(command) for name, command in subcommands(parser).items()}
+    commands = subcommands(parser)
+    options = {name: _options(command) for name, command in commands.items()}
     if shell == "bash":
         cases = [f"        {name}) options={shlex.quote(' '.join(words))} ;;" for name, words in options.items()]
         return _BASH.format(commands=shlex.quote(" ".join(options)), cases="\n".join(cases))
-    helps = _helps(parser)
-    named = [shlex.quote(f"{name}:{helps.get(name, '')}".rstrip(":")) for name in options]
+    # Colons separate words in zsh's descriptions.
+    helps = {name: (command.description or "").replace(":", ";") for name, command in commands.items()}
+    named = [shlex.quote(f"{name}:{text}".rstrip(":")) for name, text in helps.items()]
     cases = [f"        {name}) options=({' '.join(map(shlex.quote, words))}) ;;" for name, words in options.items()]
     return _ZSH.format(commands=" ".join(named), cases="\n".join(cases))
 
@@ -235,8 +237,3 @@ def _repeated(job: argparse.ArgumentParser, name: str, what: str) -> None:
 
 def _options(command: argparse.ArgumentParser) -> list[str]:
     return [word for action in command._actions for word in action.option_strings if word.startswith("--")]
-
-
-def _helps(parser: argparse.ArgumentParser) -> Mapping[str, str]:
-    """Return what each command does; colons separate words in zsh's descriptions."""
-    return {name: (command.description or "").replace(":", ";") for name, command in subcommands(parser).items()}

@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ...errors import InvalidOptionError
-from .given_options import call_of, opened
+from .given_options import opened
 from .output import CommandOutput
 from .state_text import command_of
 from .work_progress import WorkProgress
@@ -23,10 +23,11 @@ def report(output: CommandOutput, asked: argparse.Namespace, given: Mapping[str,
     from ...operations.report.gather import ReportTerms, gather  # noqa: PLC0415 (a command imports only what it needs)
     from ...operations.report.page import make_page  # noqa: PLC0415
 
-    call = call_of(asked.path, given)
-    target = opened(asked.path, given)[0].write_settings().lookup.sizes.largest
+    options, storage = opened(asked.path, given)
+    settings = options.write_settings()
+    terms = ReportTerms(options.upkeep(), settings.patience, settings.lookup.sizes.largest, asked.deep)
     with WorkProgress(f"report {asked.path}"):
-        found = gather(call.storage, ReportTerms(call.upkeep(), call.patience, target, asked.deep))
+        found = gather(storage, terms)
         page = make_page(found, lambda need: command_of(asked.path, need, given))
     if asked.output == STDOUT:
         print(page, end="", file=sys.stdout)  # noqa: T201 (the command's interface)

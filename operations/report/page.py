@@ -119,7 +119,12 @@ def _needs(found: ReportFigures, commands: Sequence[str]) -> str:
     work = table(
         ("instant", "action", "phase", "host", "process", "last heartbeat, s ago"),
         (
-            (row["instant"], row["action"], row["phase"], row.get("host"), row.get("pid"), row.get("heartbeat_age_s"))
+            (
+                *(row[name] for name in ("instant", "action", "phase")),
+                row.get("host"),
+                str(row.get("pid") or ""),
+                row.get("heartbeat_age_s"),
+            )
             for row in found.at_work
         ),
     )

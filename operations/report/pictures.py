@@ -8,7 +8,7 @@ from ..plain_text import size_text
 from . import svg
 from .escaping import in_html, shown
 from .figures import ReportFigures
-from .sections import cell, figure, moment, section, table
+from .sections import figure, moment, section, table
 from .svg import Bar, Cell, TimeBar, Unit
 from .time_bars import MOST_BARS, MOST_DAYS
 
@@ -134,7 +134,11 @@ def _heat_table(found: ReportFigures, column: str) -> str:
     grid = found.heat
     by_row: dict[int, list[str]] = {}
     for each in grid.cells:
-        cells = "".join(map(cell, (grid.columns[each.column], each.file_groups, each.bytes, each.rows)))
+        # The table says that all its cells are numbers: three thousand rows have no room to say it.
+        rows = "-" if each.rows is None else f"{each.rows:,}"
+        cells = (
+            f"<td>{grid.columns[each.column]}</td><td>{each.file_groups:,}</td><td>{each.bytes:,}</td><td>{rows}</td>"
+        )
         by_row.setdefault(each.row, []).append(cells)
     body = "".join(
         f'<tr><th rowspan="{len(lines)}">{row + 1}. {shown(grid.rows[row]) or "(no partition)"}</th>{lines[0]}</tr>'
@@ -142,7 +146,7 @@ def _heat_table(found: ReportFigures, column: str) -> str:
         for row, lines in by_row.items()
     )
     heads = "".join(f"<th>{in_html(name)}</th>" for name in ("partition", column, "file groups", "bytes", "rows"))
-    return f'<div class="scroll"><table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>'
+    return f'<div class="scroll"><table class="all"><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
 def debt(found: ReportFigures) -> str:

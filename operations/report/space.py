@@ -14,7 +14,7 @@ from ...table.files.file_group import FileGroup, FileSlice
 from ...table.files.names import parse_data_name
 from ..inspect.walked_table import WalkedTable
 from .figures import DebtOfGroup, HeatCell, HeatMap, SizeBin, SpacePoint
-from .time_bars import time_ms
+from .time_bars import InstantClock
 
 MOST_ROWS, MOST_COLUMNS = 48, 64
 MOST_POINTS = 300
@@ -38,7 +38,7 @@ def space_over_time(walked: WalkedTable) -> tuple[SpacePoint, ...]:
     A file is live from the completion of its write to that of the write which begins the next slice, or replaces the
     file group. Files that a clean has taken are in no point.
     """
-    zone, writes = walked.table.config.timezone, walked.timeline.writes
+    clock, writes = InstantClock(walked.table.config.timezone), walked.timeline.writes
     moments = sorted({write.visible_since: write.requested_time for write in writes}.items())[-MOST_POINTS:]
     if not moments:
         return ()
@@ -52,7 +52,7 @@ def space_over_time(walked: WalkedTable) -> tuple[SpacePoint, ...]:
     return tuple(
         SpacePoint(instant, at, int(there[number] - dead[number]), int(dead[number]))
         for number, (moment, instant) in enumerate(moments)
-        if (at := time_ms(moment, zone)) is not None
+        if (at := clock.ms(moment)) is not None
     )
 
 

@@ -23,16 +23,19 @@ pre{background:var(--s0);padding:.5rem .75rem;overflow-x:auto;margin:.25rem 0 .7
 svg{display:block;width:100%;min-width:40rem;height:auto}svg:focus{outline:2px solid var(--b);outline-offset:2px}
 svg text{fill:var(--ink);font-family:system-ui,sans-serif}
 .grid{stroke:var(--line);fill:none}.target{stroke:var(--ink);stroke-width:2;stroke-dasharray:5 4;fill:none}
-.mark,.part0{fill:var(--a)}.part1{fill:var(--b)}.open{fill:none;stroke:var(--b);stroke-width:2;stroke-dasharray:4 2}
-.step0{fill:var(--s0)}.step1{fill:var(--s1)}.step2{fill:var(--s2)}.step3{fill:var(--s3)}.step4{fill:var(--s4)}
-.step5{fill:var(--s5)}.unknown{fill:none;stroke:var(--soft);stroke-dasharray:2 2}
+.mark,.part0{fill:var(--a)}.part1{fill:var(--b)}.nothing{fill:var(--soft)}
+.open{fill:none;stroke:var(--b);stroke-width:2;stroke-dasharray:4 2}
+.s0{fill:var(--s0);background:var(--s0)}.s1{fill:var(--s1);background:var(--s1)}
+.s2{fill:var(--s2);background:var(--s2)}.s3{fill:var(--s3);background:var(--s3)}
+.s4{fill:var(--s4);background:var(--s4)}.s5{fill:var(--s5);background:var(--s5)}
+.unknown{fill:none;stroke:var(--soft);stroke-dasharray:2 2}
 .on,.on rect{stroke:var(--ink);stroke-width:2}
 .key{display:inline-block;width:.9em;height:.9em;margin:0 .3em 0 .8em;vertical-align:-.1em;border:1px solid var(--line)}
-.item{white-space:nowrap}.k0{background:var(--a)}.k1{background:var(--b)}.s0{background:var(--s0)}.s1{background:var(--s1)}.s2{background:var(--s2)}
-.s3{background:var(--s3)}.s4{background:var(--s4)}.s5{background:var(--s5)}.ku{border:1px dashed var(--soft)}
+.item{white-space:nowrap}.k0{background:var(--a)}.k1{background:var(--b)}
+.ku{border:1px dashed var(--soft)}
 table{border-collapse:collapse;font-size:.85rem;font-variant-numeric:tabular-nums}
 th,td{padding:.15rem .6rem;border-bottom:1px solid var(--line);text-align:left;vertical-align:top;overflow-wrap:normal}
-td.n,th.n{text-align:right;white-space:nowrap}thead th{color:var(--soft)}
+td.n,.all td{text-align:right;white-space:nowrap}thead th{color:var(--soft)}
 details .scroll{max-height:24rem;overflow:auto}
 #tip{position:fixed;z-index:1;max-width:20rem;padding:.4rem .6rem;background:var(--paper);color:var(--ink);
 border:1px solid var(--ink);font-size:.8rem;white-space:pre-line;pointer-events:none}

@@ -23,6 +23,7 @@ _LANE = 13
 _CELL = 11
 # So many characters fit beside a chart of rows.
 _LABEL = 30
+_LONGEST = 80
 _LABEL_WIDTH = 230
 STEPS = 6
 
@@ -202,7 +203,7 @@ def cells(row_count: int, column_count: int, found_cells: Sequence[Cell]) -> Dra
     ]
     size = _n(width - 1)
     for cell in found_cells:
-        kind = "unknown" if cell.value is None else f"step{step_of(cell.value, most)}"
+        kind = "unknown" if cell.value is None else f"s{step_of(cell.value, most)}"
         place = f"M{_n(left + width * cell.column)} {_TOP + _CELL * cell.row}"
         found.append(f'<path class="mark {kind}" d="{place}h{size}v{_CELL - 1}h-{size}z"/>')
     return Drawing(height, "".join(found))
@@ -224,11 +225,23 @@ def _edges(bar: Bar) -> list[tuple[float, float]]:
 
 
 def _stack(places: Iterable[tuple[float, float, float, float]]) -> str:
+    found = [*places]
+    if not any(width and height for _, _, width, height in found):
+        # Nothing is a hairline, at which a pointer finds its row.
+        x, y, width, height = found[0]
+        return (
+            f'<g class="mark"><rect class="nothing" x="{_n(x)}" y="{_n(y - (not height))}" {_size(width, height)}/></g>'
+        )
     drawn = (
-        f'<rect class="part{number}" x="{_n(x)}" y="{_n(y)}" width="{_n(width)}" height="{_n(height)}"/>'
-        for number, (x, y, width, height) in enumerate(places)
+        f'<rect class="part{number}" x="{_n(x)}" y="{_n(y)}" {_size(width, height)}/>'
+        for number, (x, y, width, height) in enumerate(found)
+        if width and height
     )
     return f'<g class="mark">{"".join(drawn)}</g>'
+
+
+def _size(width: float, height: float) -> str:
+    return f'width="{_n(max(width, 1))}" height="{_n(max(height, 1))}"'
 
 
 def _axis(tall: Scale, marks: Sequence[float], text: Text) -> str:
@@ -241,7 +254,7 @@ def _axis(tall: Scale, marks: Sequence[float], text: Text) -> str:
 
 
 def _label(x: float, y: float, text: str, anchor: str) -> str:
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{in_html(text)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{in_html(text[:_LONGEST])}</text>'
 
 
 def _cut(text: str, most: int = _LABEL) -> str:

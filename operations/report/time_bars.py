@@ -36,8 +36,8 @@ def find_bars(walked: WalkedTable, tell: Callable[[str], None]) -> TimeBars:
     except PyHudiError as error:
         tell(f"The report lacks archived instants: {error}")
         archived = ()
-    zone, found = walked.table.config.timezone, [*active, *archived]
-    bars = [bar for instant in found[:MOST_BARS] if (bar := _bar(instant, zone)) is not None]
+    clock, found = InstantClock(walked.table.config.timezone), [*active, *archived]
+    bars = [bar for instant in found[:MOST_BARS] if (bar := clock.bar(instant)) is not None]
     days = Counter(_day(instant) for instant in found[MOST_BARS:])
     named = sorted(days, reverse=True)[:MOST_DAYS]
     return TimeBars(
@@ -49,23 +49,29 @@ def find_bars(walked: WalkedTable, tell: Callable[[str], None]) -> TimeBars:
     )
 
 
-def _bar(instant: Instant, zone: str) -> InstantBar | None:
-    """Return the bar of an instant; None where its requested time is no time."""
-    began = time_ms(instant.requested_time, zone)
-    if began is None:
-        return None
-    ended = None if instant.completion_time is None else time_ms(instant.completion_time, zone)
-    return InstantBar(
-        instant.requested_time, instant.action, instant.state.name, began, ended, seconds_of(instant, zone)
-    )
+@dataclass(frozen=True, slots=True)
+class InstantClock:
+    """Reads instant times in a table's time zone."""
 
+    zone: str
 
-def time_ms(text: str, zone: str) -> int | None:
-    """Return an instant time as epoch milliseconds; None for a text of other software that is no time."""
-    try:
-        return parse_time(text, zone)
-    except ValueError:
-        return None
+    def ms(self, text: str | None) -> int | None:
+        """Return an instant time as epoch milliseconds; None for none, and for a text that is no time."""
+        if text is None:
+            return None
+        try:
+            return parse_time(text, self.zone)
+        except ValueError:
+            return None
+
+    def bar(self, instant: Instant) -> InstantBar | None:
+        """Return the bar of an instant; None where its requested time is no time."""
+        began = self.ms(instant.requested_time)
+        if began is None:
+            return None
+        ended = self.ms(instant.completion_time)
+        seconds = seconds_of(instant, self.zone)
+        return InstantBar(instant.requested_time, instant.action, instant.state.name, began, ended, seconds)
 
 
 def _day(instant: Instant) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
+import re
 import shlex
 import shutil
 import subprocess
@@ -404,8 +406,11 @@ def examples() -> list[str]:
     return [line.strip() for line in text.splitlines() if line.startswith("    pyhudi ")]
 
 
-def test_the_examples_of_the_page_work(tmp_path: Path, capsys: Shown, says: Callable[[str], None]) -> None:
+def test_the_examples_of_the_page_work(
+    tmp_path: Path, capsys: Shown, says: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """All but those that start Spark or never end, which are parsed."""
+    monkeypatch.chdir(tmp_path)
     path = tmp_path / "trips"
     settings = replace(MOR, partition_fields=("city",))
     columns = {"id": ["7", "8"], "city": ["Rome", "Oslo"], "fare": [12.5, 8.0]}
@@ -424,3 +429,30 @@ def test_the_examples_of_the_page_work(tmp_path: Path, capsys: Shown, says: Call
             assert command(words) == 0, f"{line}\n{capsys.readouterr().err}"
             assert capsys.readouterr().out
     assert len(lines) > 20
+
+
+def test_a_report_is_a_file_and_changes_no_table(path: Path, tmp_path: Path, capsys: Shown) -> None:
+    before, page = content(path), tmp_path / "report.html"
+    eager = ["--option", "hoodie.clean.commits.retained=1"]
+
+    assert command([REPORT, str(path), "-o", str(page), "--json", *eager]) == 0
+    assert jsons(capsys) == [{"report": str(page), "bytes": page.stat().st_size, "problems": []}]
+    assert command([REPORT, str(path), "--output", "-", "--deep"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("<!doctype html>")
+    assert printed.endswith("</html>\n")
+    assert content(path) == before
+    assert command([SHOW, str(path), "--json", *eager]) == 0
+    needs = [need["command"] for need in jsons(capsys)[0]["needs"]]
+    assert needs
+    assert re.findall('<pre class="command"><code>(.*?)</code>', page.read_text()) == [*map(html.escape, needs)]
+
+
+@pytest.mark.parametrize("name", ["", "none/report.html"])
+def test_a_report_that_cannot_be_written_leaves_nothing(path: Path, tmp_path: Path, capsys: Shown, name: str) -> None:
+    (tmp_path / "r").mkdir()
+
+    assert command([REPORT, str(path), "-o", str(tmp_path / "r" / name)]) == 2
+
+    assert "--output" in capsys.readouterr().err
+    assert [*(tmp_path / "r").iterdir()] == []

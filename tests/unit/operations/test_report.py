@@ -8,6 +8,7 @@ import html
 import json
 import math
 import re
+import shutil
 from collections import Counter
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -15,21 +16,14 @@ from pathlib import Path
 
 import pytest
 from pyhudi.operations.report.escaping import in_html, json_in_html
-from pyhudi.operations.report.figures import ReportFigures
-from pyhudi.operations.report.gather import ReportTerms, gather
+from pyhudi.operations.report.figures import DayCount, HeatCell
 from pyhudi.operations.report.page import make_page
-from pyhudi.operations.services.settings import Upkeep
-from pyhudi.storage import open_storage
-from pyhudi.timeline.metadata import models
-from pyhudi.timeline.writers.patience import Patience
 from support.drive import write
 from support.made.compacting import rows
 from support.rules.counted_table import CountedTable, key_range, seconds_between, size_of, spelled_moment
-from support.sick.spoiling import LONG_AGO_DONE, body, commits, put, time_of
 from support.upkeep.meetings import COW, QUIET
+from support.upkeep.report_pages import HOSTILE, figures_of, hostile_table, page_of
 from support.upkeep.report_tables import TABLES
-
-TARGET = 120 << 20
 
 
 class Page(HTMLParser):
@@ -93,16 +87,6 @@ class Page(HTMLParser):
             self.commands[-1] += data
         elif at not in {"style", "script"}:
             self.text += data
-
-
-def figures_of(path: Path, *, deep: bool = False) -> ReportFigures:
-    """Return the figures of a table's report."""
-    return gather(open_storage(str(path)), ReportTerms(Upkeep(), Patience(), TARGET, deep))
-
-
-def page_of(path: Path) -> str:
-    """Return the page of a table's report, whose commands only name their service."""
-    return make_page(figures_of(path), lambda need: f"pyhudi {need.service}")
 
 
 @pytest.fixture(params=TABLES)
@@ -256,20 +240,6 @@ def test_each_picture_draws_the_rows_of_its_table(path: Path) -> None:
         assert set(marks) == {len(lines)}, name
 
 
-HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\x1b[31m\u2028&quot;\"'\u202e"
-
-
-def hostile_table(path: Path) -> None:
-    """A table whose partition, table name, comments, phases and met writes are hostile."""
-    partition = "<img src=x onerror=alert(3)>\x1b\"'&amp;"
-    extra = {"pyhudi.seconds": json.dumps({HOSTILE: 1.5}), "pyhudi.met": json.dumps([HOSTILE])}
-    table = replace(COW, name=HOSTILE.replace("/", "").replace("\u2028", ""))
-    write(path, rows(("k1", partition, 1, 1)), table=table, settings=QUIET)
-    body(lambda record: record["extraMetadata"].update(extra))(path)
-    kept = models.SavepointMetadata(savepointed_by=HOSTILE, savepointed_at=0, comments=HOSTILE, partition_metadata={})
-    put(f"{time_of(commits(path)[-1])}_{LONG_AGO_DONE}.savepoint", kept)(path)
-
-
 def test_text_of_a_table_never_becomes_markup(tmp_path: Path) -> None:
     hostile_table(tmp_path / "t")
     text = page_of(tmp_path / "t")
@@ -308,3 +278,72 @@ def test_the_policy_allows_the_own_style_and_script_alone(tmp_path: Path) -> Non
     )
     assert len(blocks) == 2
     assert len(dict(blocks)["script"].encode()) <= 10_000
+
+
+def spread(path: Path, partitions: int, buckets: int) -> None:
+    """Give a table of one write many partitions and file groups, by names alone; their sizes differ."""
+    write(path, rows(("k1", "a", 1, 1)), table=COW, settings=QUIET)
+    (base,) = path.glob("a/*.parquet")
+    found = next((path / "a").glob(".hoodie_partition_metadata*"))
+    for number in range(partitions):
+        folder = path / f"p{number:03}"
+        folder.mkdir()
+        (folder / found.name).write_bytes(found.read_bytes())
+        for bucket in range(buckets):
+            name = f"{bucket:08}-0000-4000-8000-{number:012}-0_{base.name.partition('_')[2]}"
+            (folder / name).write_bytes(b"x" * (1 + (number * 7 + bucket) % 50))
+    shutil.rmtree(path / "a")
+
+
+def test_neighbours_share_cells_where_there_are_too_many(tmp_path: Path) -> None:
+    """Each file group is in a single cell, whose labels name its partition and bucket."""
+    path = tmp_path / "t"
+    spread(path, 100, 70)
+
+    heat = figures_of(path).heat
+
+    assert (len(heat.rows), len(heat.columns), heat.partitions, heat.numbers) == (48, 64, 100, 70)
+    expected: Counter[tuple[int, int]] = Counter()
+    for row, label in enumerate(heat.rows):
+        first, _, last = label.partition(" … ")
+        for column, buckets in enumerate(heat.columns):
+            least, _, most = buckets.partition("–")
+            for number in range(int(first[1:]), int((last or first)[1:]) + 1):
+                sizes = [1 + (number * 7 + bucket) % 50 for bucket in range(int(least), int(most or least) + 1)]
+                expected[row, column] += sum(sizes)
+    assert {(cell.row, cell.column): cell.bytes for cell in heat.cells} == expected
+    assert sum(cell.file_groups for cell in heat.cells) == 7000
+
+
+def test_a_sample_of_footers_takes_whole_partitions(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    spread(path, 100, 30)
+
+    found = figures_of(path)
+    page = Page(page_of(path))
+
+    assert (found.overlap.sampled, found.overlap.base_files, found.overlap.unreadable) == (480, 3000, 480)
+    assert "sample of 480 of 3,000 base files" in page.text
+    assert figures_of(path, deep=True).overlap.sampled == 3000
+
+
+def test_a_page_of_a_large_table_has_at_most_a_megabyte(tmp_path: Path) -> None:
+    """40,000 file groups in 1,000 partitions and 10,000 instants: figures as such a table has them."""
+    path = tmp_path / "t"
+    TABLES["worn"](path)
+    small = figures_of(path)
+    cells = tuple(HeatCell(n // 64, n % 64, 14, 10**9 + n, 10**7 + n) for n in range(48 * 64))
+    label = "country=Netherlands/day=2026-11-26 … country=Netherlands/day=2026-12-16"
+    large = replace(
+        small,
+        bars=tuple(replace(small.bars[0], instant=f"{20261126000000000 + n}") for n in range(300)),
+        older=tuple(DayCount(f"2026-{n:05}", 50) for n in range(200)),
+        space=tuple(replace(small.space[0], live_bytes=10**12, dead_bytes=10**12) for _ in range(300)),
+        heat=replace(small.heat, rows=(label,) * 48, columns=tuple(f"{n}–{n + 1}" for n in range(64)), cells=cells),
+        debt=small.debt * 5,
+    )
+
+    page = make_page(large, lambda need: need.service)
+
+    assert len(page.encode()) <= 1_000_000
+    assert Page(page).figures["heat"][0] == [48 * 64] * 2
