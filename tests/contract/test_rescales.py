@@ -473,3 +473,19 @@ def test_meta_columns_of_all_rows_stay_with_every_log_block(tmp_path: Path) -> N
     rescale(path, 16)
 
     assert read(path).select(list(META)).sort_by("_hoodie_record_key").to_pylist() == before
+
+
+def test_a_write_that_noted_the_time_of_a_rescale_long_ago_takes_another(table: Path) -> None:
+    """A task that stalls between its note and its claim finds the time sealed, and not free again."""
+    late = plan(table, SCHEMA, settings=QUIET)
+    done = rescale(table, 8)
+    assert late.transaction.notes.make(1, done.instant)
+
+    with pytest.raises(CommitConflictError, match="has 8 buckets, where this write placed its rows by 4") as raised:
+        carry_out(late, [some(0, 4, value=99)])
+
+    assert f"The write {done.instant}" not in str(raised.value)
+    assert [instant.action for instant in timeline_of(table).completed if instant.requested_time == done.instant] == [
+        "replacecommit"
+    ]
+    assert_whole(table)
