@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
@@ -22,17 +22,14 @@ def html_table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     return f"<table>{named}<tbody>{body}</tbody></table>"
 
 
-def html_facts(sentence: str, facts: Iterable[tuple[str, object]]) -> str:
-    """Return a sentence and what it leaves out, below it."""
-    return f"<p>{in_html(sentence)}</p>{html_table((), facts)}"
-
-
-def facts_of(value: Any) -> Iterator[tuple[str, str]]:
-    """Yield the name and text of each field of a dataclass that differs from its default."""
-    for field in fields(value):
-        held = getattr(value, field.name)
-        if field.repr and held != _default(field):
-            yield field.name.replace("_", " "), _text(held)
+def html_facts(value: Any) -> str:
+    """Return the sentence of a dataclass, and each of its fields that differs from its default."""
+    facts = [
+        (field.name.replace("_", " "), _text(held))
+        for field in fields(value)
+        if (held := getattr(value, field.name)) != _default(field)
+    ]
+    return f"<p>{in_html(value)}</p>{html_table((), facts)}"
 
 
 def _cells(tag: str, cells: Sequence[object]) -> str:

@@ -18,7 +18,7 @@ from ..timeline.instants import Instant
 from ..timeline.metadata.codec import REPAIR, WRITE_ID
 from ..timeline.timeline import Timeline
 from ..timeline.writers.patience import NOT_WAITED, Waited
-from .html_text import facts_of, html_facts
+from .html_text import html_facts
 from .write_ids import archived_write
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class ServiceResult:
         )
 
     def _repr_html_(self) -> str:
-        return html_facts(str(self), facts_of(self))
+        return html_facts(self)
 
     @property
     def changed(self) -> bool:
@@ -176,7 +176,7 @@ class ServicesResult:
         return " ".join([f"Services of {self.path} in {self.seconds:.1f} s:", *texts])
 
     def _repr_html_(self) -> str:
-        return html_facts(str(self), ())
+        return html_facts(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +274,7 @@ class CommitResult:
         return head + ", ".join([*(counts or ["no rows"]), *files]) + took + "." + "".join([*after, *self._warned()])
 
     def _repr_html_(self) -> str:
-        return html_facts(str(self), facts_of(self))
+        return html_facts(self)
 
     def _warned(self) -> list[str]:
         return [f" Warning: {text}" for text in self.warnings]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...errors import PyHudiError
-from ...operations.html_text import html_facts
+from ...operations.html_text import html_table, in_html
 from ...options.catalogue import Scope
 from ...options.parsing import texts_of
 from ...options.sources import READING, ResolvedOptions, find_config, resolve_options
@@ -37,10 +37,10 @@ class TableBase(NamesOtherCalls):
     def _repr_html_(self) -> str:
         try:
             config = find_config(self._storage)
+            facts = {} if config is None else _facts(config)
         except PyHudiError as error:
-            return html_facts(repr(self), [("error", error)])
-        facts = {} if config is None else _facts(config)
-        return html_facts(repr(self), facts.items())
+            facts = {"error": str(error)}
+        return f"<p>{in_html(repr(self))}</p>{html_table((), facts.items())}"
 
     def _state(self) -> str:
         try:
