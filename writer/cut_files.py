@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 
 import pyarrow as pa
 
@@ -23,8 +24,10 @@ def write_cut_files(
     """Write and publish a base file for each file group that gets rows; pieces name file groups by their numbers.
 
     Pieces that come ``in_order`` of their numbers need one open file at a time. Else all files grow at once, and each
-    holds the rows of a row group in memory.
+    holds the rows of a row group in memory. Where rows are sorted, the sorters of the files share the bound of memory.
     """
+    if not in_order:
+        form = replace(form, sorters=max(len(groups), 1))
     with ExitStack() as opened:
         growing: dict[int, BaseOutput] = {}
         made: list[BaseOutput] = []

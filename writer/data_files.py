@@ -45,6 +45,7 @@ class FileFormat:
         order: In which order the rows of a base file lie; None for that in which they come.
         stamped: Whether a base file says that its rows fit the table's index.
         come_sorted: Whether the rows of a base file come in the order already.
+        sorters: How many base files sort their rows at once, and share the memory.
     """
 
     schema: pa.Schema
@@ -54,9 +55,10 @@ class FileFormat:
     bloom: BloomSettings | None = None
     stamped: bool = True
     come_sorted: bool = False
+    sorters: int = 1
 
     def sorter(self) -> RowSorter | None:
-        return None if self.order is None else RowSorter(self.order, self.output.memory)
+        return None if self.order is None else RowSorter(self.order, self.output.memory // self.sorters)
 
     @property
     def keeps_order(self) -> bool:

@@ -35,6 +35,7 @@ from pyhudi.table.files.output import Output
 from pyhudi.timeline.timeline import Timeline
 from support.drive import carry_out, plan, read, write
 from support.made import compacting
+from support.made.rescales import rescale
 from support.made.sorting import IMPATIENT, run, slices
 from support.mutations import Mutate, Patch, assert_red, each
 from support.rules.sorted_files import unsorted_files
@@ -138,7 +139,32 @@ def places_rows(path: Path, table: TableSettings) -> None:
     write(path, rows(60, ts=3), table=table, settings=WriteSettings(colocated=True))
 
 
-WRITES = [upserts, inserts, inserts_in_bulk, overwrites_partitions, overwrites_all, deletes, places_rows]
+def rescales_to_more(path: Path, table: TableSettings) -> None:
+    rescale(path, 2 * (table.bucket_count or 1))
+
+
+def rescales_to_fewer(path: Path, table: TableSettings) -> None:
+    rescale(path, 1)
+
+
+def rescales_by_spills(path: Path, table: TableSettings) -> None:
+    """By numbers without a common divisor, of which each has more buckets than one task divides."""
+    rescale(path, 11)
+    rescale(path, 12)
+
+
+WRITES = [
+    upserts,
+    inserts,
+    inserts_in_bulk,
+    overwrites_partitions,
+    overwrites_all,
+    deletes,
+    places_rows,
+    rescales_to_more,
+    rescales_to_fewer,
+    rescales_by_spills,
+]
 
 
 @pytest.mark.parametrize("writes", WRITES, ids=lambda one: one.__name__)
@@ -298,6 +324,25 @@ def test_files_beyond_memory_are_sorted_through_runs(tmp_path: Path, curve: str)
 
     assert unsorted_files(tmp_path) == []
     assert read(tmp_path).num_rows == 3000
+
+
+def test_the_sorters_of_one_task_share_its_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A task of a rescale writes the files of several buckets at once, and each sorter spills what exceeds its run."""
+    write(tmp_path, rows(400, partitions=("x",)), table=replace(TABLE, bucket_count=1, sort_by=("a",)))
+    sorters: list[Any] = []
+    original = read_seam("order of the rows of a base file")
+
+    def sorter(form: Any) -> Any:
+        sorters.append(original(form))
+        return sorters[-1]
+
+    memory = 1 << 18
+    patch_seam(monkeypatch, "order of the rows of a base file", sorter)
+    rescale(tmp_path, 8, output=Output(row_group_bytes=1 << 10, memory=memory))
+
+    assert len(sorters) == 8
+    assert sum(one._run_bytes for one in sorters) <= memory
+    assert unsorted_files(tmp_path) == []
 
 
 def test_a_write_that_came_first_keeps_a_sort_in_place_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
