@@ -15,7 +15,8 @@ from ..table.files.read_written import read_written
 from ..table.schema.changes import SchemaChange, parse_changes
 from ..table.table import Table
 from ..timeline.instants import Instant
-from ..timeline.metadata.codec import REPAIR, WRITE_ID
+from ..timeline.metadata.codec import REPAIR, SORTED, WRITE_ID
+from ..timeline.rescales import KEY as RESCALED
 from ..timeline.timeline import Timeline
 from ..timeline.writers.patience import NOT_WAITED, Waited
 from .html_text import html_facts
@@ -36,6 +37,10 @@ MET = "pyhudi.met"
 
 # Names of the services that come after writes.
 CLEAN, ARCHIVE, COMPACTION, LOG_COMPACTION = "clean", "archive", "compaction", "logcompaction"
+
+RESCALE_OPERATION, SORT_OPERATION = "RESCALE", "SORT"
+# These operations rewrite rows and change none.
+OPERATIONS_OF_SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER", RESCALE_OPERATION, SORT_OPERATION})
 
 _GREATEST = (1 << 63) - 1
 _COUNT = re.compile(r"[0-9]{1,18}")
@@ -212,7 +217,7 @@ class CommitResult:
     Attributes:
         path: The table's path.
         instant: Requested time of the instant; empty when a write without rows left nothing.
-        operation: Hudi's name of the operation.
+        operation: Hudi's name of the operation; RESCALE and SORT for what Hudi knows as CLUSTER or COMPACT.
         inserts: Rows added: those with new keys, and all rows of an insert, which looks no key up.
         updates: Rows that took the place of another row of their key.
         deletes: Rows removed one by one; rows of replaced file groups are not counted.
@@ -415,7 +420,7 @@ def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> Commi
     return CommitResult(
         path=path,
         instant=instant_time,
-        operation=metadata.operation_type or "UNKNOWN",
+        operation=_operation_of(metadata),
         inserts=rows.inserts,
         updates=rows.updates,
         deletes=rows.deletes,
@@ -435,6 +440,14 @@ def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> Commi
         attempts=_count(extra.get(ATTEMPTS, "1")) or 1,
         met=_texts(extra.get(MET, "[]")),
     )
+
+
+def _operation_of(metadata: CommitMetadata) -> str:
+    """Return Hudi's name of the operation, or pyhudi's of what Hudi has no name for."""
+    extra = metadata.extra_metadata
+    if RESCALED in extra:
+        return RESCALE_OPERATION
+    return SORT_OPERATION if SORTED in extra else metadata.operation_type or "UNKNOWN"
 
 
 def _total(numbers: Iterable[int]) -> int:

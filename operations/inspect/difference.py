@@ -21,14 +21,12 @@ from ...table.schema.columns import RECORD_KEY, with_meta
 from ...table.seen_table import SeenTable
 from ...table.table import Table, open_table
 from ...timeline.timeline import Timeline
-from ..result import result_of
+from ..result import OPERATIONS_OF_SERVICES, result_of
 from .described_columns import COUNT, TEXT, DescribedColumn, DescribedRows
 from .files import slices_as_of
 
 # What tells a row from another row of its key: the write and the position in it.
 _SEQUENCE = "_hoodie_commit_seqno"
-# These operations rewrite rows and change none.
-_OPERATIONS_OF_SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER"})
 
 CHANGED_FILES = DescribedRows(
     "diff",
@@ -94,7 +92,7 @@ class Difference:
         timeline = seen.timeline
         between = [write for write in timeline.writes if first < write.requested_time <= last]
         results = for_each(storage, lambda write: result_of(timeline, write), between)
-        changes = [result for result in results if result.operation not in _OPERATIONS_OF_SERVICES]
+        changes = [result for result in results if result.operation not in OPERATIONS_OF_SERVICES]
         left, right = frozenset(map(_files_of, before)), frozenset(map(_files_of, after))
         return cls(
             table,

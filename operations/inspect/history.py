@@ -15,9 +15,7 @@ from ...timeline.held import COMPACTING
 from ...timeline.instants import WRITE_ACTIONS, Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers.failures import Failed, read_failures
-from ..result import CommitResult, archived_results, result_of
-
-_OPERATIONS_OF_SERVICES = frozenset({"COMPACT", "LOG_COMPACT", "CLUSTER"})
+from ..result import OPERATIONS_OF_SERVICES, CommitResult, archived_results, result_of
 
 HISTORY_SCHEMA = pa.schema(
     [
@@ -74,7 +72,7 @@ def last_commit(storage: Storage) -> CommitResult | None:
     """Return the result of the newest completed write that is no table service; None without any."""
     timeline = open_table(storage).timeline()
     results = (result_of(timeline, instant) for instant in reversed(timeline.writes))
-    return next((result for result in results if result.operation not in _OPERATIONS_OF_SERVICES), None)
+    return next((result for result in results if result.operation not in OPERATIONS_OF_SERVICES), None)
 
 
 def _row(

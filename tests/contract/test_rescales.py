@@ -455,12 +455,12 @@ def test_a_rescale_on_which_a_write_builds_is_not_rolled_back(table: Path) -> No
         rollback(open_storage(str(table)), done.instant)
 
 
-def test_history_shows_it_as_a_clustering_with_its_files(table: Path) -> None:
+def test_history_shows_it_as_a_rescale_with_its_files(table: Path) -> None:
     done = rescale(table, 8, ["a"])
 
     first = history(open_storage(str(table)), 1).to_pylist()[0]
 
-    assert (first["instant"], first["action"], first["operation"]) == (done.instant, "replacecommit", "CLUSTER")
+    assert (first["instant"], first["action"], first["operation"]) == (done.instant, "replacecommit", "RESCALE")
     assert (first["state"], first["files"], first["bytes"]) == (State.COMPLETED.name, done.files, done.bytes)
 
 

@@ -21,6 +21,7 @@ from pyhudi.errors import (
     UnsupportedTypeError,
 )
 from pyhudi.index.settings import FileSizes, LookupSettings
+from pyhudi.operations.inspect.history import history, last_commit
 from pyhudi.operations.inspect.validate import validate
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.services.means import Means
@@ -36,7 +37,7 @@ from pyhudi.timeline.timeline import Timeline
 from support.drive import carry_out, plan, read, write
 from support.made import compacting
 from support.made.rescales import rescale
-from support.made.sorting import IMPATIENT, run, slices
+from support.made.sorting import IMPATIENT, run, schedule, slices
 from support.mutations import Mutate, Patch, assert_red, each
 from support.rules.sorted_files import unsorted_files
 from support.seams import patch_seam, read_seam
@@ -109,6 +110,37 @@ def test_queries_of_changes_show_nothing_of_a_sort(tmp_path: Path, table: TableS
     found = pa.Table.from_batches(scan(changed), changed.schema)
     assert done.instant
     assert sorted(found.column("ts").to_pylist()) == [3] * 5
+
+
+@BOTH
+def test_history_shows_a_sort_whose_rows_are_no_change(tmp_path: Path, table: TableSettings) -> None:
+    written = write(tmp_path, rows(40), table=table).instant
+    done = run(tmp_path, by=["b"])
+
+    newest, first = history(open_storage(str(tmp_path))).to_pylist()
+
+    assert (newest["instant"], newest["operation"], newest["files"]) == (done.instant, "SORT", done.files)
+    assert first["operation"] == "UPSERT"
+    last = last_commit(open_storage(str(tmp_path)))
+    assert last is not None
+    assert last.instant == written
+
+
+@pytest.mark.parametrize("given_up", [False, True])
+def test_history_shows_the_plan_of_a_sort_that_a_compaction_carried_out(tmp_path: Path, given_up: bool) -> None:
+    """Where the table has no order any more, it has sorted nothing."""
+    write(tmp_path, rows(40), table=LOGGED)
+    planned = schedule(tmp_path, "a")
+    if given_up:
+        run(tmp_path, by=[])
+
+    compacting.run(tmp_path)
+
+    newest = history(open_storage(str(tmp_path)), 1).to_pylist()[0]
+    assert (newest["instant"], newest["operation"]) == (planned, "COMPACT" if given_up else "SORT")
+    compacted = write(tmp_path, rows(4, ts=2), table=LOGGED)
+    assert compacting.run(tmp_path).instant > compacted.instant
+    assert history(open_storage(str(tmp_path)), 1).column("operation").to_pylist() == ["COMPACT"]
 
 
 def upserts(path: Path, table: TableSettings) -> None:

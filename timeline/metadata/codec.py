@@ -18,6 +18,8 @@ PYHUDI_KEYS = "pyhudi."
 WRITE_ID = "pyhudi.write.id"
 # The key under which a repair notes the damaged log files that it gave up.
 REPAIR = "pyhudi.repair"
+# The key of the extra metadata by which an instant, or its plan, says in which order it sorts base files.
+SORTED = "pyhudi.sorted"
 # The keys of the checkpoints of streams: pyhudi's own, and Apache Hudi's.
 STREAMS = "pyhudi.streams"
 SINK_CHECKPOINT = "_hudi_streaming_sink_checkpoint"

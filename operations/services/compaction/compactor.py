@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,7 +19,7 @@ from ....table.keys.generator import KeyGenerator
 from ....table.schema.columns import FILE_NAME, RECORD_KEY, with_meta
 from ....timeline.held import COMPACTION
 from ....timeline.instants import Instant
-from ....timeline.metadata.codec import WRITE_ID
+from ....timeline.metadata.codec import SORTED, WRITE_ID
 from ....timeline.timeline import Timeline
 from ....timeline.writers.markers import MarkerType
 from ....writer.data_files import write_base_file
@@ -49,6 +49,11 @@ class Compaction(SliceService[CompactionSettings]):
     call = "compact"
     does = "merges {:,} bytes of base and log files"
 
+    @cached_property
+    def _sorted(self) -> dict[str, str]:
+        """The orders of pending plans that are sorts, by requested time."""
+        return {}
+
     @property
     def due_after(self) -> int:
         return self.settings.delta_commits
@@ -66,7 +71,9 @@ class Compaction(SliceService[CompactionSettings]):
 
     def read_plan(self, timeline: Timeline, instant: Instant) -> Plan:
         """Return the slices that a pending compaction merges; refuse a plan that would lose rows of a log file."""
-        plan, listings = named_slices(timeline, instant)
+        plan, listings, extra = named_slices(timeline, instant)
+        if SORTED in extra:
+            self._sorted[instant.requested_time] = extra[SORTED]
         check_complete(timeline, instant, plan, listings)
         return plan
 
@@ -76,7 +83,10 @@ class Compaction(SliceService[CompactionSettings]):
         if output.bloom_filter is None and config.index_type != self.table.config.index_type:
             files = replace(files, output=replace(output, bloom_filter=True))
         numbers = bucket_numbers(self.table, timeline) if has_buckets(config) else None
-        return Compactor(files, ours=written_by_pyhudi(timeline, plan), numbers=numbers)
+        order = self._sorted.get(files.transaction.instant_time)
+        # The order may have been given up since the plan of a sort.
+        notes = {SORTED: order} if order is not None and config.sort_order is not None else {}
+        return Compactor(files, ours=written_by_pyhudi(timeline, plan), numbers=numbers, notes=notes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,7 +104,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
 
         It skips replaced or compacted file groups, those of another plan, and plans that lack some earlier log files.
         """
-        named, listings = named_slices(timeline, instant, EXECUTOR)
+        named, listings, _ = named_slices(timeline, instant, EXECUTOR)
         view = FileView(timeline, read_replaced(timeline), listings)
         newest = {partition: view.slices(partition) for partition in listings}
         held = held_by_plans(self.kind, timeline, but=instant)

@@ -125,8 +125,8 @@ def _is_left_out(mine: InstantKind, holder: Instant | None) -> bool:
 
 def named_slices(
     timeline: Timeline, instant: Instant, executor: str | None = None
-) -> tuple[Plan, dict[str, tuple[FileInfo, ...]]]:
-    """Return the file slices that a pending plan names, without replaced file groups, and their partitions' files.
+) -> tuple[Plan, dict[str, tuple[FileInfo, ...]], Mapping[str, str]]:
+    """Return a pending plan's slices, without replaced file groups, its partitions' files, and its extra metadata.
 
     `executor` is the Java class that plans of this kind may name. Raises `CorruptInstantError`, `MissingFileError` or
     `UnsupportedTableError`.
@@ -153,7 +153,8 @@ def named_slices(
     ]
     plan = tuple(_slice(storage, instant, operation, listings) for operation in kept)
     written = read_stated(timeline, {log.instant_time for file_slice in plan for log in file_slice.logs})
-    return tuple(_stated(file_slice, written) for file_slice in plan), listings
+    stated = tuple(_stated(file_slice, written) for file_slice in plan)
+    return stated, listings, found.extra_metadata or {}
 
 
 def check_complete(

@@ -118,4 +118,5 @@ class Repair(Compaction):
     def worker(self, files: FileWork, timeline: Timeline, plan: Plan) -> Compactor:
         """Return the compaction's worker, with a note of the given-up rows for the completed instant."""
         notes = {REPAIR: json.dumps([asdict(file.report) for file in self._examined.values()])}
-        return replace(super().worker(files, timeline, plan), notes=notes)
+        worker = super().worker(files, timeline, plan)
+        return replace(worker, notes={**worker.notes, **notes})

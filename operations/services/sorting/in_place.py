@@ -16,7 +16,7 @@ from ....table.bucket_numbers import bucket_numbers
 from ....table.files.marked_files import marked_files
 from ....table.table import Table
 from ....timeline.instants import State
-from ....timeline.metadata.codec import WRITE_ID
+from ....timeline.metadata.codec import SORTED, WRITE_ID
 from ....timeline.timeline import Timeline
 from ...rollback.dead import try_to_undo_dead
 from ...rollback.ready import make_ready
@@ -72,7 +72,8 @@ class _Rewrite:
     def run(self, means: Means) -> list[SliceResult]:
         work = self._work
         files = FileWork(work, self._plan.schema, means.output, means.logs)
-        sorter = Sorter(files, ours=frozenset(), numbers=self._numbers, notes={WRITE_ID: work.write_id})
+        notes = {WRITE_ID: work.write_id, SORTED: str(files.form().order)}
+        sorter = Sorter(files, ours=frozenset(), numbers=self._numbers, notes=notes)
         try:
             done = execute(sorter, means, self._plan.slices)
         except NoTasksError as error:

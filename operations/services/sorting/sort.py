@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -18,6 +19,7 @@ from ....table.config.sort_order import CURVES, LINEAR, SortOrder
 from ....table.infer_index import is_unnoted, with_inferred_index
 from ....table.infer_key_encoding import with_inferred_key_encoding
 from ....table.table import Table
+from ....timeline.metadata.codec import SORTED
 from ....timeline.timeline import Timeline
 from ...result import SORT, ServiceResult
 from ...sortable import check_sortable
@@ -31,6 +33,9 @@ from ..settings import CompactionSettings
 from .in_place import sort_in_place
 from .rewrite_plan import columns_of
 from .unsorted import Unsorted
+
+if TYPE_CHECKING:
+    from ....timeline.metadata.models import CompactionPlan
 
 
 def sort(
@@ -94,6 +99,11 @@ class SortingCompaction(Compaction):
 
     def plan(self, timeline: Timeline) -> Plan | None:
         return tuple(self.unsorted.find(timeline)) or None
+
+    def requested(self, plan: Plan) -> CompactionPlan:
+        """Return a plan that says what it is: another process may carry it out."""
+        found = super().requested(plan)
+        return found.model_copy(update={"extra_metadata": {SORTED: str(self.unsorted.order)}})
 
 
 def _rewritten(table: Table, means: Means, unsorted: Unsorted) -> ServiceResult:
