@@ -14,6 +14,7 @@ from ...timeline.timeline import Timeline
 from ...timeline.writers.heartbeat import Heartbeat
 from ...timeline.writers.owner import Owner
 from ...timeline.writers.patience import Patience
+from ...timeline.writers.write_notes import new_key
 from .abort import abort
 from .commit_path import begin
 from .left_overs import forget
@@ -37,7 +38,8 @@ def begin_claimed(
 
     Without the claim, other processes would take the instant for another engine's, of which nothing is known.
     """
-    owner = Owner.of_this_process(uuid.uuid4().hex, application, patience)
+    # A late task of another write that noted this time finds by the key that the seal is not its own.
+    owner = Owner.of_this_process(uuid.uuid4().hex, application, patience, new_key(table.config.timezone))
     claimed: list[Transaction] = []
 
     def planned(timeline: Timeline) -> InstantModel:
@@ -71,6 +73,7 @@ def _claimed(table: Table, action: str, patience: Patience, owner: Owner, timeli
             owner=owner,
             watermark=timeline.watermark(),
             patience=patience,
+            key=owner.key,
             # Its tasks give their files names of their own.
             shared=True,
         )

@@ -37,6 +37,7 @@ from pyhudi.table.config.property_keys import BUCKET_COUNT
 from pyhudi.table.files.output import Output
 from pyhudi.timeline.instants import State
 from pyhudi.timeline.writers.reserve import Reserve
+from pyhudi.timeline.writers.write_notes import WriteNotes
 from support.drive import carry_out, plan, read, rows_of, task, write
 from support.made.compacting import SCHEMA, append, rows, schedule, slices, timeline_of
 from support.made.rescales import leave_rescale, numbers, rescale
@@ -337,6 +338,19 @@ def test_a_write_at_work_is_waited_for_and_read(table: Path, monkeypatch: pytest
     assert_whole(table)
 
 
+def test_a_write_that_noted_the_time_of_a_rescale_takes_another(table: Path) -> None:
+    """It noted the time when nothing had it, and stalled until the rescale was complete and its claim gone."""
+    mine = plan(table, SCHEMA, settings=QUIET)
+    done = rescale(table, 8, ["a"])
+    WriteNotes(open_storage(str(table)), mine.transaction.key).make(1, done.instant)
+
+    result = carry_out(mine, [rows(("k1", "b", 9, 9))])
+
+    assert result.instant > done.instant
+    assert ("k1", 9) in rows_of(table, "id", "value")
+    assert_whole(table)
+
+
 @pytest.mark.parametrize("inflight", [False, True])
 def test_a_write_that_begins_beside_a_rescale_is_refused_by_name(table: Path, inflight: bool) -> None:
     found = leave_rescale(table, "a", inflight=inflight)
@@ -473,19 +487,3 @@ def test_meta_columns_of_all_rows_stay_with_every_log_block(tmp_path: Path) -> N
     rescale(path, 16)
 
     assert read(path).select(list(META)).sort_by("_hoodie_record_key").to_pylist() == before
-
-
-def test_a_write_that_noted_the_time_of_a_rescale_long_ago_takes_another(table: Path) -> None:
-    """A task that stalls between its note and its claim finds the time sealed, and not free again."""
-    late = plan(table, SCHEMA, settings=QUIET)
-    done = rescale(table, 8)
-    assert late.transaction.notes.make(1, done.instant)
-
-    with pytest.raises(CommitConflictError, match="has 8 buckets, where this write placed its rows by 4") as raised:
-        carry_out(late, [some(0, 4, value=99)])
-
-    assert f"The write {done.instant}" not in str(raised.value)
-    assert [instant.action for instant in timeline_of(table).completed if instant.requested_time == done.instant] == [
-        "replacecommit"
-    ]
-    assert_whole(table)

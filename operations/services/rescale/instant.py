@@ -113,9 +113,8 @@ class RescaleInstant:
         ]
         files = FileWork(work, schema, self.means.output, self.means.logs)
         made = self._made(Rescaler(files, self.index, written_by_pyhudi(timeline, sources)), units)
-        # A write that noted this time long ago takes another, as the time is not free once the claim is gone. The key
-        # is none of a write's.
-        work.seal.set(work.write_id)
+        # The claim goes once the rescale is complete, and the time stays taken.
+        work.seal.set(work.key)
         close(work, sorted(changes), {bucket.path for bucket in made})
         completion = RescaleCompletion(
             work, rescale, schema, sources, made, there, everywhere=self.wanted.partitions is None

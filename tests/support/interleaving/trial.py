@@ -38,6 +38,7 @@ from pyhudi.table.files.names import WriteToken
 from pyhudi.table.table import open_table
 from pyhudi.timeline.instants import WRITE_ACTIONS, State
 from pyhudi.timeline.layout import LayoutV2
+from pyhudi.timeline.metadata.codec import SORTED
 from pyhudi.timeline.rescales import KEY
 from pyhudi.timeline.writers.owner import Claim
 from support.interleaving.acts import (
@@ -259,8 +260,9 @@ class Trial:
         if instant.action == "rollback" and instant.state is State.REQUESTED:
             self.scheduler.quietly(partial(self._check_victim, storage, instant.requested_time))
         found = _ID.search(data) if instant.state is State.COMPLETED else None
-        if instant.state is State.COMPLETED and KEY.encode() in data:
-            self.scheduler.quietly(partial(self._check_unchanged, f"after the rescale {instant.requested_time}"))
+        for key in (KEY, SORTED) if instant.state is State.COMPLETED else ():
+            if key.encode() in data:
+                self.scheduler.quietly(partial(self._check_unchanged, f"after {key} of {instant.requested_time}"))
         if found is not None and instant.is_write and instant.requested_time not in dict(self.completed):
             write_id = found[0].decode()
             if any(_same(self.tries[write_id].act, write_id, done) for _, done in self.completed):
