@@ -222,11 +222,13 @@ class TableUpkeep(TableBase):
 
         Returns:
             The instant, the sorted file groups, and the bytes read and written; no instant if all had the order.
+            ``skipped`` names file groups of a copy-on-write table that other writes changed meanwhile.
 
         Raises:
             MissingOptionError: Neither the call nor the table names columns.
             OptionError: A column or a partition does not exist, or the curve has another name.
-            CommitConflictError: Another write changed a file group of a copy-on-write table meanwhile; run it again.
+            CommitConflictError: Other writes changed all these file groups of a copy-on-write table meanwhile; run it
+                again.
             PyHudiError: The sort failed and may be run again; the class says what the caller can do.
         """
         return self._run("sort", options, by=by, curve=curve, partitions=partitions, dry_run=dry_run)

@@ -208,6 +208,20 @@ def _check_write(
         raise conflict(work, what)
 
 
+def changed_meanwhile(
+    work: Transaction, timeline: Timeline, changes: WriteChanges, checked: CheckedInstants
+) -> frozenset[FileGroupId]:
+    """Return the file groups of a write which writes changed that completed since and are not ``checked``.
+
+    Without them, a write that rewrites rows in place meets none of these writes.
+    """
+    since = Since.find(work, timeline, checked.instants)
+    ours = {(group.partition_path, changes.rival_key(group)): group for group in changes.file_groups}
+    theirs = {group for instant in since.writes for group in _file_groups(since.read(instant))}
+    places = {(group.partition_path, changes.rival_key(group)) for group in theirs}
+    return frozenset(group for place, group in ours.items() if place in places)
+
+
 def _check_numbers(work: Transaction, since: Since, numbers: Mapping[str, int]) -> None:
     """Raise where the number of buckets of a partition is no longer that by which this write placed rows there.
 

@@ -39,6 +39,7 @@ from support.made import compacting
 from support.made.rescales import rescale
 from support.made.sorting import IMPATIENT, run, schedule, slices
 from support.mutations import Mutate, Patch, assert_red, each
+from support.rules.checks import assert_whole
 from support.rules.sorted_files import unsorted_files
 from support.seams import patch_seam, read_seam
 
@@ -377,25 +378,40 @@ def test_the_sorters_of_one_task_share_its_memory(tmp_path: Path, monkeypatch: p
     assert unsorted_files(tmp_path) == []
 
 
-def test_a_write_that_came_first_keeps_a_sort_in_place_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As it keeps out every other writer of that file group; what it wrote stays, and the next call sorts it."""
+@pytest.mark.parametrize("all_of_them", [False, True])
+def test_a_write_that_came_first_keeps_a_sort_in_place_out_of_its_file_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, all_of_them: bool
+) -> None:
+    """What it wrote stays; the others are sorted, unless there are none."""
     write(tmp_path, rows(40), table=TABLE)
 
     original = read_seam("rewrite the slices of a sort in place")
 
     def execute(*given: Any) -> Any:
         done = original(*given)
-        write(tmp_path, rows(1, ts=9), table=TABLE)
+        write(tmp_path, rows(40 if all_of_them else 1, ts=9), table=TABLE)
         return done
 
     with monkeypatch.context() as patch:
         patch_seam(patch, "rewrite the slices of a sort in place", execute)
-        with pytest.raises(CommitConflictError, match="completed meanwhile"):
-            run(tmp_path, by=["a"])
+        if all_of_them:
+            with pytest.raises(CommitConflictError, match="completed meanwhile"):
+                run(tmp_path, by=["a"])
+        else:
+            done = run(tmp_path, by=["a"])
+            assert (done.file_groups, done.files) == (3, 3)
+            [left] = [one for one in slices(tmp_path) if one.base_time != done.instant]
+            assert left.group.words in done.skipped
+            made = {one.base.path for one in slices(tmp_path) if one.base is not None}
+            there = {str(one.relative_to(tmp_path)) for one in tmp_path.rglob(f"*_{done.instant}.parquet")}
+            assert there < made, "the file of the group that is left out is gone"
 
-    assert [one for one in read(tmp_path).column("ts").to_pylist() if one == 9]
+    found = read(tmp_path)
+    assert found.num_rows == 40
+    assert found.column("ts").to_pylist().count(9) == (40 if all_of_them else 1)
     assert not timeline_of(tmp_path).pending
-    assert run(tmp_path).file_groups == 3, "the upsert has sorted its file group"
+    assert_whole(tmp_path)
+    assert not run(tmp_path).file_groups, "the upsert has sorted its file groups"
     assert unsorted_files(tmp_path) == []
 
 

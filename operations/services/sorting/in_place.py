@@ -2,7 +2,7 @@
 
 To other writers the instant is a write that changed these file groups. Its operation type, CLUSTER, says to readers of
 changes that it changed no data, and rows keep the commit time of the write that made them. A process that dies leaves
-a dead write, which the next write rolls back.
+a dead write, which the next write rolls back. File groups that another write changed meanwhile stay as that left them.
 """
 
 from __future__ import annotations
@@ -23,41 +23,40 @@ from ...rollback.ready import make_ready
 from ...transaction.abort import abort_begun
 from ...transaction.begin import begun
 from ...transaction.commit_path import complete
-from ...transaction.conflicts import CheckedInstants, WriteChanges, check_conflicts
+from ...transaction.conflicts import CheckedInstants, WriteChanges, changed_meanwhile, check_conflicts
 from ...transaction.file_work import FileWork
 from ...transaction.left_overs import forget
 from ...transaction.outcome import Outcome
 from ...transaction.taken import taken_as_conflicts
 from ...transaction.transaction import Transaction
-from ..compaction.slice_worker import SliceResult
 from ..means import Means
 from ..service import NoTasksError
 from .rewrite_plan import RewritePlan, plan_rewrite
-from .sorter import Sorter, execute
+from .sorter import SortedInPlace, Sorter, execute
 from .unsorted import Unsorted
 
 logger = logging.getLogger("pyhudi")
 
 
-def sort_in_place(table: Table, unsorted: Unsorted, means: Means) -> tuple[str, list[SliceResult]]:
-    """Rewrite the slices that lack the order; return the instant, empty without any, and what became of each.
+def sort_in_place(table: Table, unsorted: Unsorted, means: Means) -> SortedInPlace:
+    """Rewrite the slices that lack the order, but for file groups that other writes change meanwhile.
 
-    Raises `CommitConflictError` where another write changed one of the file groups meanwhile; the table is then as
-    that write left it.
+    Raises `CommitConflictError` where other writes changed all of them.
     """
     plan = plan_rewrite(table, unsorted, means)
     if not plan.slices:
-        return "", []
+        return SortedInPlace()
     try:
         ready = partial(make_ready, rollbacks=plan.rollbacks)
         with begun(plan.transaction, lambda _: b"", ready) as found, taken_as_conflicts(found.work):
-            done = _Rewrite(plan, found.work, found.timeline).run(means)
+            rewrite = _Rewrite(plan, found.work, found.timeline)
+            rewrite.run(means)
     except BaseException:
         _give_up(plan.transaction)
         raise
     _tidy(found.work)
     try_to_undo_dead(found.work, found.timeline)
-    return found.work.instant_time, done
+    return rewrite.sorted
 
 
 class _Rewrite:
@@ -67,15 +66,16 @@ class _Rewrite:
         self._plan = plan
         self._work = work
         self._checked = CheckedInstants()
+        self.sorted = SortedInPlace(work.instant_time)
         self._numbers = bucket_numbers(work.table, timeline) if has_buckets(work.config) else None
 
-    def run(self, means: Means) -> list[SliceResult]:
+    def run(self, means: Means) -> None:
         work = self._work
         files = FileWork(work, self._plan.schema, means.output, means.logs)
         notes = {WRITE_ID: work.write_id, SORTED: str(files.form().order)}
         sorter = Sorter(files, ours=frozenset(), numbers=self._numbers, notes=notes)
         try:
-            done = execute(sorter, means, self._plan.slices)
+            self.sorted.done = done = execute(sorter, means, self._plan.slices)
         except NoTasksError as error:
             raise UnsupportedTableError(
                 f"The files of the table {work.path} that are to be sorted are more than "
@@ -87,24 +87,26 @@ class _Rewrite:
         work.storage.delete(*(path for path in marked_files(work.storage, work.instant_time) if path not in kept))
         # Flush data files before the commit names them.
         work.storage.flush(sorted({result.file_slice.partition_path for result in done}))
-        body = sorter.body(done)
         # The body needs space twice: in the decision, and later in the completed file.
-        work.reserve.hold(body.size)
-        outcome = partial(self._outcome, Outcome(body, added=sorted(kept)))
-        complete(work.table, work.inflight, outcome, relief=work.reserve.release)
-        return done
+        work.reserve.hold(sorter.body(done).size)
+        complete(work.table, work.inflight, partial(self._outcome, sorter), relief=work.reserve.release)
 
-    def _outcome(self, outcome: Outcome, timeline: Timeline) -> Outcome | None:
+    def _outcome(self, sorter: Sorter, timeline: Timeline) -> Outcome | None:
         """Return the outcome unless another instant keeps it out; None where another process has completed it."""
-        own = timeline.find(self._work.instant_time)
+        work = self._work
+        own = timeline.find(work.instant_time)
         if own is not None and own.state == State.COMPLETED:
             return None
-        check_conflicts(self._work, timeline, self._changes, self._checked)
-        return outcome
+        changed = changed_meanwhile(work, timeline, self._changes, self._checked)
+        # Where none would remain, the conflict is raised.
+        if changed and len(changed) < len(self.sorted.done):
+            self.sorted.leave_out(work.storage, changed)
+        check_conflicts(work, timeline, self._changes, self._checked)
+        return sorter.outcome(self.sorted.done)
 
     @property
     def _changes(self) -> WriteChanges:
-        slices = self._plan.slices
+        slices = [result.file_slice for result in self.sorted.done]
         groups = frozenset(file_slice.group for file_slice in slices)
         index = noted_index_for(self._work.config, self._numbers)
         return WriteChanges(

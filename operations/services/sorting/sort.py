@@ -16,6 +16,7 @@ from ....table.bucket_metadata import has_bucket_rules
 from ....table.config import TableConfig, update_config
 from ....table.config.property_keys import MERGE_ON_READ, SORT_BY, SORT_CURVE
 from ....table.config.sort_order import CURVES, LINEAR, SortOrder
+from ....table.files.names import FileGroupId
 from ....table.infer_index import is_unnoted, with_inferred_index
 from ....table.infer_key_encoding import with_inferred_key_encoding
 from ....table.table import Table
@@ -37,6 +38,9 @@ from .unsorted import Unsorted
 if TYPE_CHECKING:
     from ....timeline.metadata.models import CompactionPlan
 
+# File groups that a result names one by one.
+_MOST_NAMED = 5
+
 
 def sort(
     storage: Storage,
@@ -56,7 +60,8 @@ def sort(
 
     Raises:
         MissingOptionError: Neither the call nor the table names columns.
-        CommitConflictError: Another write changed a file group of a copy-on-write table meanwhile.
+        CommitConflictError: Other writes changed all file groups of a copy-on-write table meanwhile that were to be
+            sorted. Where they changed some, these stay as they are, and ``skipped`` of the result names them.
     """
     began = time.monotonic()
     table = open_for_service(storage, metadata_enable)
@@ -111,16 +116,26 @@ def _rewritten(table: Table, means: Means, unsorted: Unsorted) -> ServiceResult:
     told = with_inferred_key_encoding(with_inferred_index(table))
     if means.output.bloom_filter is None and told.config.index_type != table.config.index_type:
         means = replace(means, output=replace(means.output, bloom_filter=True))
-    instant, done = sort_in_place(told, unsorted, means)
+    found = sort_in_place(told, unsorted, means)
+    done = found.done
     return ServiceResult(
         table.path,
         SORT,
-        instant,
+        found.instant,
         files=len(done),
         bytes=sum(result.size for result in done),
         file_groups=len(done),
         bytes_read=sum(result.bytes_read for result in done),
+        skipped=_left_out(found.left_out),
     )
+
+
+def _left_out(groups: Sequence[FileGroupId]) -> str:
+    if not groups:
+        return ""
+    named = ", ".join(f"the {group.words}" for group in groups[:_MOST_NAMED])
+    more = f" and {len(groups) - _MOST_NAMED:,} more" if groups[_MOST_NAMED:] else ""
+    return f"other writes changed {named}{more} meanwhile, which the next sort looks at"
 
 
 def _sort_order(table: Table, by: Sequence[str] | None, curve: str | None, schema: pa.Schema) -> SortOrder:

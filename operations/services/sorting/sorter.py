@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from ....storage.base import Storage
 from ....table.files.file_group import FileSlice
+from ....table.files.names import FileGroupId
 from ..compaction.compactor import Compactor
 from ..compaction.slice_worker import SliceResult, written_slices
 from ..means import Means
@@ -18,6 +20,32 @@ class Sorter(Compactor):
 
     operation = "CLUSTER"
     compacts = False
+
+
+@dataclass(slots=True)
+class SortedInPlace:
+    """What a rewrite of a copy-on-write table did.
+
+    Attributes:
+        instant: Its instant; empty without any.
+        done: What became of the slices that it sorted.
+        left_out: The file groups that other writes changed meanwhile, which stay as these left them.
+    """
+
+    instant: str = ""
+    done: list[SliceResult] = field(default_factory=list)
+    left_out: list[FileGroupId] = field(default_factory=list)
+
+    def leave_out(self, storage: Storage, changed: frozenset[FileGroupId]) -> None:
+        """Delete the new files of some file groups: readers would take each file of a completed instant for its rows.
+
+        The decision comes afterwards, so that no process completes the instant beside these files.
+        """
+        gone = [result for result in self.done if result.file_slice.group in changed]
+        storage.delete(*(path for result in gone for path in result.paths))
+        storage.flush(sorted({result.file_slice.partition_path for result in gone}))
+        self.done = [result for result in self.done if result.file_slice.group not in changed]
+        self.left_out += sorted(changed)
 
 
 def execute(sorter: Sorter, means: Means, slices: Sequence[FileSlice]) -> list[SliceResult]:
