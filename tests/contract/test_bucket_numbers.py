@@ -322,6 +322,18 @@ def test_the_shallow_check_sees_a_file_whose_keys_are_of_another_bucket(tmp_path
     assert set(findings(path, deep=False)) == {"WRONG_BUCKET"}
 
 
+def test_the_number_of_its_own_partition_says_which_file_groups_are_none_of_its_buckets(tmp_path: Path) -> None:
+    """A file group that one partition's number allows is none of the buckets of the other."""
+    path = made(tmp_path / "t", bucket_count=4)
+    write_bucket_rule(table_at(path), BucketRule(FIRST, 4, (("^b$", 2),)))
+
+    told = validate(open_storage(str(path)), deep=False).to_pylist()
+
+    beyond = [one["file"] or one["what"] for one in told if one["code"] == "NO_BUCKET"]
+    assert beyond
+    assert not [text for text in beyond if text.startswith("a/") or "'a'" in text]
+
+
 def test_each_partition_has_a_suggestion_of_its_own(tmp_path: Path) -> None:
     path = made(tmp_path / "t")
     rescale(path, {"a": 5})
