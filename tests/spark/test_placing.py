@@ -139,3 +139,45 @@ def test_rows_are_placed_again_for_a_table_that_another_writer_made_anew(
     assert counts == [6, 1]
     assert done.inserts == 100
     assert table.validate().count() == 0
+
+
+def test_rows_are_placed_again_for_a_partition_that_was_rescaled(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between placement and plan: rows placed by the old number would lie where the new number does not look."""
+    path, place, calls = tmp_path / "t", read_seam("place the rows of a write"), []
+    table = HudiTable.create(spark, path, "id bigint", record_key="id", buckets=2)
+    table.upsert(spark.range(50))
+
+    def placed(df: DataFrame, target: Any, *rest: Any) -> Any:
+        rows_and_options = place(df, target, *rest)
+        if not calls:
+            table.rescale_buckets(3)
+        calls.append(1)
+        return rows_and_options
+
+    patch_seam(monkeypatch, "place the rows of a write", placed)
+    spark.conf.set(COALESCES, "false")
+    try:
+        done = table.upsert(spark.range(100), **ALWAYS)
+    finally:
+        spark.conf.unset(COALESCES)
+
+    assert (done.updates, done.inserts) == (50, 50)
+    assert table.to_df().count() == 100
+    assert table.validate(deep=True).count() == 0
+    assert calls == [1, 1], "two tasks have rows of one new bucket"
+
+
+def test_options_of_buckets_that_a_reader_gives_lose_no_row(spark: SparkSession, tmp_path: Path) -> None:
+    """Apache Hudi prunes by a number and a hash field that a reader names, and loses rows where they are wrong."""
+    table = HudiTable.create(spark, tmp_path / "t", "id bigint, n bigint", record_key="id", buckets=4)
+    table.upsert(spark.range(40).withColumn("n", sf.col("id")))
+    options = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.hash.field": "id"}
+
+    for number in ("4", "8", "1"):
+        given = {**options, "hoodie.bucket.index.num.buckets": number}
+        found = spark.read.format("pyhudi").options(**given).load(str(tmp_path / "t"))
+        assert found.count() == 40
+        assert found.where("n = 7").count() == 1, "a filter off the hash field"
+        assert [found.where(f"id = {key}").count() for key in range(5)] == [1] * 5
