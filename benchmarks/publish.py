@@ -26,6 +26,8 @@ from long_life import LIFE, lives
 from many_files import MANY, many_files
 from newest import NEWEST, newest
 from phases.conditions import ROWS, conditions
+from phases.few_merges import FEW, few_merges
+from phases.few_merges import verdicts as verdicts_of_few_merges
 from phases.limits import FLUSH, LIMIT
 from phases.loads import TURNS
 from phases.lookups import LOOKUP, lookups
@@ -48,7 +50,7 @@ _TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n)(.*?)(<!-- end -->)", re.DOTAL
 def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
     """Return each table by the name that pages call it by."""
     others = (LIMIT, FLUSH, SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, SORTED, WRITERS, STREAM, BATCH)
-    others = (*others, BACKLOG, JOIN, RESCALE, RESTART)
+    others = (*others, BACKLOG, JOIN, RESCALE, RESTART, FEW)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     return {
         "systems": table(systems),
@@ -57,6 +59,8 @@ def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
         "loads": table(of(TURNS, seconds)),
         "promises": verdicts(seconds),
         "conditions": conditions(seconds),
+        "few": few_merges(seconds),
+        "fewer": verdicts_of_few_merges(seconds),
         "sorting": sorting(seconds) if of(SORTED, seconds) else "",
         "sizes": sizes(seconds) if of(SIZE, seconds) else "",
         "life": lives(seconds),

@@ -37,6 +37,7 @@ from newest import NEWEST, newest
 from newest import measure as measure_newest
 from phases.conditions import HOLDS, ROWS, conditions, expect
 from phases.few_merges import FEW, few_merges
+from phases.few_merges import verdicts as few_verdicts
 from phases.loads import TURNS
 from phases.lookups import LOOKUP, lookups
 from phases.rescaling import RESCALE, rescales
@@ -133,7 +134,7 @@ def report(scale: float, seconds: Seconds) -> None:
             print(f"### As a multiple of {base} (below 1 is faster)", table(systems, systems[base]), sep="\n\n")
     print("### Loads in turns", table(of(TURNS, seconds)), sep="\n\n")
     print("### With conditions", conditions(seconds), sep="\n\n")
-    print("### A thousand rows merged", few_merges(seconds), sep="\n\n")
+    print("### A thousand rows merged", few_merges(seconds), few_verdicts(seconds), sep="\n\n")
     print("### Sorted", sorting(seconds), sep="\n\n")
     print("### By size", sizes(seconds), sep="\n\n")
     print("### Buckets doubled", rescales(seconds), sep="\n\n")
