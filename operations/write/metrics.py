@@ -114,20 +114,15 @@ def _of_service(prefix: str, service: ServiceResult) -> Iterator[Metric]:
         yield Metric(f"{prefix}.{service.service}.{name}", getattr(service, counted), "What the service took away.")
 
 
-def prometheus_text(metrics: Iterable[Metric]) -> str:
-    """Return metrics in Prometheus's text format (version 0.0.4)."""
+def write_file(settings: MetricsSettings, table: str, metrics: Iterable[Metric]) -> None:
+    """Write the file in Prometheus's text format, version 0.0.4; a collector sees the old file or the new, whole."""
     lines = []
     for metric in metrics:
         name = metric.prometheus_name
         lines += [f"# HELP {name} {metric.help}", f"# TYPE {name} gauge", f"{name} {metric.value}"]
-    return "\n".join([*lines, ""])
-
-
-def write_file(settings: MetricsSettings, table: str, metrics: Iterable[Metric]) -> None:
-    """Write the file, which a collector sees whole: the old one or the new one."""
-    folder, name = split(settings.file)
-    name = name or f"{_NOT_IN_NAMES.sub('_', table)}.prom"
-    open_storage(folder).write(name, prometheus_text(metrics).encode(), durable=False)
+    folder, file = split(settings.file)
+    file = file or f"{_NOT_IN_NAMES.sub('_', table)}.prom"
+    open_storage(folder).write(file, "\n".join([*lines, ""]).encode(), durable=False)
 
 
 def push(settings: MetricsSettings, table: str, metrics: Iterable[Metric]) -> None:

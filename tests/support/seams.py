@@ -145,7 +145,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "open a base file": "table.files.base_file:BaseFileReader.__init__",
     "read batches of a base file": "table.files.base_file:BaseFileReader.batches",
     "close a new base file": "table.files.base_file:BaseFileWriter.close",
-    "rewrite the slices of a sort in place": "operations.services.sorting.in_place:execute",
+    "rewrite the slices of a sort in place": "operations.services.sorting.sorter:Sorter.rewrite",
     "order of the rows of a base file": "writer.data_files:FileFormat.sorter",
     "rows of a run in a sorter's sample": "writer.sort:_SAMPLE",
     "least bytes of a column in a row group": "writer.data_files:_LEAST_OF_A_COLUMN",

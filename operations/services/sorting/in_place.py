@@ -32,7 +32,7 @@ from ...transaction.transaction import Transaction
 from ..means import Means
 from ..service import NoTasksError
 from .rewrite_plan import RewritePlan, plan_rewrite
-from .sorter import SortedInPlace, Sorter, execute
+from .sorter import SortedInPlace, Sorter
 from .unsorted import Unsorted
 
 logger = logging.getLogger("pyhudi")
@@ -75,7 +75,7 @@ class _Rewrite:
         notes = {WRITE_ID: work.write_id, SORTED: str(files.form().order)}
         sorter = Sorter(files, ours=frozenset(), numbers=self._numbers, notes=notes)
         try:
-            self.sorted.done = done = execute(sorter, means, self._plan.slices)
+            self.sorted.done = done = sorter.rewrite(self._plan.slices, means)
         except NoTasksError as error:
             raise UnsupportedTableError(
                 f"The files of the table {work.path} that are to be sorted are more than "

@@ -21,6 +21,10 @@ class Sorter(Compactor):
     operation = "CLUSTER"
     compacts = False
 
+    def rewrite(self, slices: Sequence[FileSlice], means: Means) -> list[SliceResult]:
+        """Rewrite the slices in the tasks of an engine; in this process where it has none, or needs none."""
+        return execute_units(self, slices, means, "sort", written_slices)
+
 
 @dataclass(slots=True)
 class SortedInPlace:
@@ -46,8 +50,3 @@ class SortedInPlace:
         storage.flush(sorted({result.file_slice.partition_path for result in gone}))
         self.done = [result for result in self.done if result.file_slice.group not in changed]
         self.left_out += sorted(changed)
-
-
-def execute(sorter: Sorter, means: Means, slices: Sequence[FileSlice]) -> list[SliceResult]:
-    """Execute the units of a rewrite in the tasks of an engine; in this process where it has none, or needs none."""
-    return execute_units(sorter, slices, means, "sort", written_slices)
