@@ -75,6 +75,10 @@ class FileFormat:
         return max(1 << max(worth, 1).bit_length() - 1, 1 << max(needed - 1, 0).bit_length())
 
     @property
+    def sorted_by(self) -> tuple[str, ...]:
+        return () if self.order is None or not self.keeps_order else self.order.columns
+
+    @property
     def notes(self) -> Mapping[str, str]:
         return {SORTED_BY: str(self.order)} if self.keeps_order else {}
 
@@ -231,6 +235,7 @@ class BaseOutput(NewFile):
             bloom=self._form.bloom,
             stamped=self._form.stamped,
             notes=self._form.notes,
+            sorted_by=self._form.sorted_by,
             # After sorting, kept rows cannot be distinguished from incoming rows.
             previous=None if self._sorter is not None else self._previous,
         )
@@ -255,7 +260,7 @@ class BaseOutput(NewFile):
         # Row groups end by their rows alone.
         self._form = replace(self._form, output=replace(self._form.output, row_group_bytes=sys.maxsize))
         self._file.bound(sorter.bounded)
-        for part in equal_parts(sorter.batches(), sorter.rows, count):
+        for part in sorter.parts(count):
             for piece in part:
                 self._file.write(piece)
             self._file.end_row_group()
@@ -323,23 +328,6 @@ class LogOutput(NewFile):
 
     def _abandon(self) -> None:
         self._blocks.abandon()
-
-
-def equal_parts(batches: Iterable[pa.RecordBatch], rows: int, count: int) -> Iterator[list[pa.RecordBatch]]:
-    """Yield the rows of batches, of which there are so many, in parts that differ by one row at most."""
-    part: list[pa.RecordBatch] = []
-    count = max(min(count, rows), 1)
-    number, done, end = 1, 0, rows // count
-    for batch in batches:
-        start = 0
-        while start < batch.num_rows:
-            piece = batch.slice(start, end - done)
-            start, done = start + piece.num_rows, done + piece.num_rows
-            part.append(piece)
-            if done == end:
-                yield part
-                part, number = [], number + 1
-                end = rows * number // count
 
 
 def write_base_file(

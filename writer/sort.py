@@ -11,7 +11,8 @@ they come, and a sample of them says where the rows of each run belong; the runs
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
 
 import numpy as np
 import pyarrow as pa
@@ -24,6 +25,7 @@ from ..table.arrow.batches import concat
 from ..table.arrow.curves import BITS, CURVES, WORD_BITS, coordinates
 from ..table.arrow.spill import SpillReader, SpillWriter, local_spills
 from ..table.config.sort_order import SortOrder
+from .parts import CellsOfCurve, cut_parts
 
 # Sorting a run holds its rows twice, besides the memory of the file group's merge.
 _RUN_SHARE = 4
@@ -65,23 +67,44 @@ class RowSorter:
         if self._waiting_bytes > self._run_bytes:
             self._flush()
 
-    def batches(self) -> Iterator[pa.RecordBatch]:
+    def batches(self) -> Generator[pa.RecordBatch]:
+        """Yield the rows in order."""
+        with closing(self._sorted()) as found:
+            yield from map(self._without_places, found)
+
+    def parts(self, count: int) -> Iterator[list[pa.RecordBatch]]:
+        """Yield the rows in order, in about so many parts, a power of two, of like size.
+
+        Along a curve a part ends where the curve leaves a cell of the cube, if it does so near the end of the part. So
+        a part has few values of each column: with one row more, of the next cell, it would have all of that cell's.
+        """
+        if self._order.is_linear:
+            return cut_parts(self._sorted(), self.rows, count, None)
+        # All words of a place but the first are full.
+        bits = len(self._order.columns) * BITS - WORD_BITS * (len(self._places) - 1)
+        cells = CellsOfCurve(self._places[0], max(bits - (count.bit_length() - 1), 0))
+        parts = cut_parts(self._sorted(), self.rows, count, cells)
+        return ([self._without_places(piece) for piece in part] for part in parts)
+
+    def _sorted(self) -> Generator[pa.RecordBatch]:
+        """Yield the rows in order, for a curve with their places behind the other columns."""
         if not self._runs.count:
             if self._waiting:
                 rows = self._taken()
-                yield rows.take(self._positions(rows))
+                rows = rows if self._order.is_linear else self._placed(rows, None)
+                yield rows.take(_order(rows, self._ordered_by))
             return
         try:
             if self._waiting:
                 self._flush()
-            if self._order.is_linear:
-                yield from _merge(self._runs.blocks(), self._order.columns)
-            else:
+            if not self._order.is_linear:
                 self._sort_runs()
-                for batch in _merge(self._runs.blocks(), self._places):
-                    yield batch.select(batch.schema.names[: -len(self._places)])
+            yield from _merge(self._runs.blocks(), self._ordered_by)
         finally:
             self.discard()
+
+    def _without_places(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        return rows if self._order.is_linear else rows.select(rows.schema.names[: -len(self._places)])
 
     def discard(self) -> None:
         self._waiting = []
@@ -96,7 +119,7 @@ class RowSorter:
         """Spill the rows in memory: as a sorted run, or for a curve as they came, with a sample of them."""
         rows = self._taken()
         if self._order.is_linear:
-            self._runs.add(rows.take(self._positions(rows)))
+            self._runs.add(rows.take(_order(rows, self._ordered_by)))
             return
         if not self._runs.count:
             self._step = max(rows.num_rows // _SAMPLE, 1)
@@ -118,11 +141,9 @@ class RowSorter:
         self._runs.discard()
         self._runs, self._sample = made, []
 
-    def _positions(self, rows: pa.RecordBatch) -> pa.Array:
-        """Return the positions of rows in their order, where these are all that there are, or one run of a merge."""
-        if self._order.is_linear:
-            return _order(rows, self._order.columns)
-        return _order(self._placed(rows, None), self._places)
+    @property
+    def _ordered_by(self) -> Sequence[str]:
+        return self._order.columns if self._order.is_linear else self._places
 
     @property
     def _places(self) -> list[str]:

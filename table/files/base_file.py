@@ -78,7 +78,11 @@ def constant(value: str, length: int) -> pa.DictionaryArray:
 
 
 class BaseFileWriter:
-    """Writes a base file. ``previous`` is the open base file whose rows are kept: its bloom filter may be extended."""
+    """Writes a base file.
+
+    ``previous`` is the open base file whose rows are kept: its bloom filter may be extended. ``sorted_by`` names the
+    columns by which conditions choose row groups.
+    """
 
     def __init__(
         self,
@@ -91,8 +95,10 @@ class BaseFileWriter:
         previous: BaseFileReader | None = None,
         stamped: bool = True,
         notes: Mapping[str, str] | None = None,
+        sorted_by: Collection[str] = (),
     ) -> None:
         self._stream = stream
+        self._sorted_by = sorted_by
         self._notes = {**({STAMP.decode(): VERSION} if stamped else {}), **(notes or {})}
         self._output = output
         self._parquet: pq.ParquetWriter | None = None
@@ -179,7 +185,7 @@ class BaseFileWriter:
             self._schema,
             compression=self._output.compression,
             store_schema=False,
-            use_dictionary=dictionary_columns(rows.drop_columns(sorted(_UNIQUE))),
+            use_dictionary=dictionary_columns(rows.drop_columns(sorted(_UNIQUE)), self._sorted_by),
             write_statistics=statistics_columns(self._schema, self._bounded),
             write_page_checksum=True,
         )

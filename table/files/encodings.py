@@ -19,9 +19,14 @@ _SAMPLE = 16_384
 _DICTIONARY_BYTES = 1 << 20
 
 
-def dictionary_columns(rows: pa.Table) -> list[str]:
-    """Return the flat columns that a dictionary makes smaller, going by the first row group."""
-    return [field.name for field in rows.schema if _pays(rows.column(field.name))]
+def dictionary_columns(rows: pa.Table, sorted_by: Container[str] = ()) -> list[str]:
+    """Return the flat columns that a dictionary makes smaller, going by the first row group.
+
+    Columns of fixed width by which the rows lie in order get none: a row group has a narrow range of their values, and
+    Spark's reader, for a condition on a column, reads 64 KiB for the dictionary of each row group that bounds admit.
+    """
+    plain = {field.name for field in rows.schema if field.name in sorted_by and pa.types.is_primitive(field.type)}
+    return [field.name for field in rows.schema if field.name not in plain and _pays(rows.column(field.name))]
 
 
 def statistics_columns(schema: pa.Schema, without_nan: Container[str] = ()) -> list[str]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 import random
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -118,18 +121,37 @@ def through(order: SortOrder, memory: int) -> pa.Table:
     return pa.Table.from_batches(sorter.batches(), WIDE)
 
 
+@pytest.mark.parametrize("memory", [1 << 30, 1 << 15])
 @pytest.mark.parametrize("curve", [ZORDER, HILBERT])
-def test_a_part_of_rows_along_a_curve_has_few_values_of_each_column(curve: str) -> None:
-    """Of 64 parts each has an eighth of either column's span, or the quarter that two neighbours have."""
-    ordered = through(SortOrder(("a", "b"), curve), 1 << 30)
+def test_a_part_of_rows_along_a_curve_is_a_cell_of_the_square(curve: str, memory: int) -> None:
+    """Each of 64 parts has an eighth of the values of either column, and no value of another eighth."""
+    sorter = RowSorter(SortOrder(("a", "b"), curve), memory)
+    for batch in of_chance(6000):
+        sorter.add(batch)
+    parts = [pa.Table.from_batches(part) for part in sorter.parts(64)]
 
+    assert pa.concat_tables(parts).sort_by("n").column("n").to_pylist() == [*range(6000)]
+    assert len(parts) == 64
     for name in ("a", "b"):
-        spans = []
-        for part in range(64):
-            values = sorted(ordered.column(name).slice(part * 6000 // 64, 6000 // 64).to_pylist())
-            least, greatest = (int(str(value).lstrip("b")) for value in (values[0], values[-1]))
-            spans.append(greatest - least)
-        assert sum(spans) / 64 < 1000 / 4
+        values = pa.concat_tables(parts).column(name)
+        eighths = pc.rank(values, tiebreaker="min").to_numpy() - 1
+        ends = np.cumsum([0, *(part.num_rows for part in parts)])
+        spans = [eighths[start:end] * 8 // 6000 for start, end in pairwise(ends.tolist())]
+        assert {int(span.max() - span.min()) for span in spans} == {0}
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 1 << 14])
+@pytest.mark.parametrize("values", [1, 3, 50])
+def test_parts_along_a_curve_are_of_like_size_however_the_cells_are(values: int, memory: int) -> None:
+    """Few values leave most cells empty, and put many rows into others."""
+    sorter = RowSorter(SortOrder(("a", "b"), ZORDER), memory)
+    for start in range(0, 4000, 500):
+        numbers = np.arange(start, start + 500)
+        sorter.add(pa.record_batch({"a": numbers % values, "b": numbers * 7 % values, "n": numbers}))
+    sizes = [sum(piece.num_rows for piece in part) for part in sorter.parts(32)]
+
+    assert sum(sizes) == 4000
+    assert 62 <= min(sizes) <= max(sizes) <= 187
 
 
 @pytest.mark.parametrize("curve", [ZORDER, HILBERT])
