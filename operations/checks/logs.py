@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 
-from ...errors import CorruptFileError
+import numpy as np
+import pyarrow as pa
+
+from ...errors import CorruptFileError, PyHudiError
+from ...index.bucket import BucketIndex
 from ...storage.base import join
 from ...storage.parallel import for_each
+from ...table.arrow.arrays import plain
 from ...table.files.file_group import FileSlice, LogFile, data_file, log_file
 from ...table.files.logs.log_blocks import BlockType, LogBlock
+from ...table.files.logs.log_contents import BlockContent
 from ...table.files.logs.log_file import read_blocks
 from ...table.files.logs.whole_log import read_log
 from ...table.files.names import FileGroupId
+from ...table.schema.columns import RECORD_KEY
 from ...timeline.archive.completions import CompletionTimes
 from ...timeline.held import COMPACTING, LOG_COMPACTION
 from ...timeline.instants import Instant, State
@@ -26,8 +34,11 @@ from .check_catalogue import (
     SKIPPED_BLOCK,
     TORN_BLOCK,
     TORN_INSTANT,
+    WRONG_BUCKET,
 )
 from .subject import Subject, called, shown
+
+_KEYS = pa.schema([pa.field(RECORD_KEY, pa.string())])
 
 
 def check_logs(subject: Subject) -> None:
@@ -36,6 +47,9 @@ def check_logs(subject: Subject) -> None:
     wanted = [file for file in listed if file is not None and subject.is_complete(file.instant_time)]
     for_each(subject.storage, lambda file: _check_blocks(subject, file), wanted)
     slices = {group.id: group.newest for group in subject.live}
+    if not subject.deep:
+        # A deep check looks at all keys, and of other slices the footers of base files name two.
+        for_each(subject.storage, lambda found: _check_bucket(subject, found), slices.values())
     for instant in subject.timeline.pending:
         if instant.action in COMPACTING:
             with subject.turning(TORN_INSTANT, instant.at(State.REQUESTED)):
@@ -68,6 +82,32 @@ def _check_blocks(subject: Subject, file: LogFile) -> None:
         for what in () if lost else torn:
             check = TORN_BLOCK if file.stated is None else SKIPPED_BLOCK
             subject.tell(check, file, f"{file.path} is not whole: {what}.")
+
+
+def _check_bucket(subject: Subject, file_slice: FileSlice) -> None:
+    """Hold some keys of each log file of a slice without a base file against the slice's bucket."""
+    index, group = subject.index, file_slice.group
+    if file_slice.base is not None or not isinstance(index, BucketIndex) or index.number_of(group) is None:
+        return
+    for log in file_slice.logs:
+        # `_check_blocks` tells of a file that cannot be read.
+        with suppress(PyHudiError):
+            samples = (_some_keys(subject, block) for block in data_blocks(subject, log))
+            keys = next((found for found in samples if len(found)), None)
+            misplaced = np.zeros(0, np.int64) if keys is None else index.misfits(keys, group)
+            if keys is not None and len(misplaced):
+                key = keys[int(misplaced[0])].as_py()  # one value, for the finding
+                what = f"{log.path} has the record key {key!r}, which does not belong to"
+                subject.tell(WRONG_BUCKET, log, f"{what} {index.rival_key(group)}.")
+
+
+def _some_keys(subject: Subject, block: LogBlock) -> pa.Array:
+    """Return the record keys of the rows or deletes with which a block begins."""
+    content = BlockContent(subject.storage, block)
+    if block.type == BlockType.DELETE:
+        return content.deletes().keys
+    rows = next(content.rows(_KEYS), None)
+    return pa.array([], pa.string()) if rows is None else plain(rows.column(RECORD_KEY))
 
 
 def _lost(subject: Subject, file: LogFile) -> str:

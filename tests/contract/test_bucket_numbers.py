@@ -315,8 +315,14 @@ def test_an_expression_of_many_partitions_is_obeyed(tmp_path: Path) -> None:
     assert_whole(path)
 
 
-def test_the_shallow_check_sees_a_file_whose_keys_are_of_another_bucket(tmp_path: Path) -> None:
-    path = made(tmp_path / "t")
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_shallow_check_sees_a_file_whose_keys_are_of_another_bucket(tmp_path: Path, kind: str) -> None:
+    """Of base files by their footers, of slices of log files alone by a key of each."""
+    path = tmp_path / "t"
+    logs_alone = WriteSettings(commit_merge_max_bytes=1)
+    settings = COLOCATED if kind == "COPY_ON_WRITE" else logs_alone
+    write(path, rows(*KEYS), table=replace(KEYED, table_type=kind), settings=settings)
+    assert {file_slice.base is None for file_slice in open_snapshot(str(path)).slices()} == {settings is logs_alone}
     write_bucket_rule(table_at(path), BucketRule(FIRST, 3))
 
     assert set(findings(path, deep=False)) == {"WRONG_BUCKET"}
