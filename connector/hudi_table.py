@@ -25,11 +25,11 @@ from .merge.target import MergeTarget
 from .source.paths import AnyPath, absolute_for
 from .table.creation import Columns, CreationTerms, create_table
 from .table.frames import Rows, to_frame
+from .table.made_from import MadeFrom
 from .table.shown_rows import AskedRows
 from .table.sql import TableSql
 from .table.streaming import TableStreams
 from .table.writes import TableWrites
-from .table.writing import MadeFrom
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -6,8 +6,16 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from dataclasses import dataclass
 from time import monotonic
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from .plain_text import size_text
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 logger = logging.getLogger("pyhudi")
 
@@ -18,7 +26,10 @@ POLL_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Steps done in a phase, and bytes of data files: the bytes that a write wrote, or that a service read."""
+    """Steps done in a phase, and bytes of data files: the bytes that a write wrote, or that a service read.
+
+    ``total`` is 0 while nothing tells how many steps there will be.
+    """
 
     phase: str
     done: int
@@ -50,6 +61,52 @@ class LoggedProgress:
             progress.bytes,
             now - self._began,
         )
+
+
+@dataclass
+class ShownProgress:
+    """An observer that shows, from a thread of its own, how far the work of its block is; its classes draw.
+
+    Work that reports no steps shows for how long it has run. ``what`` names the work.
+    """
+
+    what: str
+
+    def __post_init__(self) -> None:
+        self._began = monotonic()
+        self._newest: Progress | None = None
+        self._over = threading.Event()
+        # The thread gets the context of its block, by which a notebook knows the cell.
+        self._thread = threading.Thread(target=copy_context().run, args=(self._loop,), daemon=True, name="pyhudi-shown")
+
+    def __call__(self, progress: Progress) -> None:
+        self._newest = progress
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def text(self) -> str:
+        """Return how far the work is, in words."""
+        found, seconds = self._newest, monotonic() - self._began
+        steps = "at work" if found is None else _steps(found)
+        return f"{self.what}: {steps} after {seconds:.0f} s"
+
+    def _loop(self) -> None:
+        """Draw until the block ends."""
+        raise NotImplementedError
+
+
+def _steps(found: Progress) -> str:
+    of_all = f" of {found.total:,}" if found.total else ""
+    size = f" ({size_text(found.bytes)})" if found.bytes or found.total else ""
+    return f"{found.phase}: {found.done:,}{of_all} done{size}"
 
 
 class Steps:

@@ -285,6 +285,11 @@ class WriteOptions(BaseModel):
         "progress.",
         "hoodie.pyhudi.log.level",
     )
+    notebook_progress: bool = option(
+        True,
+        "Whether calls of HudiTable that take over 10 seconds show their progress in a notebook.",
+        "hoodie.pyhudi.notebook.progress",
+    )
     metadata_prefix: str = option(
         "_",
         "Options that begin with it are kept in the commit's extra metadata.",

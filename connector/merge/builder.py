@@ -20,10 +20,10 @@ from ..placement.key_columns import KEY, PATH
 from ..placement.key_text import quoted
 from ..source.own_errors import own_errors
 from ..source.spark_types import to_spark
+from ..table.made_from import MadeFrom
 from ..table.other_keywords import MERGE_KEYWORDS
 from ..table.other_names import MERGE_CALLS, NamesOtherCalls
 from ..table.retries import Retries
-from ..table.writing import MadeFrom
 from .changing import OLD_KEY, OLD_PATH, WAS, MergeChanges, is_delete, make_changes
 from .clauses import Clause, ClauseKind, Condition, Side, check_clauses
 from .counting import count

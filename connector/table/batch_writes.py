@@ -20,7 +20,8 @@ from ...storage import open_storage
 from ...table.table import open_table
 from ..source.own_errors import own_errors
 from ..stream.checkpoint_folder import CheckpointFolder
-from .writing import MadeFrom, write_placed
+from .made_from import MadeFrom
+from .writing import write_placed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -22,6 +22,7 @@ from ...options.model import HudiOptions
 from ...storage import open_storage
 from ...timeline.timeline import Timeline
 from ..source.own_errors import own_errors
+from .notebook_progress import observer
 
 Unit = TypeVar("Unit")
 Done = TypeVar("Done")
@@ -103,12 +104,13 @@ def spark_means(spark: SparkSession, options: HudiOptions) -> Means:
     """Return the means to merge log files: Spark tasks for each file group, or this process where Spark runs none."""
     settings, own = options.write_settings(), _own_means(spark, options)
     by_tasks = means_of(settings, executor=SparkTasks(spark, "compaction"), application=own.application)
-    return replace(by_tasks, without_tasks=own)
+    return replace(by_tasks, without_tasks=own, observer=own.observer)
 
 
 def _own_means(spark: SparkSession, options: HudiOptions) -> Means:
     settings, application = options.write_settings(), options.application or application_of(spark)
-    return means_of(settings, most_bytes=settings.commit_merge_max_bytes, application=application)
+    own = means_of(settings, most_bytes=settings.commit_merge_max_bytes, application=application)
+    return replace(own, observer=observer())
 
 
 def application_of(spark: SparkSession) -> str:

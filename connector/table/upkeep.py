@@ -21,6 +21,7 @@ from ...options.sources import WRITING, ResolvedOptions
 from ...storage import open_storage
 from .base import TableBase
 from .frames import from_arrow, make_active
+from .notebook_progress import shown_in_notebook
 from .service_tasks import spark_means
 
 if TYPE_CHECKING:
@@ -347,7 +348,8 @@ class TableUpkeep(TableBase):
             PyHudiError: The table cannot be opened.
         """
         resolved = self._resolve(options, WRITING, warn=True)
-        done = run_services(self._call(resolved), services)
+        with shown_in_notebook(f"services {self._path}", switched_on=resolved.options.notebook_progress):
+            done = run_services(self._call(resolved), services)
         self._changed()
         return replace(done, warnings=(*resolved.notices, *done.warnings))
 
@@ -372,7 +374,9 @@ class TableUpkeep(TableBase):
 
     def _run(self, name: str, given: Mapping[str, Any], **arguments: Any) -> ServiceResult:
         service = SERVICES[name]
-        done: ServiceResult = service.run(self._call(self._resolve(given, WRITING, warn=True)), **arguments)
+        resolved = self._resolve(given, WRITING, warn=True)
+        with shown_in_notebook(f"{name} {self._path}", switched_on=resolved.options.notebook_progress):
+            done: ServiceResult = service.run(self._call(resolved), **arguments)
         if service.changes:
             self._changed()
         return done

@@ -21,9 +21,10 @@ from ...timeline.watermark import spell_moment
 from ...writer.routes import LOCATION
 from ..conditions.condition import condition_predicates
 from .frames import Rows, to_frame
+from .made_from import NOTHING_READ, MadeFrom
 from .queries import TableQueries
 from .retries import Retries
-from .writing import NOTHING_READ, MadeFrom, delete_partitions, write_placed
+from .writing import delete_partitions, write_placed
 
 OPERATION, BASED_ON, MISSING_OK, PARTIAL, WRITE_ID = (
     OPTIONS[name].key for name in ("operation", "based_on", "delete_missing_ok", "partial_update", "write_id")

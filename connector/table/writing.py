@@ -15,9 +15,7 @@ import pyarrow as pa
 from ...errors import CommitConflictError, PlacementError
 from ...operations.planning.request import WriteRequest
 from ...operations.planning.target import Target, find_target
-from ...operations.read_rows import ReadRows
-from ...operations.result import NO_PAST, CommitResult, PastAttempts, RowCounts, find_write
-from ...operations.streams.batch import StreamBatch
+from ...operations.result import NO_PAST, CommitResult, PastAttempts, find_write
 from ...operations.write.run import write
 from ...operations.write_ids import GENERATED_ID, generated_id
 from ...options.names import OPTIONS, name_of
@@ -34,6 +32,8 @@ from ..source.paths import BATCH, COUNTED, FORMAT, PAST, READ, WRITE_KEY
 from ..source.spark_types import to_arrow
 from .frames import make_active
 from .local_writes import Turn, write_here
+from .made_from import NOTHING_READ, MadeFrom
+from .notebook_progress import noted_write
 from .placed_rows import NO_BOUND, placed_rows
 from .retries import Retries
 from .service_tasks import application_of, with_inline_services, with_services_after_batch
@@ -53,28 +53,6 @@ _AFTER_WRITES = (
     "log_compact_inline",
 )
 _DONE_HERE = {OPTIONS[name].key: "false" for name in _AFTER_WRITES}
-
-
-@dataclass(frozen=True, slots=True)
-class MadeFrom:
-    """What rows were made from.
-
-    Attributes:
-        moment: The snapshot of the table, as the option ``based_on`` takes it; empty where they were not made from it.
-        read: The rows of the snapshot that decided which rows these are, where that counts.
-        counted: How many rows they insert, update and delete; None where the caller did not count.
-        past: What was done for the write before they were made.
-        batch: The micro-batch that they are; None where they are not of a stream.
-    """
-
-    moment: str = ""
-    read: tuple[ReadRows, ...] = ()
-    counted: RowCounts | None = None
-    past: PastAttempts = NO_PAST
-    batch: StreamBatch | None = None
-
-
-NOTHING_READ = MadeFrom()
 
 
 def write_placed(
@@ -151,6 +129,7 @@ class _Write:
         with _made_anew_as_conflict(target, request), own_errors(), ExitStack() as kept:
             rows, more = placed_rows(self.df, target, self.resolved.options, request, kept, known)
             kept.enter_context(beat)
+            kept.enter_context(noted_write(beat))
             rows.write.format(FORMAT).options(**{**settings, **more}).mode("append").save(self.path)
 
     def _settings(self, request: WriteRequest, past: PastAttempts) -> dict[str, str]:

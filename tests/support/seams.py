@@ -37,6 +37,9 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "find a process": "storage.process:find_process",
     "stores by scheme": "storage:STORES",
     "ask S3": "storage.s3:S3Client.ask",
+    "time of S3": "storage.s3:S3Client.now",
+    "patience of notebooks": "connector.table.notebook_progress:PATIENCE_S",
+    "pause between lines of notebooks": "connector.table.notebook_progress:_REDRAW_S",
     "find a package": "options.metrics:find_spec",
     "seconds of a push of metrics": "operations.write.metrics:_PUSH_S",
     # --- what can be added

@@ -27,7 +27,7 @@ class WriteHeartbeat(HeartbeatThread):
 
     def __init__(self, storage: Storage, key: str, interval_s: float) -> None:
         super().__init__(storage, key, interval_s, self._touch_newest)
-        self._notes = WriteNotes(storage, key)
+        self.notes = WriteNotes(storage, key)
         self._number = 0
         self._newest = ""
         self._touched: set[str] = set()
@@ -39,7 +39,7 @@ class WriteHeartbeat(HeartbeatThread):
 
     @property
     def key(self) -> str:
-        return self._notes.key
+        return self.notes.key
 
     @property
     def _name(self) -> str:
@@ -56,11 +56,11 @@ class WriteHeartbeat(HeartbeatThread):
             self._delete_of_over(instant_time)
 
     def _touch_newest(self) -> None:
-        while (noted := self._notes.find(self._number + 1)) is not None:
+        while (noted := self.notes.find(self._number + 1)) is not None:
             self._number, self._newest = self._number + 1, noted
         if not self._newest or not self._is_at_work(self._newest):
             return
-        beat = Heartbeat(self._notes.storage, self._newest)
+        beat = Heartbeat(self.notes.storage, self._newest)
         age = beat.age()
         if age is not None and age >= self._interval_s / 2:
             self._touched.add(self._newest)
@@ -68,16 +68,16 @@ class WriteHeartbeat(HeartbeatThread):
 
     def _is_at_work(self, instant_time: str) -> bool:
         """Return whether the write holds the time, is not sealed, and its process is not known to be gone."""
-        found = Claim(self._notes.storage, instant_time).owner()
+        found = Claim(self.notes.storage, instant_time).owner()
         ours = found is not None and found.key == self.key and not is_gone(found)
-        return ours and not Seal(self._notes.storage, instant_time).is_set()
+        return ours and not Seal(self.notes.storage, instant_time).is_set()
 
     def _delete_of_over(self, instant_time: str) -> None:
         """Delete a heartbeat that a touch brought back while the end of the write deleted it."""
         try:
-            if Claim(self._notes.storage, instant_time).owner() is None:
-                Heartbeat(self._notes.storage, instant_time).delete()
+            if Claim(self.notes.storage, instant_time).owner() is None:
+                Heartbeat(self.notes.storage, instant_time).delete()
         except Exception:
             logger.warning(
-                "table %s: the heartbeat of %s may have stayed", self._notes.storage.path, instant_time, exc_info=True
+                "table %s: the heartbeat of %s may have stayed", self.notes.storage.path, instant_time, exc_info=True
             )

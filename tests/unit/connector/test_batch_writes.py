@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi.connector.table.batch_writes import write_batch
-from pyhudi.connector.table.writing import MadeFrom
+from pyhudi.connector.table.made_from import MadeFrom
 from pyhudi.errors import NullKeyError, StorageError
 from pyhudi.operations.result import CommitResult
 from pyhudi.operations.streams.batch import StreamBatch

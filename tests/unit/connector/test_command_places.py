@@ -163,7 +163,7 @@ def test_a_terminal_shows_progress_and_clears_it(has_rich: bool, monkeypatch: py
     if not has_rich:
         monkeypatch.setitem(sys.modules, "rich", None)
     screen = Screen()
-    progress = WorkProgress("sort /t\x1b[2J", screen, patient_s=0.0)
+    progress = WorkProgress("sort /t\x1b[2J", screen, patience_s=0.0)
     progress(Progress("sort", 3, 8, 4 << 20))
     with progress:
         while "3 of 8 done" not in screen.getvalue():

@@ -1,0 +1,31 @@
+"""What the rows of a write were made from: what counts of it when the write commits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...operations.read_rows import ReadRows
+from ...operations.result import NO_PAST, PastAttempts, RowCounts
+from ...operations.streams.batch import StreamBatch
+
+
+@dataclass(frozen=True, slots=True)
+class MadeFrom:
+    """What rows were made from.
+
+    Attributes:
+        moment: The snapshot of the table, as the option ``based_on`` takes it; empty where they were not made from it.
+        read: The rows of the snapshot that decided which rows these are, where that counts.
+        counted: How many rows they insert, update and delete; None where the caller did not count.
+        past: What was done for the write before they were made.
+        batch: The micro-batch that they are; None where they are not of a stream.
+    """
+
+    moment: str = ""
+    read: tuple[ReadRows, ...] = ()
+    counted: RowCounts | None = None
+    past: PastAttempts = NO_PAST
+    batch: StreamBatch | None = None
+
+
+NOTHING_READ = MadeFrom()
