@@ -36,6 +36,7 @@ SHORT_PAGES = [
             "joins",
             "coming-from",
             "command",
+            "other-engines",
         )
     ),
 ]
