@@ -75,7 +75,8 @@ class ServiceResult:
         path: The table's path.
         service: Its name: clean, archive, rollback, savepoint, restore, compaction, schedule_compaction, logcompaction,
             schedule_log_compaction, repair, rescale_buckets, sort.
-        instant: Requested time of the instant that it made, or that its caller named; empty where it had no work.
+        instant: Requested time of the instant that it made, or that its caller named; of a repair that moved files, the
+            time by which its undo finds them; empty where it had no work.
         files: Data files deleted, or kept by a savepoint, or written by a compaction, log compaction or rescale.
         bytes: Their size, where it is known.
         instants: Instants archived, or undone; 1 for a deleted savepoint.
@@ -91,6 +92,9 @@ class ServiceResult:
         partitions: Partitions that a rescale brought to another number of buckets.
         new_file_groups: The file groups that a rescale made of ``file_groups``; of a dry run, at most.
         todo: What the caller has to do now; empty for nothing.
+        moved: The paths of the files that a repair moved aside, or copied there before it changed them.
+        put_back: The paths of the files that the undo of a repair put back.
+        steps: What a repair did or would do, step by step.
     """
 
     path: str
@@ -110,13 +114,16 @@ class ServiceResult:
     partitions: int = 0
     new_file_groups: int = 0
     todo: str = ""
+    moved: tuple[str, ...] = ()
+    put_back: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         head = f"{self.service} {self.instant}".strip() + f" of {self.path}"
         if self.error:
             return f"{head} failed: {self.error}"
         words = "would be " if self.dry else ""
-        parts = [text.format(words, _amount(getattr(self, name), noun)) for name, (text, noun) in self._counted()]
+        parts = [text.format(words, _amount(number, noun)) for number, (text, noun) in self._counted()]
         size = f" ({_size(self.bytes)})" if self.bytes and parts else ""
         did = f": {', '.join(parts)}{size}" if parts else " had nothing to do"
         return f"{head}{did} in {self.seconds:.1f} s." + "".join(
@@ -131,9 +138,10 @@ class ServiceResult:
         """Whether it changed anything, or would have in a dry run."""
         return bool(self.instant or self._counted())
 
-    def _counted(self) -> list[tuple[str, tuple[str, str]]]:
+    def _counted(self) -> list[tuple[int, tuple[str, str]]]:
         counted = _DONE.get(self.service, _DELETED)
-        return [(name, words) for name, words in counted.items() if getattr(self, name)]
+        found = [(getattr(self, name), words) for name, words in counted.items()]
+        return [(len(value) if isinstance(value, tuple) else value, words) for value, words in found if value]
 
     @property
     def left(self) -> str:
@@ -346,7 +354,12 @@ _DONE = {
     LOG_COMPACTION: _MERGED,
     "schedule_compaction": _PLANNED,
     "schedule_log_compaction": _PLANNED,
-    "repair": _MERGED,
+    "repair": {
+        **_MERGED,
+        "instants": ("{1} {0}rolled back", "dead write"),
+        "moved": ("{1} {0}moved aside", "file"),
+        "put_back": ("{1} {0}put back", "file"),
+    },
     "rescale_buckets": {
         "partitions": ("{1} {0}rescaled", "partition"),
         "file_groups": ("{1} {0}replaced", "file group"),

@@ -33,6 +33,7 @@ TICKET = 1
 BUCKET_RULE = 1
 WRITTEN_NOTE = 1
 RESCALE = 1
+REMOVED = 1
 COMMIT_KEYS = 1
 FOOTER_KEYS = 1
 # All files and folders right below ``.hoodie/.pyhudi``, and all announcements, have had this format only.

@@ -37,7 +37,8 @@ def run_service(output: CommandOutput, entry: EntryPoint, asked: argparse.Namesp
         require_terminal(asked.operation, asked.path)
         if "dry_run" in arguments:
             foretold = service.run(call_of(asked.path, given), **{**arguments, "dry_run": True})
-            output.note(str(foretold))
+            for line in (str(foretold), *(f"  {step}" for step in getattr(foretold, "steps", ()))):
+                output.note(line)
         ask(output, asked.operation, asked.path, service.help)
     with shown_progress(entry, asked) as progress:
         done: Any = service.run(call_of(asked.path, given, progress), **arguments)

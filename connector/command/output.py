@@ -43,6 +43,8 @@ class CommandOutput:
             self.json(value)
         else:
             self.line(str(value))
+            for step in getattr(value, "steps", ()):
+                self.line(f"  {step}")
 
     def rows(self, table: pa.Table, nothing: str) -> None:
         """Print the rows of a table; ``nothing`` says for people that there are none."""

@@ -141,25 +141,41 @@ class TableUpkeep(TableBase):
         """
         return self._run("schedule_log_compaction", options, dry_run=dry_run)
 
-    def repair(self, *, accept_loss: Sequence[str], dry_run: bool = False, **options: Any) -> ServiceResult:
-        """Give up the unreadable rows of damaged log files, so that their file groups work again.
+    def repair(
+        self,
+        *,
+        accept_loss: Sequence[str] | None = None,
+        undo: str | None = None,
+        dry_run: bool = False,
+        **options: Any,
+    ) -> ServiceResult:
+        """Mend what broke off: recover the properties from their backup, roll dead writes back, move orphans aside.
 
-        The next slice of each file group contains the rows that can be read. The damaged file stays in its old slice.
+        Orphans are data files of writes that never completed. They go to ``.hoodie/.pyhudi/removed``, and a write
+        deletes them seven days later. With ``accept_loss`` it does nothing of this: it gives up the unreadable rows of
+        damaged log files, so that their file groups work again. The next slice of each file group contains the rows
+        that can be read, and the damaged file stays in its old slice.
 
         Args:
             accept_loss: The damaged log files, relative to the table's path, as the error and `validate` name them.
-            dry_run: Whether only to return what would be lost.
+            undo: The ``instant`` of a repair's result: put the files back that it moved aside, and do nothing else.
+            dry_run: Whether only to return what would be done or lost.
             options: Options of this call.
 
         Returns:
-            The instant, and in ``repaired`` for each file what it holds and what its write recorded.
+            In ``steps`` what it did, in ``moved`` the files that it moved aside, in ``skipped`` what stays and why; or
+            the instant, and in ``repaired`` for each damaged file what it holds and what its write recorded.
 
         Raises:
-            InvalidOptionError: A file is not a damaged log file of a newest file slice.
+            ConcurrentWriteError: A pending write's writer lives, or may live; only files of ``accept_loss`` can be
+                given up meanwhile.
+            InvalidOptionError: A file is not a damaged log file of a newest file slice, or no repair has moved files at
+                that time.
+            OptionConflictError: The call has both ``accept_loss`` and ``undo``.
             UnsupportedTableError: A pending compaction or clustering contains a file group of the files.
             PyHudiError: The repair failed and may be run again; the class says what the caller can do.
         """
-        return self._run("repair", options, accept_loss=accept_loss, dry_run=dry_run)
+        return self._run("repair", options, accept_loss=accept_loss, undo=undo, dry_run=dry_run)
 
     def rescale_buckets(
         self,

@@ -11,7 +11,7 @@ _warning = partial(Check, severity=WARNING)
 
 _RESTORE = "Restore the file from a backup."
 _ROLL_BACK = "Restore the file from a backup, or roll the instant back."
-_RUN_ARCHIVE = "Archive with pyhudi, which deletes such files first, or delete the file."
+_MOVE_ASIDE = "Move the file aside with HudiTable.repair(), or archive with pyhudi, which deletes such files first."
 
 PROPERTIES_UNUSABLE = _error(
     "PROPERTIES_UNUSABLE",
@@ -21,7 +21,7 @@ PROPERTIES_UNUSABLE = _error(
 PROPERTIES_BACKUP = _warning(
     "PROPERTIES_BACKUP",
     "A change of the properties broke off and did not delete `hoodie.properties.backup`.",
-    "The next write that changes a property tidies up; until then compare the two files.",
+    "HudiTable.repair() ends the change, and so does the next write that changes a property.",
 )
 PROPERTY_MISSING = _warning(
     "PROPERTY_MISSING",
@@ -257,17 +257,17 @@ UNNAMED_FILE = _error(
 ORPHAN = _warning(
     "ORPHAN",
     "A data file's instant is neither on the timeline nor archived; its rows appear when archiving passes its time.",
-    _RUN_ARCHIVE,
+    _MOVE_ASIDE,
 )
 ORPHAN_SHOWN = _error(
     "ORPHAN_SHOWN",
     "A data file's instant never completed and is older than the timeline: readers show its rows as committed.",
-    "Delete the file.",
+    "Move the file aside with HudiTable.repair().",
 )
 ROLLED_BACK_FILE = _error(
     "ROLLED_BACK_FILE",
     "A file of an instant that was rolled back is still there; its rows appear when archiving passes its time.",
-    _RUN_ARCHIVE,
+    _MOVE_ASIDE,
 )
 REPLACED_SHOWN = _error(
     "REPLACED_SHOWN",

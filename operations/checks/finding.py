@@ -62,6 +62,10 @@ class Findings:
         self.stale_s = stale_s
         self._found: list[Finding] = []
 
+    @property
+    def found(self) -> tuple[Finding, ...]:
+        return tuple(self._found)
+
     def is_old(self, modified: float | None) -> bool:
         """Return whether a file has not changed for so long that no writer seems to be at work on it."""
         return modified is not None and self.storage.now() - modified > self.stale_s

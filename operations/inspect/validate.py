@@ -52,20 +52,28 @@ def validate(storage: Storage, *, deep: bool = False, stale_s: float = STALE_S) 
     instants and footers. Unfinished work and unused files are findings from ``stale_s`` seconds on.
     """
     findings = Findings(storage, stale_s)
-    config = load(findings)
-    if config is None or not is_known(config, findings):
+    subject = read_subject(findings, deep=deep)
+    if subject is None:
         return findings.table()
-    # Folders first: a data file's instant is on the timeline before the file is there.
-    folders, table = walk(storage), Table(storage, config)
-    states = list_states(table.instants, findings)
-    timeline = Timeline(newest_states(states), table.instants)
-    archived = check_archive(config.archive_folder, findings)
-    said = hear(timeline, states, findings)
-    subject = Subject(table, findings, folders, states, timeline, archived, said, deep)
     for check in (*_CHECKS, *(_CHECKS_OF_ROWS if deep else ())):
         with findings.turning(NOT_CHECKED):
             check(subject)
     return findings.table()
 
 
-__all__ = ["FINDINGS_SCHEMA", "STALE_S", "validate"]
+def read_subject(findings: Findings, *, deep: bool = False) -> Subject | None:
+    """Return a table as the checks see it; None where its properties say too little, which is a finding."""
+    storage = findings.storage
+    config = load(findings)
+    if config is None or not is_known(config, findings):
+        return None
+    # Folders first: a data file's instant is on the timeline before the file is there.
+    folders, table = walk(storage), Table(storage, config)
+    states = list_states(table.instants, findings)
+    timeline = Timeline(newest_states(states), table.instants)
+    archived = check_archive(config.archive_folder, findings)
+    said = hear(timeline, states, findings)
+    return Subject(table, findings, folders, states, timeline, archived, said, deep)
+
+
+__all__ = ["FINDINGS_SCHEMA", "STALE_S", "read_subject", "validate"]

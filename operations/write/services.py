@@ -136,10 +136,24 @@ def _schedule(of: _Of, call: Call, *, dry_run: bool = False) -> ServiceResult:
     return schedule_compaction(call.storage, settings, call.patience, metadata_enable=enable, dry_run=dry_run)
 
 
-def _repair(call: Call, *, accept_loss: list[str], dry_run: bool = False) -> ServiceResult:
+def _repair(
+    call: Call, *, accept_loss: list[str] | None = None, undo: str | None = None, dry_run: bool = False
+) -> ServiceResult:
+    from ...errors import OptionConflictError  # noqa: PLC0415
     from ..services.compaction.repair import repair  # noqa: PLC0415
+    from ..services.repair.repair_table import repair_table  # noqa: PLC0415
+    from ..services.repair.undo_repair import undo_repair  # noqa: PLC0415
 
-    return repair(call.storage, accept_loss, call.means(), dry_run=dry_run)
+    if accept_loss is not None and undo is not None:
+        raise OptionConflictError(
+            f"A repair of the table {call.storage.path} was given both accept_loss and undo.",
+            "Call repair once with each.",
+        )
+    if accept_loss is not None:
+        return repair(call.storage, accept_loss, call.means(), dry_run=dry_run)
+    if undo is not None:
+        return undo_repair(call.storage, undo, call.means(), dry_run=dry_run)
+    return repair_table(call.storage, call.means(), dry_run=dry_run)
 
 
 def _rescale(
@@ -349,11 +363,18 @@ SERVICES: Mapping[str, Service] = {
         ),
         Service(
             "repair",
-            "give up what cannot be read of damaged log files",
+            "mend what broke off: the properties, dead writes, orphaned files, or damaged log files that are named",
             _repair,
             (
-                Argument("accept_loss", "a damaged log file", list, metavar="FILE"),
-                _dry_run("give up"),
+                Argument(
+                    "accept_loss",
+                    "a damaged log file of which to give up what cannot be read, and to do nothing else",
+                    list,
+                    default=None,
+                    metavar="FILE",
+                ),
+                Argument("undo", "put back the files that a repair moved at this time", default=None, metavar="TIME"),
+                _dry_run("do"),
             ),
             settings=("means",),
             changes=True,

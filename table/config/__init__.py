@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from .properties_file import BACKUP_PATH, PROPERTIES_PATH, create_config, has_config, load_config, update_config
+from .properties_file import (
+    BACKUP_PATH,
+    PROPERTIES_PATH,
+    create_config,
+    find_broken_change,
+    has_config,
+    load_config,
+    recover_config,
+    update_config,
+)
 from .support import check_format, check_mergeable, check_supported
 from .table_config import TableConfig
 
@@ -14,7 +23,9 @@ __all__ = [
     "check_mergeable",
     "check_supported",
     "create_config",
+    "find_broken_change",
     "has_config",
     "load_config",
+    "recover_config",
     "update_config",
 ]

@@ -131,7 +131,7 @@ def update_config(storage: Storage, changes: Mapping[str, str | None]) -> TableC
     changing the file.
     """
     for _ in range(_ATTEMPTS):
-        _recover(storage)
+        recover_config(storage)
         config = load_config(storage)
         changed = {option: value for option, value in {**config.properties, **changes}.items() if value is not None}
         if changed == config.properties:
@@ -158,18 +158,35 @@ def _replace(storage: Storage, config: TableConfig, new: bytes) -> bool:
     return True
 
 
-def _recover(storage: Storage) -> None:
-    """Wait for another writer to complete its change; revert the change of a writer that does not."""
+@dataclass(frozen=True, slots=True)
+class BrokenChange:
+    """A change of the properties that its writer did not complete; ``whole`` says that the file itself can be used."""
+
+    whole: bool
+
+
+def find_broken_change(storage: Storage) -> BrokenChange | None:
+    """Wait for another writer to complete its change; return the change of a writer that does not.
+
+    None where no file is whole, too: then nothing tells what the properties were.
+    """
     began = time.monotonic()
     while storage.exists(BACKUP_PATH):
         if time.monotonic() - began > _PATIENCE_S:
             found = _settled(storage)
-            if found.config is not None and found.changing and not found.whole:
-                storage.write(PROPERTIES_PATH, storage.read(BACKUP_PATH, MOST_OF_PROPERTIES))
-            if found.config is not None:
-                storage.delete(BACKUP_PATH)
-            return
+            return None if found.config is None else BrokenChange(found.whole or not found.changing)
         time.sleep(_POLL_S)
+    return None
+
+
+def recover_config(storage: Storage) -> None:
+    """Wait for another writer to complete its change; revert the change of a writer that does not."""
+    found = find_broken_change(storage)
+    if found is None:
+        return
+    if not found.whole:
+        storage.write(PROPERTIES_PATH, storage.read(BACKUP_PATH, MOST_OF_PROPERTIES))
+    storage.delete(BACKUP_PATH)
 
 
 def _read(storage: Storage, path: str) -> bytes | None:
@@ -223,7 +240,9 @@ __all__ = [
     "check_supported",
     "checksum",
     "create_config",
+    "find_broken_change",
     "has_config",
     "load_config",
+    "recover_config",
     "update_config",
 ]

@@ -44,6 +44,7 @@ RANKS = {
     "operations/indexing": 17,
     "operations/services": 17,
     "operations/services/compaction": 18,
+    "operations/services/repair": 18,
     "operations/services/rescale": 19,
     "operations/services/sorting": 19,
     "operations/planning": 18,

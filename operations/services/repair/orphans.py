@@ -1,0 +1,71 @@
+"""Orphans: data files of writes that never completed, by the checks of `validate` and what proves it of each file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ....storage.base import Storage
+from ...checks.check_catalogue import (
+    ARCHIVE_FILE_CORRUPT,
+    ARCHIVE_FILE_LOST,
+    ARCHIVE_MANIFEST,
+    NOT_CHECKED,
+    ORPHAN,
+    ORPHAN_SHOWN,
+    ROLLED_BACK_FILE,
+    UNREADABLE,
+)
+from ...checks.files import check_files
+from ...checks.finding import Finding, Findings
+from ...checks.pending import kept_by_savepoints
+from ...inspect.validate import STALE_S, read_subject
+
+_ORPHANS = frozenset({ORPHAN, ORPHAN_SHOWN, ROLLED_BACK_FILE})
+# With one of these, a file of an archived write looks like an orphan.
+_BLIND = frozenset({ARCHIVE_FILE_CORRUPT, ARCHIVE_FILE_LOST, ARCHIVE_MANIFEST, NOT_CHECKED, UNREADABLE})
+
+
+@dataclass(frozen=True, slots=True)
+class FoundOrphans:
+    """The files to move, and why others stay that look like orphans."""
+
+    files: tuple[Finding, ...] = ()
+    kept: tuple[str, ...] = ()
+
+
+def find_orphans(storage: Storage) -> FoundOrphans:
+    """Return the orphans of a table.
+
+    Files of pending writes are none: the files are listed before the timeline, and an instant is there before its first
+    file. A file that readers take for archived is an orphan only where the archive reaches further back than the file
+    and is whole: an archive that was deleted makes orphans of the newest rows.
+    """
+    findings = Findings(storage, STALE_S)
+    subject = read_subject(findings)
+    if subject is None:
+        return FoundOrphans(kept=_texts_of(findings.found))
+    check_files(subject)
+    found = [finding for finding in findings.found if finding.check in _ORPHANS]
+    blind = [finding for finding in findings.found if finding.check in _BLIND]
+    if found and blind:
+        why = f"{len(found)} files stay that look like orphans, as a part of the table could not be checked"
+        return FoundOrphans(kept=(why, *_texts_of(blind)))
+    saved = kept_by_savepoints(subject)
+    first = min((instant.requested_time for instant in subject.archived if instant.is_write), default="")
+    files, kept = [], []
+    for finding in sorted(found, key=lambda finding: finding.file):
+        if finding.file in saved:
+            kept.append(f"{finding.file} stays, as the savepoint {saved[finding.file]} keeps it")
+        elif subject.timeline.is_committed(finding.instant) and not (first and first < finding.instant):
+            kept.append(
+                f"{finding.file} stays: it is older than all instants of the timeline and of the archive, so it is "
+                "unknown whether its write completed"
+            )
+        else:
+            files.append(finding)
+    return FoundOrphans(tuple(files), tuple(kept))
+
+
+def _texts_of(findings: Iterable[Finding]) -> tuple[str, ...]:
+    return tuple(finding.what.rstrip(".") for finding in findings)

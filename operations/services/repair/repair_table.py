@@ -1,0 +1,161 @@
+"""Repair: recovers the properties, rolls dead writes back, and moves orphaned files aside, where an undo finds them.
+
+The first two are steps of each write, too. Only files whose write never completed are moved.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import count
+
+from ....errors import one_line
+from ....storage.base import Storage
+from ....storage.parallel import for_each
+from ....table.config import BACKUP_PATH, PROPERTIES_PATH, find_broken_change, recover_config
+from ....table.table import Table
+from ....timeline.clock import format_time
+from ....timeline.instants import Instant
+from ....timeline.writers.patience import Patience
+from ....timeline.writers.removed import RemovedFiles
+from ...checks.check_catalogue import PROPERTIES_BACKUP, PROPERTIES_UNUSABLE
+from ...checks.finding import Finding
+from ...result import ServiceResult
+from ...rollback.pending import OtherWriters
+from ...transaction.commit_path import exclusive
+from ...transaction.concurrency import ROLLBACK
+from ..dead_writes import roll_back_dead_writes
+from ..means import Means
+from ..preconditions import dead_writes, open_for_service, refuse_restoring
+from .moves import copy_file, move_aside
+from .orphans import find_orphans
+
+logger = logging.getLogger("pyhudi")
+
+
+def repair_table(storage: Storage, means: Means, *, dry_run: bool = False) -> ServiceResult:
+    """Recover the properties from their backup, roll dead writes back, and move orphaned files aside.
+
+    `steps` of the result has each step, `skipped` what stays and why. Raises `ConcurrentWriteError` while a writer
+    lives, or may live, and beside a restore.
+    """
+    began = time.monotonic()
+    table = open_for_service(storage, means.metadata_enable)
+    dead = refuse_writers(table, means.patience)
+    done = _foretold(table, dead) if dry_run else _Repair(table, means, dead).run()
+    return replace(done, seconds=time.monotonic() - began)
+
+
+def refuse_writers(table: Table, patience: Patience) -> tuple[Instant, ...]:
+    """Return the pending writes of a table, all dead; raises where a writer lives, or may live, or a restore waits."""
+    timeline = table.timeline()
+    refuse_restoring(ROLLBACK, timeline)
+    return tuple(planned.victim for planned in dead_writes(ROLLBACK, OtherWriters(table, patience), timeline, ""))
+
+
+def _foretold(table: Table, dead: Sequence[Instant]) -> ServiceResult:
+    properties, found = _properties(table.storage), find_orphans(table.storage)
+    return ServiceResult(
+        table.path,
+        "repair",
+        instants=len(dead),
+        moved=(*properties, *(orphan.file for orphan in found.files)),
+        steps=(*_steps_of_properties(properties), *_rollbacks(dead), *map(_step_of_orphan, found.files)),
+        skipped="; ".join(found.kept),
+        dry=True,
+    )
+
+
+@dataclass(slots=True)
+class _Repair:
+    """One call, and what it has done so far; ``dead`` are the writes that it rolls back."""
+
+    table: Table
+    means: Means
+    dead: Sequence[Instant]
+    removed: RemovedFiles | None = None
+    moved: list[str] = field(default_factory=list)
+    steps: list[str] = field(default_factory=list)
+    bytes: int = 0
+
+    def run(self) -> ServiceResult:
+        table, storage, means = self.table, self.table.storage, self.means
+        properties = _properties(storage)
+        if properties:
+            exclusive(table, partial(self._recover_properties, properties), removes_files=False)
+        undone = roll_back_dead_writes(storage, means.patience, metadata_enable=means.metadata_enable)
+        self.steps += _rollbacks(self.dead)
+        found = find_orphans(storage)
+        if found.files:
+            exclusive(table, partial(self._move, found.files), removes_files=True)
+        at = "" if self.removed is None else self.removed.time
+        return ServiceResult(
+            table.path,
+            "repair",
+            at,
+            instants=undone.instants,
+            bytes=self.bytes,
+            moved=tuple(self.moved),
+            steps=tuple(self.steps),
+            skipped="; ".join(filter(None, (undone.skipped, *found.kept))),
+            todo=f"repair --undo {at} puts the files back, for seven days" if at else "",
+        )
+
+    def _recover_properties(self, properties: Mapping[str, str]) -> None:
+        storage, removed = self.table.storage, self._reserve(properties)
+        for path in properties:
+            copy_file(storage, path, removed.place_of(path), removed.folder)
+        recover_config(storage)
+        self.moved += properties
+        self.steps += _steps_of_properties(properties)
+
+    def _move(self, orphans: Sequence[Finding]) -> None:
+        removed = self._reserve({orphan.file: orphan.check.code for orphan in orphans})
+        sizes = for_each(self.table.storage, lambda orphan: move_aside(removed, orphan.file), orphans)
+        done = [(orphan, size) for orphan, size in zip(orphans, sizes, strict=True) if size is not None]
+        self.moved += [orphan.file for orphan, _ in done]
+        self.steps += [_step_of_orphan(orphan) for orphan, _ in done]
+        self.bytes += sum(size for _, size in done)
+        logger.warning("table %s: moved %d orphaned files to %s", self.table.path, len(done), removed.folder)
+
+    def _reserve(self, reasons: Mapping[str, str]) -> RemovedFiles:
+        """Note why files are about to be moved; the first note chooses the time by which an undo finds them."""
+        if self.removed is not None:
+            self.removed.add(reasons)
+            return self.removed
+        for now in count(int(time.time() * 1000)):
+            removed = RemovedFiles(self.table.storage, format_time(now, self.table.config.timezone))
+            if removed.reserve():
+                removed.add(reasons)
+                break
+        self.removed = removed
+        return removed
+
+
+def _properties(storage: Storage) -> Mapping[str, str]:
+    """Return the files of a change of the properties that broke off, each with the code of its finding.
+
+    A copy of both is kept, also of a whole file: by it an undo sees whether the properties were changed since.
+    """
+    broken = find_broken_change(storage)
+    if broken is None:
+        return {}
+    code = PROPERTIES_BACKUP.code if broken.whole else PROPERTIES_UNUSABLE.code
+    return {path: code for path in (BACKUP_PATH, PROPERTIES_PATH) if storage.exists(path)}
+
+
+def _steps_of_properties(properties: Mapping[str, str]) -> tuple[str, ...]:
+    if not properties:
+        return ()
+    return (f"End the change of {PROPERTIES_PATH} that broke off, by its backup.",)
+
+
+def _rollbacks(dead: Sequence[Instant]) -> tuple[str, ...]:
+    return tuple(f"Roll the {victim.action} {victim.requested_time} back, whose writer is dead." for victim in dead)
+
+
+def _step_of_orphan(found: Finding) -> str:
+    return one_line(f"Move aside ({found.check.code}): {found.what}")

@@ -1,0 +1,126 @@
+"""The undo of a repair: puts the files back that it moved aside, unless readers or later changes forbid that."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from ....errors import InvalidOptionError, one_line
+from ....storage.base import Storage, split
+from ....storage.bounds import MOST_OF_PROPERTIES
+from ....table.config import BACKUP_PATH, PROPERTIES_PATH
+from ....table.files.names import parse_data_name
+from ....table.table import Table
+from ....timeline.timeline import Timeline
+from ....timeline.writers.removed import RemovedFiles, removed_times
+from ...checks.check_catalogue import ORPHAN_SHOWN
+from ...result import ServiceResult
+from ...transaction.commit_path import exclusive
+from ..means import Means
+from ..preconditions import open_for_service
+from .moves import fits, put_back
+from .repair_table import refuse_writers
+
+_OWN_FOLDER = ".hoodie/"
+_PROPERTIES = (BACKUP_PATH, PROPERTIES_PATH)
+
+
+def undo_repair(storage: Storage, at: str, means: Means, *, dry_run: bool = False) -> ServiceResult:
+    """Put the files back that a repair moved aside; ``at`` is the time of its result.
+
+    `skipped` of the result says which files stay aside and why. Raises `InvalidOptionError` without such files, and
+    `ConcurrentWriteError` while a writer lives, or may live.
+    """
+    began = time.monotonic()
+    table = open_for_service(storage, means.metadata_enable)
+    times = removed_times(storage)
+    if at not in times:
+        raise InvalidOptionError(
+            f"No repair of the table {storage.path} has moved files at {at!r}, or they are older than seven days.",
+            f"Name one of these: {', '.join(times)}." if times else "The table has no files that a repair moved.",
+        )
+    refuse_writers(table, means.patience)
+    undo = _Undo(table, RemovedFiles(storage, at))
+    done = undo.foretold() if dry_run else exclusive(table, undo.run, removes_files=False)
+    return replace(done, seconds=time.monotonic() - began)
+
+
+@dataclass(frozen=True, slots=True)
+class _Undo:
+    table: Table
+    removed: RemovedFiles
+
+    def foretold(self) -> ServiceResult:
+        return self._result(*self._divide(), dry=True)
+
+    def run(self) -> ServiceResult:
+        paths, kept = self._divide()
+        for path in paths:
+            if path not in _PROPERTIES:
+                put_back(self.removed, path)
+        # The properties come last: beside a change of them that broke off, each other step waits for its writer.
+        if BACKUP_PATH in paths:
+            self._put_back_properties()
+        if not self.removed.paths():
+            self.removed.forget()
+        return self._result(paths, kept)
+
+    def _divide(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the paths of the files that may come back, and a sentence for each that may not."""
+        timeline, reasons = self.table.timeline(), self.removed.reasons()
+        why = {path: self._forbidden(path, timeline, reasons) for path in self.removed.paths()}
+        kept = tuple(one_line(f"{path} stays aside: {reason}") for path, reason in why.items() if reason)
+        return tuple(path for path, reason in why.items() if not reason), kept
+
+    def _forbidden(self, path: str, timeline: Timeline, reasons: Mapping[str, str]) -> str:
+        """Return why a file must stay aside; empty where it may come back."""
+        if path in _PROPERTIES:
+            return "" if self._fits_properties() else "the properties were changed since"
+        named = parse_data_name(split(path)[1])
+        if named is None or path.startswith(_OWN_FOLDER):
+            return "no repair has moved it"
+        if timeline.is_committed(named.instant_time) and reasons.get(path) != ORPHAN_SHOWN.code:
+            return "archiving has passed its instant since, so that readers would show its rows"
+        return "" if fits(self.removed, path) else "the table has another file of this name"
+
+    def _fits_properties(self) -> bool:
+        """Return whether the properties are those that the repair left, or that a broken-off undo put back."""
+        backup, old = self._kept_properties()
+        is_same = _read(self.table.storage, PROPERTIES_PATH) in {old, backup}
+        return backup is not None and is_same and _read(self.table.storage, BACKUP_PATH) in {None, backup}
+
+    def _put_back_properties(self) -> None:
+        storage, (backup, old) = self.table.storage, self._kept_properties()
+        if backup is None:
+            return
+        # As in a change of the properties: from the backup on, readers go by that.
+        storage.create(BACKUP_PATH, backup)
+        if old is None:
+            storage.delete(PROPERTIES_PATH)
+        else:
+            storage.write(PROPERTIES_PATH, old)
+        storage.delete(*map(self.removed.place_of, _PROPERTIES))
+
+    def _kept_properties(self) -> list[bytes | None]:
+        """Return the kept backup and the kept properties, None for what was not kept."""
+        return [_read(self.table.storage, self.removed.place_of(path)) for path in _PROPERTIES]
+
+    def _result(self, paths: tuple[str, ...], kept: tuple[str, ...], *, dry: bool = False) -> ServiceResult:
+        steps = tuple(one_line(f"Put {path} back.") for path in paths)
+        return ServiceResult(
+            self.table.path,
+            "repair",
+            self.removed.time,
+            put_back=paths,
+            steps=steps,
+            skipped="; ".join(kept),
+            dry=dry,
+        )
+
+
+def _read(storage: Storage, path: str) -> bytes | None:
+    try:
+        return storage.read(path, MOST_OF_PROPERTIES)
+    except FileNotFoundError:
+        return None
