@@ -138,7 +138,10 @@ def mend(path: Path, *files: str, dry_run: bool = False) -> ServiceResult:
 
 
 # What is around contents is alike whatever their format.
-@pytest.mark.parametrize(("block_format", "many_bits"), [("parquet", False), ("avro", True)])
+@pytest.mark.parametrize(
+    ("block_format", "many_bits"),
+    [("parquet", False), ("avro", False), pytest.param("avro", True, marks=pytest.mark.long)],
+)
 def test_no_damage_of_a_log_file_shows_other_rows(tmp_path: Path, block_format: str, many_bits: bool) -> None:
     make(tmp_path, block_format)
     expected, dice = content_of(tmp_path), random.Random(block_format)

@@ -40,14 +40,14 @@ from support.s3 import S3Server, new_url
 SLOW, LONG = pytest.mark.slow, pytest.mark.long
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(histories(), st.booleans(), st.integers(0, 1 << 30))
 def test_any_dealing_of_rows_gives_what_the_dict_says(history: list[Step], spills: bool, seed: int) -> None:
     """Partitioning, order, retries, duplicate attempts and spilling change nothing in the table's content."""
     check_history(with_merges(history, seed), bounds=TINY if spills else ROOMY, seed=seed)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(histories(steps=4), st.booleans(), st.integers(0, 1 << 30))
 def test_colocated_writes_give_what_the_dict_says(history: list[Step], spills: bool, seed: int) -> None:
     """A task that holds whole file groups merges them itself, within its bounds or through spills."""
@@ -71,7 +71,7 @@ def test_a_table_that_is_looked_after_holds_what_the_dict_says(history: list[Ste
     check_history(with_merges(history, seed), seed=seed, services=SERVICES)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(histories(), st.sampled_from([ROOMY, TINY, replace(ROOMY, colocated=True)]), st.booleans(), st.integers(0, 99))
 def test_any_dealing_of_rows_to_log_files_gives_what_the_dict_says(
     history: list[Step], bounds: WriteSettings, ordered: bool, seed: int
@@ -82,7 +82,7 @@ def test_any_dealing_of_rows_to_log_files_gives_what_the_dict_says(
     check_history(history, bounds=replace(bounds, upkeep=OFF), seed=seed, made=made)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(
     st.integers(0, 1 << 30),
     st.sampled_from([ROOMY, TINY, replace(ROOMY, colocated=True)]),
@@ -104,7 +104,7 @@ def test_a_table_whose_logs_are_looked_after_holds_what_the_dict_says(history: l
     check_history(history, seed=seed, made=LOGGED, services=(*SERVICES, *JOINING))
 
 
-@pytest.mark.parametrize("seed", [pytest.param(n, marks=SLOW if n in (1, 2, 3) else LONG) for n in range(6)])
+@pytest.mark.parametrize("seed", [pytest.param(n, marks=SLOW if n == 1 else LONG) for n in range(6)])
 def test_a_table_whose_logs_are_looked_after_for_long_holds_what_the_dict_says(seed: int) -> None:
     bounds = [ROOMY, TINY, replace(ROOMY, colocated=True)][seed % 3]
     made = replace(LOGGED, ordering_fields=()) if seed % 4 == 3 else LOGGED
@@ -113,7 +113,7 @@ def test_a_table_whose_logs_are_looked_after_for_long_holds_what_the_dict_says(s
     check_history(history, bounds=bounds, seed=seed, made=made, services=(*SERVICES, *JOINING))
 
 
-@pytest.mark.parametrize("seed", [pytest.param(n, marks=SLOW if n < 4 else LONG) for n in range(8)])
+@pytest.mark.parametrize("seed", [pytest.param(n, marks=SLOW if n in (1, 3) else LONG) for n in range(8)])
 def test_a_table_that_is_looked_after_for_long_holds_what_the_dict_says(seed: int) -> None:
     history = with_merges(random_history(seed, steps=30, keys=8), seed)
     life = check_history(history, seed=seed, services=SERVICES)

@@ -19,7 +19,7 @@ def check_memory(script: str, folder: Path, *bounds: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_task_that_appends_to_one_large_file_group_keeps_within_its_memory(tmp_path_on_disk: Path) -> None:
     """Of all rows no more than a block's are held at once."""
     check_memory("memory.py", tmp_path_on_disk, "--rows", "5000000", "--limit-mib", "1024", "--type", "MERGE_ON_READ")
@@ -41,7 +41,7 @@ def test_a_task_that_merges_log_files_keeps_within_its_memory(tmp_path_on_disk: 
     check_memory("merge_memory.py", tmp_path_on_disk, "--rows", "1500000", "--limit-mib", "640")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_commit_that_looks_keys_up_keeps_within_its_memory(tmp_path_on_disk: Path) -> None:
     """Two million rows of 18 columns, 400 MB in Arrow, of which a task and the commit may hold 128 MiB.
 

@@ -17,6 +17,7 @@ from support.environments import (
     new_environment,
     variables_without,
 )
+from support.sessions import BRIEF, INTERPRETED
 
 pytestmark = pytest.mark.slow
 
@@ -60,6 +61,8 @@ def submit(folder: Path, arguments: list[str], environment: Mapping[str, str]) -
         "spark.executor.memory": "800m",
         "spark.sql.shuffle.partitions": "3",
         "spark.ui.enabled": "false",
+        **INTERPRETED,
+        **BRIEF,
     }
     options = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
     program = [str(folder / "job.py"), str(folder / "table")]

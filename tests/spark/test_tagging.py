@@ -137,8 +137,8 @@ def by_the_commit(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory)
     [
         ("few", "MERGE_ON_READ", "SIMPLE"),
         pytest.param("many", "MERGE_ON_READ", "BLOOM", marks=pytest.mark.oldest),
-        pytest.param("few", "COPY_ON_WRITE", "BLOOM", marks=pytest.mark.slow),
-        pytest.param("many", "COPY_ON_WRITE", "SIMPLE", marks=pytest.mark.slow),
+        pytest.param("few", "COPY_ON_WRITE", "BLOOM", marks=pytest.mark.long),
+        pytest.param("many", "COPY_ON_WRITE", "SIMPLE", marks=pytest.mark.long),
         pytest.param("in python", "COPY_ON_WRITE", "SIMPLE", marks=pytest.mark.slow),
     ],
 )
@@ -227,10 +227,10 @@ MOVES: list[Callable[[HudiTable, SparkSession, dict[str, Any]], CommitResult]] =
     ("way", "table_type", "index", "moves", "steps"),
     [
         ("few", "MERGE_ON_READ", "GLOBAL_BLOOM", True, 2),
-        pytest.param("few", "MERGE_ON_READ", "GLOBAL_BLOOM", True, 7, marks=pytest.mark.slow),
+        pytest.param("few", "MERGE_ON_READ", "GLOBAL_BLOOM", True, 7, marks=pytest.mark.long),
         pytest.param("many", "COPY_ON_WRITE", "GLOBAL_SIMPLE", True, 7, marks=pytest.mark.slow),
-        pytest.param("many", "MERGE_ON_READ", "GLOBAL_BLOOM", False, 7, marks=pytest.mark.slow),
-        pytest.param("in python", "MERGE_ON_READ", "GLOBAL_SIMPLE", True, 7, marks=pytest.mark.slow),
+        pytest.param("many", "MERGE_ON_READ", "GLOBAL_BLOOM", False, 7, marks=pytest.mark.long),
+        pytest.param("in python", "MERGE_ON_READ", "GLOBAL_SIMPLE", True, 4, marks=pytest.mark.slow),
     ],
 )
 def test_rows_of_unique_keys_go_where_the_commit_sends_them(
