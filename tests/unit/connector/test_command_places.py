@@ -8,15 +8,18 @@ import shlex
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyhudi.connector.command.commands import CAT, READS, SHOW
+from pyhudi.connector.command.parser import ROUND
 from pyhudi.connector.command.text_tables import show_table
 from pyhudi.connector.command.work_progress import WorkProgress
 from pyhudi.connector.jobs import command
 from pyhudi.operations.progress import Progress
+from pyhudi.operations.write.services import SERVICES
 from support.drive import write
 from support.made.compacting import rows
 from support.recorded.fixture_tables import recorded, unpack
@@ -120,6 +123,83 @@ def test_a_sick_table_is_shown_or_refused_by_name(tmp_path: Path, healthy: Path,
             or code
             or name in {"activity", "savepoints", "validate"}
         )
+
+
+# What each command that changes a table needs besides the table, where it can run without the instants of one.
+CHANGING = {
+    **{
+        name: [] for name in ("clean", "archive", "compact", "log_compact", "schedule_compaction", "repair", "services")
+    },
+    "schedule_log_compaction": [],
+    "savepoint": ["--comment", "before"],
+    "sort": ["--by", "id"],
+    "rescale": ["--n", "3"],
+    "rollback": ["--instant", "20200101000000000"],
+    "delete_savepoint": ["--instant", "20200101000000000"],
+    "restore": ["--to", "20200101000000000"],
+}
+
+
+def made_empty(path: Path) -> str:
+    write(path / "other", rows(("k1", "a", 1, 1)), table=COW, settings=QUIET)
+    (path / "t/.hoodie/timeline").mkdir(parents=True)
+    shutil.copy(path / "other/.hoodie/hoodie.properties", path / "t/.hoodie")
+    return str(path / "t")
+
+
+def made_on_s3(_: Path) -> str:
+    url = new_url()
+    for n in range(2):
+        write(url, rows(("k1", "a", n, n)), table=COW, settings=QUIET)
+    return url
+
+
+PLACES = {
+    "empty": made_empty,
+    "S3": made_on_s3,
+    **{name: partial(unpack, name) for name in ("v8_cow", "v8_mor", "v9_lookup_bloom_mor")},
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_each_change_ends_with_a_code_and_json_wherever_the_table_is(
+    tmp_path: Path, direct_s3: S3Server, capsys: Shown, place: str
+) -> None:
+    """A trial run changes nothing, and a command that refuses says so by one of pyhudi's errors."""
+    path = PLACES[place](tmp_path)
+    assert {*CHANGING} == {
+        name for name in (*SERVICES, ROUND, "rescale") if name not in {"validate", "rescale_buckets"}
+    }
+    rows_of_all = outcome(capsys, CAT, path, "--limit", "100000")
+
+    for name, words in CHANGING.items():
+        told, _ = outcome(capsys, name, path, *words, "--dry-run") if name != ROUND else (0, [])
+        assert outcome(capsys, CAT, path, "--limit", "100000") == rows_of_all
+        code, printed = outcome(capsys, name, path, *words, "--yes")
+        assert code in {told, 0, 5}, (name, told, code)
+        assert bool(printed) == (code == 0), (name, code, printed)
+    assert outcome(capsys, CAT, path, "--limit", "100000") == rows_of_all
+
+
+@pytest.mark.parametrize("case", SYMPTOMS[::16], ids=lambda case: f"{case.code}-{case.name}".replace(" ", "-"))
+def test_each_change_of_a_sick_table_is_done_or_refused_by_name(
+    tmp_path: Path, healthy: Path, capsys: Shown, case: Symptom
+) -> None:
+    path = tmp_path / "t"
+    for name, words in CHANGING.items():
+        shutil.copytree(healthy, path)
+        case.spoil(path)
+        outcome(capsys, name, str(path), *words, "--yes")
+        shutil.rmtree(path)
+
+
+def outcome(capsys: Shown, *line: str) -> tuple[int, list[Any]]:
+    """Return the code of a command and what it prints as JSON; an error has a name of pyhudi's."""
+    code = command([*line, "--json"])
+    shown = capsys.readouterr()
+    assert code in {0, 2, 3, 4, 5}, shown.err
+    assert (code != 0) == ("PyHudiError[" in shown.err), shown.err
+    return code, sorted(map(json.loads, shown.out.splitlines()), key=str)
 
 
 def test_a_reader_that_has_seen_enough_ends_the_command_without_a_traceback(tmp_path: Path) -> None:
