@@ -117,8 +117,6 @@ def java(apache: ApacheHudi) -> Iterator[ApacheHudi]:
     ("told", "first"),
     [
         (PAYLOADS["PartialUpdateAvroPayload"], "ours"),
-        (PAYLOADS["PartialUpdateAvroPayload"], "theirs"),
-        (PAYLOADS["OverwriteNonDefaultsWithLatestAvroPayload"], "ours"),
         (PAYLOADS["OverwriteNonDefaultsWithLatestAvroPayload"], "theirs"),
         ("FILL_UNAVAILABLE", "ours"),
     ],
