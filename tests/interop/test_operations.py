@@ -144,7 +144,8 @@ def test_each_operation_of_either_writer_is_understood_by_the_other(
         found = {"pyhudi": read_without_spark(table)}
         if scenario.hudi_rs_fails is None:
             found["hudi-rs"] = read_hudi_rs(table)
-        if turn.writer == OURS:
+        # A row of turns of ours is one thing to Apache Hudi, which reads what its last one left.
+        if turn.writer == OURS and (turn is TURNS[-1] or TURNS[version].writer == JAVA):
             found["Apache Hudi"] = readers.by_apache(table, scenario)
         for reader, rows_found in found.items():
             assert without_file_names(as_rows(rows_found)) == content.expected(), f"{reader} after {turn}"
