@@ -138,7 +138,8 @@ def test_each_finds_the_rows_of_the_other(
     table.write(second, [*range(20, 30), 70, 100], ts=0, value=4)
     assert file_groups(table.path) == groups
     table.delete(second, range(0, 100, 7))
-    table.check()
+    if not is_global:
+        table.check()
     table.delete(first, [*range(3, 100, 11), 500])
     if is_global:
         table.write(second, range(40, 50), ts=5, value=5, moved=1)
