@@ -79,7 +79,8 @@ def test_apache_hudi_reads_writes_and_compacts_after_a_rescale(
     expected |= {f"k{key}": 4 for key in range(0, 60, 2)}
     held(path, apache, expected)
     if of_type["hoodie.datasource.write.table.type"] == "MERGE_ON_READ":
-        apache.sql(f"call run_compaction(op => 'scheduleAndExecute', path => '{path}')")
+        options = "options => 'hoodie.metadata.enable=false'"
+        apache.sql(f"call run_compaction(op => 'scheduleAndExecute', path => '{path}', {options})")
         held(path, apache, expected)
     write_without_spark(path, rows(1, 2, 99, ts=5), {})
     held(path, apache, expected | {"k1": 5, "k2": 5, "k99": 5})

@@ -88,7 +88,7 @@ class Both:
     def compaction(self, op: str) -> None:
         """Have Apache Hudi plan a compaction, or carry one out; its procedure takes these from options alone."""
         keys = ("hoodie.datasource.write.recordkey.field=id", "hoodie.datasource.write.precombine.field=ts")
-        options = ",".join((*keys, "hoodie.compact.inline.max.delta.commits=1"))
+        options = ",".join((*keys, "hoodie.compact.inline.max.delta.commits=1", "hoodie.metadata.enable=false"))
         self.apache.sql(f"call run_compaction(op => '{op}', path => '{self.path}', options => '{options}')")
 
     def check(self) -> None:
