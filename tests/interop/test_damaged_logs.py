@@ -94,7 +94,8 @@ def test_what_a_repair_leaves_is_read_and_continued_by_all(
     schedule(path)
     assert apache.sql(
         f"call run_compaction(op => 'run', path => '{path}', "
-        "options => 'hoodie.datasource.write.recordkey.field=id,hoodie.bucket.index.num.buckets=1')"
+        "options => 'hoodie.datasource.write.recordkey.field=id,hoodie.bucket.index.num.buckets=1,"
+        "hoodie.metadata.enable=false')"
     )
     check(path, apache, {"k1": 2, "k2": 4, "k3": 5, "k4": 4, "k5": 5})
 
