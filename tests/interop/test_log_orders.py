@@ -34,9 +34,6 @@ KINDS: dict[str, tuple[pa.DataType, list[Any]]] = {
     "decimal": (pa.decimal128(5, 2), [Decimal("-1.50"), Decimal("1.00"), Decimal("10.00"), Decimal("2.00")]),
     "large_decimal": (pa.decimal128(30, 10), [Decimal("-1.5"), Decimal("1"), Decimal("1e12"), Decimal("2")]),
 }
-# Types whose values have another form in Avro or Parquet than in Spark. Of the others Apache Hudi compacts only the
-# tables of many fields.
-COMPACTED = {"string", "date", "timestamp", "decimal"}
 # The formats of the blocks of the first and of the second write to the log files of each partition.
 PARTITIONS = {"p": ("parquet", "parquet"), "a": ("avro", "avro"), "m": ("parquet", "avro"), "n": ("avro", "parquet")}
 MERGED = {
@@ -125,9 +122,8 @@ def test_each_reader_shows_the_same_winners(tmp_path: Path, apache: ApacheHudi, 
     assert differing(ours, shown(apache.read(path))) == {}
     if len(fields) == 1 and fields != ("timestamp_ntz",):  # which hudi-rs 0.5 does not do
         assert differing(ours, shown(read_hudi_rs(path))) == {}
-    if len(fields) > 1 or COMPACTED.issuperset(fields):
-        compacted_by_them(apache, path)
-        assert differing(ours, shown(read_without_spark(path))) == {}
+    compacted_by_them(apache, path)
+    assert differing(ours, shown(read_without_spark(path))) == {}
 
 
 def steps_of(kind: pa.DataType, values: list[Any]) -> list[pa.Table]:
