@@ -61,6 +61,7 @@ class MergeChanges:
         reads: What was read, where that counts.
         held: Rows of the table, among them each that is in the place of a row which an insert adds.
         moves: Whether a row may change its key or partition; the rows then hold what a delete at the old place needs.
+        is_few: Whether the rows are few, as those of the source are whose keys they have.
     """
 
     target: MergeTarget
@@ -68,6 +69,7 @@ class MergeChanges:
     moves: bool
     reads: MergeReads | None = None
     held: DataFrame | None = None
+    is_few: bool = False
 
     @property
     def orders(self) -> bool:
@@ -128,7 +130,8 @@ def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFra
         chain = chain.when(condition, number)
     chosen = joined.select("*", chain.alias(_CLAUSE)).where(sf.col(_CLAUSE).isNotNull())
     held = rows if near is not None and near.holds(target, clauses, values) else None
-    return replace(_Choice(target, clauses, values, how, frames, chosen).changes(), reads=reads, held=held)
+    changes = _Choice(target, clauses, values, how, frames, chosen).changes()
+    return replace(changes, reads=reads, held=held, is_few=near is not None and near.is_few)
 
 
 def _condition(clause: Clause, target: MergeTarget, what: str) -> Column:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as sf
 
 from ...operations.planning.changed_rows import ChangedRows, RowPlace, check_changed_rows, held_elsewhere
-from ...operations.result import RowCounts
+from ...operations.planning.counted_changes import COLUMNS, COMES, GOES, LEAVES, STAYS, count_changes
 from ...table.schema.columns import PARTITION_PATH, RECORD_KEY
 from ..placement.key_columns import KEY, PATH
 from .changing import (
@@ -31,27 +31,34 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row
 
 _ROLE = "_pyhudi_role"
-# What a row of changes does at a place: it updates the row there, deletes it, moves it away, or enters.
-_STAYS, _GOES, _LEAVES, _COMES = range(4)
 
 
 def count(changes: MergeChanges) -> ChangedRows:
-    """Count changed rows, in one job, and refuse those that one write cannot carry out.
+    """Count changed rows, in one job or two, and refuse those that one write cannot carry out.
 
     ``changes.rows`` must be persisted. Raises `DuplicateKeyError` if a row would change in two ways or a key would have
     several rows, and `OlderRowError` if a new row is older than the row that it replaces.
     """
-    row = _totals(_places(changes)).first()
-    found = ChangedRows() if row is None else _found(row)
+    found = _counted_here(changes) if changes.is_few else None
+    if found is None:
+        row = _totals(_places(changes)).first()
+        found = ChangedRows() if row is None else _found(row)
     check_changed_rows(found, changes.target.path)
     if found.unproven:
         _check_free(changes)
     return found
 
 
+def _counted_here(changes: MergeChanges) -> ChangedRows | None:
+    """Count few rows in this process: to plan Spark's shuffle takes longer than all other steps of a small merge."""
+    names = (_ROLE, KEY, PATH, ROW_NUMBER, OLDER, OPEN, PROVEN, "shifted")
+    entries = _entries(changes).select(*(sf.col(name).alias(to) for name, to in zip(names, COLUMNS, strict=True)))
+    return count_changes(entries.toArrow(), anywhere=changes.target.is_global)
+
+
 def _entries(changes: MergeChanges) -> DataFrame:
     """Return what each row does, place by place: a row that moves has one entry at each of its two places."""
-    alone = sf.when(is_update(), _STAYS).when(is_delete(), _GOES).otherwise(_COMES)
+    alone = sf.when(is_update(), STAYS).when(is_delete(), GOES).otherwise(COMES)
     ordered = changes.orders
     nothing = sf.lit(None)
     # Under a global index, a row keeps its place when only its partition changes.
@@ -77,14 +84,14 @@ def _entries(changes: MergeChanges) -> DataFrame:
     if not changes.moves:
         return changes.rows.select(single.alias("entry")).select("entry.*")
     yes, no = sf.lit(True), sf.lit(False)
-    pair = sf.array(entry(sf.lit(_LEAVES), comes=no, goes=yes), entry(sf.lit(_COMES), comes=yes, goes=no))
+    pair = sf.array(entry(sf.lit(LEAVES), comes=no, goes=yes), entry(sf.lit(COMES), comes=yes, goes=no))
     exploded = sf.explode(sf.when(changes.leaves, pair).otherwise(sf.array(single)))
     return changes.rows.select(exploded.alias("entry")).select("entry.*")
 
 
 def _places(changes: MergeChanges) -> DataFrame:
     role = sf.col(_ROLE)
-    counts = {"stays": _STAYS, "goes": _GOES, "leaves": _LEAVES, "comes": _COMES}
+    counts = {"stays": STAYS, "goes": GOES, "leaves": LEAVES, "comes": COMES}
     path = [] if PATH in changes.place else [sf.min(PATH).alias(PATH)]
     # OLDER compares a row that stays with its old version; `_totals` compares a row that enters with the replaced row.
     return (
@@ -94,9 +101,9 @@ def _places(changes: MergeChanges) -> DataFrame:
             *(sf.count_if(role == number).alias(name) for name, number in counts.items()),
             sf.min(ROW_NUMBER).alias("first_row"),
             sf.max(ROW_NUMBER).alias("last_row"),
-            sf.max(sf.col(OLDER) & (role == _STAYS)).alias(OLDER),
-            sf.max(sf.col(OPEN) & (role == _STAYS)).alias(KEPT),
-            sf.max(sf.col(OPEN) & (role == _COMES)).alias(OPEN),
+            sf.max(sf.col(OLDER) & (role == STAYS)).alias(OLDER),
+            sf.max(sf.col(OPEN) & (role == STAYS)).alias(KEPT),
+            sf.max(sf.col(OPEN) & (role == COMES)).alias(OPEN),
             sf.max(NEW_ORDER).alias(NEW_ORDER),
             sf.max(OLD_ORDER).alias(OLD_ORDER),
             sf.count_if(PROVEN).alias("unproven"),
@@ -133,20 +140,11 @@ def _totals(places: DataFrame) -> DataFrame:
 
 
 def _found(row: Row) -> ChangedRows:
-    sums = {name: int(row[name] or 0) for name in ("stays", "leaves", "comes", "shifted", "deleted")}
-    counts = RowCounts(
-        inserts=sums["comes"] - sums["leaves"],
-        updates=sums["stays"] + sums["leaves"],
-        deletes=sums["deleted"],
-        moved=sums["leaves"] + sums["shifted"],
-    )
+    sums = ("stays", "leaves", "comes", "shifted", "deleted", "replaced", "unproven")
     wrong = {name: row[name] for name in ("matched_often", "held_twice", "crowded", "older", "kept")}
-    return ChangedRows(
-        counts,
-        left=sums["leaves"],
-        replaced=int(row["replaced"] or 0),
-        unproven=int(row["unproven"] or 0),
-        **{name: None if found is None else RowPlace(found[KEY], found[PATH] or "") for name, found in wrong.items()},
+    return ChangedRows.of(
+        {name: int(row[name] or 0) for name in sums},
+        {name: None if found is None else RowPlace(found[KEY], found[PATH] or "") for name, found in wrong.items()},
     )
 
 

@@ -52,7 +52,7 @@ class NearRows:
         rows: The rows; None where the table is to be scanned.
         values: The values that the source has in the columns which are equal in matches, of rows that may match.
         is_whole: Whether the rows of every key of the source are among them.
-        is_few: Whether they are few.
+        is_few: Whether they and the source's rows are few.
     """
 
     source: DataFrame
@@ -87,7 +87,7 @@ class NearRows:
         if slices.pairs > MOST_PAIRS:
             return cls(kept, values=values)
         schema = _read_columns(target, clauses, columns, on, shown.snapshot.schema)
-        few = len(sought) <= _FEW_KEYS and slices.size <= _FEW_BYTES
+        few = max(count, len(sought)) <= _FEW_KEYS and slices.size <= _FEW_BYTES
         return cls(
             kept, shown.frames.of_keys(schema, sought, slices), values, values.num_rows == count and not sought.by, few
         )

@@ -6,6 +6,7 @@ write cannot do, with a key that it would happen to.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ...errors import DuplicateKeyError, OlderRowError, OptionConflictError
@@ -47,6 +48,17 @@ class ChangedRows:
     crowded: RowPlace | None = None
     older: RowPlace | None = None
     kept: RowPlace | None = None
+
+    @classmethod
+    def of(cls, sums: Mapping[str, int], wrong: Mapping[str, RowPlace | None]) -> ChangedRows:
+        """Return what was found, by the sums over all places of what rows do there."""
+        counts = RowCounts(
+            inserts=sums["comes"] - sums["leaves"],
+            updates=sums["stays"] + sums["leaves"],
+            deletes=sums["deleted"],
+            moved=sums["leaves"] + sums["shifted"],
+        )
+        return cls(counts, left=sums["leaves"], replaced=sums["replaced"], unproven=sums["unproven"], **wrong)
 
 
 def check_changed_rows(found: ChangedRows, table: str) -> None:

@@ -399,6 +399,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "plan a window of commits": "reader.snapshot:plan_window",
     "rows of a window of commits": "reader.window:CommitTimes.mask",
     "tasks that the driver plans itself": "connector.table.snapshot_frames:takes_tasks",
+    "most source rows of a merge whose changes are few": "connector.merge.near_rows:_FEW_KEYS",
     "rows of a merge by the key": "connector.merge.near_rows:NearRows.of",
     "look for keys in a batch of matching rows": "reader.matches.matching_rows:_Chosen.mask",
     "most footers that a snapshot reads": "reader.footer_search:_MOST_FOOTERS",
