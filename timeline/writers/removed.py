@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ...errors import CorruptFileError
-from ...storage.base import Storage, join, split
+from ...storage.base import FileInfo, Storage, join, split
 from ...storage.bounds import parse_json
 from .. import formats
 from .owner import ROOT
@@ -52,20 +52,20 @@ class RemovedFiles:
 
     def reasons(self) -> Mapping[str, str]:
         """Return why each file was moved; nothing where the note cannot be used. Raises for a newer format."""
-        try:
-            found = parse_json(self.storage.read(self.note))
-        except (FileNotFoundError, CorruptFileError, ValueError):
-            return {}
+        found = self._content()
         formats.refuse_newer(self.storage.path, self.note, formats.number_of(found), formats.REMOVED)
         files = found.get(_FILES) if isinstance(found, dict) else None
         return {str(path): str(code) for path, code in files.items()} if isinstance(files, dict) else {}
 
     def is_known(self) -> bool:
         """Return whether this release knows the note's format; a damaged note has none."""
+        return formats.number_of(self._content()) <= formats.REMOVED
+
+    def _content(self) -> object:
         try:
-            return formats.number_of(parse_json(self.storage.read(self.note))) <= formats.REMOVED
+            return parse_json(self.storage.read(self.note))
         except (FileNotFoundError, CorruptFileError, ValueError):
-            return True
+            return None
 
     def paths(self) -> list[str]:
         """Return the paths in the table of the files that are kept."""
@@ -79,18 +79,22 @@ class RemovedFiles:
 
 def removed_times(storage: Storage) -> tuple[str, ...]:
     """Return the times of the repairs whose files are kept, in order."""
-    named = (_NOTE.fullmatch(split(info.path)[1]) for info in storage.list(FOLDER, strict=False))
-    return tuple(match[1] for match in named if match is not None)
+    return tuple(_with_time(storage.list(FOLDER, strict=False)))
 
 
 def expire(storage: Storage) -> None:
     """Delete the files of repairs that are older than `KEPT_S`; those of a newer release stay."""
     now = storage.now()
-    for time in removed_times(storage):
+    for time, note in _with_time(storage.list(FOLDER, strict=False)).items():
         removed = RemovedFiles(storage, time)
-        made = storage.modified(removed.note)
-        if made is not None and now - made > KEPT_S and removed.is_known():
+        if now - note.modified > KEPT_S and removed.is_known():
             removed.forget()
+
+
+def _with_time(listed: Iterable[FileInfo]) -> dict[str, FileInfo]:
+    """Return the notes among some files by the times of their repairs."""
+    named = ((_NOTE.fullmatch(split(info.path)[1]), info) for info in listed)
+    return {match[1]: info for match, info in named if match is not None}
 
 
 def _encoded(reasons: Mapping[str, str]) -> bytes:
