@@ -9,7 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-from ...index.bucket import BucketIndex
 from ...storage.parallel import for_each
 from ...table.files.base_file import MAX_KEY, MIN_KEY, BaseFileReader
 from ...table.files.bloom_filter import FILTER_CHECKSUM, SIMPLE, BloomFilter, checksum
@@ -27,7 +26,6 @@ from .check_catalogue import (
     KEY_RANGE,
     NOT_CHECKED,
     ROW_COUNT,
-    WRONG_BUCKET,
 )
 from .check_catalogue import (
     META_COLUMNS as META_COLUMNS_WRONG,
@@ -74,19 +72,10 @@ def _check(subject: Subject, file: BaseFile, schema: pa.Schema | None, newest: M
         _check_key_values(subject, file, footer)
         check_bounds(subject, file, footer, bounds)
         if not subject.deep and file.path in newest:
-            _check_bucket(subject, file, newest[file.path], footer)
-
-
-def _check_bucket(subject: Subject, file: BaseFile, group: FileGroupId, footer: Mapping[bytes, bytes]) -> None:
-    """Hold the keys that a footer names, two for each file, against the file's bucket; a deep check looks at all."""
-    index, found = subject.index, KeyRange.of(footer, file.path)
-    if not isinstance(index, BucketIndex) or index.number_of(group) is None or found is None:
-        return
-    keys = [found.least, found.greatest]
-    misplaced = index.misfits(pa.array(keys), group)
-    if len(misplaced):
-        what = f"{file.path} has the record key {keys[int(misplaced[0])]!r}, which does not belong to"
-        subject.tell(WRONG_BUCKET, file, f"{what} {index.rival_key(group)}.")
+            # A deep check looks at all keys; a footer names two of each file.
+            found = KeyRange.of(footer, file.path)
+            if found is not None:
+                subject.check_buckets(file, newest[file.path], pa.array([found.least, found.greatest]))
 
 
 def _check_columns(subject: Subject, file: BaseFile, columns: pa.Schema, schema: pa.Schema | None) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
-import numpy as np
 import pyarrow as pa
 
 from ...errors import CorruptFileError, PyHudiError
@@ -34,7 +33,6 @@ from .check_catalogue import (
     SKIPPED_BLOCK,
     TORN_BLOCK,
     TORN_INSTANT,
-    WRONG_BUCKET,
 )
 from .subject import Subject, called, shown
 
@@ -47,9 +45,10 @@ def check_logs(subject: Subject) -> None:
     wanted = [file for file in listed if file is not None and subject.is_complete(file.instant_time)]
     for_each(subject.storage, lambda file: _check_blocks(subject, file), wanted)
     slices = {group.id: group.newest for group in subject.live}
-    if not subject.deep:
+    if not subject.deep and isinstance(subject.index, BucketIndex):
         # A deep check looks at all keys, and of other slices the footers of base files name two.
-        for_each(subject.storage, lambda found: _check_bucket(subject, found), slices.values())
+        alone = [file_slice for file_slice in slices.values() if file_slice.base is None]
+        for_each(subject.storage, lambda file_slice: _check_bucket(subject, file_slice), alone)
     for instant in subject.timeline.pending:
         if instant.action in COMPACTING:
             with subject.turning(TORN_INSTANT, instant.at(State.REQUESTED)):
@@ -85,20 +84,14 @@ def _check_blocks(subject: Subject, file: LogFile) -> None:
 
 
 def _check_bucket(subject: Subject, file_slice: FileSlice) -> None:
-    """Hold some keys of each log file of a slice without a base file against the slice's bucket."""
-    index, group = subject.index, file_slice.group
-    if file_slice.base is not None or not isinstance(index, BucketIndex) or index.number_of(group) is None:
-        return
+    """Hold some keys of each log file of a slice against the slice's bucket."""
     for log in file_slice.logs:
         # `_check_blocks` tells of a file that cannot be read.
         with suppress(PyHudiError):
             samples = (_some_keys(subject, block) for block in data_blocks(subject, log))
             keys = next((found for found in samples if len(found)), None)
-            misplaced = np.zeros(0, np.int64) if keys is None else index.misfits(keys, group)
-            if keys is not None and len(misplaced):
-                key = keys[int(misplaced[0])].as_py()  # one value, for the finding
-                what = f"{log.path} has the record key {key!r}, which does not belong to"
-                subject.tell(WRONG_BUCKET, log, f"{what} {index.rival_key(group)}.")
+            if keys is not None:
+                subject.check_buckets(log, file_slice.group, keys)
 
 
 def _some_keys(subject: Subject, block: LogBlock) -> pa.Array:

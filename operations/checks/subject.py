@@ -7,14 +7,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import pyarrow as pa
+
 from ...errors import UnsupportedTableError
 from ...index.base import Index
+from ...index.bucket import BucketIndex
 from ...index.registry import has_buckets, index_for
 from ...storage.base import FileInfo, Storage, join
 from ...storage.parallel import for_each
 from ...table.bucket_numbers import BucketNumbers, bucket_numbers, rule_files
 from ...table.config import TableConfig
 from ...table.files.file_group import DataFile, FileGroup, StatedLog
+from ...table.files.names import FileGroupId
 from ...table.files.partitions import is_partition
 from ...table.files.view import FileView
 from ...table.files.written import Written
@@ -22,7 +26,7 @@ from ...table.infer_index import InferredIndex, index_of_view, is_unnoted, with_
 from ...table.table import Table
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
-from .check_catalogue import FILE_CORRUPT, NOT_CHECKED
+from .check_catalogue import FILE_CORRUPT, NOT_CHECKED, WRONG_BUCKET
 from .finding import Check, Findings
 
 META_FOLDER = ".hoodie"
@@ -143,6 +147,17 @@ class Subject:
         file, time = self._named(about)
         with self.findings.turning(check, file=file, instant=time):
             yield
+
+    def check_buckets(self, file: DataFile, group: FileGroupId, keys: pa.Array) -> None:
+        """Hold some record keys of a file against the bucket of its file group, if that is a bucket."""
+        index = self.index
+        if not isinstance(index, BucketIndex) or index.number_of(group) is None:
+            return
+        misplaced = index.misfits(keys, group)
+        if len(misplaced):
+            key = keys[int(misplaced[0])].as_py()  # one value, for the finding
+            what = f"{file.path} has the record key {key!r}, which does not belong to {index.rival_key(group)}."
+            self.tell(WRONG_BUCKET, file, what)
 
     def _named(self, about: Instant | DataFile) -> tuple[str, str]:
         if isinstance(about, Instant):
