@@ -50,57 +50,60 @@ class Retries:
     and at first those of the data that this process's writes met another write at.
     """
 
-    def __init__(self, storage: Storage, settings: WriteSettings, owner: Owner, zone: str, *, shown: bool) -> None:
-        self._storage = storage
+    def __init__(self, settings: WriteSettings, ticket: Ticket, *, shown: bool) -> None:
+        self._storage = ticket.storage
         self._settings = settings
+        self._ticket = ticket
         self._shown = shown
-        name = f"{format_time(int(time.time() * 1000), zone)}.{uuid.uuid4().hex[:8]}"
-        self._ticket = Ticket(storage, name, owner, {})
 
     @classmethod
     def of(cls, storage: Storage, options: HudiOptions) -> Retries:
         settings, config = options.write_settings(), find_config(storage)
         owner = Owner.of_this_process(options.write_id or generated_id(), options.application, settings.patience)
-        zone = "UTC" if config is None else config.timezone
-        return cls(storage, settings, owner, zone, shown=options.notebook_progress)
+        began = format_time(int(time.time() * 1000), "UTC" if config is None else config.timezone)
+        ticket = Ticket(storage, f"{began}.{uuid.uuid4().hex[:8]}", owner, {})
+        return cls(settings, ticket, shown=options.notebook_progress)
 
     def run(self, attempt: Callable[[str, PastAttempts], CommitResult]) -> CommitResult:
         """Return the result of the first attempt that completes; raise its `CommitConflictError` when time is over.
 
         ``attempt`` writes under the write id that all attempts share, and notes those before in its instant.
         """
+        with shown_in_notebook(f"write {self._storage.path}", switched_on=self._shown):
+            return self._until_done(attempt)
+
+    def _until_done(self, attempt: Callable[[str, PastAttempts], CommitResult]) -> CommitResult:
         patience, waited, number, what = self._settings.patience, NOT_WAITED, 0, ""
         until = time.monotonic() + self._settings.retry_s
         met = _recent_meeting(self._storage.path)
         ticket = replace(self._ticket, places=met)
-        with shown_in_notebook(f"write {self._storage.path}", switched_on=self._shown):
-            while True:
-                # Not with a ticket, for which writers of other partitions would wait.
-                self._wait_for_rescale(what, until)
-                number += 1
-                with nullcontext() if ticket.places == {} else held(ticket, patience):
-                    found = wait_for_older(ticket, patience, self._settings.wait_s)
-                    waited = waited.and_then(found)
-                    if met and found.met:
-                        _note_meeting(self._storage.path, met)
-                    try:
-                        return attempt(self._ticket.owner.write_id, PastAttempts(number - 1, waited))
-                    except Exception as error:
-                        conflict = self._conflict(error)
-                        if conflict is None:
-                            raise
-                        done = self._completed()
-                        if done is not None:
-                            return done
-                        if time.monotonic() > until:
-                            raise conflict from error
-                        logger.info("table %s: the write is run again: %s", self._storage.path, conflict.what)
-                        what = conflict.what
-                        places = self._places_in(conflict.what)
-                        _note_meeting(self._storage.path, places)
-                # At first no other writer is kept back for what a clean or archiving took.
-                if places or number > 1:
-                    ticket = replace(self._ticket, places=None)
+        while True:
+            # Not with a ticket, for which writers of other partitions would wait.
+            self._wait_for_rescale(what, until)
+            number += 1
+            with nullcontext() if ticket.places == {} else held(ticket, patience):
+                found = wait_for_older(ticket, patience, self._settings.wait_s)
+                waited = waited.and_then(found)
+                if met and found.met:
+                    _note_meeting(self._storage.path, met)
+                try:
+                    return attempt(self._ticket.owner.write_id, PastAttempts(number - 1, waited))
+                except Exception as error:
+                    conflict = self._conflict(error)
+                    if conflict is None:
+                        raise
+                    done = self._completed()
+                    if done is not None:
+                        return done
+                    if time.monotonic() > until:
+                        raise conflict from error
+                    logger.info("table %s: the write is run again: %s", self._storage.path, conflict.what)
+                    what = conflict.what
+                    places = self._places_in(conflict.what)
+                    _note_meeting(self._storage.path, places)
+            # At first no other writer is kept back for what a clean or archiving took.
+            if places or number > 1:
+                ticket = replace(self._ticket, places=None)
 
     def _conflict(self, error: Exception) -> CommitConflictError | None:
         """Return an error that is a conflict, or what other instants took so that Spark or this process missed it."""
