@@ -16,7 +16,7 @@ from ....errors import InvalidOptionError, UnsupportedTableError
 from ....index.bucket import BucketIndex
 from ....index.registry import placing_index_for
 from ....storage.base import Storage
-from ....table.config import BACKUP_PATH, recover_config, update_config
+from ....table.config import BACKUP_PATH, update_config
 from ....table.config.property_keys import BUCKET_COUNT
 from ....table.infer_key_encoding import with_inferred_key_encoding
 from ....table.table import Table
@@ -157,9 +157,8 @@ class _RescaleCall:
     def _follow_with_property(self) -> None:
         """Have the property say the number of all partitions; where rules are, no reader goes by it."""
         numbers, storage = self.wanted.numbers(self.table.timeline()), self.table.storage
-        if numbers.by_rule and not numbers.differ and numbers.default != self.table.config.bucket_count:
-            changes = {BUCKET_COUNT: str(numbers.default)}
+        follows = numbers.by_rule and not numbers.differ and numbers.default != self.table.config.bucket_count
+        changes = {BUCKET_COUNT: str(numbers.default)} if follows else {}
+        # An earlier call may have changed the property and died before it was done, which each change mends.
+        if changes or storage.exists(BACKUP_PATH):
             exclusive(self.table, lambda: update_config(storage, changes), removes_files=False)
-        elif storage.exists(BACKUP_PATH):
-            # An earlier call changed the property and died before it was done.
-            exclusive(self.table, lambda: recover_config(storage), removes_files=False)
