@@ -9,6 +9,7 @@ from .properties_file import (
     find_broken_change,
     has_config,
     load_config,
+    read_properties,
     recover_config,
     update_config,
 )
@@ -26,6 +27,7 @@ __all__ = [
     "find_broken_change",
     "has_config",
     "load_config",
+    "read_properties",
     "recover_config",
     "update_config",
 ]

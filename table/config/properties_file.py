@@ -81,19 +81,19 @@ def _settled(storage: Storage) -> _Found:
 
 
 def _look(storage: Storage) -> _Found:
-    data = _read(storage, PROPERTIES_PATH)
+    data = read_properties(storage, PROPERTIES_PATH)
     config, error = _parse(storage, PROPERTIES_PATH, data)
     if config is not None and storage.remote:
         # An object store replaces objects atomically.
         return _Found(config, settled=True, whole=True)
-    backup = _read(storage, BACKUP_PATH)
+    backup = read_properties(storage, BACKUP_PATH)
     if backup is None:
         # If a change ended between the two reads, the first read may have seen an incomplete file.
-        if _read(storage, PROPERTIES_PATH) != data:
+        if read_properties(storage, PROPERTIES_PATH) != data:
             return _Found(None, settled=False, error=_concurrent(storage), changing=True)
         return _Found(config, settled=error is None, error=error, whole=True)
     old, _ = _parse(storage, BACKUP_PATH, backup)
-    if old is None and _read(storage, PROPERTIES_PATH) != data:
+    if old is None and read_properties(storage, PROPERTIES_PATH) != data:
         # A writer is making the backup; the first read saw an incomplete file of a change that has ended since.
         return _Found(None, settled=False, error=_concurrent(storage), changing=True)
     if config is not None and (old is None or config.properties.keys() >= old.properties.keys()):
@@ -144,15 +144,15 @@ def update_config(storage: Storage, changes: Mapping[str, str | None]) -> TableC
 
 def _replace(storage: Storage, config: TableConfig, new: bytes) -> bool:
     """Replace the properties; return False where another writer has begun to change them."""
-    old = _read(storage, PROPERTIES_PATH)
+    old = read_properties(storage, PROPERTIES_PATH)
     if old is None or _parse(storage, PROPERTIES_PATH, old)[0] != config or not storage.create(BACKUP_PATH, old):
         return False
-    if _read(storage, PROPERTIES_PATH) != old:
+    if read_properties(storage, PROPERTIES_PATH) != old:
         # Another writer completed a change before our backup was in place.
         storage.delete(BACKUP_PATH)
         return False
     storage.write(PROPERTIES_PATH, new)
-    if _read(storage, PROPERTIES_PATH) != new:
+    if read_properties(storage, PROPERTIES_PATH) != new:
         raise _concurrent(storage)
     storage.delete(BACKUP_PATH)
     return True
@@ -189,7 +189,8 @@ def recover_config(storage: Storage) -> None:
     storage.delete(BACKUP_PATH)
 
 
-def _read(storage: Storage, path: str) -> bytes | None:
+def read_properties(storage: Storage, path: str) -> bytes | None:
+    """Return what a file of properties, or a copy of it, has; None where it is absent."""
     try:
         return storage.read(path, MOST_OF_PROPERTIES)
     except FileNotFoundError:
@@ -243,6 +244,7 @@ __all__ = [
     "find_broken_change",
     "has_config",
     "load_config",
+    "read_properties",
     "recover_config",
     "update_config",
 ]

@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 from ....errors import InvalidOptionError, one_line
 from ....storage.base import Storage, split
-from ....storage.bounds import MOST_OF_PROPERTIES
-from ....table.config import BACKUP_PATH, PROPERTIES_PATH
+from ....table.config import BACKUP_PATH, PROPERTIES_PATH, read_properties
 from ....table.files.names import parse_data_name
 from ....table.table import Table
 from ....timeline.timeline import Timeline
@@ -87,8 +86,8 @@ class _Undo:
     def _fits_properties(self) -> bool:
         """Return whether the properties are those that the repair left, or that a broken-off undo put back."""
         backup, old = self._kept_properties()
-        is_same = _read(self.table.storage, PROPERTIES_PATH) in {old, backup}
-        return backup is not None and is_same and _read(self.table.storage, BACKUP_PATH) in {None, backup}
+        is_same = read_properties(self.table.storage, PROPERTIES_PATH) in {old, backup}
+        return backup is not None and is_same and read_properties(self.table.storage, BACKUP_PATH) in {None, backup}
 
     def _put_back_properties(self) -> None:
         storage, (backup, old) = self.table.storage, self._kept_properties()
@@ -104,7 +103,7 @@ class _Undo:
 
     def _kept_properties(self) -> list[bytes | None]:
         """Return the kept backup and the kept properties, None for what was not kept."""
-        return [_read(self.table.storage, self.removed.place_of(path)) for path in _PROPERTIES]
+        return [read_properties(self.table.storage, self.removed.place_of(path)) for path in _PROPERTIES]
 
     def _result(self, paths: tuple[str, ...], kept: tuple[str, ...], *, dry: bool = False) -> ServiceResult:
         steps = tuple(one_line(f"Put {path} back.") for path in paths)
@@ -117,10 +116,3 @@ class _Undo:
             skipped="; ".join(kept),
             dry=dry,
         )
-
-
-def _read(storage: Storage, path: str) -> bytes | None:
-    try:
-        return storage.read(path, MOST_OF_PROPERTIES)
-    except FileNotFoundError:
-        return None
