@@ -19,7 +19,7 @@ from ...operations.write.services import SERVICES, VALIDATE, Service
 from .confirming import ask, require_terminal
 from .exit_codes import AGAIN, FAILED, WRONG_TABLE, exit_code
 from .given_options import call_of
-from .output import CommandOutput
+from .output import CommandOutput, lines_of
 from .parser import EntryPoint, changes
 from .reading import state_of
 from .state_text import command_of
@@ -37,7 +37,7 @@ def run_service(output: CommandOutput, entry: EntryPoint, asked: argparse.Namesp
         require_terminal(asked.operation, asked.path)
         if "dry_run" in arguments:
             foretold = service.run(call_of(asked.path, given), **{**arguments, "dry_run": True})
-            for line in (str(foretold), *(f"  {step}" for step in getattr(foretold, "steps", ()))):
+            for line in lines_of(foretold):
                 output.note(line)
         ask(output, asked.operation, asked.path, service.help)
     with shown_progress(entry, asked) as progress:

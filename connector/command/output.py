@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 _ROWS_AT_ONCE = 1000
 
 
+def lines_of(result: Any) -> list[str]:
+    """Return a result as lines for people: its sentence, and the steps of a repair."""
+    return [str(result), *(f"  {step}" for step in getattr(result, "steps", ()))]
+
+
 class CommandOutput:
     """The two streams of a command; ``as_json`` prints a line of JSON for each result, row or finding."""
 
@@ -42,9 +47,8 @@ class CommandOutput:
         if self.as_json:
             self.json(value)
         else:
-            self.line(str(value))
-            for step in getattr(value, "steps", ()):
-                self.line(f"  {step}")
+            for line in lines_of(value):
+                self.line(line)
 
     def rows(self, table: pa.Table, nothing: str) -> None:
         """Print the rows of a table; ``nothing`` says for people that there are none."""

@@ -17,9 +17,8 @@ from .changed_rows import ChangedRows, RowPlace
 
 # What a changed row does at a place: it updates the row there, deletes it, moves it away, or enters.
 STAYS, GOES, LEAVES, COMES = range(4)
-ROLE, KEY, PATH, ROW, OLDER, OPEN, UNPROVEN, SHIFTED = COLUMNS = (
-    *("role", "key", "path", "row", "older", "open", "unproven", "shifted"),
-)
+COLUMNS = ("role", "key", "path", "row", "older", "open", "unproven", "shifted")
+ROLE, KEY, PATH, ROW, OLDER, OPEN, UNPROVEN, SHIFTED = COLUMNS
 _ROLES = {"stays": STAYS, "goes": GOES, "leaves": LEAVES, "comes": COMES}
 _SUMMED = (*_ROLES, UNPROVEN, SHIFTED)
 
