@@ -98,7 +98,7 @@ def call_of(place: str | Path) -> Call:
 
 
 def _nothing() -> Any:
-    raise AssertionError("no setting is asked for")
+    raise AssertionError("a repair needs no setting")
 
 
 def kept(place: str | Path) -> dict[str, bytes]:

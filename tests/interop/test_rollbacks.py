@@ -79,7 +79,7 @@ def newer(scenario: Scenario) -> list[Row]:
 def test_apache_hudi_rolls_back_a_killed_write_of_ours(
     table: Path, model: Model, scenario: Scenario, apache: ApacheHudi, readers: Readers
 ) -> None:
-    """The heartbeat is left in the table without partitions, and gone in the other."""
+    """The writer left its heartbeat in the table without partitions, and none in the other."""
     files = data_files(table)
     instant = kill_ours(table, scenario.table(scenario.rows(range(25, 60), 9, ts=9)))
     assert pending(table) == {instant}

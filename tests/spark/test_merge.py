@@ -189,7 +189,7 @@ REFUSED: dict[str, tuple[list[Values], Callable[[MergeBuilder], MergeBuilder], o
 def test_what_one_write_cannot_do_is_refused_by_a_key_and_leaves_the_table_as_it_was(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of whatever type it is: what is asked is asked of rows that were merged. Spark counts, as it does many rows."""
+    """Conditions look at merged rows, whatever the table's type. Spark counts the changes, as it counts many rows."""
     patch_seam(monkeypatch, "most source rows of a merge whose changes are few", 0)
     table = made(spark, tmp_path / "t", table_type="MERGE_ON_READ")
     before = table.last_commit()

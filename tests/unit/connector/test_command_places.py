@@ -75,15 +75,12 @@ def test_a_write_of_apache_hudi_that_was_killed_is_shown_as_at_work(tmp_path: Pa
 
 
 def test_a_table_without_a_write_has_no_rows_and_needs_nothing(tmp_path: Path, capsys: Shown) -> None:
-    write(tmp_path / "other", rows(("k1", "a", 1, 1)), table=COW, settings=QUIET)
-    path = tmp_path / "t"
-    (path / ".hoodie/timeline").mkdir(parents=True)
-    shutil.copy(tmp_path / "other/.hoodie/hoodie.properties", path / ".hoodie")
+    path = made_empty(tmp_path)
 
     for name in READING:
-        found = jsons(capsys, name, str(path))
+        found = jsons(capsys, name, path)
         assert len(found) == (1 if name == SHOW else 0)
-        assert command([name, str(path)]) == 0
+        assert command([name, path]) == 0
         assert capsys.readouterr().out
 
 
