@@ -274,9 +274,9 @@ def rows_to_write(changes: MergeChanges, found: ChangedRows) -> DataFrame:
     return live.unionByName(gone.drop(*places))
 
 
-def _columns(changes: MergeChanges, deleted: Column | None = None) -> list[Column]:
+def _columns(changes: MergeChanges, deleted: Column | None = None) -> list[Column | str]:
     names = changes.target.schema.names
-    columns = [sf.col(quoted(name)) for name in names if deleted is None or name != IS_DELETED]
+    columns: list[Column | str] = [quoted(name) for name in names if deleted is None or name != IS_DELETED]
     if deleted is None:
         return columns
     kept = sf.col(IS_DELETED) if IS_DELETED in names else sf.lit(False)

@@ -215,6 +215,8 @@ class _Choice:
 
     def _opens(self, column: Callable[[str], Column]) -> dict[str, Column]:
         """Return for each column with placeholder values whether its value is a placeholder."""
+        if not self.target.leaves_open:
+            return {}
         found = {name: self.target.left_open(name, column(name)) for name in self.target.schema.names}
         return {name: condition for name, condition in found.items() if condition is not None}
 

@@ -52,7 +52,7 @@ def count(changes: MergeChanges) -> ChangedRows:
 def _counted_here(changes: MergeChanges) -> ChangedRows | None:
     """Count few rows in this process: to plan Spark's shuffle takes longer than all other steps of a small merge."""
     names = (_ROLE, KEY, PATH, ROW_NUMBER, OLDER, OPEN, PROVEN, "shifted")
-    entries = _entries(changes).select(*(sf.col(name).alias(to) for name, to in zip(names, COLUMNS, strict=True)))
+    entries = _entries(changes).select(*names).toDF(*COLUMNS)
     return count_changes(entries.toArrow(), anywhere=changes.target.is_global)
 
 
@@ -64,9 +64,9 @@ def _entries(changes: MergeChanges) -> DataFrame:
     # Under a global index, a row keeps its place when only its partition changes.
     shifted = is_update() & ~sf.col(PATH).eqNullSafe(sf.col(OLD_PATH))
 
-    def entry(role: Column, *, comes: Column, goes: Column) -> Column:
+    def entry(role: Column, *, comes: Column, goes: Column) -> list[Column]:
         left_open = sf.when(comes, sf.col(OPEN)).otherwise(sf.col(KEPT)) if changes.leaves_open else sf.lit(False)
-        return sf.struct(
+        return [
             role.alias(_ROLE),
             sf.when(comes, sf.col(KEY)).otherwise(sf.col(OLD_KEY)).alias(KEY),
             sf.when(comes, sf.col(PATH)).otherwise(sf.col(OLD_PATH)).alias(PATH),
@@ -77,15 +77,16 @@ def _entries(changes: MergeChanges) -> DataFrame:
             (sf.when(goes, sf.col(OLD_ORDER)) if ordered else nothing).alias(OLD_ORDER),
             (comes & ~sf.col(PROVEN)).alias(PROVEN),
             (shifted if role is alone else sf.lit(False)).alias("shifted"),
-        )
+        ]
 
     inserts = sf.col(KIND) == int(ClauseKind.INSERT)
     single = entry(alone, comes=inserts, goes=~inserts)
     if not changes.moves:
-        return changes.rows.select(single.alias("entry")).select("entry.*")
+        return changes.rows.select(*single)
     yes, no = sf.lit(True), sf.lit(False)
-    pair = sf.array(entry(sf.lit(LEAVES), comes=no, goes=yes), entry(sf.lit(COMES), comes=yes, goes=no))
-    exploded = sf.explode(sf.when(changes.leaves, pair).otherwise(sf.array(single)))
+    leaves, comes = entry(sf.lit(LEAVES), comes=no, goes=yes), entry(sf.lit(COMES), comes=yes, goes=no)
+    pair = sf.array(sf.struct(*leaves), sf.struct(*comes))
+    exploded = sf.explode(sf.when(changes.leaves, pair).otherwise(sf.array(sf.struct(*single))))
     return changes.rows.select(exploded.alias("entry")).select("entry.*")
 
 

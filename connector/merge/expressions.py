@@ -87,8 +87,9 @@ def cast_values(
     result must not depend on that setting. Raises `MissingColumnError` for a column that ``frame`` lacks, and
     `SchemaMismatchError` where Spark has no cast, or would cast a struct by position.
     """
+    # One call names all columns: each call to Spark's own process takes as long as the work behind it.
     with explained(what):
-        given = frame.select(*(value.alias(name) for name, value in values.items())).schema.fields
+        given = frame.select(*values.values()).toDF(*values).schema.fields
     cast: dict[str, Column] = {}
     for field in given:
         wanted = kinds[field.name].dataType
@@ -100,13 +101,17 @@ def cast_values(
             )
         whose = f"{what} gives the column {field.name!r} of the table {table}, of the type {wanted.simpleString()}, "
         cast[field.name] = _cast(values[field.name], field.dataType, wanted, whose)
-    with explained(what):
-        _ = frame.select(*cast.values()).schema
+    changed = [column for name, column in cast.items() if column is not values[name]]
+    if changed:
+        with explained(what):
+            _ = frame.select(*changed).schema
     return cast
 
 
 def _cast(value: Column, given: T.DataType, wanted: T.DataType, whose: str) -> Column:
     """Return a value in another type; a value that the type cannot hold fails the query with an error of pyhudi."""
+    if given == wanted:
+        return value
     if _always_fits(given, wanted):
         return value.cast(wanted)
     shown = sf.substring(sf.regexp_replace(value.cast("string"), r"\s+", " "), 1, 100)
@@ -122,7 +127,7 @@ def _cast(value: Column, given: T.DataType, wanted: T.DataType, whose: str) -> C
 
 def _always_fits(given: T.DataType, wanted: T.DataType) -> bool:
     """Return whether a cast keeps every value; Spark casts nested types by its own rules."""
-    if given == wanted or isinstance(given, (T.NullType, *_NESTED)) or isinstance(wanted, (T.StringType, T.BinaryType)):
+    if isinstance(given, (T.NullType, *_NESTED)) or isinstance(wanted, (T.StringType, T.BinaryType)):
         return True
     kinds = [type(given), type(wanted)]
     return all(kind in _WIDER for kind in kinds) and _WIDER.index(kinds[0]) <= _WIDER.index(kinds[1])
