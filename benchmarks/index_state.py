@@ -132,6 +132,14 @@ def _measured(stream: Stream) -> dict[str, float]:
 
 def states(rows: Figures) -> str:
     """Return a table of what was measured, and of what is promised."""
+    return "\n".join((spared(rows), verdicts(rows)))
+
+
+def spared(rows: Figures) -> str:
+    return table_of(rows, COLUMNS, STATE, digits=3)
+
+
+def verdicts(rows: Figures) -> str:
     lines = ["| promise | at most | measured |", "|---|---:|---:|"]
     for row, found in rows.items():
         if not row.startswith(STATE):
@@ -144,7 +152,7 @@ def states(rows: Figures) -> str:
         ):
             mark = "" if measured <= most else ", missed"
             lines.append(f"| {row.removeprefix(STATE)}: {what} | {most:.2f} | {measured:.3f}{mark} |")
-    return "\n".join([table_of(rows, COLUMNS, STATE, digits=3), *lines, ""])
+    return "\n".join([*lines, ""])
 
 
 def _rows(numbers: np.ndarray) -> pa.RecordBatch:

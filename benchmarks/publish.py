@@ -20,6 +20,8 @@ from batches import BATCH, costs
 from batches import verdicts as verdicts_of_batches
 from figures.picture import draw
 from figures.promises import verdicts
+from index_state import STATE, spared
+from index_state import verdicts as verdicts_of_states
 from indexes import INDEX, filters, groups, tagging
 from joins import JOIN, joins
 from long_life import LIFE, lives
@@ -50,7 +52,7 @@ _TABLE = re.compile(r"(<!-- bench: ([a-z]+) -->\n)(.*?)(<!-- end -->)", re.DOTAL
 def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
     """Return each table by the name that pages call it by."""
     others = (LIMIT, FLUSH, SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, SORTED, WRITERS, STREAM, BATCH)
-    others = (*others, BACKLOG, JOIN, RESCALE, RESTART, FEW)
+    others = (*others, BACKLOG, STATE, JOIN, RESCALE, RESTART, FEW)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     return {
         "systems": table(systems),
@@ -81,6 +83,8 @@ def tables(seconds: Mapping[str, Mapping[str, float]]) -> dict[str, str]:
         "batched": verdicts_of_batches(seconds),
         "backlogs": reads(seconds),
         "caught": verdicts_of_backlogs(seconds),
+        "known": spared(seconds),
+        "spared": verdicts_of_states(seconds),
         "restarts": restarted(seconds),
         "restarted": verdicts_of_restarts(seconds),
     }

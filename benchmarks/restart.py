@@ -1,7 +1,8 @@
 """How long a query that is started again takes to its first new row: `python benchmarks/restart.py`.
 
 Each start is a process of its own, whose seconds are those from its begin to the end of the query's first batch. Beside
-pyhudi's sinks a stream of the same files goes to Parquet, and beside its source a stream reads Parquet files.
+pyhudi's sinks a stream of the same files goes to Parquet, and beside its source a stream reads Parquet files. A sink
+that drops its rows and a source that counts show what Spark takes to start the processes of any in Python.
 """
 
 from __future__ import annotations
@@ -21,15 +22,16 @@ from processes import environment, run_in
 from stopwatch import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.datasource import DataSource
     from pyspark.sql.streaming import StreamingQuery
 
 RESTART = "restart: "
-AGAIN, BEYOND = "started again, s", "beyond Spark's own, s"
-COLUMNS = (AGAIN, BEYOND)
-# What is promised: seconds beyond those of Spark's own sink, or source.
+AGAIN, BEYOND_PARQUET, BEYOND = "started again, s", "beyond Parquet, s", "beyond the least in Python, s"
+COLUMNS = (AGAIN, BEYOND_PARQUET, BEYOND)
+# What is promised: seconds beyond those of the least that a sink, or source, in Python can do.
 MOST_S = 3.0
 ROOT = Path(__file__).parents[1]
 
@@ -38,6 +40,7 @@ Figures: TypeAlias = "Mapping[str, Mapping[str, float]]"
 _SCHEMA = "id long, ts long, value long"
 _OPTIONS = {"recordkey": "id", "orderby": "ts", "hoodie.bucket.index.num.buckets": "8"}
 _SINK, _SOURCE = "files to Parquet", "Parquet to Parquet"
+_LEAST_SINK, _LEAST_SOURCE = "files to a sink in Python that drops them", "numbers of a source in Python to Parquet"
 _ROWS, _STARTS = 1_000, 3
 
 
@@ -77,16 +80,79 @@ def from_pyhudi(spark: SparkSession, folder: str) -> StreamingQuery:
     return to_parquet(spark, folder, rows.select("id", "ts", "value"))
 
 
+def least(files: Path) -> type[DataSource]:
+    """Return a source of as many thousands of rows as a folder has files, whose sink drops what it gets."""
+    from pyspark.sql.datasource import (
+        DataSource,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        InputPartition,
+        WriterCommitMessage,
+    )
+
+    class Reader(DataSourceStreamReader):
+        def initialOffset(self) -> dict[str, int]:  # noqa: N802 (Spark's name)
+            return {"files": 0}
+
+        def latestOffset(self) -> dict[str, int]:  # noqa: N802 (Spark's name)
+            return {"files": len(list(files.glob("*.json")))}
+
+        def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
+            return [InputPartition((start["files"], end["files"]))]
+
+        def read(self, partition: InputPartition) -> Iterator[tuple[int, int, int]]:
+            first, last = partition.value
+            return ((number, 0, number) for number in range(first * _ROWS, last * _ROWS))
+
+    class Writer(DataSourceStreamWriter):
+        def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
+            for _ in iterator:
+                pass
+            return WriterCommitMessage()
+
+        def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
+            pass
+
+    class Least(DataSource):
+        @classmethod
+        def name(cls) -> str:
+            return "least"
+
+        def schema(self) -> str:
+            return _SCHEMA
+
+        def streamReader(self, schema: Any) -> Reader:  # noqa: N802 (Spark's name)
+            return Reader()
+
+        def streamWriter(self, schema: Any, overwrite: bool) -> Writer:  # noqa: N802 (Spark's name)
+            return Writer()
+
+    return Least
+
+
+def to_least(spark: SparkSession, folder: str) -> StreamingQuery:
+    spark.dataSource.register(least(Path(folder, "in")))
+    return _writer(_landed(spark, folder), folder).format("least").start()
+
+
+def from_least(spark: SparkSession, folder: str) -> StreamingQuery:
+    spark.dataSource.register(least(Path(folder, "in")))
+    return to_parquet(spark, folder, spark.readStream.format("least").load())
+
+
 # What writes the rows of a query's source.
 FILLS: dict[str, Callable[[SparkSession, str], None]] = {_SOURCE: fill_parquet, "readStream": fill_pyhudi}
-# What is started again, and what of Spark's own it is held against.
-QUERIES: dict[str, tuple[Callable[[SparkSession, str], StreamingQuery], str]] = {
-    _SINK: (to_parquet, ""),
-    "writeStream, copy-on-write": (partial(to_pyhudi, table_type="cow"), _SINK),
-    "writeStream, merge-on-read": (partial(to_pyhudi, table_type="mor"), _SINK),
-    "HudiTable.stream, copy-on-write": (by_table, _SINK),
-    _SOURCE: (from_parquet, ""),
-    "readStream": (from_pyhudi, _SOURCE),
+_AS_SINK, _AS_SOURCE = (_SINK, _LEAST_SINK), (_SOURCE, _LEAST_SOURCE)
+# What is started again, and the queries that it is held against: of Parquet, and of the least in Python.
+QUERIES: dict[str, tuple[Callable[[SparkSession, str], StreamingQuery], tuple[str, ...]]] = {
+    _SINK: (to_parquet, ()),
+    _LEAST_SINK: (to_least, ()),
+    "writeStream, copy-on-write": (partial(to_pyhudi, table_type="cow"), _AS_SINK),
+    "writeStream, merge-on-read": (partial(to_pyhudi, table_type="mor"), _AS_SINK),
+    "HudiTable.stream, copy-on-write": (by_table, _AS_SINK),
+    _SOURCE: (from_parquet, ()),
+    _LEAST_SOURCE: (from_least, ()),
+    "readStream": (from_pyhudi, _AS_SOURCE),
 }
 
 
@@ -108,14 +174,14 @@ def measure(starts: int = _STARTS, memory: str = "2g") -> dict[str, dict[str, fl
     found: dict[str, dict[str, float]] = {}
     # What is compiled once is no start's matter.
     environment(".venv")
-    for name, (_, own) in QUERIES.items():
+    for name, (_, against) in QUERIES.items():
         with tempfile.TemporaryDirectory() as folder:
             Path(folder, "in").mkdir()
             seconds = [_started(name, folder, number, memory) for number in range(starts + 1)][1:]
         again = median(seconds)
         found[RESTART + name] = {AGAIN: again}
-        if own:
-            found[RESTART + name][BEYOND] = round(again - found[RESTART + own][AGAIN], 2)
+        for column, other in zip(COLUMNS[1:], against, strict=False):
+            found[RESTART + name][column] = round(again - found[RESTART + other][AGAIN], 2)
         print(time.strftime("%H:%M:%S"), name, seconds, flush=True)
     return found
 
@@ -134,7 +200,7 @@ def verdicts(rows: Figures) -> str:
     for row, figures in rows.items():
         if row.startswith(RESTART) and BEYOND in figures:
             mark = "" if figures[BEYOND] <= MOST_S else ", missed"
-            what = f"{row.removeprefix(RESTART)}: seconds to the first row beyond Spark's own"
+            what = f"{row.removeprefix(RESTART)}: seconds to the first row beyond the least in Python"
             lines.append(f"| {what} | {MOST_S:.1f} | {figures[BEYOND]:.1f}{mark} |")
     return "\n".join([*lines, ""])
 
