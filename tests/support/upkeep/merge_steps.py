@@ -31,8 +31,8 @@ Some = tuple[int, int]
 
 
 def some(every: int) -> list[Any]:
-    """Return all steps, which takes long, a third of them, which is slow, and a few."""
-    return [pytest.param((1, 1), marks=pytest.mark.long), pytest.param((2, 3), marks=pytest.mark.slow), (1, every)]
+    """Return all steps, which takes long, a fifth of them, which is slow, and a few."""
+    return [pytest.param((1, 1), marks=pytest.mark.long), pytest.param((2, 5), marks=pytest.mark.slow), (1, every)]
 
 
 @dataclass(frozen=True)
