@@ -18,14 +18,14 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from figures.tables import table_of
+from phases.bare import BARE, ROWS, bare
 from processes import environment, run_in
 from stopwatch import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.datasource import DataSource
     from pyspark.sql.streaming import StreamingQuery
 
 RESTART = "restart: "
@@ -41,7 +41,7 @@ _SCHEMA = "id long, ts long, value long"
 _OPTIONS = {"recordkey": "id", "orderby": "ts", "hoodie.bucket.index.num.buckets": "8"}
 _SINK, _SOURCE = "files to Parquet", "Parquet to Parquet"
 _LEAST_SINK, _LEAST_SOURCE = "files to a sink in Python that drops them", "numbers of a source in Python to Parquet"
-_ROWS, _STARTS = 1_000, 3
+_STARTS = 3
 
 
 def to_parquet(spark: SparkSession, folder: str, rows: DataFrame | None = None) -> StreamingQuery:
@@ -80,64 +80,14 @@ def from_pyhudi(spark: SparkSession, folder: str) -> StreamingQuery:
     return to_parquet(spark, folder, rows.select("id", "ts", "value"))
 
 
-def least(files: Path) -> type[DataSource]:
-    """Return a source of as many thousands of rows as a folder has files, whose sink drops what it gets."""
-    from pyspark.sql.datasource import (
-        DataSource,
-        DataSourceStreamReader,
-        DataSourceStreamWriter,
-        InputPartition,
-        WriterCommitMessage,
-    )
-
-    class Reader(DataSourceStreamReader):
-        def initialOffset(self) -> dict[str, int]:  # noqa: N802 (Spark's name)
-            return {"files": 0}
-
-        def latestOffset(self) -> dict[str, int]:  # noqa: N802 (Spark's name)
-            return {"files": len(list(files.glob("*.json")))}
-
-        def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[InputPartition]:
-            return [InputPartition((start["files"], end["files"]))]
-
-        def read(self, partition: InputPartition) -> Iterator[tuple[int, int, int]]:
-            first, last = partition.value
-            return ((number, 0, number) for number in range(first * _ROWS, last * _ROWS))
-
-    class Writer(DataSourceStreamWriter):
-        def write(self, iterator: Iterator[Any]) -> WriterCommitMessage:
-            for _ in iterator:
-                pass
-            return WriterCommitMessage()
-
-        def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803 (Spark's name)
-            pass
-
-    class Least(DataSource):
-        @classmethod
-        def name(cls) -> str:
-            return "least"
-
-        def schema(self) -> str:
-            return _SCHEMA
-
-        def streamReader(self, schema: Any) -> Reader:  # noqa: N802 (Spark's name)
-            return Reader()
-
-        def streamWriter(self, schema: Any, overwrite: bool) -> Writer:  # noqa: N802 (Spark's name)
-            return Writer()
-
-    return Least
-
-
 def to_least(spark: SparkSession, folder: str) -> StreamingQuery:
-    spark.dataSource.register(least(Path(folder, "in")))
-    return _writer(_landed(spark, folder), folder).format("least").start()
+    bare(spark, _SCHEMA)
+    return _writer(_landed(spark, folder), folder).format(BARE).start()
 
 
 def from_least(spark: SparkSession, folder: str) -> StreamingQuery:
-    spark.dataSource.register(least(Path(folder, "in")))
-    return to_parquet(spark, folder, spark.readStream.format("least").load())
+    bare(spark, _SCHEMA, landed=Path(folder, "in"))
+    return to_parquet(spark, folder, spark.readStream.format(BARE).load())
 
 
 # What writes the rows of a query's source.
@@ -222,8 +172,8 @@ def _run(role: str, name: str, folder: str, *arguments: object) -> str:
 
 
 def _land(folder: Path, number: int) -> None:
-    first = number * _ROWS
-    lines = (json.dumps({"id": first + at, "ts": number, "value": at}) for at in range(_ROWS))
+    first = number * ROWS
+    lines = (json.dumps({"id": first + at, "ts": number, "value": at}) for at in range(ROWS))
     hidden = folder / f".{number}.json"
     hidden.write_text("\n".join(lines), encoding="utf-8")
     hidden.rename(folder / f"{number:04}.json")
