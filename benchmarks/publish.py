@@ -123,6 +123,7 @@ def main(results: Path) -> None:
         text = page.read_text(encoding="utf-8")
         page.write_text(_TABLE.sub(lambda one: one[1] + renewed(one[3], made[one[2]]) + one[4], text), encoding="utf-8")
     if not rows_of(made["systems"]):
+        # The picture shows the systems alone.
         return
     shown = {found[2]: found[3] for found in _TABLE.finditer(page.read_text(encoding="utf-8"))}
     title = f"TPC-H lineitem, scale {told['scale']:g}, {told['machine']['cores']} cores"

@@ -15,7 +15,7 @@ from support.interleaving.machine import machine
 from support.interleaving.many import Stretch, run_stretches
 from support.interleaving.trial import run
 
-# Of the seeds of make test-long; test_mutations_of_interleavings.py has those that show each known mistake.
+# make test-long runs 100,000; test_mutations_of_interleavings.py has the seeds that show each known mistake.
 MANY = 200
 # Of make test-long.
 FROM, SEEDS = int(os.environ.get("PYHUDI_FROM_SEED", "0")), int(os.environ.get("PYHUDI_SEEDS", "100000"))

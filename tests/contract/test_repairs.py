@@ -395,9 +395,12 @@ def test_accept_loss_and_undo_are_two_calls(path: Path) -> None:
 Act = Callable[[Storage], object]
 
 
-@pytest.mark.parametrize("how", ["before", "after", "killed"])
+# Most steps are reads: a read that fails leaves the table as the write before it has left it.
+@pytest.mark.parametrize(
+    ("how", "every"), [pytest.param("before", 1, marks=pytest.mark.long), ("before", 3), ("after", 1), ("killed", 1)]
+)
 @pytest.mark.parametrize("act", ["repair", "undo"])
-def test_a_failure_at_any_step_loses_no_file(tmp_path: Path, path: Path, act: str, how: str) -> None:
+def test_a_failure_at_any_step_loses_no_file(tmp_path: Path, path: Path, act: str, how: str, every: int) -> None:
     """Each orphan is in the table, or kept, or both; and the next repair or undo ends what broke off."""
     cut_properties(str(path), files_below(path)[PROPERTIES])
     orphans = {name: files_below(path)[name] for name in (make_orphan(path), make_orphan(path, "20981230000000000"))}
@@ -406,8 +409,7 @@ def test_a_failure_at_any_step_loses_no_file(tmp_path: Path, path: Path, act: st
     counted = Faults()
     _act(FaultyStorage(open_storage(str(copied(path, tmp_path / "t0"))), counted), at)
     assert {"stage", "publish", "flush", "delete"} <= {*counted.steps}
-    # Most steps read, and one that fails leaves the table as the others between the same two changes do.
-    for number in failing(counted.steps, how)[:: 3 if how == "before" else 1]:
+    for number in failing(counted.steps, how)[::every]:
         table = copied(path, tmp_path / f"t{number}")
         faults = Faults(at=number, after=how == "after", kill=how == "killed")
         with contextlib.suppress(PyHudiError, Killed):
