@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
-from figures.tables import table_of
+from figures.tables import Bound, bounds_of, table_of
 from processes import environment
 from stopwatch import Run
 
@@ -163,18 +163,16 @@ def reads(rows: Figures) -> str:
 
 
 def verdicts(rows: Figures) -> str:
-    lines = ["| promise | bound | measured |", "|---|---:|---:|"]
+    promises: list[Bound] = []
     for row, found in rows.items():
-        if not row.startswith(BACKLOG):
-            continue
-        kind, ratio = row.removeprefix(BACKLOG), found[QUERY] / found[STREAM]
-        for what, bound, measured, kept in (
-            ("rows a second, against spark.read", f"at least {RATIO:.2f}", f"{ratio:.2f}", ratio >= RATIO),
-            ("planning, s", f"at most {PLANNED_S:.0f}", f"{found[PLANNING]:.1f}", found[PLANNING] <= PLANNED_S),
-            ("memory, MiB", f"at most {PLANNED_MIB:.0f}", f"{found[MEMORY]:.0f}", found[MEMORY] <= PLANNED_MIB),
-        ):
-            lines.append(f"| {kind}: {what} | {bound} | {measured}{'' if kept else ', missed'} |")
-    return "\n".join([*lines, ""])
+        if row.startswith(BACKLOG):
+            kind = row.removeprefix(BACKLOG)
+            promises += (
+                Bound(f"{kind}: rows a second, against spark.read", found[QUERY] / found[STREAM], least=RATIO),
+                Bound(f"{kind}: planning, s", found[PLANNING], PLANNED_S, digits=1),
+                Bound(f"{kind}: memory, MiB", found[MEMORY], PLANNED_MIB, digits=0),
+            )
+    return bounds_of(promises)
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ from statistics import mean, median
 from typing import Any, TypeAlias
 
 import pyarrow as pa
-from figures.tables import table_of
+from figures.tables import Bound, bounds_of, table_of
 from pyhudi import PyHudiDataSource
 from pyspark import TaskContext
 from pyspark.sql.types import LongType, StructField, StructType
@@ -148,20 +148,16 @@ def costs(rows: Figures) -> str:
 
 
 def verdicts(rows: Figures) -> str:
-    lines = ["| promise | at most | measured |", "|---|---:|---:|"]
+    promises: list[Bound] = []
     for row, found in rows.items():
-        if not row.startswith(BATCH):
-            continue
-        held = (
-            ("a commit of one row, ms", OWN_MS, found[COMMIT]),
-            ("the last 500 batches, against the first", FLAT, found[LAST] / found[FIRST]),
-            ("files at the end, against those after 500", FLAT, found[FILES_LAST] / found[FILES_FIRST]),
-        )
-        for what, most, measured in held:
-            digits = 0 if what.endswith("ms") else 2
-            mark = "" if measured <= most else ", missed"
-            lines.append(f"| {row.removeprefix(BATCH)}: {what} | {most:.{digits}f} | {measured:.{digits}f}{mark} |")
-    return "\n".join([*lines, ""])
+        if row.startswith(BATCH):
+            kind, files = row.removeprefix(BATCH), found[FILES_LAST] / found[FILES_FIRST]
+            promises += (
+                Bound(f"{kind}: a commit of one row, ms", found[COMMIT], OWN_MS, digits=0),
+                Bound(f"{kind}: the last 500 batches, against the first", found[LAST] / found[FIRST], FLAT),
+                Bound(f"{kind}: files at the end, against those after 500", files, FLAT),
+            )
+    return bounds_of(promises)
 
 
 def main() -> None:

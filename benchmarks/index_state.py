@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from figures.tables import table_of
+from figures.tables import Bound, bounds_of, table_of
 from indexes import RANDOM, keys_of
 from pyhudi.index.base import KeyedRows, LookupFigures
 from pyhudi.index.settings import LookupSettings
@@ -140,19 +140,17 @@ def spared(rows: Figures) -> str:
 
 
 def verdicts(rows: Figures) -> str:
-    lines = ["| promise | at most | measured |", "|---|---:|---:|"]
+    promises: list[Bound] = []
     for row, found in rows.items():
-        if not row.startswith(STATE):
-            continue
-        for what, most, measured in (
-            ("bytes read, against those without", MOST_READ, found[MIB] / found[MIB_WITHOUT]),
-            ("seconds, against those without", MOST_SECONDS, found[SECONDS] / found[WITHOUT]),
-            ("bytes a key", MOST_BYTES, found[BYTES]),
-            ("seconds beyond the bound, against those without", MOST_BEYOND, found[BEYOND] / found[BEYOND_WITHOUT]),
-        ):
-            mark = "" if measured <= most else ", missed"
-            lines.append(f"| {row.removeprefix(STATE)}: {what} | {most:.2f} | {measured:.3f}{mark} |")
-    return "\n".join([*lines, ""])
+        if row.startswith(STATE):
+            kind, beyond = row.removeprefix(STATE), found[BEYOND] / found[BEYOND_WITHOUT]
+            promises += (
+                Bound(f"{kind}: bytes read, against those without", found[MIB] / found[MIB_WITHOUT], MOST_READ),
+                Bound(f"{kind}: seconds, against those without", found[SECONDS] / found[WITHOUT], MOST_SECONDS),
+                Bound(f"{kind}: bytes a key", found[BYTES], MOST_BYTES),
+                Bound(f"{kind}: seconds beyond the bound, against those without", beyond, MOST_BEYOND),
+            )
+    return bounds_of(promises)
 
 
 def _rows(numbers: np.ndarray) -> pa.RecordBatch:

@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from figures.tables import table_of
+from figures.tables import Bound, bounds_of, table_of
 from phases.bare import BARE, ROWS, bare
 from processes import environment, run_in
 from stopwatch import Run
@@ -146,13 +146,11 @@ def restarted(rows: Figures) -> str:
 
 
 def verdicts(rows: Figures) -> str:
-    lines = ["| promise | at most | measured |", "|---|---:|---:|"]
-    for row, figures in rows.items():
-        if row.startswith(RESTART) and BEYOND in figures:
-            mark = "" if figures[BEYOND] <= MOST_S else ", missed"
-            what = f"{row.removeprefix(RESTART)}: seconds to the first row beyond the least in Python"
-            lines.append(f"| {what} | {MOST_S:.1f} | {figures[BEYOND]:.1f}{mark} |")
-    return "\n".join([*lines, ""])
+    what = "seconds to the first row beyond the least in Python"
+    found = {row.removeprefix(RESTART): of_row for row, of_row in rows.items() if row.startswith(RESTART)}
+    return bounds_of(
+        Bound(f"{row}: {what}", of_row[BEYOND], MOST_S, digits=1) for row, of_row in found.items() if BEYOND in of_row
+    )
 
 
 def _started(name: str, folder: str, number: int, memory: str) -> float:

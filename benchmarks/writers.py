@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
-from figures.tables import table_of
+from figures.tables import Bound, bounds_of, table_of
 from processes import processor_seconds, run_in
 from stopwatch import Run
 
@@ -260,7 +260,7 @@ def refusals(rows: Figures) -> str:
 
 
 def verdicts(rows: Figures) -> str:
-    lines = ["| promise | at least | measured |", "|---|---:|---:|"]
+    promises: list[Bound] = []
     for kind, rivals in RIVALS.items():
         ours = rows.get(WRITERS + kind)
         if ours is None:
@@ -271,11 +271,10 @@ def verdicts(rows: Figures) -> str:
         whole = (os.cpu_count() or 1) / ours[f"{ALONE}{WORK}"]
         figures.append((f"{APART}, against what the cores give one writer", 0.8, ours[APART] / whole))
         figures.append((f"{TOGETHER}, against one writer", 0.8, ours[TOGETHER] / ours[ALONE]))
-        for what, least, ratio in figures:
-            lines.append(f"| {kind}: {what} | {least:.2f} | {ratio:.2f}{'' if ratio >= least else ', missed'} |")
+        promises += (Bound(f"{kind}: {what}", ratio, least=least) for what, least, ratio in figures)
         refused = sum(int(ours[f"{phase}{REFUSED}"]) for phase in (ALONE, APART, TOGETHER, APPENDS))
-        lines.append(f"| {kind}: writes that others refuse | none | {refused}{', missed' if refused else ''} |")
-    return "\n".join([*lines, ""])
+        promises.append(Bound(f"{kind}: writes that others refuse", refused, 0, digits=0))
+    return bounds_of(promises)
 
 
 def main() -> None:

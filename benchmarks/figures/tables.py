@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 
 def table_of(rows: Mapping[str, Mapping[str, float]], columns: Sequence[str], kind: str = "", digits: int = 2) -> str:
@@ -19,4 +20,29 @@ def table_of(rows: Mapping[str, Mapping[str, float]], columns: Sequence[str], ki
         if row.startswith(kind):
             cells = [f"{found[column]:.{digits}f}" if column in found else "–" for column in columns]
             lines.append(f"| {row.removeprefix(kind)} | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A figure with the bound that is promised for it: the most that it may be or, without that, the least."""
+
+    what: str
+    measured: float
+    most: float | None = None
+    least: float = 0.0
+    digits: int = 2
+
+    @property
+    def line(self) -> str:
+        """The line of a table; it says where the promise is missed."""
+        kept = self.measured >= self.least if self.most is None else self.measured <= self.most
+        word, bound = ("at least", self.least) if self.most is None else ("at most", self.most)
+        mark = "" if kept else ", missed"
+        return f"| {self.what} | {word} {bound:.{self.digits}f} | {self.measured:.{self.digits}f}{mark} |"
+
+
+def bounds_of(promises: Iterable[Bound]) -> str:
+    """Return a table of what is promised and what was measured."""
+    lines = ["| promise | bound | measured |", "|---|---:|---:|", *(promise.line for promise in promises)]
     return "\n".join([*lines, ""])

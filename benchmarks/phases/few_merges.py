@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from figures.tables import table_of
+from figures.tables import Bound, bounds_of, table_of
 from lineitem import KEYS, PARTS, TERMS
 
 from phases.merging import NEWER, SAME_KEY
@@ -60,14 +60,11 @@ def few_merges(seconds: Mapping[str, Mapping[str, float]]) -> str:
 
 def verdicts(seconds: Mapping[str, Mapping[str, float]]) -> str:
     """Return a table of what is promised: seconds on merge-on-read, and on copy-on-write those of the upsert."""
-    lines = ["| promise | at most | measured |", "|---|---:|---:|"]
+    promises: list[Bound] = []
     logged, merged, upserted = (seconds.get(row, {}) for row in (f"{MERGED}, merge-on-read", MERGED, UPSERTED))
     if PHASE in logged:
-        found = logged[PHASE]
-        mark = "" if found <= MOST_S else ", missed"
-        lines.append(f"| merge-on-read: seconds of a merge of {PHASE} | {MOST_S:.1f} | {found:.1f}{mark} |")
+        promises.append(Bound(f"merge-on-read: seconds of a merge of {PHASE}", logged[PHASE], MOST_S, digits=1))
     if PHASE in merged and PHASE in upserted:
-        found = merged[PHASE] / upserted[PHASE]
-        mark = "" if found <= MOST_TIMES else ", missed"
-        lines.append(f"| copy-on-write: such a merge, against an upsert | {MOST_TIMES:.1f} | {found:.1f}{mark} |")
-    return "\n".join([*lines, ""])
+        ratio = merged[PHASE] / upserted[PHASE]
+        promises.append(Bound("copy-on-write: such a merge, against an upsert", ratio, MOST_TIMES))
+    return bounds_of(promises)
