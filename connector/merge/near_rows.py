@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
-from ...reader.matches.key_values import hashed_columns, key_columns, keys_of_values
+from ...reader.matches.key_values import hashed_columns, key_columns, keys_of_values, number_columns
 from ...reader.matches.sought_keys import SoughtKeys
 from ...reader.matches.sought_slices import SoughtSlices
 from ...table.schema.columns import META_COLUMNS, PARTITION_PATH, RECORD_KEY
@@ -31,9 +31,10 @@ from .target import SOURCE, MergeTarget
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from ...reader.snapshot import Snapshot
     from ..table.shown_rows import ShownRows
 
-# It tells rows of one key apart.
+# It tells rows of one key apart. Texts that differ in each row are dear to read, and any other numbers do as well.
 SEQUENCE = META_COLUMNS[1]
 # As many keys come to this process, and as many pairs of a key and a file slice go to tasks. A merge of more rows
 # shuffles the table, as it would mostly read all of it anyway.
@@ -76,7 +77,7 @@ class NearRows:
         if equal is None:
             return None
         kept = source.localCheckpoint()
-        count = kept.count()
+        count = _count(kept)
         if count > MOST_KEYS:
             return cls(kept)
         values = equal.values(kept)
@@ -86,11 +87,11 @@ class NearRows:
         slices = SoughtSlices.of(shown.snapshot, sought)
         if slices.pairs > MOST_PAIRS:
             return cls(kept, values=values)
-        schema = _read_columns(target, clauses, columns, on, shown.snapshot.schema)
+        rows = shown.frames.of_keys(_read_columns(target, clauses, columns, on, shown.snapshot), sought, slices)
+        if SEQUENCE not in rows.columns:
+            rows = rows.select("*", sf.monotonically_increasing_id().cast("string").alias(SEQUENCE))
         few = max(count, len(sought)) <= _FEW_KEYS and slices.size <= _FEW_BYTES
-        return cls(
-            kept, shown.frames.of_keys(schema, sought, slices), values, values.num_rows == count and not sought.by, few
-        )
+        return cls(kept, rows, values, values.num_rows == count and not sought.by, few)
 
     def hinted(self, rows: DataFrame) -> DataFrame:
         """Return rows of the table, which a join sends to all its tasks where they are few."""
@@ -151,10 +152,17 @@ class _Equal:
         return keys_of_values(shown.snapshot.config, shown.snapshot.schema, known, anywhere=target.is_global)
 
 
+def _count(kept: DataFrame) -> int:
+    """Count rows that the executors keep, by Spark's job without a shuffle where this process can start it."""
+    plan = getattr(kept, "_jdf", None)
+    return kept.count() if plan is None else int(plan.queryExecution().toRdd().count())
+
+
 def _read_columns(
-    target: MergeTarget, clauses: Sequence[Clause], columns: Sequence[str], on: On, schema: pa.Schema
+    target: MergeTarget, clauses: Sequence[Clause], columns: Sequence[str], on: On, snapshot: Snapshot
 ) -> pa.Schema:
     """Return the columns of the table that the merge may need: those that some expression may name."""
+    schema = snapshot.schema
     said: list[Any] = [] if on is None else [on] if isinstance(on, str) else list(on)  # type: ignore[arg-type]
     for clause in clauses:
         said += clause.values_of(target, columns).values() if clause.side is Side.MATCHED else ()
@@ -162,7 +170,7 @@ def _read_columns(
     texts = [value.lower() for value in said if isinstance(value, str) and not is_of_side(value, SOURCE)]
     if target.leaves_open or any(isinstance(value, Column) for value in said) or any("*" in text for text in texts):
         return schema
-    always = {RECORD_KEY, PARTITION_PATH, SEQUENCE, *target.kept_of_deletes}
+    always = {RECORD_KEY, PARTITION_PATH, *number_columns(snapshot.config, schema), *target.kept_of_deletes}
     if target.config.delete_marker is not None:
         always.add(target.config.delete_marker.field)
     return pa.schema(

@@ -1,13 +1,17 @@
-"""The record keys of rows that have given values in the columns of the key."""
+"""The record keys of rows with given values in the columns of the key, and the values of rows with given keys."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from decimal import Decimal
+from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...index.key_parser import KeyParser, parse_record_keys
 from ...index.registry import has_buckets
 from ...table.arrow.arrays import plain
 from ...table.config import TableConfig
@@ -70,6 +74,42 @@ def keys_by(config: TableConfig, schema: pa.Schema, rows: pa.RecordBatch, by: Se
         plain(rows.column(field.name)) if field.name in by else _all_zero(rows.num_rows, field.type) for field in fields
     ]
     return KeyGenerator(config, schema).record_keys(pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields)))
+
+
+def number_columns(config: TableConfig, schema: pa.Schema) -> tuple[str, ...]:
+    """Return the columns of a record key of whole numbers, each of which has a single spelling; else none."""
+    fields = config.record_key_fields
+    known = key_columns(config, schema, fields)
+    return fields if known and all(pa.types.is_integer(schema.field(name).type) for name in fields) else ()
+
+
+@dataclass(frozen=True, slots=True)
+class KeyNumbers:
+    """The numbers that rows of some record keys have in fields of the key; they are cheaper to find than the keys."""
+
+    schema: pa.Schema
+    numbers: tuple[pa.Array, ...]
+
+    @classmethod
+    def of(cls, fields: Iterable[pa.Field], keys: pa.StringArray) -> KeyNumbers | None:
+        """Return those in some of the fields by `number_columns`; None where some key has no number in any of them."""
+        found: dict[pa.Field, pa.Array] = {}
+        for field in fields:
+            values = plain(parse_record_keys(keys, [field.name], KeyParser.RELEASE_1).flatten())
+            with suppress(pa.ArrowInvalid):
+                numbers = values.cast(field.type)
+                if len(numbers) == len(keys) and not numbers.null_count:
+                    found[field] = pc.unique(numbers)
+        return cls(pa.schema(list(found)), tuple(found.values())) if found else None
+
+    def mask(self, rows: pa.RecordBatch) -> pa.BooleanArray:
+        """Return which rows have such a number, or none, in each field."""
+        masks = []
+        for name, numbers in zip(self.schema.names, self.numbers, strict=True):
+            column = plain(rows.column(name))
+            found = pc.is_in(column, value_set=numbers)
+            masks.append(pc.or_(found, column.is_null()) if column.null_count else found)
+        return reduce(pc.and_, masks)
 
 
 def _all_zero(count: int, kind: pa.DataType) -> pa.Array:

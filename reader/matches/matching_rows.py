@@ -19,7 +19,7 @@ from ...table.schema.columns import RECORD_KEY
 from ...table.schema.conform import conform
 from ..scan import MergeTerms, RowReader, naming_partition
 from ..search import Search
-from .key_values import keys_by
+from .key_values import KeyNumbers, keys_by, number_columns
 from .sought_slices import SoughtPiece, SoughtSplit
 
 _KEYS = pa.schema([pa.field(RECORD_KEY, pa.string())])
@@ -54,7 +54,9 @@ class MatchingRows:
     def _of_slice(self, sought: SoughtPiece, by: tuple[str, ...]) -> Iterator[pa.RecordBatch]:
         search = Search((), self.table_schema, None if by else sought.keys)
         keys_of = _keys_of if not by else partial(keys_by, self.terms.config, self.table_schema, by=by)
-        chosen = _Chosen(KeyProbe.over(sought.keys), keys_of)
+        fields = number_columns(self.terms.config, self.table_schema)
+        read = [self.table_schema.field(name) for name in fields if name in (by or self.schema.names)]
+        chosen = _Chosen(KeyProbe.over(sought.keys), keys_of, KeyNumbers.of(read, sought.keys))
         if sought.piece.merged is None:
             yield from self._of_base_file(sought, search, chosen)
             return
@@ -76,7 +78,7 @@ class MatchingRows:
             few = self._with_few(sought, search, reader)
             for group in groups:
                 if group in few and not any(
-                    chosen.mask(batch).any() for batch in reader.batches(_KEYS, row_groups=[group])
+                    chosen.near(batch).num_rows for batch in reader.batches(chosen.look_at, row_groups=[group])
                 ):
                     continue
                 for batch in reader.batches(self.schema, batch_rows=rows, row_groups=[group]):
@@ -100,10 +102,24 @@ def _keys_of(rows: pa.RecordBatch) -> pa.StringArray:
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """Chooses the rows whose keys are among some, and those without a key."""
+    """Chooses the rows whose keys are among some, and those without a key.
+
+    Attributes:
+        numbers: What is looked for first, in columns that are read; None for the keys alone.
+    """
 
     probe: KeyProbe
     keys_of: Callable[[pa.RecordBatch], pa.StringArray]
+    numbers: KeyNumbers | None = None
+
+    @property
+    def look_at(self) -> pa.Schema:
+        """The columns that `near` needs."""
+        return _KEYS if self.numbers is None else self.numbers.schema
+
+    def near(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows, among them all that are chosen, by fewer columns."""
+        return rows.filter(pa.array(self.mask(rows)) if self.numbers is None else self.numbers.mask(rows))
 
     def mask(self, rows: pa.RecordBatch) -> Mask:
         keys = self.keys_of(rows)
@@ -111,4 +127,5 @@ class _Chosen:
         return found if not keys.null_count else found | ~np.asarray(keys.is_valid())
 
     def of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
-        return rows.filter(pa.array(self.mask(rows)))
+        near = rows if self.numbers is None else self.near(rows)
+        return near.filter(pa.array(self.mask(near)))

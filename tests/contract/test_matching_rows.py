@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi.operations.planning.request import TableSettings
-from pyhudi.reader.matches.key_values import hashed_columns, key_columns, keys_of_values
+from pyhudi.reader.matches.key_values import KeyNumbers, hashed_columns, key_columns, keys_of_values, number_columns
 from pyhudi.reader.matches.matching_rows import MatchingRows
 from pyhudi.reader.matches.sought_keys import SoughtKeys
 from pyhudi.reader.matches.sought_slices import SoughtSlices
@@ -34,7 +34,13 @@ SCHEMA = pa.schema(
 )
 Row = dict[str, Any]
 
-KEYS: dict[str, tuple[str, ...]] = {"number": ("id",), "text": ("s",), "composite": ("id", "s"), "day": ("d", "id")}
+KEYS: dict[str, tuple[str, ...]] = {
+    "number": ("id",),
+    "text": ("s",),
+    "composite": ("id", "s"),
+    "day": ("d", "id"),
+    "numbers": ("q", "id"),
+}
 PARTITIONS: dict[str, tuple[str, ...]] = {"one": (), "text": ("p",), "two": ("q", "p")}
 INDEXES: dict[str, dict[str, Any]] = {
     "buckets": {"bucket_count": 5},
@@ -263,6 +269,58 @@ def test_base_files_whose_footers_exclude_the_keys_are_read_no_further(
 
     assert [one["id"] for one in found] == [205]
     assert len(read_keys) <= 2 * (len(snapshot.slices()) > 1) + 1
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_keys_of_numbers_are_looked_for_only_where_rows_have_such_numbers(
+    tmp_path: Path, table_type: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draw = random.Random(5)
+    shape = {"table_type": table_type, "index": "one bucket", "keys": "numbers", "partitions": "one"}
+    written(tmp_path / "t", {**shape, "hive_style": False}, draw)
+    snapshot, rows = open_snapshot(str(tmp_path / "t")), read(tmp_path / "t").to_pylist()
+    looked_up: list[int] = []
+    mask = read_seam("look for keys in a batch of matching rows")
+    patch_seam(
+        monkeypatch,
+        "look for keys in a batch of matching rows",
+        lambda self, batch: looked_up.append(batch.num_rows) or mask(self, batch),
+    )
+    wanted = rows[7]
+
+    found = matching(snapshot, SoughtKeys.of(pa.array([wanted[RECORD_KEY]], pa.string())))
+
+    assert found == [wanted]
+    assert 1 <= sum(looked_up) <= 2, "a row of the base file, or its newer version in a log file"
+
+
+@pytest.mark.parametrize(
+    ("fields", "keys", "numbers"),
+    [
+        (("id",), ["7", "-3", "7"], {"id": [7, -3]}),
+        (("q", "id"), ["q:1,id:30", "q:1,id:40"], {"q": [1], "id": [30, 40]}),
+        (("q", "id"), ["q:9000000000,id:30"], {"id": [30]}),
+        (("q", "id"), ["q:__null__,id:30"], {"id": [30]}),
+        (("id",), ["7", "seven"], None),
+        (("s",), ["7"], None),
+        (("id", "s"), ["id:7,s:x,id:8"], None),
+    ],
+)
+def test_keys_tell_the_numbers_in_their_columns(
+    tmp_path: Path, fields: tuple[str, ...], keys: list[str], numbers: dict[str, list[int]] | None
+) -> None:
+    write(
+        tmp_path / "t",
+        pa.Table.from_pylist([row(1, random.Random(6))], SCHEMA),
+        table=TableSettings(record_key_fields=fields, bucket_count=1),
+    )
+    snapshot = open_snapshot(str(tmp_path / "t"))
+
+    columns = map(snapshot.schema.field, number_columns(snapshot.config, snapshot.schema))
+    found = KeyNumbers.of(columns, pa.array(keys, pa.string()))
+
+    lists = found and [column.to_pylist() for column in found.numbers]
+    assert (found and dict(zip(found.schema.names, lists, strict=True))) == numbers
 
 
 def test_a_text_that_is_no_list_of_keys_is_refused() -> None:
