@@ -1,7 +1,8 @@
 """How the columns of a base file are written: which with a dictionary, and which with statistics.
 
 Parquet C++ builds a dictionary until it passes a size (``dictionary_pagesize_limit``) and writes plain values from
-there on. A column whose dictionary would be given up pays for the building and gains nothing, on disk neither.
+there on. A column whose dictionary would be given up pays for the building and gains nothing, on disk neither. So does
+a column of few rows whose dictionary is kept, where hardly a value comes again.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from ..schema.types import children, is_list
 
 _SAMPLE = 16_384
 _DICTIONARY_BYTES = 1 << 20
+# How often a value has to occur, on average, for an index in its place to be smaller and as fast.
+_LEAST_USES = 3
 
 
 def dictionary_columns(rows: pa.Table, sorted_by: Container[str] = ()) -> list[str]:
@@ -51,9 +54,10 @@ def _pays(column: pa.ChunkedArray) -> bool:
     if pa.types.is_dictionary(column.type) or column.null_count == len(column):
         return True
     sample = _sample(column)
-    distinct = int(pc.count_distinct(sample).as_py())  # O(1)
-    repeated = min(estimate_distinct(len(sample) - sample.null_count, distinct), len(column))
-    return bool(repeated * sample.nbytes / len(sample) < _DICTIONARY_BYTES)
+    values, distinct = len(column) - column.null_count, float(pc.count_distinct(sample).as_py())  # O(1)
+    if len(sample) < len(column):
+        distinct = min(estimate_distinct(len(sample) - sample.null_count, int(distinct)), values)
+    return distinct * _LEAST_USES <= values and bool(distinct * sample.nbytes < _DICTIONARY_BYTES * len(sample))
 
 
 def _sample(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -44,8 +44,11 @@ def test_a_dictionary_is_for_columns_that_repeat() -> None:
     assert dictionary_columns(rows) == ["few", "sorted_runs", "nulls", "encoded"]
 
 
-def test_a_small_file_keeps_its_dictionaries() -> None:
-    assert dictionary_columns(pa.table({"unique": np.arange(100)})) == ["unique"]
+def test_a_dictionary_that_would_be_kept_is_for_columns_that_repeat_too() -> None:
+    numbers = np.arange(99)
+    rows = {"unique": numbers, "pairs": numbers // 2, "triples": numbers // 3, "nulls": [*numbers[:33], *[None] * 66]}
+
+    assert dictionary_columns(pa.table(rows)) == ["triples"]
 
 
 def test_all_but_floating_point_numbers_have_statistics() -> None:
