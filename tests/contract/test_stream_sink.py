@@ -14,7 +14,7 @@ from pyhudi.operations.planning.request import WriteRequest
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, Upkeep
 from pyhudi.operations.streams.batch import LOST, StreamBatch, StreamSettings
-from pyhudi.operations.streams.checkpoints import MOST_QUERIES, Checkpoints, newest_checkpoints
+from pyhudi.operations.streams.checkpoints import Checkpoints, newest_checkpoints
 from pyhudi.operations.write.micro_batch import BatchResult, abort_batch, abort_numbered, commit_batch, no_rows
 from pyhudi.operations.write.run import LocalRun
 from pyhudi.operations.write_ids import greatest_batch, without_old_batches
@@ -422,14 +422,17 @@ def test_a_compaction_and_an_archiving_keep_the_checkpoints(tmp_path: Path, kind
 
 
 @BOTH
-def test_of_very_many_queries_each_is_found(tmp_path: Path, kind: str) -> None:
-    """The newest write names 64 of them, and the others are found by the ids of active and archived writes."""
-    queries = [query(tmp_path, kind, query_id=f"q{at}", identifier=f"i{at}") for at in range(MOST_QUERIES + 6)]
+def test_of_many_queries_each_is_found(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest write names some of them, and the others are found by the ids of active and archived writes."""
+    named = 12
+    patch_seam(monkeypatch, "most queries that a write names", named)
+    queries = [query(tmp_path, kind, query_id=f"q{at}", identifier=f"i{at}") for at in range(named + 6)]
     for at, one in enumerate(queries):
         one.run(0, rows(at, value=0))
         one.run(1, rows(at, value=1, ts=1))
 
-    assert len(checkpoints(tmp_path).queries) == MOST_QUERIES
+    assert len(checkpoints(tmp_path).queries) == named
+    assert list((tmp_path / "t" / ".hoodie" / "timeline" / "history").glob("*.parquet"))
     done = queries[0].restarted().tasks(1, [rows(0, value=1, ts=1)])
     assert [one.result.rows for one in done] == [0]
     with pytest.raises(OptionConflictError, match="older than the table"):

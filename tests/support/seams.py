@@ -309,6 +309,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "find a batch in the decision": "operations.write.completion:find_newest_batch",
     "what earlier runs of a query left": "operations.planning.micro_batch:older_runs",
     "ids of archived writes": "operations.streams.checkpoints:archived_ids",
+    "most queries that a write names": "operations.streams.checkpoints:MOST_QUERIES",
     "check ownership of an instant": (
         "operations.write.commit:check_ownership",
         "operations.transaction.conflicts:check_ownership",

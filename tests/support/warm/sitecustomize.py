@@ -37,10 +37,13 @@ IMPORTED = (
     "pyhudi.timeline.metadata.models",
 )
 
-if sys.orig_argv[1:3] == ["-m", "pyspark.daemon"]:
+started = sys.orig_argv[1:3]
+if started[:1] == ["-m"] and started[-1].startswith("pyspark."):
     for archive in [one for one in sys.path if "/pyspark/" in one and one.endswith((".zip", ".jar"))]:
         sys.path.remove(archive)
         sys.path_importer_cache.pop(archive, None)
+# Spark starts a process for each source of a stream, which forks no other.
+if started == ["-m", "pyspark.daemon"]:
     if sys.orig_argv[3:] == ["pyspark.worker"] and find_spec("pandas"):
         IMPORTED += ("pandas",)
     for name in (*sys.orig_argv[3:], *IMPORTED):
