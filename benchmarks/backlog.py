@@ -1,8 +1,8 @@
 """A stream that has to catch up with 5,000 commits: `python benchmarks/backlog.py`.
 
 The commits are small, and made without Spark. `readStream` takes them as one batch, `spark.read` as the incremental
-query of the same window; both drop the rows. Planning is measured in a process of its own that does nothing else, with
-what it imports: its seconds, and the most memory that it had.
+query of the same window; both drop the rows, in turns, and the median of three counts. Planning is measured in a
+process of its own that does nothing else, with what it imports: its seconds, and the most memory that it had.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Mapping
 from pathlib import Path
+from statistics import median
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -54,6 +55,7 @@ _ROWS = 200
 # Commits of a partition: no base file or slice becomes large.
 _TOGETHER = 25
 _WARM_COMMITS = 20
+_TURNS = 3
 
 
 def make_table(path: str, table_type: str, commits: int) -> str:
@@ -100,11 +102,16 @@ def read(run: Run, since: str, since_of_warm: str) -> dict[str, float]:
     spark = run.session()
     _by_stream(spark, f"{run.table}/warm", since_of_warm, f"{run.data}/warm")
     _by_query(spark, f"{run.table}/warm", since_of_warm)
-    streamed, rows = _by_stream(spark, f"{run.table}/t", since, f"{run.data}/checkpoint")
-    asked, found = _by_query(spark, f"{run.table}/t", since)
-    if rows != found:
-        raise SystemExit(f"the stream has {rows} rows, the query {found}")
-    return {ROWS: rows, STREAM: round(streamed, 2), QUERY: round(asked, 2)}
+    streamed, asked, rows = [], [], 0
+    # In turns, as the first to read the table finds nothing of it in any cache.
+    for turn in range(_TURNS):
+        took, rows = _by_stream(spark, f"{run.table}/t", since, f"{run.data}/checkpoint-{turn}")
+        streamed.append(took)
+        took, found = _by_query(spark, f"{run.table}/t", since)
+        asked.append(took)
+        if rows != found:
+            raise SystemExit(f"the stream has {rows} rows, the query {found}")
+    return {ROWS: rows, STREAM: round(median(streamed), 2), QUERY: round(median(asked), 2)}
 
 
 def _by_stream(spark: SparkSession, path: str, since: str, checkpoint: str) -> tuple[float, int]:
