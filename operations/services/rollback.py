@@ -33,6 +33,7 @@ from ..transaction.concurrency import (
     known_of,
 )
 from ..transaction.left_overs import files_of
+from ..transaction.taken import again_where, was_removed
 from .execution import take_back
 from .preconditions import (
     completed_write,
@@ -67,7 +68,8 @@ def rollback(
     began = time.monotonic()
     table = open_for_service(storage, metadata_enable)
     call = _Rollback(OtherWriters(table, patience), write_at(table, instant_time))
-    done = call.foretold() if dry_run else call.run()
+    # Another process may undo the write after it was listed, and before it is read.
+    done = again_where(call.foretold if dry_run else call.run, was_removed)
     return replace(done, path=storage.path, seconds=time.monotonic() - began)
 
 

@@ -44,6 +44,11 @@ def again_where(run: Callable[[], Result], may_cure: Callable[[StorageError], bo
     return run()
 
 
+def was_removed(error: StorageError) -> bool:
+    """Return whether a read failed because its file is there no more, which a later listing tells."""
+    return isinstance(error.__cause__, FileNotFoundError)
+
+
 @contextmanager
 def taken_as_conflicts(work: Transaction) -> Iterator[None]:
     """Raise `CommitConflictError` instead of the error of a file or an instant that other instants took meanwhile."""

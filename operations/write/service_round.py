@@ -12,7 +12,7 @@ from ...errors import CommitConflictError, ConcurrentWriteError, InvalidOptionEr
 from ...storage.base import Storage
 from ...table.table import open_table
 from ..result import ServiceResult, ServicesResult
-from ..transaction.taken import again_where
+from ..transaction.taken import again_where, was_removed
 from .services import SERVICES, Call, Service
 
 logger = logging.getLogger("pyhudi")
@@ -45,7 +45,7 @@ def outcome_of(
     """
     began = time.monotonic()
     try:
-        done = again_where(run, lambda error: isinstance(error.__cause__, FileNotFoundError))
+        done = again_where(run, was_removed)
     except (ConcurrentWriteError, CommitConflictError) as met:
         # Another process works on what the service needs, or was quicker. A later call does the rest.
         logger.info(skipped, storage.path, name, met)

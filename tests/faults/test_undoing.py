@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,11 @@ from support.drive import write
 from support.faults.faulty import Faults, FaultyStorage, Killed, failing
 from support.places import state_of
 from support.rules.checks import assert_whole
+from support.seams import patch_seam, read_seam
 from support.upkeep.undoing import Life, content, lived, logged, timeline_at
 
 Act = Callable[[Storage, Life], object]
+read = read_seam("read an instant")
 
 
 def roll_back_an_upsert(storage: Storage, life: Life) -> object:
@@ -192,6 +195,34 @@ def test_two_processes_do_the_same_at_once(tmp_path: Path, name: str) -> None:
         assert not failed
         assert content(copy.path) == life.contents[last]
         assert instants(copy) == instants(whole)
+        assert_whole(copy.path)
+
+
+@pytest.mark.parametrize("name", ["upsert", "overwrite", "restore"])
+def test_an_instant_that_another_process_undoes_before_it_is_read_is_undone_once(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, act, _, last = ACTS[name]
+    life = lived(tmp_path / "t")
+    before(life)
+    reads = itertools.count()
+    with monkeypatch.context() as patch:
+        patch_seam(patch, "read an instant", lambda *given: (next(reads), read(*given))[1])
+        act(open_storage(str(life.copied(tmp_path / "counted").path)), life)
+    for number in range(next(reads)):
+        copy, met = life.copied(tmp_path / f"t{number}"), itertools.count()
+
+        def overtaken(*given: object, copy: Life = copy, met: Iterator[int] = met, number: int = number) -> object:
+            if next(met) == number:
+                with monkeypatch.context() as patch:
+                    patch_seam(patch, "read an instant", read)
+                    act(open_storage(str(copy.path)), copy)
+            return read(*given)
+
+        with monkeypatch.context() as patch:
+            patch_seam(patch, "read an instant", overtaken)
+            act(open_storage(str(copy.path)), copy)
+        assert content(copy.path) == life.contents[last], f"read {number}"
         assert_whole(copy.path)
 
 

@@ -67,6 +67,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "timeline as of a completion": "timeline.timeline:Timeline.as_of_completion",
     "whether an instant is committed": "timeline.timeline:Timeline.is_committed",
     "parse the name of an instant": "timeline.layout:_parsed_v2",
+    "read an instant": "timeline.instant_files:InstantFiles._read",
     "read a clean": "timeline.instant_files:InstantFiles.read_clean",
     "read the summary of a commit": "timeline.instant_files:InstantFiles.read_summary",
     "read the files of a commit": "timeline.instant_files:InstantFiles.read_written_files",
