@@ -187,9 +187,9 @@ class TableUpkeep(TableBase):
     ) -> ServiceResult:
         """Divide the rows of partitions of a table with a bucket index into another number of buckets.
 
-        Each partition becomes one instant. Until it is complete, new writes to the partition wait or are refused. A
-        call that broke off may be run again: it takes up the partitions that lack the number. Stop writers of Apache
-        Hudi before.
+        Partitions of up to 512 MiB together become one instant. Until it is complete, new writes to them wait or are
+        refused. A call that broke off may be run again: it takes up the partitions that lack the number. Stop writers
+        of Apache Hudi before.
 
         Args:
             n: The number of buckets.

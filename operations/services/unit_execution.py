@@ -57,6 +57,8 @@ def execute_units(
 
     ``name`` is the service in messages; ``finished`` returns the units to which some new data files belong.
     """
+    if not plan:
+        return []
     # Small units come last, so that no task runs long after the others.
     work, units = worker.work, sorted(plan, key=lambda unit: -unit.size)
     steps = Steps(means.observer or LoggedProgress(work.path), name, len(units))

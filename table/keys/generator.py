@@ -73,6 +73,16 @@ class KeyGenerator:
 
         Raises NullKeyError where a key, or every part of a composite key, is null or empty.
         """
+        parts = self.parts(batch)
+        if len(parts) == 1 and not self._names_field:
+            return parts[0][1], []
+        pieces: list[pa.Array | str] = []
+        for position, (field, text) in enumerate(parts):
+            pieces += [f"{',' if position else ''}{field}:", text]
+        return pc.binary_join_element_wise(*pieces, ""), parts
+
+    def parts(self, batch: pa.RecordBatch) -> list[KeyPart]:
+        """Return what the record key of every row is made of; raises as `composed`."""
         if not self._fields:
             raise UnsupportedTableError(
                 f"Table {self._config.name!r} has no record key fields, so that its rows have no keys of their own.",
@@ -85,13 +95,7 @@ class KeyGenerator:
             blank = pc.and_(blank, _is_blank(text))
         if pc.any(blank, min_count=0).as_py():  # O(1)
             raise self._null_key(batch, blank)
-        if len(texts) == 1 and not self._names_field:
-            return texts[0], []
-        parts = [(field, _without_blanks(text)) for field, text in zip(self._fields, texts, strict=True)]
-        pieces: list[pa.Array | str] = []
-        for position, (field, text) in enumerate(parts):
-            pieces += [f"{',' if position else ''}{field}:", text]
-        return pc.binary_join_element_wise(*pieces, ""), parts
+        return [(field, _without_blanks(text)) for field, text in zip(self._fields, texts, strict=True)]
 
     def partition_paths(self, batch: pa.RecordBatch) -> pa.DictionaryArray:
         """Return the partition path of every row, each path once in the dictionary."""

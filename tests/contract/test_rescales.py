@@ -275,6 +275,28 @@ def test_a_call_that_is_repeated_takes_up_the_partitions_that_lack_the_number(co
     assert rescale(cow, 8).instant == ""
 
 
+def test_a_failure_leaves_the_partitions_of_earlier_instants_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An instant has room for two partitions, and the last partition has a row in a wrong bucket."""
+    path = tmp_path / "t"
+    there = [(f"k{key}", "abcd"[key % 4], 1, key) for key in range(40)]
+    write(path, rows(*there), table=replace(MOR, bucket_count=2), settings=QUIET)
+    append(path, ("k99", "d", 1, 1), misplaced=True)
+    sizes = {name: sum(one.size for one in slices(path) if one.partition_path == name) for name in "abcd"}
+    patch_seam(monkeypatch, "bytes that one rescale reads", sizes["a"] + sizes["b"])
+
+    told = rescale(path, 4, dry_run=True)
+    with pytest.raises(BucketMisfitError, match="k99"):
+        rescale(path, 4)
+
+    done = [one for one in timeline_of(path).writes if one.action == "replacecommit"]
+    bodies = [timeline_of(path).files.read_commit(one) for one in done]
+    assert told.partitions == 4
+    assert [sorted(body.partition_to_write_stats) for body in bodies] == [["a", "b"], ["c"]]
+    assert [numbers(path).of(name) for name in "abcd"] == [4, 4, 4, 2]
+
+
 # --- what keeps it out
 
 

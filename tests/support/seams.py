@@ -124,6 +124,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "pause of a rescale that waits": "operations.services.rescale.beside:_pause",
     "archived rescales that the process knows": "table.bucket_numbers:_ARCHIVED",
     "state of a rule of buckets": "table.bucket_numbers:_state_of",
+    "bytes that one rescale reads": "operations.services.rescale.units:_BYTES_OF_AN_INSTANT",
     "request a rescale": "operations.services.rescale.instant:RescaleInstant._requested",
     "make a rule of buckets": "operations.transaction.carried_out:make_rule",
     "note the number before a rescale": "operations.services.rescale.instant:write_bucket_rule",

@@ -32,7 +32,7 @@ from ..unit_execution import execute_units
 from .beside import Beside
 from .completion import RescaleCompletion
 from .due import WantedNumber
-from .rescaler import NewBucket, Rescaler, RescaleResult
+from .rescaler import NewBucket, Rescaler
 from .units import RescaleUnit, finished_units, gathering_units, units_of
 
 if TYPE_CHECKING:
@@ -66,10 +66,10 @@ class RescaleInstant:
             raise
         try_to_forget(work.storage, work.instant_time)
         logger.info(
-            "table %s: the rescale %s gave %s %d buckets: %d file groups became %d",
+            "table %s: the rescale %s gave %d partitions %d buckets: %d file groups became %d",
             table.path,
             work.instant_time,
-            "all partitions" if rescale.partitions is None else rescale.partitions[0],
+            done.partitions,
             self.wanted.n,
             done.file_groups,
             done.new_file_groups,
@@ -133,11 +133,8 @@ class RescaleInstant:
         )
 
     def _made(self, rescaler: Rescaler, units: Sequence[RescaleUnit]) -> list[NewBucket]:
-        direct = [unit for unit in units if not unit.divides]
-        divided = self._executed(rescaler, [unit for unit in units if unit.divides])
+        execute = partial(execute_units, rescaler, means=self.means, name="rescale", finished=finished_units)
+        divided = execute([unit for unit in units if unit.divides])
         spills = [(result.unit, result.spill) for result in divided if result.spill is not None]
-        done = self._executed(rescaler, [*direct, *gathering_units(spills)])
+        done = execute([*(unit for unit in units if not unit.divides), *gathering_units(spills)])
         return [made for result in done for made in result.made]
-
-    def _executed(self, rescaler: Rescaler, units: Sequence[RescaleUnit]) -> list[RescaleResult]:
-        return execute_units(rescaler, units, self.means, "rescale", finished_units) if units else []

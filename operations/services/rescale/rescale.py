@@ -1,9 +1,10 @@
-"""Partitions of a bucket table brought to another number of buckets, one instant each, or the whole table in one.
+"""Partitions of a bucket table brought to another number of buckets, some in each instant, or the whole table in one.
 
-An instant is requested, and from then on new writes of pyhudi to its partitions wait or are refused. It waits for the
-writes that were at work before, gives up compactions of its partitions, and begins to read: that is a decision of the
-table, so that no write completes unseen. It divides the rows, and completes with the rule of the new number. A call
-that broke off is repeated: it takes up the partitions that lack the number.
+An instant takes few partitions where they are large, since their writers wait as long as it runs. It is requested, and
+from then on new writes of pyhudi to its partitions wait or are refused. It waits for the writes that were at work
+before, gives up compactions of its partitions, and begins to read: that is a decision of the table, so that no write
+completes unseen. It divides the rows, and completes with the rule of the new number. A call that broke off is repeated:
+it takes up the partitions that lack the number.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from ..means import Means
 from ..preconditions import finish_rollbacks_first, open_for_service, refuse_restoring
 from .due import WantedNumber
 from .instant import NAME, RescaleInstant
-from .units import units_of
+from .units import partitions_by_instant, units_of
 
 # A file id has eight digits for the bucket, and readers take no greater number for one.
 _MOST = 99_999
@@ -128,8 +129,8 @@ class _RescaleCall:
             if self.whole or not changes:
                 self.results.append(self.instants.carry_out(Rescale(self.wanted.n, None), there))
             else:
-                for path in sorted(changes):
-                    self.results.append(self.instants.carry_out(Rescale(self.wanted.n, (path,)), there))
+                for paths in partitions_by_instant({path: slices[path] for path in sorted(changes)}):
+                    self.results.append(self.instants.carry_out(Rescale(self.wanted.n, paths), there))
             # A writer may have opened partitions meanwhile, so look anew.
         self._follow_with_property()
         return self._summed()

@@ -176,13 +176,13 @@ class _Task:
         """Yield the rows of the sources, merged, by new bucket."""
         reader = self._reader()
         for source in self.unit.sources:
-            keys = self._foreign_keys(source)
+            foreign = self._is_foreign(source)
             columns = pa.schema([field for field in with_meta(self.rescaler.files.schema) if field.name != FILE_NAME])
-            passed = self._passed_through(columns) if keys is None else frozenset()
+            passed = frozenset() if foreign else self._passed_through(columns)
             with closing(reader.merged(source).batches(columns, dictionaries=passed)) as batches:
                 for rows in batches:
-                    if keys is not None:
-                        check_spelling(keys, rows, source.data_files[-1])
+                    if foreign:
+                        check_spelling(self._keys, rows, source.data_files[-1])
                     numbers = self._numbers(source, rows)
                     yield from [(self.unit.targets[0], rows)] if len(self.unit.targets) == 1 else cut(rows, numbers)
 
@@ -206,7 +206,8 @@ class _Task:
 
     def _numbers(self, source: FileSlice, rows: pa.RecordBatch) -> Numbers:
         """Return the new bucket of each row; refuse rows that a writer with another number has put here."""
-        numbers = self.index.buckets(rows.column(RECORD_KEY)).astype(np.int64)
+        parts = self._keys.parts(rows) if self._has_number_keys else []
+        numbers = self.index.buckets(rows.column(RECORD_KEY), parts).astype(np.int64)
         wrong = np.flatnonzero(numbers % self.unit.change.classes != self.unit.remainder)
         if len(wrong):
             key = rows.column(RECORD_KEY)[int(wrong[0])].as_py()  # one value, for the error
@@ -219,17 +220,25 @@ class _Task:
             )
         return numbers
 
-    def _foreign_keys(self, source: FileSlice) -> KeyGenerator | None:
-        """Return what spells a slice's keys as pyhudi does, to compare; None where pyhudi wrote all of its rows."""
-        work = self.rescaler.work
-        if all(log.instant_time in self.rescaler.ours for log in source.logs):
-            if source.base is None:
-                return None
-            with BaseFileReader(work.storage, source.base.path) as base:
-                base.refuse_newer()
-                if base.stamped:
-                    return None
-        return KeyGenerator(work.config, self.rescaler.files.schema)
+    @property
+    def _keys(self) -> KeyGenerator:
+        return KeyGenerator(self.rescaler.work.config, self.rescaler.files.schema)
+
+    @property
+    def _has_number_keys(self) -> bool:
+        """Whether the columns of the record key have a single spelling each, so that no key needs to be parsed."""
+        schema, fields = self.rescaler.files.schema, self.rescaler.work.config.record_key_fields
+        return all(name in schema.names and pa.types.is_integer(schema.field(name).type) for name in fields)
+
+    def _is_foreign(self, source: FileSlice) -> bool:
+        """Return whether another engine may have written some of a slice's rows, and spelled their keys otherwise."""
+        if not all(log.instant_time in self.rescaler.ours for log in source.logs):
+            return True
+        if source.base is None:
+            return False
+        with BaseFileReader(self.rescaler.work.storage, source.base.path) as base:
+            base.refuse_newer()
+            return not base.stamped
 
 
 def _every(_: str) -> bool:

@@ -1,4 +1,4 @@
-"""The parts of a rescale that tasks do side by side, on values alone.
+"""The parts of a rescale: its instants, and what tasks do side by side for each, on values alone.
 
 A key whose hash is h has the bucket h mod the number of buckets. So with the greatest common divisor d of the old and
 the new number, rows of a bucket b go only to buckets b' with b' mod d = b mod d. Such a class of buckets is a unit: one
@@ -10,7 +10,7 @@ store, and then each new bucket takes its rows from them.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -22,6 +22,9 @@ from ....table.files.names import bucket_of, parse_data_name
 if TYPE_CHECKING:
     from ....table.arrow.spill import SpillFile
 
+# What one instant reads, unless a single partition has more: some 25 s of two cores, while a commit waits for 60 s.
+_BYTES_OF_AN_INSTANT = 1 << 29
+_PARTITIONS_OF_AN_INSTANT = 1_000
 # A class with more buckets than this, both old and new, would be too much work for one task.
 _FEW = 4
 
@@ -79,6 +82,20 @@ class RescaleUnit:
     def divides(self) -> bool:
         """Whether the task leaves spills for the tasks of the new buckets."""
         return self.change.shuffles and bool(self.sources)
+
+
+def partitions_by_instant(slices: Mapping[str, Sequence[FileSlice]]) -> list[tuple[str, ...]]:
+    """Return the partitions of each instant, in their order; a partition that reads more than the bound is alone."""
+    found: list[list[str]] = []
+    room = 0
+    for path, there in slices.items():
+        size = sum(file_slice.size for file_slice in there)
+        if not found or size > room or len(found[-1]) == _PARTITIONS_OF_AN_INSTANT:
+            found.append([])
+            room = _BYTES_OF_AN_INSTANT
+        found[-1].append(path)
+        room -= size
+    return [tuple(paths) for paths in found]
 
 
 def units_of(change: BucketChange, slices: Sequence[FileSlice], table: str) -> list[RescaleUnit]:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import pytest
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.operations.services.rescale.units import BucketChange, gathering_units, units_of
+from pyhudi.operations.services.rescale.units import (
+    BucketChange,
+    gathering_units,
+    partitions_by_instant,
+    units_of,
+)
 from pyhudi.table.arrow.spill import SpillFile
 from pyhudi.table.files.file_group import BaseFile, FileSlice
 from pyhudi.table.files.names import FileGroupId
@@ -33,6 +38,27 @@ def test_a_class_of_buckets_is_a_unit(old: int, new: int, expected: list[tuple[o
 
     assert [(tuple(int(one.file_id[:8]) for one in unit.sources), unit.targets) for unit in units] == expected
     assert not any(unit.divides for unit in units)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "expected"),
+    [
+        ([], []),
+        ([0, 0], [(0, 1)]),
+        ([600, 1, 1], [(0,), (1, 2)]),
+        ([256, 256, 1, 512], [(0, 1), (2,), (3,)]),
+        ([0] * 1001, [tuple(range(1000)), (1000,)]),
+    ],
+)
+def test_partitions_share_an_instant_as_long_as_it_has_room(sizes: list[int], expected: list[tuple[int, ...]]) -> None:
+    """The sizes are MiB, of two file slices each."""
+    half = {size: BaseFile("p/f", size << 19, "00000000-x-0", "0-0-0", "1") for size in sizes}
+    there = {
+        str(at): [FileSlice(FileGroupId("p", f"{bucket:08d}-x-0"), "1", half[size]) for bucket in range(2)]
+        for at, size in enumerate(sizes)
+    }
+
+    assert partitions_by_instant(there) == [tuple(map(str, paths)) for paths in expected]
 
 
 def test_every_key_stays_in_its_class() -> None:
