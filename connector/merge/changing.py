@@ -15,7 +15,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from ...errors import DuplicateColumnError
-from ...table.schema.columns import META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from ...table.schema.columns import PARTITION_PATH, RECORD_KEY, SEQUENCE_NUMBER
 from ...table.schema.fields import find_field, root_of
 from ..conditions.values import WantedValues
 from ..placement.key_columns import KEY, PATH
@@ -43,7 +43,6 @@ WAS = "_pyhudi_was_"
 
 _PREFIX, _WAS_OPEN = "_pyhudi_", "_pyhudi_was_open_"
 _CLAUSE, _OF_SOURCE, _OF_TARGET = "_pyhudi_clause", "_pyhudi_of_source", "_pyhudi_of_target"
-_SEQUENCE = META_COLUMNS[1]
 _JOINS = {
     frozenset({Side.MATCHED}): "inner",
     frozenset({Side.MATCHED, Side.NOT_MATCHED}): "left",
@@ -261,7 +260,7 @@ class _Choice:
         """Return the columns of a row of changes that describe the table's old row."""
         is_there = _OF_TARGET in self.rows.columns
         text = sf.lit(None).cast("string")
-        names = {RECORD_KEY: OLD_KEY, PARTITION_PATH: OLD_PATH, _SEQUENCE: ROW_NUMBER}
+        names = {RECORD_KEY: OLD_KEY, PARTITION_PATH: OLD_PATH, SEQUENCE_NUMBER: ROW_NUMBER}
         # In a join with other clauses, all columns of the old row of an insert are null.
         old = [(sf.col(of(TARGET, name)) if is_there else text).alias(called) for name, called in names.items()]
         if self._spells_itself:

@@ -20,7 +20,7 @@ from pyspark.sql import functions as sf
 from ...reader.matches.key_values import hashed_columns, key_columns, keys_of_values, number_columns
 from ...reader.matches.sought_keys import SoughtKeys
 from ...reader.matches.sought_slices import SoughtSlices
-from ...table.schema.columns import META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from ...table.schema.columns import PARTITION_PATH, RECORD_KEY, SEQUENCE_NUMBER
 from ...table.schema.fields import root_of
 from ..placement.key_columns import KEY, PATH
 from ..placement.key_text import quoted
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from ...reader.snapshot import Snapshot
     from ..table.shown_rows import ShownRows
 
-# It tells rows of one key apart. Texts that differ in each row are dear to read, and any other numbers do as well.
-SEQUENCE = META_COLUMNS[1]
 # As many keys come to this process, and as many pairs of a key and a file slice go to tasks. A merge of more rows
 # shuffles the table, as it would mostly read all of it anyway.
 MOST_KEYS = 1 << 20
@@ -88,8 +86,9 @@ class NearRows:
         if slices.pairs > MOST_PAIRS:
             return cls(kept, values=values)
         rows = shown.frames.of_keys(_read_columns(target, clauses, columns, on, shown.snapshot), sought, slices)
-        if SEQUENCE not in rows.columns:
-            rows = rows.select("*", sf.monotonically_increasing_id().cast("string").alias(SEQUENCE))
+        if SEQUENCE_NUMBER not in rows.columns:
+            # It tells rows of one key apart, as any numbers do. Texts that differ in each row are dear to read.
+            rows = rows.select("*", sf.monotonically_increasing_id().cast("string").alias(SEQUENCE_NUMBER))
         few = max(count, len(sought)) <= _FEW_KEYS and slices.size <= _FEW_BYTES
         return cls(kept, rows, values, values.num_rows == count and not sought.by, few)
 

@@ -17,7 +17,7 @@ from ...storage.parallel import for_each
 from ...table.files.file_group import FileSlice
 from ...table.files.names import FileGroupId
 from ...table.latest_schema import latest_schema
-from ...table.schema.columns import RECORD_KEY, with_meta
+from ...table.schema.columns import RECORD_KEY, SEQUENCE_NUMBER, with_meta
 from ...table.seen_table import SeenTable
 from ...table.table import Table, open_table
 from ...timeline.timeline import Timeline
@@ -26,7 +26,6 @@ from .described_columns import COUNT, TEXT, DescribedColumn, DescribedRows
 from .files import slices_as_of
 
 # What tells a row from another row of its key: the write and the position in it.
-_SEQUENCE = "_hoodie_commit_seqno"
 
 CHANGED_FILES = DescribedRows(
     "diff",
@@ -127,7 +126,7 @@ class Difference:
 
     def _keys(self, slices: Iterable[FileSlice], time: str) -> pa.Table:
         found = tuple(slices)
-        wanted = pa.schema([pa.field(RECORD_KEY, TEXT), pa.field(_SEQUENCE, TEXT)])
+        wanted = pa.schema([pa.field(RECORD_KEY, TEXT), pa.field(SEQUENCE_NUMBER, TEXT)])
         if not found:
             return wanted.empty_table()
         # The file slices were found, so the timeline shows the columns of that time, too.
@@ -139,7 +138,7 @@ class Difference:
 
 
 def _changed_rows(partition: str, before: pa.Table, after: pa.Table) -> pa.Table:
-    identity = [RECORD_KEY, _SEQUENCE]
+    identity = [RECORD_KEY, SEQUENCE_NUMBER]
     gone = before.join(after, identity, join_type="left anti").select([RECORD_KEY])
     come = after.join(before, identity, join_type="left anti").select([RECORD_KEY])
     changes = {

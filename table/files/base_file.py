@@ -15,7 +15,7 @@ from ...storage.base import Storage
 from ...storage.inputs import open_part
 from ...timeline import formats
 from ...version import VERSION
-from ..schema.columns import FILE_NAME, PARTITION_PATH, RECORD_KEY, with_meta
+from ..schema.columns import FILE_NAME, PARTITION_PATH, RECORD_KEY, SEQUENCE_NUMBER, with_meta
 from ..schema.conform import conform
 from .bloom_filter import BloomSettings, FileFilter, checksum
 from .encodings import dictionary_columns, statistics_columns
@@ -37,7 +37,7 @@ RANGE_CHECKSUM = "pyhudi.key.range.crc32"
 # Without the entry they refuse to read such days.
 _PROLEPTIC = {"org.apache.spark.version": "4.0.0"}
 _REPEATED = frozenset({"_hoodie_commit_time", PARTITION_PATH, FILE_NAME})
-_UNIQUE = frozenset({"_hoodie_commit_seqno", RECORD_KEY})
+_UNIQUE = frozenset({SEQUENCE_NUMBER, RECORD_KEY})
 # The errors of pyarrow on damaged bytes; it may also raise `MemoryError`.
 _UNREADABLE = (
     pa.ArrowInvalid,

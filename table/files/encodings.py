@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..schema.columns import SEQUENCE_NUMBER
 from ..schema.types import children, is_list
 
 _SAMPLE = 16_384
@@ -33,13 +34,14 @@ def dictionary_columns(rows: pa.Table, sorted_by: Container[str] = ()) -> list[s
 
 
 def statistics_columns(schema: pa.Schema, without_nan: Container[str] = ()) -> list[str]:
-    """Return the Parquet paths of the leaves that get bounds: all but floating-point numbers that may be NaN.
+    """Return the Parquet paths of the leaves that get bounds: all but sequence numbers, and numbers that may be NaN.
 
-    Arrow leaves NaN out of a bound, as Parquet wants it. Spark orders NaN above every number, so that its reader, which
-    Apache Hudi uses too, would skip row groups with NaNs.
+    No query looks for rows by sequence numbers. Arrow leaves NaN out of a bound, as Parquet wants it. Spark orders
+    NaN above every number, so that its reader, which Apache Hudi uses too, would skip row groups with NaNs.
     """
     leaves = (leaf for field in schema for leaf in _leaves(field))
-    return [path for path, kind in leaves if path in without_nan or not pa.types.is_floating(kind)]
+    bounded = [path for path, kind in leaves if path in without_nan or not pa.types.is_floating(kind)]
+    return [path for path in bounded if path != SEQUENCE_NUMBER]
 
 
 def _leaves(field: pa.Field, outer: str = "") -> list[tuple[str, pa.DataType]]:

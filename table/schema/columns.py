@@ -9,9 +9,10 @@ from .avro import format_avro, is_avro_name, parse_avro
 from .types import canonical_type, children
 
 RECORD_KEY = "_hoodie_record_key"
+SEQUENCE_NUMBER = "_hoodie_commit_seqno"
 PARTITION_PATH = "_hoodie_partition_path"
 FILE_NAME = "_hoodie_file_name"
-META_COLUMNS = ("_hoodie_commit_time", "_hoodie_commit_seqno", RECORD_KEY, PARTITION_PATH, FILE_NAME)
+META_COLUMNS = ("_hoodie_commit_time", SEQUENCE_NUMBER, RECORD_KEY, PARTITION_PATH, FILE_NAME)
 # A sixth meta column, which Apache Hudi fills under hoodie.allow.operation.metadata.field and never takes from rows.
 OPERATION_COLUMN = "_hoodie_operation"
 # The position of a row before a shuffle, which decides ties; no table keeps it.
