@@ -8,9 +8,10 @@ from contextlib import contextmanager
 
 from ...errors import PyHudiError, StorageError, from_spark
 
-# Spark 4 finds a path gone when it plans a scan, and a file gone in a task.
+# Spark 4 finds a path gone when it plans a scan, and a file gone in a task: when it opens it, or when it reads it.
 _GONE = re.compile(
-    r"\[(?:PATH_NOT_FOUND|FAILED_READ_FILE\.FILE_NOT_EXIST)\][^\n]*?(?P<path>\S+_\d+-\d+-\d+_\d{17}\.parquet)"
+    r"(?:\[(?:PATH_NOT_FOUND|FAILED_READ_FILE\.FILE_NOT_EXIST)\]|NoSuchFileException: )"
+    r"[^\n]*?(?P<path>\S+_\d+-\d+-\d+_\d{17}\.parquet)"
 )
 
 

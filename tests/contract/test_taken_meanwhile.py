@@ -98,6 +98,7 @@ def test_a_file_that_nothing_replaced_is_damage_as_ever(table: Path, monkeypatch
     "text",
     [
         "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file {uri}. File does not exist.",
+        "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file {uri}.  SQLSTATE: KD001",
         "File {uri} does not exist",
         "The base file {uri} was removed while Spark read it.",
         "The base file {name} of the table was removed while it was needed.",

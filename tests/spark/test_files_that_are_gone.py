@@ -30,6 +30,19 @@ def test_a_file_that_is_gone_when_a_task_reads_it(table: HudiTable) -> None:
         rows.localCheckpoint()
 
 
+def test_a_file_that_is_gone_after_a_task_has_opened_it() -> None:
+    """Hadoop opens a local file a second time to read several parts of it at once."""
+    name = "00000001-befa-50cb-8ab9-c0230f178369-0_0-0-0_20261127172110826.parquet"
+    text = (
+        f"An error occurred while calling o1274.localCheckpoint.\n: org.apache.spark.SparkException: "
+        f"[FAILED_READ_FILE.NO_HINT] Encountered error while reading file file:///t/a/{name}.  SQLSTATE: KD001\n"
+        f"\tat org.apache.spark.sql.errors.QueryExecutionErrors$.cannotReadFilesError(QueryExecutionErrors.scala:920)\n"
+        f"Caused by: java.nio.file.NoSuchFileException: /t/a/{name}\n"
+    )
+    with pytest.raises(StorageError, match=f"{name} was removed while Spark read it. Run it again"), own_errors():
+        raise RuntimeError(text)
+
+
 def test_a_file_that_is_gone_when_spark_plans_its_scan(spark: SparkSession, table: HudiTable) -> None:
     (file,) = Path(table.path).glob("*.parquet")
     file.unlink()

@@ -31,6 +31,8 @@ def _session() -> SparkSession:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.memory", "1g")
         .config("spark.sql.shuffle.partitions", "2")
+        # Else a process that was paused for two minutes takes its own executor for dead, and ends.
+        .config("spark.network.timeout", "600s")
     )
 
 
