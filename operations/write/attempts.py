@@ -18,6 +18,7 @@ from functools import cached_property
 from ...errors import CommitConflictError, ConcurrentWriteError, StorageError
 from ...index.registry import index_for
 from ...table.arrow.spill import SpillFile
+from ...table.bucket_numbers import bucket_numbers, refuse_unknown
 from ...table.merging.merger import RowMeeting
 from ...timeline.instants import WRITE_ACTIONS
 from ...timeline.timeline import Timeline
@@ -35,7 +36,7 @@ from ..transaction.conflicts import changed_numbers, check_moment
 from ..transaction.since import Since
 from ..transaction.taken import taken_as_conflicts
 from ..write_ids import GENERATED_ID
-from .after_rescale import wait_for_rescale, with_new_routes, with_numbers
+from .after_rescale import wait_for_rescale, with_new_routes
 from .begin import begun
 from .merge_spills import SpilledRows, opened_spills
 
@@ -221,7 +222,9 @@ class Attempts:
             raise
         fresh = replace(plan, transaction=replace(plan.transaction, watermark=pinned.watermark))
         if changed_numbers(since, placed_by(plan, self.spilled.paths)):
-            fresh = with_numbers(fresh, pinned.now)
+            numbers = bucket_numbers(plan.table, pinned.now)
+            refuse_unknown(numbers)
+            fresh = replace(fresh, numbers=numbers)
         return fresh, pinned.now
 
     def _places(self, plan: WritePlan) -> Places | None:
