@@ -20,6 +20,7 @@ from ...index.registry import index_for
 from ...table.arrow.spill import SpillFile
 from ...table.bucket_numbers import bucket_numbers, refuse_unknown
 from ...table.merging.merger import RowMeeting
+from ...table.seen_table import SeenTable
 from ...timeline.instants import WRITE_ACTIONS
 from ...timeline.timeline import Timeline
 from ...timeline.writers.patience import NOT_WAITED, Waited
@@ -154,11 +155,11 @@ class Attempts:
         table, batch, write_id = self.first.table, self.first.settings.batch, self.first.transaction.write_id
         if write_id.startswith(GENERATED_ID):
             return None
-        timeline = table.timeline()
-        if batch is not None and find_batch(table, timeline, batch) is None:
+        seen = SeenTable.now(table)
+        if batch is not None and find_batch(seen, batch) is None:
             return None
-        found = find_write(table, timeline, write_id)
-        return None if found is None else Committed(self.first, found, timeline)
+        found = find_write(table, seen.timeline, write_id)
+        return None if found is None else Committed(self.first, found, seen.timeline)
 
     @property
     def _can_merge_again(self) -> bool:
