@@ -31,7 +31,7 @@ def follow_up(plan: WritePlan, result: CommitResult, timeline: Timeline) -> Comm
     try_to_forget(plan.storage, plan.instant_time)
     tell(plan.table, plan.settings.lookup, plan.instant_time)
     if plan.creates_table:
-        announce(plan.config, plan.path)
+        tables.info("%s", describe(plan.config, plan.path))
     _announce_changes(plan)
     try_to_undo_dead(plan.transaction, timeline)
     _note(plan, timeline)
@@ -46,11 +46,6 @@ def follow_up(plan: WritePlan, result: CommitResult, timeline: Timeline) -> Comm
     done = with_services(result, services)
     report_commit(settings.metrics, plan.config, plan.table, done)
     return done
-
-
-def announce(config: TableConfig, path: str, note: str = "") -> None:
-    """Log how a new table treats its rows, followed by an optional sentence ``note``."""
-    tables.info("%s", " ".join(filter(None, (describe(config, path), note))))
 
 
 def _announce_changes(plan: WritePlan) -> None:
