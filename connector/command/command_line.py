@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...operations.progress import Observer
 from ...operations.write.services import Call
-from .confirming import ask, require_terminal
+from .confirming import NotConfirmedError, require_terminal
 from .escaping import shell_words
 from .output import CommandOutput
 from .parser import EntryPoint, changes
@@ -79,7 +80,10 @@ class CommandLine:
 
     def ask(self, what: str) -> None:
         """Ask whether to go ahead; raises `NotConfirmedError` for any answer but yes."""
-        ask(self.output, self.asked.operation, self.asked.path, what)
+        self.output.note(f"{self.asked.operation} {self.asked.path}: {what}.")
+        print("Go ahead? [y/N] ", end="", file=sys.stderr, flush=True)  # noqa: T201 (the command's interface)
+        if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+            raise NotConfirmedError
 
     @contextmanager
     def shown_progress(self) -> Iterator[WorkProgress | None]:
