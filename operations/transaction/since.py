@@ -147,8 +147,7 @@ class Since:
                 kind, self.archived[instant], f"{instant.requested_time} in the archive"
             )
         except CorruptInstantError as error:
-            raise conflict(
-                self.work,
+            raise self.work.conflict(
                 f"The {instant.action} {instant.requested_time} completed and was archived meanwhile, and the archive "
                 "does not tell what it changed",
             ) from error
@@ -165,19 +164,11 @@ def seen_by(work: Transaction, now: Timeline) -> SeenTable:
     return SeenTable(work.table, now.as_of(_seen(work, now)))
 
 
-def conflict(work: Transaction, what: str) -> CommitConflictError:
-    return CommitConflictError(
-        f"The write {work.instant_time} of the table {work.path} cannot be committed. {what}.",
-        "This write left nothing behind; write again.",
-    )
-
-
 def _seen(work: Transaction, timeline: Timeline) -> Seen:
     try:
         return work.table.archive.seen_at(timeline, work.watermark)
     except UnreadableTimeError as error:
-        raise conflict(
-            work,
+        raise work.conflict(
             "The timeline no longer shows which instants it saw and which completed meanwhile: instants of that time "
             "left it without being archived, or other instants were put between them",
         ) from error

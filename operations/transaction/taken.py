@@ -19,7 +19,6 @@ from ...table.files.read_written import read_written
 from ...table.table import find_table
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
-from .since import conflict
 from .transaction import Transaction
 
 # What pyhudi, Spark and Hadoop say of files that are gone.
@@ -58,7 +57,7 @@ def taken_as_conflicts(work: Transaction) -> Iterator[None]:
         what = taken_since(work.storage, error)
         if what is None:
             raise
-        raise conflict(work, what) from error
+        raise work.conflict(what) from error
 
 
 def taken_since(storage: Storage, error: Exception) -> str | None:

@@ -24,7 +24,6 @@ from ..transaction.commit_path import complete
 from ..transaction.conflicts import CheckedInstants, WriteChanges, check_conflicts
 from ..transaction.new_keys import NewKeys
 from ..transaction.outcome import Outcome as InstantOutcome
-from ..transaction.since import conflict
 from ..transaction.taken import taken_as_conflicts
 from .replacement import Replacement
 from .writers import Outcome
@@ -96,7 +95,7 @@ class Completion:
         batch = self.plan.settings.batch
         done = None if batch is None else find_newest_batch(work.table, timeline, batch)
         if done is not None:
-            raise conflict(work, f"A replay of its batch completed meanwhile, as {done}")
+            raise work.conflict(f"A replay of its batch completed meanwhile, as {done}")
         with taken_as_conflicts(work):
             check_conflicts(work, timeline, self._changed, self._checked)
         return True
