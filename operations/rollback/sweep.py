@@ -90,11 +90,8 @@ def _is_pending(timeline: Timeline, instant_time: str) -> bool:
 
 def _remove_empty(storage: Storage, instant_times: list[str]) -> None:
     for instant_time in instant_times:
-        storage.sweep(
-            [owner.aside_of(instant_time), owner.spills_of(instant_time), owner.folder(instant_time)],
-            seals.KEPT_S,
-            empty=True,
-        )
+        claim = owner.Claim(storage, instant_time)
+        storage.sweep([claim.aside, claim.spills, owner.folder(instant_time)], seals.KEPT_S, empty=True)
 
 
 def _seconds_since(storage: Storage, instant_time: str) -> list[float]:

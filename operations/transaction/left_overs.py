@@ -62,7 +62,7 @@ def forget_attempt(storage: Storage, instant_time: str) -> None:
     Markers(storage, instant_time).delete()
     found = storage.look(owner.folder(instant_time))
     storage.delete(*(info.path for info in found.files if split(info.path)[1] != owner.OWNER_FILE))
-    storage.delete_folder(owner.aside_of(instant_time))
+    storage.delete_folder(owner.Claim(storage, instant_time).aside)
 
 
 def by_partition(paths: list[str]) -> dict[str, list[str]]:

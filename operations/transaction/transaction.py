@@ -106,8 +106,8 @@ class Transaction:
 
     @property
     def aside(self) -> str:
-        return owner.aside_of(self.instant_time)
+        return self.claim.aside
 
     @property
     def spills(self) -> str:
-        return owner.spills_of(self.instant_time)
+        return self.claim.spills

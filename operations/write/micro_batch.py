@@ -101,8 +101,8 @@ def _expire_seals(plan: WritePlan, found: BatchResult, done: CommitResult) -> No
     query = plan.path, found.batch.query_id
     number, paths = _ENDED.get(query, (found.batch.batch_id, ()))
     times = dict.fromkeys([found.result.instant_time, done.instant])
-    key = plan.transaction.key
-    keep(_ENDED, query, (found.batch.batch_id, seals.of_write(times, key, done.attempts)), _MOST_QUERIES)
+    ended = seals.of_write(times, plan.transaction.notes, done.attempts)
+    keep(_ENDED, query, (found.batch.batch_id, ended), _MOST_QUERIES)
     if number >= found.batch.batch_id:
         return
     try:

@@ -136,6 +136,14 @@ class Claim:
     def path(self) -> str:
         return join(folder(self.instant_time), OWNER_FILE)
 
+    @property
+    def aside(self) -> str:
+        return f"{folder(self.instant_time)}/aside"
+
+    @property
+    def spills(self) -> str:
+        return f"{folder(self.instant_time)}/spills"
+
     def make(self, owner: Owner) -> bool:
         """Claim the instant time; False where this write or another has claimed it already."""
         found = {name: value for name, value in asdict(owner).items() if value or name not in _OF_STREAMS}
@@ -236,14 +244,6 @@ class Seal:
     @property
     def _note(self) -> str:
         return join(SEALS, self.name)
-
-
-def aside_of(instant_time: str) -> str:
-    return f"{folder(instant_time)}/aside"
-
-
-def spills_of(instant_time: str) -> str:
-    return f"{folder(instant_time)}/spills"
 
 
 def seal_of_instant(name: str) -> str:
