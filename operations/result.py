@@ -15,7 +15,7 @@ from ..table.files.read_written import read_written
 from ..table.schema.changes import SchemaChange, parse_changes
 from ..table.table import Table
 from ..timeline.instants import Instant
-from ..timeline.metadata.codec import REPAIR, SORTED, WRITE_ID
+from ..timeline.metadata.codec import REPAIR, SORTED, WRITE_ID, InstantBody
 from ..timeline.rescales import KEY as RESCALED
 from ..timeline.timeline import Timeline
 from ..timeline.writers.patience import NOT_WAITED, Waited
@@ -413,7 +413,8 @@ def archived_results(table: Table, instants: Iterable[Instant]) -> Mapping[Insta
     instants, files = tuple(instants), table.instants
     found = {instant: CommitResult(table.path, instant.requested_time, "UNKNOWN") for instant in instants}
     for instant, body in table.archive.bodies(instants).items():
-        metadata = files.decode_commit(instant, body, f"{instant.requested_time} in the archive of {table.path}")
+        where = f"{instant.requested_time} in the archive of {table.path}"
+        metadata = files.decode_commit(instant, InstantBody(body, where))
         found[instant] = result_from(table.path, instant.requested_time, metadata)
     return found
 

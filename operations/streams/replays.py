@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...errors import OptionConflictError, StorageError
+from ...timeline.metadata.codec import InstantBody
 from ...timeline.timeline import Timeline
 from .batch import OFFSETS, StreamBatch
 from .checkpoints import IDENTIFIER
@@ -49,5 +50,5 @@ def _offsets_of(table: Table, timeline: Timeline, time: str) -> str:
     archived = table.archive.write_at(time)
     for instant, body in table.archive.bodies([] if archived is None else [archived]).items():
         where = f"{time} in the archive of {table.path}"
-        return table.instants.decode_commit(instant, body, where).extra_metadata.get(OFFSETS, "")
+        return table.instants.decode_commit(instant, InstantBody(body, where)).extra_metadata.get(OFFSETS, "")
     return ""

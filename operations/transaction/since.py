@@ -13,6 +13,7 @@ from ...table.files.names import FileGroupId, parse_data_name
 from ...table.latest_schema import refuse_newer_keys
 from ...table.seen_table import SeenTable
 from ...timeline.instants import WRITE_ACTIONS, Instant, action_group
+from ...timeline.metadata.codec import InstantBody
 from ...timeline.timeline import Timeline
 from ...timeline.watermark import Seen, Watermark
 from .concurrency import Known, known_of
@@ -144,7 +145,7 @@ class Since:
     def _read_archived(self, kind: type[M], instant: Instant) -> M:
         try:
             return self.timeline.files.codec.decode(
-                kind, self.archived[instant], f"{instant.requested_time} in the archive"
+                kind, InstantBody(self.archived[instant], f"{instant.requested_time} in the archive")
             )
         except CorruptInstantError as error:
             raise self.work.conflict(
