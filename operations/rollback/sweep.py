@@ -90,12 +90,13 @@ def _is_pending(found: Instant | None) -> bool:
 def _remove_empty(storage: Storage, instant_times: list[str]) -> None:
     for instant_time in instant_times:
         claim = owner.Claim(storage, instant_time)
-        storage.sweep([claim.aside, claim.spills, owner.folder(instant_time)], seals.KEPT_S, empty=True)
+        storage.sweep([claim.aside, claim.spills, claim.folder], seals.KEPT_S, empty=True)
 
 
 def _seconds_since(storage: Storage, instant_time: str) -> list[float]:
     """Return the seconds since the files of an instant's working folder were made, and since its heartbeat."""
-    times = [info.modified for info in storage.list(owner.folder(instant_time), recursive=True, strict=False)]
+    folder = owner.Claim(storage, instant_time).folder
+    times = [info.modified for info in storage.list(folder, recursive=True, strict=False)]
     beat = heartbeat.Heartbeat(storage, instant_time).age()
     return [storage.now() - time for time in times] + ([] if beat is None else [beat])
 

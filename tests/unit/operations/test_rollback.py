@@ -114,7 +114,7 @@ def test_two_who_finish_at_once_complete_it_once(storage: Storage) -> None:
 
 def test_an_empty_folder_is_removed_and_never_sealed(storage: Storage) -> None:
     """A writer that claims its instant makes the folder first: it would find its write given up."""
-    folder = Path(storage.path) / owner.folder(AT)
+    folder = Path(storage.path) / owner.Claim(storage, AT).folder
     (folder / "aside").mkdir(parents=True)
 
     sweep(open_table(storage), Patience(heartbeat_interval_s=-1.0), own="")
