@@ -78,9 +78,7 @@ def _write(asked: argparse.Namespace, options: dict[str, str], source_options: d
     # A wrong argument fails before Spark is imported.
     from .write_job import run_write  # noqa: PLC0415
 
-    return run_write(
-        asked.name, asked.operation, asked.path, options, source=asked.source, source_options=source_options
-    )
+    return run_write(asked, options, source_options)
 
 
 if __name__ == "__main__":

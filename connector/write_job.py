@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -24,23 +25,13 @@ if TYPE_CHECKING:
 DELETE = "delete"
 
 
-def run_write(
-    name: str,
-    operation: str,
-    path: str,
-    options: dict[str, str],
-    *,
-    source: str | None = None,
-    source_options: dict[str, str] | None = None,
-) -> CommitResult:
-    """Run one write in the active session, or in a new session called ``name``.
-
-    ``source`` is None for an operation without rows.
-    """
-    spark = find_session(name)
+def run_write(asked: argparse.Namespace, options: dict[str, str], source_options: dict[str, str]) -> CommitResult:
+    """Run the write of a command line in the active session, or in a new session of the name that it gives."""
+    spark = find_session(asked.name)
     with own_errors():
-        rows = None if source is None else read_source(spark, source, source_options or {})
-        return write(spark, rows, path, operation, options)
+        # An operation without rows has no source.
+        rows = None if asked.source is None else read_source(spark, asked.source, source_options)
+        return write(spark, rows, asked.path, asked.operation, options)
 
 
 def read_source(spark: SparkSession, source: str, options: dict[str, str]) -> DataFrame:

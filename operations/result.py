@@ -6,7 +6,7 @@ import re
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..index.base import LookupFigures
 from ..storage.bounds import parse_json
@@ -15,7 +15,7 @@ from ..table.files.read_written import read_written
 from ..table.schema.changes import SchemaChange, parse_changes
 from ..table.table import Table
 from ..timeline.instants import Instant
-from ..timeline.metadata.codec import REPAIR, SORTED, WRITE_ID
+from ..timeline.metadata.codec import REPAIR, SORTED, WRITE_ID, InstantBody
 from ..timeline.rescales import KEY as RESCALED
 from ..timeline.timeline import Timeline
 from ..timeline.writers.patience import NOT_WAITED, Waited
@@ -413,7 +413,8 @@ def archived_results(table: Table, instants: Iterable[Instant]) -> Mapping[Insta
     instants, files = tuple(instants), table.instants
     found = {instant: CommitResult(table.path, instant.requested_time, "UNKNOWN") for instant in instants}
     for instant, body in table.archive.bodies(instants).items():
-        metadata = files.decode_commit(instant, body, f"{instant.requested_time} in the archive of {table.path}")
+        where = f"{instant.requested_time} in the archive of {table.path}"
+        metadata = files.decode_commit(instant, InstantBody(body, where))
         found[instant] = result_from(table.path, instant.requested_time, metadata)
     return found
 
@@ -425,7 +426,7 @@ def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> Commi
         sizes[LogFileName.parse((stat.path or "").rpartition("/")[2]) is not None].append(stat.file_size_in_bytes)
     extra = metadata.extra_metadata
     # In the files a moved row is a delete and an insert, and log files do not distinguish inserts from updates.
-    rows = _rows(extra.get(COUNTED, "{}")) or RowCounts(
+    rows = _rows(_numbers(_parsed(extra.get(COUNTED)))) or RowCounts(
         inserts=_total(stat.num_inserts for stat in stats),
         updates=_total(stat.num_update_writes for stat in stats),
         deletes=_total(stat.num_deletes for stat in stats),
@@ -445,13 +446,13 @@ def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> Commi
         bytes=_total(sizes[False]),
         log_files=len(sizes[True]),
         log_bytes=_total(sizes[True]),
-        seconds=_seconds(extra.get(SECONDS, "{}")),
+        seconds=_numbers(_parsed(extra.get(SECONDS))),
         write_id=extra.get(WRITE_ID, ""),
-        lookup=_lookup(extra.get(LOOKUP, "{}")),
+        lookup=_lookup(_numbers(_parsed(extra.get(LOOKUP)))),
         repair=extra.get(REPAIR, ""),
-        schema_changes=_schema_changes(extra.get(SCHEMA_CHANGES, "[]")),
+        schema_changes=parse_changes(_parsed(extra.get(SCHEMA_CHANGES))),
         attempts=_count(extra.get(ATTEMPTS, "1")) or 1,
-        met=_texts(extra.get(MET, "[]")),
+        met=_texts(_parsed(extra.get(MET))),
     )
 
 
@@ -472,40 +473,31 @@ def _count(text: str) -> int:
     return int(text) if _COUNT.fullmatch(text) else 0
 
 
-def _texts(text: str) -> tuple[str, ...]:
+def _parsed(text: str | None) -> Any:
+    """Return what pyhudi wrote as JSON into extraMetadata; None where it is missing, or is no JSON."""
     try:
-        found = parse_json(text)
+        return None if text is None else parse_json(text)
     except ValueError:
-        return ()
+        return None
+
+
+def _texts(found: Any) -> tuple[str, ...]:
     return tuple(found) if isinstance(found, list) and all(isinstance(value, str) for value in found) else ()
 
 
-def _schema_changes(text: str) -> tuple[SchemaChange, ...]:
-    try:
-        return parse_changes(parse_json(text))
-    except ValueError:
-        return ()
-
-
-def _seconds(text: str) -> dict[str, float]:
-    """Return the seconds of each phase; none where pyhudi did not write them."""
-    try:
-        found = parse_json(text)
-    except ValueError:
-        return {}
+def _numbers(found: Any) -> dict[str, float]:
+    """Return numbers by their names, such as the seconds of each phase; none where pyhudi did not write them."""
     return found if isinstance(found, dict) and all(type(value) in {int, float} for value in found.values()) else {}
 
 
-def _rows(text: str) -> RowCounts | None:
-    found = _seconds(text)
+def _rows(found: Mapping[str, float]) -> RowCounts | None:
     names = [field.name for field in fields(RowCounts)]
     if set(found) != set(names) or any(type(number) is float for number in found.values()):
         return None
     return RowCounts(**{name: _total([int(found[name])]) for name in names})
 
 
-def _lookup(text: str) -> LookupFigures:
-    found = _seconds(text)
+def _lookup(found: Mapping[str, float]) -> LookupFigures:
     names = [field.name for field in fields(LookupFigures)]
     if set(found) != set(names) or any(type(found[name]) is float for name in names if name != "seconds"):
         return LookupFigures()

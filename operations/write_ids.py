@@ -20,7 +20,7 @@ from ..timeline import formats
 from ..timeline.archive.lsm_writer import MergedLevel
 from ..timeline.archive.manifest import Manifest
 from ..timeline.instants import WRITE_ACTIONS, Instant
-from ..timeline.metadata.codec import WRITE_ID, Codec
+from ..timeline.metadata.codec import WRITE_ID, Codec, InstantBody
 from ..timeline.writers.owner import ROOT
 
 NOTE = join(ROOT, "write_ids")
@@ -120,7 +120,7 @@ def _id_in(codec: Codec, instant: Instant, body: bytes) -> str:
     if instant.action not in WRITE_ACTIONS:
         return ""
     try:
-        summary = codec.decode_summary(body, instant.requested_time, replaces=instant.replaces)
+        summary = codec.decode_summary(InstantBody(body, instant.requested_time), replaces=instant.replaces)
     except CorruptInstantError:
         # pyhudi archives its own writes whole, so another engine made this write. It cannot be repaired any more.
         logger.warning(

@@ -88,14 +88,12 @@ def _read(path: str, including: tuple[str, ...]) -> Iterator[Line]:
         if not separator or not key:
             logger.warning("%s is ignored, as it has no key and value", place)
         elif key == _INCLUDE and separator == "=":
-            yield from _included(value, folder, place, (*including, path))
+            included = value if value.startswith("/") or ":" in value else f"{folder}/{value}"
+            try:
+                yield from _read(included, (*including, path))
+            except FileNotFoundError as error:
+                raise InvalidOptionError(
+                    f"{place} includes {included}, and there is no such file.", "Correct the line."
+                ) from error
         else:
             yield Line(key, value, place)
-
-
-def _included(value: str, folder: str, place: str, including: tuple[str, ...]) -> Iterator[Line]:
-    path = value if value.startswith("/") or ":" in value else f"{folder}/{value}"
-    try:
-        yield from _read(path, including)
-    except FileNotFoundError as error:
-        raise InvalidOptionError(f"{place} includes {path}, and there is no such file.", "Correct the line.") from error

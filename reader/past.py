@@ -12,6 +12,7 @@ from ..table.files.file_group import DataFile, FileSlice
 from ..table.seen_table import SeenTable
 from ..timeline.archive.history import SilentArchiveError
 from ..timeline.instants import Instant
+from ..timeline.metadata.codec import InstantBody
 from ..timeline.timeline import Timeline
 from .listed_files import ListedFiles, Moment, SliceFilter
 from .long_past import first_untold, first_whole, next_whole
@@ -129,7 +130,7 @@ class ShownSlices:
             )
         codec = timeline.files.codec
         commits += [
-            codec.decode_files(body, f"{instant.requested_time} in the archive", replaces=instant.replaces)
+            codec.decode_files(InstantBody(body, f"{instant.requested_time} in the archive"), replaces=instant.replaces)
             for instant, body in bodies.items()
         ]
         return frozenset(partition for commit in commits for partition in commit.stats)

@@ -89,12 +89,12 @@ class S3Client:
         self._refuses_to_replace = False
 
     def get(self, key: str, most: int) -> bytes:
-        with _own_errors(self.secrets):
+        with self._own_errors():
             return self._wait(self._download(key, {}, most))[0]
 
     def get_tail(self, key: str, length: int) -> tuple[bytes, int]:
         try:
-            with _own_errors(self.secrets):
+            with self._own_errors():
                 data, answer = self._wait(self._download(key, {"Range": f"bytes=-{length}"}))
         except _EmptyObject:
             return b"", 0
@@ -108,7 +108,7 @@ class S3Client:
             asked = (self._download(key, {"Range": f"bytes={at}-{to - 1}"}) for at, to in ranges)
             return b"".join([data for data, _ in await asyncio.gather(*asked)])
 
-        with _own_errors(self.secrets):
+        with self._own_errors():
             return self._wait(fetch())
 
     def stat(self, key: str) -> Stat | None:
@@ -206,8 +206,21 @@ class S3Client:
         raise AssertionError
 
     def _ask(self, method: str, **parameters: Any) -> dict[str, Any]:
-        with _own_errors(self.secrets):
+        with self._own_errors():
             return self._wait(self.ask(method, parameters))
+
+    @contextmanager
+    def _own_errors(self) -> Iterator[None]:
+        """Raise the OSError that an error of s3fs means, with that error as its cause unless it quotes a secret."""
+        try:
+            yield
+        except CorruptFileError:
+            raise
+        except Exception as error:
+            meaning = _meaning(error)
+            if tells(error, self.secrets):
+                raise type(meaning)(hide(str(meaning), self.secrets)) from None
+            raise meaning from error
 
     def _wait(self, work: Coroutine[Any, Any, T]) -> T:
         async def run() -> T:
@@ -300,7 +313,7 @@ class _Upload:
         self._client._ask("abort_multipart_upload", **self._names)
 
     def _settle(self) -> None:
-        with _own_errors(self._client.secrets):
+        with self._client._own_errors():
             self._tags.append(self._under_way.popleft().result()["ETag"])
 
 
@@ -314,20 +327,6 @@ class _Conflict(UnclearAnswer):
 
 class _EmptyObject(OSError):  # noqa: N818
     """A request for a range of an object without bytes."""
-
-
-@contextmanager
-def _own_errors(secrets: tuple[str, ...]) -> Iterator[None]:
-    """Raise the OSError that an error of s3fs means, with that error as its cause unless it quotes a secret."""
-    try:
-        yield
-    except CorruptFileError:
-        raise
-    except Exception as error:
-        meaning = _meaning(error)
-        if tells(error, secrets):
-            raise type(meaning)(hide(str(meaning), secrets)) from None
-        raise meaning from error
 
 
 def _answer_of(error: BaseException) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ earliest and latest times tell most about the offset from UTC.
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from zoneinfo import available_timezones
 
@@ -94,16 +94,16 @@ def _find_rows(table: Table) -> _StoredRows | None:
     for partition in (name for place, name in enumerate(partitions) if place % step < 2):
         for file_slice in [*view.slices(partition).values()][:1]:
             for _, rows in some_rows(table.storage, file_slice, wanted):
-                found.append(rows.take(pa.array(_bounds(rows, table.config), pa.int64())))
+                found.append(rows.take(pa.array(_bounds(_times(rows, table.config)), pa.int64())))
                 paths += [partition] * found[-1].num_rows
     rows = pa.Table.from_batches(found, wanted).combine_chunks()
     return _StoredRows(rows, pa.array(paths, pa.string()), schema) if rows.num_rows else None
 
 
-def _bounds(rows: pa.RecordBatch, config: TableConfig) -> list[int]:
+def _bounds(times: Iterable[pa.Array]) -> list[int]:
     """Return the positions of a row with the least and a row with the greatest value of each column of times."""
     positions = set()
-    for values in _times(rows, config):
+    for values in times:
         found = pc.min_max(values)
         positions |= {pc.index(values, found[end]).as_py() for end in ("min", "max")}  # one value a batch
     return sorted(positions - {-1})

@@ -45,10 +45,6 @@ def format_time(epoch_ms: int, zone: str) -> str:
     return _text((_EPOCH + epoch_ms * _MILLISECOND).astimezone(_zone(zone)))
 
 
-def hour_of(epoch_ms: int, zone: str) -> str:
-    return format_time(epoch_ms, zone)[: len("yyyyMMddHH")]
-
-
 def parse_time(text: str, zone: str) -> int:
     """Return an instant time as epoch milliseconds; of an hour that summer time repeats, the first."""
     found = _zone(zone)

@@ -16,7 +16,7 @@ from . import metadata
 from .instants import Instant, State
 from .layout import Layout
 from .listing import listed_states
-from .metadata.codec import Codec, CommitFiles, StreamTexts
+from .metadata.codec import Codec, CommitFiles, InstantBody, StreamTexts
 
 M = TypeVar("M", bound="metadata.models.InstantModel")
 
@@ -60,22 +60,22 @@ class InstantFiles:
         return join(self.layout.folder, self.layout.format(instant))
 
     def read_commit(self, instant: Instant) -> metadata.models.CommitMetadata:
-        found = self.decode_commit(instant, *self._read(instant))
+        found = self.decode_commit(instant, self._read(instant))
         self._keep(instant, StreamTexts.of(found.extra_metadata))
         return found
 
-    def decode_commit(self, instant: Instant, body: bytes, where: str) -> metadata.models.CommitMetadata:
+    def decode_commit(self, instant: Instant, body: InstantBody) -> metadata.models.CommitMetadata:
         models = metadata.models
         kind = models.ReplaceCommitMetadata if instant.replaces else models.CommitMetadata
-        return self.codec.decode(kind, body, where)
+        return self.codec.decode(kind, body)
 
     def read_summary(self, instant: Instant) -> metadata.models.CommitSummary:
         """Return a completed write without its files, without decoding them."""
-        return self.codec.decode_summary(*self._read(instant), replaces=instant.replaces)
+        return self.codec.decode_summary(self._read(instant), replaces=instant.replaces)
 
     def read_written_files(self, instant: Instant) -> CommitFiles:
         """Return what a completed write records about its files, decoding nothing else."""
-        found = self.codec.decode_files(*self._read(instant), replaces=instant.replaces)
+        found = self.codec.decode_files(self._read(instant), replaces=instant.replaces)
         self._keep(instant, found.of_streams)
         return found
 
@@ -90,9 +90,9 @@ class InstantFiles:
 
     def read_clean(self, instant: Instant) -> metadata.models.CleanMetadata | metadata.models.CleanerPlan | None:
         if instant.state == State.COMPLETED:
-            data, where = self._read(instant)
+            body = self._read(instant)
             # Apache Hudi ignores an empty file, and removes it.
-            return self.codec.decode(metadata.models.CleanMetadata, data, where) if data else None
+            return self.codec.decode(metadata.models.CleanMetadata, body) if body.data else None
         return self._read_plan(metadata.models.CleanerPlan, instant)
 
     def read_replace_plan(self, instant: Instant) -> metadata.models.RequestedReplaceMetadata | None:
@@ -108,15 +108,15 @@ class InstantFiles:
         return self._read_plan(metadata.models.RestorePlan, instant)
 
     def read_undone(self, instant: Instant) -> list[str]:
-        data, where = self._read(instant)
-        if not data:
+        body = self._read(instant)
+        if not body.data:
             return []
         if instant.action == "restore":
-            return self.codec.decode(metadata.models.RestoreMetadata, data, where).instants_to_rollback
-        return self.codec.decode(metadata.models.RollbackMetadata, data, where).commits_rollback
+            return self.codec.decode(metadata.models.RestoreMetadata, body).instants_to_rollback
+        return self.codec.decode(metadata.models.RollbackMetadata, body).commits_rollback
 
     def read_savepoint(self, instant: Instant) -> metadata.models.SavepointMetadata:
-        return self.codec.decode(metadata.models.SavepointMetadata, *self._read(instant))
+        return self.codec.decode(metadata.models.SavepointMetadata, self._read(instant))
 
     def request(self, instant: Instant, body: bytes = b"") -> bool:
         """Put an instant on the timeline; False where its requested file exists already."""
@@ -144,10 +144,10 @@ class InstantFiles:
                 states[instant.state] = (*states.get(instant.state, ()), info.path)
         return found
 
-    def _read(self, instant: Instant) -> tuple[bytes, str]:
+    def _read(self, instant: Instant) -> InstantBody:
         path = self.path(instant)
         try:
-            return self.storage.read(path), join(self.storage.path, path)
+            return InstantBody(self.storage.read(path), join(self.storage.path, path))
         except FileNotFoundError as error:
             raise StorageError(
                 f"The completed {instant.action} {instant.requested_time} of the table {self.storage.path} was "
@@ -162,4 +162,4 @@ class InstantFiles:
         except FileNotFoundError:
             return None
         # Apache Hudi ignores an empty requested file.
-        return self.codec.decode(kind, data, join(self.storage.path, path)) if data else None
+        return self.codec.decode(kind, InstantBody(data, join(self.storage.path, path))) if data else None

@@ -2,65 +2,61 @@
 
 from __future__ import annotations
 
-import argparse
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict
 from functools import partial
 from types import FrameType
 from typing import Any
 
 from ...errors import RetryError, from_spark
-from ...operations.write.services import SERVICES, VALIDATE, Service
-from .confirming import ask, require_terminal
+from ...operations.write.services import SERVICES, VALIDATE
+from .command_line import CommandLine
 from .exit_codes import AGAIN, FAILED, WRONG_TABLE, exit_code
-from .given_options import call_of
-from .output import CommandOutput, lines_of
-from .parser import EntryPoint, changes
+from .output import lines_of
 from .reading import state_of
-from .state_text import command_of
-from .work_progress import WorkProgress
 
 _POLL_S = 0.2
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-def run_service(output: CommandOutput, entry: EntryPoint, asked: argparse.Namespace, given: Mapping[str, str]) -> int:
+def run_service(line: CommandLine) -> int:
     """Run one table service, or the checks of `validate`, and print its result."""
-    service = SERVICES[asked.operation]
-    arguments = {argument.name: getattr(asked, argument.name) for argument in service.arguments}
-    if is_asked_for(entry, asked):
-        require_terminal(asked.operation, asked.path)
+    service = SERVICES[line.asked.operation]
+    arguments = {argument.name: getattr(line.asked, argument.name) for argument in service.arguments}
+    if line.has_to_ask():
         if "dry_run" in arguments:
-            foretold = service.run(call_of(asked.path, given), **{**arguments, "dry_run": True})
-            for line in lines_of(foretold):
-                output.note(line)
-        ask(output, asked.operation, asked.path, service.help)
-    with shown_progress(entry, asked) as progress:
-        done: Any = service.run(call_of(asked.path, given, progress), **arguments)
-    return _print(output, service, done)
+            foretold = service.run(line.call(), **{**arguments, "dry_run": True})
+            for text in lines_of(foretold):
+                line.output.note(text)
+        line.ask(service.help)
+    with line.shown_progress() as progress:
+        done: Any = service.run(line.call(progress), **arguments)
+    if service.name != VALIDATE:
+        line.output.result(done)
+        return 0
+    line.output.rows(done, "Nothing is wrong with the table.")
+    # Findings come worst first. A table with warnings only is usable.
+    return WRONG_TABLE if done.num_rows and str(done.column("severity")[0]) == "error" else 0
 
 
-def run_rounds(output: CommandOutput, entry: EntryPoint, asked: argparse.Namespace, given: Mapping[str, str]) -> int:
+def run_rounds(line: CommandLine) -> int:
     """Run one round of services, or round after round until a signal comes, and print a result for each."""
-    if asked.dry_run:
-        return _print_needs(output, asked, given)
-    if is_asked_for(entry, asked):
-        require_terminal(asked.operation, asked.path)
-        ask(output, asked.operation, asked.path, "run the table services that are due")
-    call = partial(_run_round, output, entry, asked, given)
-    return repeat_rounds(call, every_s=asked.every, grace_s=asked.grace)
+    if line.asked.dry_run:
+        return _print_needs(line)
+    if line.has_to_ask():
+        line.ask("run the table services that are due")
+    return repeat_rounds(partial(_run_round, line), every_s=line.asked.every, grace_s=line.asked.grace)
 
 
-def create(output: CommandOutput, entry: EntryPoint, asked: argparse.Namespace, given: Mapping[str, str]) -> int:
+def create(line: CommandLine) -> int:
     """Create a table, or check the arguments for it."""
-    if is_asked_for(entry, asked):
-        require_terminal(asked.operation, asked.path)
-        ask(output, asked.operation, asked.path, f"make a table with the columns {asked.schema}")
+    output, asked = line.output, line.asked
+    if line.has_to_ask():
+        line.ask(f"make a table with the columns {asked.schema}")
     from ..source.own_errors import own_errors  # noqa: PLC0415 (a wrong argument fails before Spark is imported)
     from ..source.paths import absolute_for  # noqa: PLC0415
     from ..source.sessions import find_session  # noqa: PLC0415
@@ -73,7 +69,7 @@ def create(output: CommandOutput, entry: EntryPoint, asked: argparse.Namespace, 
             asked.record_key, asked.partition_by, asked.order_by, asked.index, asked.buckets, asked.table_type
         )
         made = create_table(
-            spark, path, asked.schema, terms, given, if_not_exists=asked.if_not_exists, dry_run=asked.dry_run
+            spark, path, asked.schema, terms, line.given, if_not_exists=asked.if_not_exists, dry_run=asked.dry_run
         )
     if output.as_json:
         output.json({"path": path, "created": made and not asked.dry_run, "dry": asked.dry_run})
@@ -108,55 +104,30 @@ def repeat_rounds(call: Callable[[], int], *, every_s: float | None, grace_s: fl
             return AGAIN
 
 
-def is_asked_for(entry: EntryPoint, asked: argparse.Namespace) -> bool:
-    """Return whether a command line has to be confirmed before it changes the table."""
-    return entry.interactive and changes(asked) and not asked.yes
-
-
-@contextmanager
-def shown_progress(entry: EntryPoint, asked: argparse.Namespace) -> Iterator[WorkProgress | None]:
-    """Show how far a command is; the progress of a job goes to its log."""
-    if not entry.interactive:
-        yield None
-        return
-    with WorkProgress(f"{asked.operation} {asked.path}") as progress:
-        yield progress
-
-
-def _run_round(output: CommandOutput, entry: EntryPoint, asked: argparse.Namespace, given: Mapping[str, str]) -> int:
+def _run_round(line: CommandLine) -> int:
     from ...operations.write.service_round import run_services  # noqa: PLC0415 (the parser imports no service)
 
-    with shown_progress(entry, asked) as progress:
-        done = run_services(call_of(asked.path, given, progress), asked.service)
-    output.result(done)
+    with line.shown_progress() as progress:
+        done = run_services(line.call(progress), line.asked.service)
+    line.output.result(done)
     for failure in done.failed:
-        output.note(failure.error)
+        line.output.note(failure.error)
     if not done.failed:
         return 0
     error = from_spark(Exception(done.failed[0].error))
     return FAILED if error is None else exit_code(error)
 
 
-def _print(output: CommandOutput, service: Service, done: Any) -> int:
-    if service.name != VALIDATE:
-        output.result(done)
-        return 0
-    output.rows(done, "Nothing is wrong with the table.")
-    # Findings come worst first. A table with warnings only is usable.
-    return WRONG_TABLE if done.num_rows and str(done.column("severity")[0]) == "error" else 0
-
-
-def _print_needs(output: CommandOutput, asked: argparse.Namespace, given: Mapping[str, str]) -> int:
+def _print_needs(line: CommandLine) -> int:
     """Print what a round would find to do, by the state of the table."""
-    chosen = frozenset(asked.service) or frozenset(name for name, service in SERVICES.items() if service.due)
+    output = line.output
+    chosen = frozenset(line.asked.service) or frozenset(name for name, service in SERVICES.items() if service.due)
     needs = [
-        need
-        for need in state_of(asked.path, given).needs
-        if {need.service, need.arguments.get("service", need.service)} & chosen
+        need for need in state_of(line).needs if {need.service, need.arguments.get("service", need.service)} & chosen
     ]
     for need in needs:
         if output.as_json:
-            output.json({**asdict(need), "command": command_of(asked.path, need, given)})
+            output.json({**asdict(need), "command": line.command_of(need)})
         else:
             output.line(need.why)
     if not needs and not output.as_json:

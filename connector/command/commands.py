@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ...operations.write.services import Argument
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from ...storage.base import Storage
 
 SHOW, REPORT, CAT, DIFF, CREATE, COMPLETION = "show", "report", "cat", "diff", "create", "completion"
 SHELLS = ("bash", "zsh")
@@ -22,57 +16,13 @@ class ReadCommand:
     """A command that prints rows about a table.
 
     Attributes:
-        rows: Returns the rows; called with the table's store and the arguments.
         nothing: What it says where there are no rows.
     """
 
     name: str
     help: str
-    rows: Callable[..., pa.Table]
     nothing: str
     arguments: tuple[Argument, ...] = ()
-
-
-def _history(storage: Storage, *, limit: int | None) -> pa.Table:
-    from ...operations.inspect.history import history  # noqa: PLC0415 (a command imports only what it needs)
-
-    return history(storage, limit)
-
-
-def _timeline(storage: Storage, *, limit: int | None) -> pa.Table:
-    from ...operations.inspect.instants import list_instants  # noqa: PLC0415
-
-    return list_instants(storage, limit)
-
-
-def _files(storage: Storage, *, as_of: str | None) -> pa.Table:
-    from ...operations.inspect.files import files  # noqa: PLC0415
-
-    return files(storage, as_of)
-
-
-def _sizes(storage: Storage) -> pa.Table:
-    from ...operations.inspect.sizes import sizes  # noqa: PLC0415
-
-    return sizes(storage)
-
-
-def _partitions(storage: Storage) -> pa.Table:
-    from ...operations.inspect.partitions import partitions  # noqa: PLC0415
-
-    return partitions(storage)
-
-
-def _activity(storage: Storage) -> pa.Table:
-    from ...operations.inspect.activity import activity  # noqa: PLC0415
-
-    return activity(storage)
-
-
-def _savepoints(storage: Storage) -> pa.Table:
-    from ...operations.inspect.savepoints import savepoints  # noqa: PLC0415
-
-    return savepoints(storage)
 
 
 _NO_INSTANT = "The table has no instant."
@@ -83,28 +33,25 @@ READS: Mapping[str, ReadCommand] = {
         ReadCommand(
             "history",
             "what each instant did, newest first",
-            _history,
             _NO_INSTANT,
             (Argument("limit", "how many instants (20)", int, default=20),),
         ),
         ReadCommand(
             "timeline",
             "every instant with its times, pending and archived instants too, newest first",
-            _timeline,
             _NO_INSTANT,
             (Argument("limit", "how many instants (100)", int, default=100),),
         ),
-        ReadCommand("partitions", "the partitions with their sizes", _partitions, "The table has no partition."),
+        ReadCommand("partitions", "the partitions with their sizes", "The table has no partition."),
         ReadCommand(
             "files",
             "the files that a snapshot reads",
-            _files,
             _NO_FILE,
             (Argument("as_of", "as of this instant or time", default=None, metavar="TIME"),),
         ),
-        ReadCommand("sizes", "the live and dead bytes of each file group", _sizes, _NO_FILE),
-        ReadCommand("activity", "the writes and services at work", _activity, "Nothing is pending."),
-        ReadCommand("savepoints", "the savepoints with their comments", _savepoints, "The table has no savepoint."),
+        ReadCommand("sizes", "the live and dead bytes of each file group", _NO_FILE),
+        ReadCommand("activity", "the writes and services at work", "Nothing is pending."),
+        ReadCommand("savepoints", "the savepoints with their comments", "The table has no savepoint."),
     )
 }
 CAT_ARGUMENTS = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 
 from ...errors import MissingOptionError
-from .output import CommandOutput
 
 
 class NotConfirmedError(Exception):
@@ -19,11 +18,3 @@ def require_terminal(command: str, path: str) -> None:
             f"The command {command} changes the table {path}, and no terminal is there to ask for a confirmation.",
             "Add --yes, or --dry-run to see what it would do.",
         )
-
-
-def ask(output: CommandOutput, command: str, path: str, what: str) -> None:
-    """Ask whether to go ahead; raises `NotConfirmedError` for any answer but yes."""
-    output.note(f"{command} {path}: {what}.")
-    print("Go ahead? [y/N] ", end="", file=sys.stderr, flush=True)  # noqa: T201 (the command's interface)
-    if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
-        raise NotConfirmedError

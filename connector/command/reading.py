@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InvalidOptionError
+from .command_line import CommandLine
 from .commands import READS
-from .given_options import call_of, opened
-from .output import CommandOutput
-from .state_text import command_of, state_facts
+from .state_text import state_facts
 from .work_progress import WorkProgress
 
 if TYPE_CHECKING:
@@ -23,46 +22,65 @@ if TYPE_CHECKING:
     from ...reader.snapshot import Snapshot
 
 
-def read_rows(output: CommandOutput, asked: argparse.Namespace, given: Mapping[str, str]) -> int:
+def read_rows(line: CommandLine) -> int:
     """Print the rows of a command of `READS`."""
+    from ...operations.inspect.activity import activity  # noqa: PLC0415 (a command imports only what it needs)
+    from ...operations.inspect.files import files  # noqa: PLC0415
+    from ...operations.inspect.history import history  # noqa: PLC0415
+    from ...operations.inspect.instants import list_instants  # noqa: PLC0415
+    from ...operations.inspect.partitions import partitions  # noqa: PLC0415
+    from ...operations.inspect.savepoints import savepoints  # noqa: PLC0415
+    from ...operations.inspect.sizes import sizes  # noqa: PLC0415
+
+    rows: Mapping[str, Callable[..., pa.Table]] = {
+        "history": history,
+        "timeline": list_instants,
+        "partitions": partitions,
+        "files": files,
+        "sizes": sizes,
+        "activity": activity,
+        "savepoints": savepoints,
+    }
+    output, asked = line.output, line.asked
     command = READS[asked.operation]
-    _, storage = opened(asked.path, given)
+    _, storage = line.opened()
     arguments = {argument.name: getattr(asked, argument.name) for argument in command.arguments}
     with WorkProgress(f"{command.name} {asked.path}"):
-        found = command.rows(storage, **arguments)
+        found = rows[command.name](storage, **arguments)
     output.rows(found, command.nothing)
     if not output.as_json and found.num_rows and found.num_rows == arguments.get("limit"):
         output.note(f"These are the newest {found.num_rows:,}; --limit prints more.")
     return 0
 
 
-def show(output: CommandOutput, asked: argparse.Namespace, given: Mapping[str, str]) -> int:
+def show(line: CommandLine) -> int:
     """Print the state of a table, with the commands that it needs next."""
-    found = state_of(asked.path, given)
-    if output.as_json:
-        needs = [{**dataclasses.asdict(need), "command": command_of(asked.path, need, given)} for need in found.needs]
-        output.json({**dataclasses.asdict(found), "needs": needs})
+    found = state_of(line)
+    if line.output.as_json:
+        needs = [{**dataclasses.asdict(need), "command": line.command_of(need)} for need in found.needs]
+        line.output.json({**dataclasses.asdict(found), "needs": needs})
         return 0
-    output.facts(state_facts(found, asked.path, given))
+    line.output.facts(state_facts(line, found))
     return 0
 
 
-def state_of(path: str, given: Mapping[str, str]) -> TableState:
+def state_of(line: CommandLine) -> TableState:
     """Return the state of a table."""
-    from ...operations.state.table_state import table_state  # noqa: PLC0415 (a command imports only what it needs)
+    from ...operations.state.table_state import table_state  # noqa: PLC0415
 
-    call = call_of(path, given)
-    with WorkProgress(f"show {path}"):
+    call = line.call()
+    with WorkProgress(f"show {line.asked.path}"):
         return table_state(call.storage, call.upkeep(), call.patience)
 
 
-def cat(output: CommandOutput, asked: argparse.Namespace, given: Mapping[str, str]) -> int:
+def cat(line: CommandLine) -> int:
     """Print rows by key or condition; a snapshot is read until there are as many as asked for."""
     from ...reader.query import AsOf  # noqa: PLC0415
     from ...reader.scan import scan  # noqa: PLC0415
     from ...reader.snapshot import open_snapshot  # noqa: PLC0415
 
-    options, storage = opened(asked.path, given)
+    output, asked = line.output, line.asked
+    options, storage = line.opened()
     query = None if asked.as_of is None else AsOf(asked.as_of)
     snapshot = open_snapshot(storage.path, options.storage_options, query=query)
     columns = _columns(asked, snapshot)
@@ -122,11 +140,12 @@ def _predicates(asked: argparse.Namespace, snapshot: Snapshot) -> tuple[Predicat
     return (*found, OneOf(fields[0], tuple(constant(key, kind, column=fields[0]) for key in asked.key)))
 
 
-def compare(output: CommandOutput, asked: argparse.Namespace, given: Mapping[str, str]) -> int:
+def compare(line: CommandLine) -> int:
     """Print what changed between two instants: counts, then the changed file groups, or the changed rows."""
     from ...operations.inspect.difference import Difference  # noqa: PLC0415
 
-    _, storage = opened(asked.path, given)
+    output, asked = line.output, line.asked
+    _, storage = line.opened()
     with WorkProgress(f"diff {asked.path}"):
         found = Difference.between(storage, asked.earlier, asked.later)
         counts = {

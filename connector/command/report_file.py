@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
-from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 from ...errors import InvalidOptionError
-from .given_options import opened
-from .output import CommandOutput
-from .state_text import command_of
+from .command_line import CommandLine
 from .work_progress import WorkProgress
 
 STDOUT = "-"
 
 
-def report(output: CommandOutput, asked: argparse.Namespace, given: Mapping[str, str]) -> int:
+def report(line: CommandLine) -> int:
     """Write the page of a table's report, and print where it is."""
     from ...operations.report.gather import ReportTerms, gather  # noqa: PLC0415 (a command imports only what it needs)
     from ...operations.report.page import make_page  # noqa: PLC0415
 
-    options, storage = opened(asked.path, given)
+    output, asked = line.output, line.asked
+    options, storage = line.opened()
     settings = options.write_settings()
     terms = ReportTerms(options.upkeep(), settings.patience, settings.lookup.sizes.largest, asked.deep)
     with WorkProgress(f"report {asked.path}"):
         found = gather(storage, terms)
-        page = make_page(found, lambda need: command_of(asked.path, need, given))
+        page = make_page(found, line.command_of)
     if asked.output == STDOUT:
         print(page, end="", file=sys.stdout)  # noqa: T201 (the command's interface)
         return 0

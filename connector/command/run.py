@@ -12,9 +12,10 @@ from typing import Any, TypeAlias
 
 from ...errors import PyHudiError
 from ...operations.write.services import SERVICES
-from .changing import create, is_asked_for, run_rounds, run_service, shown_progress
+from .changing import create, run_rounds, run_service
+from .command_line import CommandLine
 from .commands import CAT, COMPLETION, CREATE, DIFF, READS, REPORT, SHOW
-from .confirming import NotConfirmedError, ask, require_terminal
+from .confirming import NotConfirmedError
 from .escaping import escaped
 from .exit_codes import FAILED, exit_code
 from .given_options import pairs, refuse_secrets
@@ -41,7 +42,7 @@ def run_command(arguments: Sequence[str] | None, entry: EntryPoint, write: Write
         return 0
     with _logged(entry):
         try:
-            code = _run(output, entry, asked, write)
+            code = _run(CommandLine(output, entry, asked, pairs(asked.option)), write)
             # A pipe that nothing reads any more fails here, where it is understood, and not at the end of the process.
             sys.stdout.flush()
             return code
@@ -62,32 +63,29 @@ def run_command(arguments: Sequence[str] | None, entry: EntryPoint, write: Write
             return _INTERRUPTED
 
 
-def _run(output: CommandOutput, entry: EntryPoint, asked: argparse.Namespace, write: WriteJob) -> int:
-    given, of_source = pairs(asked.option), pairs(getattr(asked, "source_option", []))
-    if entry.interactive:
-        refuse_secrets({**given, **of_source})
+def _run(line: CommandLine, write: WriteJob) -> int:
+    asked, of_source = line.asked, pairs(getattr(line.asked, "source_option", []))
+    if line.entry.interactive:
+        refuse_secrets({**line.given, **of_source})
     name = asked.operation
     if name in SERVICES:
-        return run_service(output, entry, asked, given)
-    if name == ROUND:
-        return run_rounds(output, entry, asked, given)
-    if name == CREATE:
-        return create(output, entry, asked, given)
-    reads: Mapping[str, Callable[[CommandOutput, argparse.Namespace, Mapping[str, str]], int]] = {
+        return run_service(line)
+    carried_out: Mapping[str, Callable[[CommandLine], int]] = {
+        ROUND: run_rounds,
+        CREATE: create,
         SHOW: show,
         REPORT: report,
         CAT: cat,
         DIFF: compare,
         **dict.fromkeys(READS, read_rows),
     }
-    if name in reads:
-        return reads[name](output, asked, given)
-    if is_asked_for(entry, asked):
-        require_terminal(name, asked.path)
-        ask(output, name, asked.path, f"Hudi's operation {name}")
-    with shown_progress(entry, asked):
-        done = write(asked, given, of_source)
-    output.result(done)
+    if name in carried_out:
+        return carried_out[name](line)
+    if line.has_to_ask():
+        line.ask(f"Hudi's operation {name}")
+    with line.shown_progress():
+        done = write(asked, {**line.given}, of_source)
+    line.output.result(done)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The state of a table as lines for people, and the commands that it needs next."""
+"""The state of a table as lines for people."""
 
 from __future__ import annotations
 
@@ -6,26 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .cells import cell, size_text
-from .escaping import shell_words
 
 if TYPE_CHECKING:
-    from ...operations.state.needs import Need
     from ...operations.state.table_state import TableState
-
-PROGRAM = "pyhudi"
-
-
-def command_of(path: str, need: Need, given: Mapping[str, str]) -> str:
-    """Return the command line that does what a table needs, with the options with which the need was found."""
-    words = [PROGRAM, need.service, path]
-    for name, value in need.arguments.items():
-        words += [f"--{name.replace('_', '-')}", value]
-    for key, text in given.items():
-        words += ["--option", f"{key}={text}"]
-    return shell_words(words)
+    from .command_line import CommandLine
 
 
-def state_facts(state: TableState, path: str, given: Mapping[str, str]) -> Mapping[str, Sequence[str] | str]:
+def state_facts(line: CommandLine, state: TableState) -> Mapping[str, Sequence[str] | str]:
     """Return what `show` prints, by the names of its lines."""
     dead = f", {size_text(state.dead_bytes)} dead" if state.dead_bytes else ""
     unfinished = f", {size_text(state.unfinished_bytes)} of unfinished writes" if state.unfinished_bytes else ""
@@ -52,9 +39,7 @@ def state_facts(state: TableState, path: str, given: Mapping[str, str]) -> Mappi
         *([f"and {more:,} more pending instants"] if more else []),
     ] or "nothing"
     # Each command has a line of its own, which a shell takes as it is.
-    facts["needs"] = [line for need in state.needs for line in (need.why, f"  {command_of(path, need, given)}")] or (
-        "nothing"
-    )
+    facts["needs"] = [text for need in state.needs for text in (need.why, f"  {line.command_of(need)}")] or ("nothing")
     return facts
 
 

@@ -16,7 +16,7 @@ from pyspark.sql import functions as sf
 from ...errors import InvalidOptionError, OptionConflictError
 from ...reader.buckets.hashed_columns import ADVICE, Doubts, doubts_of_one, doubts_of_two
 from ..conditions.tree import named
-from ..source.believed_size import single_partition_limit
+from ..source.believed_size import LIMIT, parse_bytes, value_of
 from .bucketed_rows import BucketedRows, check_tasks, groups_of, union
 from .table_rows import Side
 
@@ -73,7 +73,7 @@ def bucket_join(left: Side, right: Side, on: OnColumns, how: str = "inner", *, t
         side.check_shown([pair[place] for pair in pairs])
     for side, doubts in zip(sides, doubts_of_two(sides[0].hashed, sides[1].hashed, pairs), strict=True):
         _refuse_doubts(side.rows.path, doubts)
-    most = single_partition_limit(sides[0].rows.spark)
+    most = max(1, parse_bytes(value_of(sides[0].rows.spark, LIMIT)))
     frames = []
     for group in groups_of(sides, tasks):
         mine, theirs = (side.frame(place, group, NO_DOUBTS, most).hint(_HINT) for place, side in enumerate(sides))

@@ -89,8 +89,12 @@ def colocate(
         OptionConflictError: The table's index looks keys up.
     """
     spark = df.sparkSession
-    path = table.path if isinstance(table, HasPath) else absolute_for(spark, table)
-    storage = open_storage(path, _storage_options(spark, path, table))
+    if isinstance(table, HasPath):
+        path, storage_options = table.path, table.storage_options
+    else:
+        path = absolute_for(spark, table)
+        storage_options = resolve_options({}, path, READING, session=spark).options.storage_options
+    storage = open_storage(path, storage_options)
     found = with_inferred_key_encoding(open_table(storage))
     asked = with_number_by_rule(found, TableSettings(bucket_count=buckets, time_options=infer_zone(found, {})))
     said = AdoptedTable(asked, path)
@@ -108,12 +112,6 @@ def colocate(
     # Text and numbers have one spelling, so the slot is the same for both types; the write checks the values.
     seen = SeenTable.now(Table(storage, config))
     return place(df, with_numbers(placement_of(df, seen, tasks, number_to_text=True), seen))
-
-
-def _storage_options(spark: SparkSession, path: str, table: HasPath | AnyPath) -> Mapping[str, str]:
-    if isinstance(table, HasPath):
-        return table.storage_options
-    return resolve_options({}, path, READING, session=spark).options.storage_options
 
 
 def placement_of(df: DataFrame, seen: SeenTable, tasks: int | None = None, *, number_to_text: bool) -> Placement:

@@ -63,14 +63,13 @@ def _count(numbers: BucketNumbers, path: str) -> str | None:
     rule = numbers.rule
     if rule is None or len(rule.expressions) > _MOST_EXPRESSIONS:
         return None
-    cases = [f" when {_is_found(expression, path)} then {number}" for expression, number in rule.expressions]
+    cases = []
+    for expression, number in rule.expressions:
+        named = path_of(expression)
+        # Spark's ``rlike`` is Java's ``find()``, by which Apache Hudi holds a rule against a path.
+        found = f"rlike {_literal(expression)}" if named is None else f"= {_literal(named)}"
+        cases.append(f" when {path} {found} then {number}")
     return f"(case{''.join(cases)} else {rule.default} end)" if cases else str(rule.default)
-
-
-def _is_found(expression: str, path: str) -> str:
-    """Return as SQL whether an expression of a rule finds a path: Spark's ``rlike`` is Java's ``find()``, too."""
-    named = path_of(expression)
-    return f"{path} rlike {_literal(expression)}" if named is None else f"{path} = {_literal(named)}"
 
 
 def _literal(text: str) -> str:

@@ -24,10 +24,13 @@ from ...table.schema.types import children, is_list
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+# The bytes up to which Spark joins single partitions as they are.
 LIMIT = "spark.sql.maxSinglePartitionBytes"
-_COMPRESSION = "spark.sql.sources.fileCompressionFactor"
-_ENDLESS = "spark.sql.defaultSizeInBytes"
-_DEFAULTS = {LIMIT: "128m", _COMPRESSION: "1.0", _ENDLESS: str(2**63 - 1)}
+# By how much the rows of a file are believed to be larger than the file.
+COMPRESSION = "spark.sql.sources.fileCompressionFactor"
+# The bytes that Spark believes of a data source which tells it no size.
+ENDLESS = "spark.sql.defaultSizeInBytes"
+_DEFAULTS = {LIMIT: "128m", COMPRESSION: "1.0", ENDLESS: str(2**63 - 1)}
 
 WIDE = "_pyhudi_wide"
 _ROW = 8
@@ -49,18 +52,12 @@ _UNITS = {"": 0, "b": 0, "k": 10, "m": 20, "g": 30, "t": 40, "p": 50}
 _BYTES = re.compile(r"(\d+)\s*([bkmgtp]?)b?", re.IGNORECASE)
 
 
-def single_partition_limit(spark: SparkSession) -> int:
-    """Return the bytes up to which Spark joins single partitions as they are."""
-    return max(1, parse_bytes(_value_of(spark, LIMIT)))
-
-
-def unknown_size(spark: SparkSession) -> int:
-    """Return the bytes that Spark believes of a data source which tells it no size."""
-    return parse_bytes(_value_of(spark, _ENDLESS))
-
-
-def believed_of_files(spark: SparkSession, size: int) -> int:
-    return math.ceil(size * float(_value_of(spark, _COMPRESSION)))
+def value_of(spark: SparkSession, name: str) -> str:
+    """Return the text of one of the settings named here."""
+    try:
+        return str(spark.conf.get(name))
+    except PySparkException:
+        return _DEFAULTS[name]
 
 
 def parse_bytes(text: str) -> int:
@@ -115,10 +112,3 @@ def _width(kind: pa.DataType) -> int:
     if types.is_struct(kind) or types.is_map(kind) or is_list(kind):
         return sum(_width(field.type) for field in children(kind))
     return _SIZES.get(kind, 8)
-
-
-def _value_of(spark: SparkSession, name: str) -> str:
-    try:
-        return str(spark.conf.get(name))
-    except PySparkException:
-        return _DEFAULTS[name]

@@ -13,6 +13,7 @@ only once.
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +36,7 @@ from ...table.files.file_group import BaseFile, FileSlice
 from ...table.schema.casts import fits, keeps_values
 from ...table.schema.columns import FILE_NAME, RECORD_KEY
 from ...table.schema.types import children, is_list, sql_name
-from .believed_size import believed_of_files, wide_column
+from .believed_size import COMPRESSION, value_of, wide_column
 from .parts import Part
 from .spark_types import to_spark
 
@@ -112,7 +113,10 @@ class _PlainScan:
         times = self.snapshot.times
         extra = [] if times is None or COMMIT_TIME in columns.names else [self.snapshot.schema.field(COMMIT_TIME)]
         read = pa.schema([*columns, *extra])
-        wide = self._wide_column(slices, read)
+        wide = None
+        if self.most is not None:
+            size = sum(file_slice.size for file_slice in slices) * float(value_of(self.spark, COMPRESSION))
+            wide = wide_column(math.ceil(size), self.most, read)
         alike: list[BaseFile] = []
         frames: list[DataFrame] = []
         for schema, group in by_file_schema(self.snapshot.timeline, slices):
@@ -129,26 +133,16 @@ class _PlainScan:
         return rows.where(belongs).select(*columns.names)
 
     def _scan(self, wanted: pa.Schema, files: Sequence[BaseFile], wide: StructField | None) -> DataFrame:
-        schema = to_spark(wanted)
-        if wide is None:
-            return self._scan_schema(schema, files)
-        return self._scan_schema(StructType([*schema, wide]), files).drop(wide.name)
-
-    def _scan_schema(self, schema: StructType, files: Sequence[BaseFile]) -> DataFrame:
-        storage = self.snapshot.storage
+        schema, storage = StructType([*to_spark(wanted), *([] if wide is None else [wide])]), self.snapshot.storage
         found = [(storage.uri(file.path), file.size) for file in files]
         if len(files) <= FEW or not reads_lists(self.spark):
-            return _scan(self.spark, schema, [uri for uri, _ in found])
-        if storage.remote:
-            # Let Spark fail here if it has no class for the store, which it does not check for a list of files.
-            _scan(self.spark, schema, [found[0][0]])
-        return read_list(self.spark, found, schema, _READ_AS_THEY_ARE)
-
-    def _wide_column(self, slices: Sequence[FileSlice], read: pa.Schema) -> StructField | None:
-        if self.most is None:
-            return None
-        size = believed_of_files(self.spark, sum(file_slice.size for file_slice in slices))
-        return wide_column(size, self.most, read)
+            frame = _scan(self.spark, schema, [uri for uri, _ in found])
+        else:
+            if storage.remote:
+                # Let Spark fail here if it has no class for the store, which it does not check for a list of files.
+                _scan(self.spark, schema, [found[0][0]])
+            frame = read_list(self.spark, found, schema, _READ_AS_THEY_ARE)
+        return frame if wide is None else frame.drop(wide.name)
 
 
 def scan_record_keys(spark: SparkSession, files: Sequence[str]) -> DataFrame:

@@ -156,6 +156,7 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
     def abort(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> None:  # type: ignore[override]
         """Undo a batch unless it is complete; Spark passes None for tasks that failed."""
         from ...operations.write.micro_batch import abort_batch, abort_numbered  # noqa: PLC0415
+        from ...storage import open_storage  # noqa: PLC0415
 
         results = _results_in(messages)
         with worker_call(self._log_level):
@@ -164,7 +165,7 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
                 return
             query_id = self._checkpoint.query_id()
             if query_id:
-                abort_numbered(self._path, self._given.storage_options, query_id, batch_id)
+                abort_numbered(open_storage(self._path, self._given.storage_options), query_id, batch_id)
 
     @property
     def _checkpoint(self) -> CheckpointFolder:

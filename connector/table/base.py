@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...errors import PyHudiError
@@ -17,7 +17,7 @@ from .other_keywords import TABLE_KEYWORDS
 from .other_names import TABLE_CALLS, NamesOtherCalls
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class TableBase(NamesOtherCalls):
@@ -30,6 +30,8 @@ class TableBase(NamesOtherCalls):
         self._path = absolute_for(spark, path)
         self._options = dict(options or {})
         self._storage = open_storage(self._path, self.storage_options)
+        # By name of each view that follows the table: its columns, None for all, and the DataFrame that it shows now.
+        self._following: dict[str, tuple[Sequence[str] | None, DataFrame]] = {}
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._path!r}: {self._state()})"

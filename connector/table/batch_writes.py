@@ -17,6 +17,7 @@ from ...operations.streams.replays import refuse_other_offsets
 from ...options.names import OPTIONS
 from ...options.sources import WRITING, resolve_options
 from ...storage import open_storage
+from ...table.seen_table import SeenTable
 from ...table.table import open_table
 from ..source.own_errors import own_errors
 from ..stream.checkpoint_folder import CheckpointFolder
@@ -47,11 +48,10 @@ def write_batch(
     stream, storage = options.stream_settings(), open_storage(path, options.storage_options)
     offsets = CheckpointFolder(checkpoint, path, options.storage_options).offsets(batch.batch_id)
     batch = replace(batch, identifier=stream.identifier, lost=lost, offsets=offsets)
-    table = open_table(storage)
-    timeline = table.timeline()
-    instant = find_batch(table, timeline, batch)
+    seen = SeenTable.now(open_table(storage))
+    instant = find_batch(seen, batch)
     if instant is not None:
-        refuse_other_offsets(table, timeline, batch, instant)
+        refuse_other_offsets(seen, batch, instant)
         logger.info("table %s: has the batch %d already, as %s", path, batch.batch_id, instant)
         return lost
     try:

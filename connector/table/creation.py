@@ -14,7 +14,7 @@ from ...operations.planning.operation import INSERT
 from ...operations.planning.plan import WritePlan, plan_write
 from ...operations.planning.request import WriteRequest
 from ...operations.planning.target import find_target
-from ...operations.write.after_commit import announce
+from ...operations.write.after_commit import describe, tables
 from ...options.names import OPTIONS
 from ...options.sources import WRITING, find_config, resolve_options
 from ...storage import open_storage
@@ -91,7 +91,8 @@ def create_table(
     if not create_config(storage, plan.new_config):
         raise _exists(path)
     _make_timeline_folder(plan.table)
-    announce(plan.config, path, "" if measured is None else "So many suit the rows given, by suggest_buckets.")
+    note = "" if measured is None else " So many suit the rows given, by suggest_buckets."
+    tables.info("%s%s", describe(plan.config, path), note)
     return True
 
 

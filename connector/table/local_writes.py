@@ -26,7 +26,7 @@ from ...table.files.output import MIB
 from ...table.schema.columns import POSITION
 from ...table.seen_table import SeenTable
 from ...timeline.timeline import Timeline
-from .service_tasks import with_inline_services
+from .service_tasks import with_services_after
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -88,18 +88,18 @@ def write_here(df: DataFrame, request: WriteRequest, options: HudiOptions, turn:
     """
     if turn is None:
         return None
-    done = _committed_here(df, request)
+    batches = local_rows(df)
+    done = None if batches is None else _committed_here(request, batches)
     turn.end()
     if done is None or done[1] is None:
         return None if done is None else done[0]
-    return with_inline_services(df.sparkSession, done[0], done[1], options)
+    return with_services_after(df.sparkSession, done[0], done[1], options)
 
 
-def _committed_here(df: DataFrame, request: WriteRequest) -> tuple[CommitResult, Timeline | None] | None:
+def _committed_here(
+    request: WriteRequest, batches: Sequence[pa.RecordBatch]
+) -> tuple[CommitResult, Timeline | None] | None:
     """Return the result, and a timeline for services where the write made an instant; None where Spark is to write."""
-    batches = local_rows(df)
-    if batches is None:
-        return None
     settings = replace(request.write, upkeep=request.write.upkeep.called_for())
     plan, seen = plan_seen(replace(request, write=settings))
     if not _is_small(plan, seen, batches):

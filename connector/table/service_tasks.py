@@ -83,21 +83,18 @@ def _nothing(unit: int) -> int:
     return unit
 
 
-def with_inline_services(
-    spark: SparkSession, done: CommitResult, timeline: Timeline, options: HudiOptions
+def with_services_after(
+    spark: SparkSession, done: CommitResult, timeline: Timeline, options: HudiOptions, *, is_batch: bool = False
 ) -> CommitResult:
-    """Run the inline services after a write, and return its result together with theirs."""
-    storage = open_storage(done.path, options.storage_options, durable=options.durable)
-    return with_services(done, run_inline(storage, timeline, options.upkeep(), spark_means(spark, options)))
+    """Run the services after a write, and return its result together with theirs.
 
-
-def with_services_after_batch(
-    spark: SparkSession, done: CommitResult, timeline: Timeline, options: HudiOptions
-) -> CommitResult:
-    """Run the services after a batch of a stream, in this process, and return its result together with theirs."""
-    storage = open_storage(done.path, options.storage_options, durable=options.durable)
-    stream, means = options.stream_settings(), _own_means(spark, options)
-    return with_services(done, run_after_batch(storage, timeline, options.upkeep(), means, stream))
+    After a batch of a stream they run in this process.
+    """
+    storage, upkeep = open_storage(done.path, options.storage_options, durable=options.durable), options.upkeep()
+    if is_batch:
+        means = _own_means(spark, options)
+        return with_services(done, run_after_batch(storage, timeline, upkeep, means, options.stream_settings()))
+    return with_services(done, run_inline(storage, timeline, upkeep, spark_means(spark, options)))
 
 
 def spark_means(spark: SparkSession, options: HudiOptions) -> Means:

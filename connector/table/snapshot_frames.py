@@ -18,7 +18,7 @@ from ...reader.predicates import Predicate
 from ...reader.snapshot import Snapshot
 from ...table.files.file_group import FileSlice
 from ...timeline.plain_text import spell
-from ..source.believed_size import narrowed, unknown_size
+from ..source.believed_size import ENDLESS, narrowed, parse_bytes, value_of
 from ..source.carried_options import spell_predicates
 from ..source.direct_tasks import by_tasks, takes_tasks
 from ..source.parquet_scan import lacks_file_system, no_rows, scan_files
@@ -45,14 +45,18 @@ class SnapshotFrames:
 
     def of(self, columns: pa.Schema, predicates: Sequence[Predicate] = (), part: Part | None = None) -> DataFrame:
         """Return some columns, of all rows or a part of them; ``predicates`` only leave files out."""
-        if not self.snapshot.storage.remote:
-            return self._scanned(columns, predicates, part)
+
+        def by_source(merged: Sequence[FileSlice] | None) -> DataFrame:
+            return self._merged(columns, predicates, merged, part)
+
+        remote = self.snapshot.storage.remote
         try:
-            frame = self._scanned(columns, predicates, part)
-            # Spark Connect looks for the files only when the schema is needed.
-            _ = frame.schema
+            frame = scan_files(self.spark, self.snapshot, columns, by_source, predicates, part)
+            if remote:
+                # Spark Connect looks for the files only when the schema is needed.
+                _ = frame.schema
         except Exception as error:
-            if not lacks_file_system(error):
+            if not (remote and lacks_file_system(error)):
                 raise
             logger.info("table %s: Spark has no access to its store, so the data source reads it", self.path)
             if part is not None:
@@ -71,12 +75,6 @@ class SnapshotFrames:
                 return frame
         more = {PINNED: spell(self.snapshot.timeline.watermark()), SOUGHT: sought.spell()}
         return self._by_source(columns.names, more, to_spark(columns))
-
-    def _scanned(self, columns: pa.Schema, predicates: Sequence[Predicate], part: Part | None) -> DataFrame:
-        def by_source(merged: Sequence[FileSlice] | None) -> DataFrame:
-            return self._merged(columns, predicates, merged, part)
-
-        return scan_files(self.spark, self.snapshot, columns, by_source, predicates, part)
 
     def _merged(
         self,
@@ -99,7 +97,7 @@ class SnapshotFrames:
         frame = self._by_source(columns.names, {**moment, **whole, **chosen, **_spelled(predicates)}, to_spark(columns))
         if part is None or part.most is None:
             return frame
-        return narrowed(frame, unknown_size(self.spark), part.most, columns)
+        return narrowed(frame, parse_bytes(value_of(self.spark, ENDLESS)), part.most, columns)
 
     def _by_source(
         self, columns: Sequence[str], more: Mapping[str, str], schema: StructType | None = None

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import AnalysisException
 
 from ...errors import InvalidOptionError, OptionConflictError
-from ..source.paths import AnyPath
 from .frames import to_frame
 from .queries import TableQueries
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 TABLE = "table"
 # The method that replaces each SQL statement.
@@ -35,11 +34,6 @@ logger = logging.getLogger("pyhudi")
 
 class TableSql(TableQueries):
     """The methods of `HudiTable` for Spark SQL."""
-
-    def __init__(self, spark: SparkSession, path: AnyPath, options: Mapping[str, Any] | None = None) -> None:
-        super().__init__(spark, path, options)
-        # By name of each view that follows the table: its columns, None for all, and the DataFrame that it shows now.
-        self._following: dict[str, tuple[Sequence[str] | None, DataFrame]] = {}
 
     def create_view(
         self,

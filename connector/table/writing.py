@@ -36,7 +36,7 @@ from .made_from import NOTHING_READ, MadeFrom
 from .notebook_progress import noted_write
 from .placed_rows import NO_BOUND, placed_rows
 from .retries import Retries
-from .service_tasks import application_of, with_inline_services, with_services_after_batch
+from .service_tasks import application_of, with_services_after
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -118,8 +118,7 @@ class _Write:
             return done
         if known is not None:
             known.complete(timeline, done.instant)
-        follow = with_inline_services if batch is None else with_services_after_batch
-        return follow(self.df.sparkSession, done, timeline, options)
+        return with_services_after(self.df.sparkSession, done, timeline, options, is_batch=batch is not None)
 
     def _by_spark(self, request: WriteRequest, target: Target, past: PastAttempts, known: BatchKeys | None) -> None:
         """Let the data source write the rows, placed where that pays."""

@@ -13,7 +13,7 @@ from ...storage.parallel import for_each
 from ...table.files.names import parse_data_name
 from ...table.files.written import logs_in
 from ...timeline.instants import WRITE_ACTIONS, Instant, State
-from ...timeline.metadata.codec import PYHUDI_KEYS, REPAIR, CommitFiles, Stat
+from ...timeline.metadata.codec import PYHUDI_KEYS, REPAIR, CommitFiles, InstantBody, Stat
 from ...timeline.timeline import Timeline
 from .check_catalogue import (
     EMPTY_CLEAN,
@@ -103,7 +103,7 @@ def hear_archive(subject: Subject, wanted: Sequence[Instant]) -> None:
             record = None
             if instant in found:
                 with subject.findings.turning(TORN_INSTANT, instant=instant.requested_time):
-                    record = codec.decode_record(found[instant], f"the archived {called(instant)}")
+                    record = codec.decode_record(InstantBody(found[instant], f"the archived {called(instant)}"))
             records.append((instant, record))
         _take(subject.said, records)
 
@@ -123,7 +123,7 @@ def read_record(timeline: Timeline, instant: Instant) -> Mapping[str, Any]:
         data = timeline.storage.read(path)
     except FileNotFoundError:
         return {}  # Archived or rolled back since the listing.
-    return timeline.files.codec.decode_record(data, path) if data else {}
+    return timeline.files.codec.decode_record(InstantBody(data, path)) if data else {}
 
 
 def _has_body(instant: Instant) -> bool:
@@ -198,7 +198,7 @@ class _Bodies:
             except FileNotFoundError:
                 return None
             if data:
-                record = self.timeline.files.codec.decode_record(data, path)
+                record = self.timeline.files.codec.decode_record(InstantBody(data, path))
             else:
                 self._report_empty(instant)
         if record is None or instant.state != State.COMPLETED or instant.action not in WRITE_ACTIONS:

@@ -23,6 +23,7 @@ from ...table.seen_table import SeenTable
 from ...table.table import Table
 from ...timeline.archive.lsm import Archive
 from ...timeline.instants import WRITE_ACTIONS, Instant
+from ...timeline.metadata.codec import InstantBody
 from ...timeline.plain_text import parse, spell
 from ...timeline.timeline import Timeline
 from ...timeline.watermark import Seen, Watermark
@@ -95,7 +96,8 @@ def _writes(
     if len(bodies) < len(gone):
         return None
     decode = timeline.files.decode_commit
-    return [*done, *(decode(instant, bodies[instant], f"{instant.requested_time} in the archive") for instant in gone)]
+    told = {instant: InstantBody(bodies[instant], f"{instant.requested_time} in the archive") for instant in gone}
+    return [*done, *(decode(instant, body) for instant, body in told.items())]
 
 
 def _touched(writes: Iterable[CommitMetadata]) -> set[FileGroupId]:

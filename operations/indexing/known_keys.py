@@ -219,16 +219,12 @@ def keys_of_write(table: Table, index: Index, *, fills: bool, is_new: bool = Fal
     """
     if not isinstance(index, TableLookup) or not index.settings.cache_bytes:
         return None
-    name = _name_of(table)
+    config = table.config
+    # What tells the table from others, and from another table that was at its path.
+    name = table.storage.uri(""), config.name, config.record_key_fields, config.partition_fields
     if is_new:
         KNOWN_SLICES.forget(name)
     if not fills and not KNOWN_SLICES.has(name):
         return None
     KNOWN_SLICES.begin()
     return KeysOfWrite(name, index, fills, KNOWN_SLICES.room(index.settings.cache_bytes))
-
-
-def _name_of(table: Table) -> TableName:
-    """Return what tells a table from others, and from another table that was at its path."""
-    config = table.config
-    return table.storage.uri(""), config.name, config.record_key_fields, config.partition_fields

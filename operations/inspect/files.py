@@ -55,13 +55,15 @@ def files(storage: Storage, as_of: str | None = None) -> pa.Table:
     """
     if as_of is None:
         walked = WalkedTable.now(storage)
-        return _table(walked.timeline, walked.slices, has_buckets=walked.index == BUCKET)
-    table = open_table(storage)
-    seen, slices = slices_as_of(table, as_of)
-    index = table.config.index_type
-    if is_unnoted(table.config):
-        index = index_of_groups(file_slice.group for file_slice in slices).kind
-    return _table(seen.timeline, slices, has_buckets=index == BUCKET)
+        timeline, slices, index = walked.timeline, walked.slices, walked.index
+    else:
+        table = open_table(storage)
+        seen, found = slices_as_of(table, as_of)
+        timeline, slices, index = seen.timeline, tuple(found), table.config.index_type
+        if is_unnoted(table.config):
+            index = index_of_groups(file_slice.group for file_slice in slices).kind
+    rows = stated_rows(timeline, slices)
+    return FILES.table(_row(file_slice, rows, has_buckets=index == BUCKET) for file_slice in slices)
 
 
 def slices_as_of(table: Table, time: str) -> tuple[SeenTable, list[FileSlice]]:
@@ -91,12 +93,6 @@ def _rows_in(body: CommitFiles) -> Iterable[tuple[str, int]]:
         for stat in stats:
             name, rows = split(stat.get("path") or "")[1], stat.get("numWrites") or 0
             yield name, rows + (stat.get("numDeletes") or 0 if name.startswith(".") else 0)
-
-
-def _table(timeline: Timeline, slices: Iterable[FileSlice], *, has_buckets: bool) -> pa.Table:
-    found = tuple(slices)
-    rows = stated_rows(timeline, found)
-    return FILES.table(_row(file_slice, rows, has_buckets=has_buckets) for file_slice in found)
 
 
 def _row(file_slice: FileSlice, rows: Mapping[str, int], *, has_buckets: bool) -> tuple[object, ...]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from ...table.table import Table
+from ...table.seen_table import SeenTable
 from ...timeline.instants import WRITE_ACTIONS, Instant
-from ...timeline.timeline import Timeline
 from ...timeline.writers.owner import Claim, Owner
 from ..rollback.pending import OtherWriters, PlannedRollback
 from ..streams.batch import LOST, OFFSETS, StreamBatch
@@ -48,18 +47,19 @@ def settle_batch(plan: WritePlan, batch: StreamBatch, offsets: Callable[[], str]
     table, settings = plan.table, plan.settings
     # A decision that died before its completed file may be about this very batch.
     _, timeline = settle(table)
-    done = find_batch(table, timeline, batch)
+    seen = SeenTable(table, timeline)
+    done = find_batch(seen, batch)
     if done is not None:
-        refuse_other_offsets(table, timeline, batch, done, offsets)
+        refuse_other_offsets(seen, batch, done, offsets)
         return replace(as_batch(plan, batch), replays=done)
-    rollbacks = (*plan.rollbacks, *older_runs(table, timeline, batch))
+    rollbacks = (*plan.rollbacks, *older_runs(seen, batch))
     victims = frozenset(planned.victim.requested_time for planned in rollbacks)
     dead = OtherWriters(table, settings.patience).settle_pending(timeline, victims)
     rollbacks += tuple(PlannedRollback(instant, beat=beat) for instant, beat in dead)
     return replace(as_batch(plan, batch), rollbacks=rollbacks)
 
 
-def older_runs(table: Table, timeline: Timeline, batch: StreamBatch) -> tuple[PlannedRollback, ...]:
+def older_runs(seen: SeenTable, batch: StreamBatch) -> tuple[PlannedRollback, ...]:
     """Return the rollbacks of what earlier runs of the batch's query left pending, and of the query's older batches.
 
     Spark runs a query once at a time, so that no sign of life counts: in a driver that lives on, a query that failed
@@ -67,16 +67,16 @@ def older_runs(table: Table, timeline: Timeline, batch: StreamBatch) -> tuple[Pl
     """
     return tuple(
         PlannedRollback(instant, certain=True)
-        for instant, owner in pending_batches(table, timeline, batch.query_id)
+        for instant, owner in pending_batches(seen, batch.query_id)
         if (number := int(owner.batch_id)) < batch.batch_id
         or (number == batch.batch_id and owner.run_id != batch.run_id)
     )
 
 
-def pending_batches(table: Table, timeline: Timeline, query_id: str) -> Iterator[tuple[Instant, Owner]]:
+def pending_batches(seen: SeenTable, query_id: str) -> Iterator[tuple[Instant, Owner]]:
     """Yield the pending instants of a query's batches, with their owners."""
-    for instant in timeline.pending:
-        owner = Claim(table.storage, instant.requested_time).owner() if instant.action in WRITE_ACTIONS else None
+    for instant in seen.timeline.pending:
+        owner = Claim(seen.storage, instant.requested_time).owner() if instant.action in WRITE_ACTIONS else None
         if owner is not None and owner.query_id == query_id and owner.batch_id.isdecimal():
             yield instant, owner
 

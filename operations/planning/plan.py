@@ -53,6 +53,10 @@ class WritePlan(RowPlan):
     def at(self, instant_time: str) -> WritePlan:
         return replace(self, transaction=self.transaction.at(instant_time))
 
+    def buckets_of(self, partition_path: str) -> int | None:
+        """Return the number of buckets by which the write places rows in a partition; None without buckets."""
+        return None if self.numbers is None else self.numbers.of(partition_path)
+
     @property
     def new_config(self) -> TableConfig:
         """The properties of the table that this write creates, with its columns, which must outlive its commits."""

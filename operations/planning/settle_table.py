@@ -9,7 +9,6 @@ from ...table.config import PROPERTIES_PATH, TableConfig, load_config
 from ...table.config.property_keys import ADDED_BY_PYHUDI, CREATE_SCHEMA
 from ..transaction.concurrency import WRITE, Asked, Known, Meeting, Shared, forbids
 from ..transaction.outcome import Properties
-from ..transaction.since import conflict
 from .plan import WritePlan
 
 
@@ -24,7 +23,7 @@ def settle_table(plan: WritePlan) -> Properties:
     try:
         found = load_config(plan.storage)
     except TableNotFoundError as error:
-        raise conflict(plan.transaction, "The table was dropped meanwhile") from error
+        raise plan.transaction.conflict("The table was dropped meanwhile") from error
     if plan.creates_table:
         _check_same_table(plan, found.properties)
     _check_same_additions(plan, found.properties)
@@ -40,8 +39,7 @@ def _check_same_table(plan: WritePlan, theirs: Mapping[str, str]) -> None:
     differing = sorted(key for key in compared if ours.get(key, "") != theirs.get(key, ""))
     if differing and _forbidden():
         key = differing[0]
-        raise conflict(
-            plan.transaction,
+        raise plan.transaction.conflict(
             f"Another writer created the table meanwhile, with {key}={theirs.get(key, '')!r} where this write has "
             f"{ours.get(key, '')!r}",
         )
@@ -51,8 +49,7 @@ def _check_same_additions(plan: WritePlan, theirs: Mapping[str, str]) -> None:
     """Refuse a property for which another writer stored a different value meanwhile."""
     for key, value in plan.config_changes.items():
         if theirs.get(key, value) != value and _forbidden():
-            raise conflict(
-                plan.transaction,
+            raise plan.transaction.conflict(
                 f"Another writer stored {key}={theirs[key]!r} meanwhile, where this write has {value!r}",
             )
 
@@ -66,8 +63,7 @@ def _check_same_places(plan: WritePlan, found: TableConfig) -> None:
     for name in names:
         ours, theirs = getattr(plan.config, name), getattr(found, name)
         if theirs is not None and ours != theirs and _forbidden():
-            raise conflict(
-                plan.transaction,
+            raise plan.transaction.conflict(
                 f"Another writer made the table anew meanwhile, with {name.replace('_', ' ')} {theirs} where this "
                 f"write has {ours}",
             )

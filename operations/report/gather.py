@@ -14,7 +14,7 @@ from ..inspect.activity import activity_rows
 from ..inspect.sizes import sizes_of_groups
 from ..inspect.walked_table import WalkedTable
 from ..services.settings import Upkeep
-from ..state.needs import Need, find_needs, pending_work
+from ..state.needs import Need, TableNeeds, pending_work
 from .commits import OpenedWrites
 from .figures import ReportFigures, Savepoint
 from .key_overlap import find_overlap
@@ -54,7 +54,7 @@ def gather(storage: Storage, terms: ReportTerms) -> ReportFigures:
     heat, unknown_rows = heat_map(walked, opened.rows)
     debt = debt_of(walked)
     needs: tuple[Need, ...] = problems.lacking(
-        "what the table needs next", lambda: find_needs(walked, terms.upkeep, terms.patience, dead), ()
+        "what the table needs next", TableNeeds(walked, terms.upkeep, terms.patience, dead).found, ()
     )
     return ReportFigures(
         path=storage.path,

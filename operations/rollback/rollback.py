@@ -116,7 +116,7 @@ def _plan_unless_over(others: OtherWriters, planned: PlannedRollback, timeline: 
     if not planned.certain and not others.refuse_living(found, known_beat=planned.beat, may_wait=False):
         return None
     storage = others.table.storage
-    if storage.has_files(owner.folder(found.requested_time)):
+    if storage.has_files(owner.Claim(storage, found.requested_time).folder):
         # Tasks of pyhudi may outlive their driver, or the driver may only have seemed dead. After the seal none of
         # them leaves a file that the next line does not find.
         owner.Seal(storage, found.requested_time).set_for_good()

@@ -6,7 +6,7 @@ from ...storage.base import Storage, join, split
 from ...table.files.marked_files import marked_files
 from ...table.table import Table
 from ...timeline import formats
-from ...timeline.instants import State
+from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers import announcements, decisions, failures, heartbeat, owner, removed, seals
 from ...timeline.writers.markers import marked_instants
@@ -59,13 +59,13 @@ def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | No
         timeline = table.timeline()
     age_s = patience.foreign_age_s
     finish_rollbacks(table, timeline, GIVEN_UP_S if age_s is None else age_s)
-    if any(_is_pending(timeline, instant_time) for instant_time in deserted):
+    if any(map(_is_pending, map(timeline.find, deserted))):
         # Its writer may have died between the decision to complete it and its completed file.
         _, timeline = settle(table)
     for instant_time in deserted:
-        if _is_pending(timeline, instant_time):
-            continue
         found = timeline.find(instant_time)
+        if _is_pending(found):
+            continue
         # A savepoint keeps its instant on the timeline while younger instants are archived. A folder whose name is no
         # instant time is scratch of an archiving.
         lost = found is None and instant_time.isdecimal() and not timeline.is_committed(instant_time)
@@ -83,23 +83,20 @@ def _begins_after_all(table: Table, instant_time: str) -> bool:
     return table.timeline().find(instant_time) is not None
 
 
-def _is_pending(timeline: Timeline, instant_time: str) -> bool:
-    found = timeline.find(instant_time)
+def _is_pending(found: Instant | None) -> bool:
     return found is not None and found.state != State.COMPLETED
 
 
 def _remove_empty(storage: Storage, instant_times: list[str]) -> None:
     for instant_time in instant_times:
-        storage.sweep(
-            [owner.aside_of(instant_time), owner.spills_of(instant_time), owner.folder(instant_time)],
-            seals.KEPT_S,
-            empty=True,
-        )
+        claim = owner.Claim(storage, instant_time)
+        storage.sweep([claim.aside, claim.spills, claim.folder], seals.KEPT_S, empty=True)
 
 
 def _seconds_since(storage: Storage, instant_time: str) -> list[float]:
     """Return the seconds since the files of an instant's working folder were made, and since its heartbeat."""
-    times = [info.modified for info in storage.list(owner.folder(instant_time), recursive=True, strict=False)]
+    folder = owner.Claim(storage, instant_time).folder
+    times = [info.modified for info in storage.list(folder, recursive=True, strict=False)]
     beat = heartbeat.Heartbeat(storage, instant_time).age()
     return [storage.now() - time for time in times] + ([] if beat is None else [beat])
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 
 from ...storage.base import Storage
-from ...table.table import Table
-from ...timeline.instants import Instant
 from ...timeline.writers.owner import Liveness
 from ...timeline.writers.patience import Patience
 from ..inspect.activity import shown
@@ -43,7 +41,7 @@ def roll_back_dead_writes(
     victims = [*(dead.victim for dead in finished), *(write for write, why in pending.items() if why is None)]
     found = [rollback_of(now, victim.requested_time) for victim in victims]
     done = [rollback for rollback in found if rollback is not None]
-    living = [_described(table, write, why) for write, why in pending.items() if why is not None]
+    living = [_described(shown(table, write), why) for write, why in pending.items() if why is not None]
     return ServiceResult(
         storage.path,
         "rollback",
@@ -55,6 +53,6 @@ def roll_back_dead_writes(
     )
 
 
-def _described(table: Table, write: Instant, why: Liveness) -> str:
+def _described(write: str, why: Liveness) -> str:
     # Of another engine's writer, only the user can know whether it lives.
-    return f"{shown(table, write)}: {why.reason}. {why.todo}".rstrip(".") if why.foreign else shown(table, write)
+    return f"{write}: {why.reason}. {why.todo}".rstrip(".") if why.foreign else write

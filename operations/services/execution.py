@@ -67,7 +67,8 @@ def claim(table: Table, instant: Instant, patience: Patience, *, application: st
         if going:
             carry_on(table, timeline, going[0].requested_time)
         elif known is None and found.state == State.REQUESTED:
-            work = _begin(table, found, patience, application)
+            mine = Owner.of_this_process(uuid.uuid4().hex, application, patience)
+            work = _begin(table, found, mine, patience)
             if work is not None:
                 return work
         else:
@@ -212,9 +213,8 @@ def _pending(storage: Storage, timeline: Timeline, instant: Instant) -> Instant 
     return None
 
 
-def _begin(table: Table, instant: Instant, patience: Patience, application: str) -> Transaction | None:
+def _begin(table: Table, instant: Instant, mine: Owner, patience: Patience) -> Transaction | None:
     """Claim a plan for this process; None where another process was quicker, or undoes the work of the last owner."""
-    mine = Owner.of_this_process(uuid.uuid4().hex, application, patience)
     if not owner.Claim(table.storage, instant.requested_time).make(mine):
         return None
     heartbeat.Heartbeat(table.storage, instant.requested_time).touch()

@@ -52,144 +52,153 @@ class Need:
     arguments: Mapping[str, str] = field(default_factory=dict)
 
 
-def find_needs(walked: WalkedTable, upkeep: Upkeep, patience: Patience, dead: Collection[str]) -> tuple[Need, ...]:
-    """Return what a table needs next, in the order in which its services should run.
+@dataclass(frozen=True, slots=True)
+class TableNeeds:
+    """What decides which services a table needs.
 
-    A pending restore or rollback comes alone: other services wait for it. ``dead`` has the partitions with completed
-    files outside of the newest slices: only there a clean may have work.
+    Attributes:
+        dead: The partitions with completed files outside of the newest slices: only there a clean may have work.
     """
-    timeline = walked.timeline
-    if pending_restore(timeline) is not None:
-        return tuple(_restores(walked, patience))
-    undone = tuple(_rollbacks(walked, patience))
-    if any(instant.action == "rollback" for instant in timeline.pending):
-        return undone
-    return (
-        *undone,
-        *_cleans(walked, upkeep, dead),
-        *_archives(walked, upkeep),
-        *_compactions(walked, upkeep, patience),
-    )
 
+    walked: WalkedTable
+    upkeep: Upkeep
+    patience: Patience
+    dead: Collection[str]
 
-def _restores(walked: WalkedTable, patience: Patience) -> Iterator[Need]:
-    restore = pending_restore(walked.timeline)
-    if restore is None or not is_silent(walked, restore, patience):
-        return
-    plan = walked.timeline.files.read_restore_plan(restore)
-    if plan is not None and plan.savepoint_to_restore_timestamp:
-        why = f"The restore {restore.requested_time} broke off, and the table refuses all writes until it is finished."
-        yield Need(why, "restore", {"to": plan.savepoint_to_restore_timestamp})
+    def found(self) -> tuple[Need, ...]:
+        """Return what the table needs next, in the order in which its services should run.
 
+        A pending restore or rollback comes alone: other services wait for it.
+        """
+        timeline = self.walked.timeline
+        if pending_restore(timeline) is not None:
+            return tuple(self._restores())
+        undone = tuple(self._rollbacks())
+        if any(instant.action == "rollback" for instant in timeline.pending):
+            return undone
+        return (*undone, *self._cleans(), *self._archives(), *self._compactions())
 
-def _rollbacks(walked: WalkedTable, patience: Patience) -> Iterator[Need]:
-    """Yield the rollbacks of dead writes, in one round where there are many, and of those that broke off."""
-    timeline = walked.timeline
-    going = pending_rollbacks(timeline)
-    broken = [
-        rollback
-        for rollbacks in going.values()
-        for rollback in rollbacks[:MOST_JUDGED]
-        if is_silent(walked, rollback, patience)
-    ]
-    if broken:
-        why = f"The rollback {broken[0].requested_time} broke off, and the next write finishes it first."
-        yield Need(why, "services", {"service": "rollback"})
-    writes = [
-        instant
-        for instant in timeline.pending
-        if kind_of(instant.action) is WRITE
-        and instant.requested_time not in going
-        and not says_what_it_holds(timeline, instant)
-    ]
-    reasons = [(instant, why) for instant in writes[:MOST_JUDGED] if (why := death_of(walked, instant, patience))]
-    if len(reasons) > _MANY:
-        yield Need(f"{len(reasons)} writes are pending whose writers are dead.", "services", {"service": "rollback"})
-        return
-    for instant, why in reasons:
-        yield Need(
-            f"The writer of the pending {instant.action} {instant.requested_time} is dead: {why}.",
-            "rollback",
-            {"instant": instant.requested_time},
-        )
+    def _restores(self) -> Iterator[Need]:
+        restore = pending_restore(self.walked.timeline)
+        if restore is None or not self._is_silent(restore):
+            return
+        plan = self.walked.timeline.files.read_restore_plan(restore)
+        if plan is not None and plan.savepoint_to_restore_timestamp:
+            time = restore.requested_time
+            why = f"The restore {time} broke off, and the table refuses all writes until it is finished."
+            yield Need(why, "restore", {"to": plan.savepoint_to_restore_timestamp})
 
-
-def _cleans(walked: WalkedTable, upkeep: Upkeep, dead: Collection[str]) -> Iterator[Need]:
-    pending = [instant for instant in walked.timeline.pending if instant.action == "clean"]
-    if pending:
-        if not beats(walked, pending[0]):
-            yield Need(f"The clean {pending[0].requested_time} is pending, and no process is at work on it.", "clean")
-        return
-    listed = {path: walked.listings[path] for path in dead}
-    progress = find_progress(walked.timeline) if listed else None
-    plan = plan_clean(make_survey(walked.table, walked.timeline, upkeep.clean, progress, listed))
-    if plan.files:
-        yield Need(
-            f"The cleaning policy {plan.policy} no longer keeps {plan.count:,} files ({plan.bytes:,} bytes).", "clean"
-        )
-
-
-def _archives(walked: WalkedTable, upkeep: Upkeep) -> Iterator[Need]:
-    timeline, settings = walked.timeline, upkeep.archive
-    if len(timeline.writes) <= settings.max_commits:
-        return
-    retained = retained_from(timeline, walked.table.config.timezone, upkeep.clean)
-    wanted = before_replaced_files(timeline, candidates(timeline, settings, retained), walked.listings)
-    if wanted:
-        why = f"The timeline has {len(timeline.writes):,} completed writes, and {len(wanted):,} instants may leave it."
-        yield Need(why, "archive")
-
-
-def _compactions(walked: WalkedTable, upkeep: Upkeep, patience: Patience) -> Iterator[Need]:
-    timeline, settings = walked.timeline, upkeep.compaction
-    if walked.table.config.table_type != MERGE_ON_READ:
-        return
-    for action, service in ((COMPACTION, "compact"), (LOG_COMPACTION, "log_compact")):
-        plans = [instant for instant in timeline.pending if instant.action == action][:MOST_JUDGED]
-        waiting = [instant for instant in plans if is_silent(walked, instant, patience)]
-        if waiting:
+    def _rollbacks(self) -> Iterator[Need]:
+        """Yield the rollbacks of dead writes, in one round where there are many, and of those that broke off."""
+        timeline = self.walked.timeline
+        going = pending_rollbacks(timeline)
+        broken = [
+            rollback
+            for rollbacks in going.values()
+            for rollback in rollbacks[:MOST_JUDGED]
+            if self._is_silent(rollback)
+        ]
+        if broken:
+            why = f"The rollback {broken[0].requested_time} broke off, and the next write finishes it first."
+            yield Need(why, "services", {"service": "rollback"})
+        writes = [
+            instant
+            for instant in timeline.pending
+            if kind_of(instant.action) is WRITE
+            and instant.requested_time not in going
+            and not says_what_it_holds(timeline, instant)
+        ]
+        reasons = [(instant, why) for instant in writes[:MOST_JUDGED] if (why := self._death_of(instant))]
+        if len(reasons) > _MANY:
             yield Need(
-                f"The {action} {waiting[0].requested_time} is planned, and no process is at work on it.", service
+                f"{len(reasons)} writes are pending whose writers are dead.", "services", {"service": "rollback"}
             )
             return
-    if any(instant.action == COMPACTION for instant in timeline.pending):
-        return
-    if not is_due(timeline, settings, walked.table.config.timezone):
-        return
-    held, places = held_by_plans(COMPACTION_KIND, timeline), frozenset(choose_partitions(settings, walked.partitions))
-    free = [
-        file_slice
-        for file_slice in walked.slices
-        if file_slice.logs
-        and file_slice.partition_path in places
-        and (file_slice.partition_path, file_slice.file_id) not in held
-    ]
-    wanted = choose_slices(settings, free)
-    if wanted:
-        size = sum(file_slice.log_bytes for file_slice in wanted)
-        why = f"A compaction is due: {len(wanted):,} file groups have log files ({size:,} bytes)."
-        yield Need(why, "compact")
+        for instant, why in reasons:
+            yield Need(
+                f"The writer of the pending {instant.action} {instant.requested_time} is dead: {why}.",
+                "rollback",
+                {"instant": instant.requested_time},
+            )
 
+    def _cleans(self) -> Iterator[Need]:
+        pending = [instant for instant in self.walked.timeline.pending if instant.action == "clean"]
+        if pending:
+            if not self._beats(pending[0]):
+                yield Need(
+                    f"The clean {pending[0].requested_time} is pending, and no process is at work on it.", "clean"
+                )
+            return
+        listed = {path: self.walked.listings[path] for path in self.dead}
+        progress = find_progress(self.walked.timeline) if listed else None
+        plan = plan_clean(make_survey(self.walked.table, self.walked.timeline, self.upkeep.clean, progress, listed))
+        if plan.files:
+            yield Need(
+                f"The cleaning policy {plan.policy} no longer keeps {plan.count:,} files ({plan.bytes:,} bytes).",
+                "clean",
+            )
 
-def death_of(walked: WalkedTable, write: Instant, patience: Patience) -> str:
-    """Return why the writer of a pending write counts as dead; empty where it lives, or may live."""
-    if is_given_up(walked.table.storage, write.requested_time):
-        return "it gave the write up"
-    found = OtherWriters(walked.table, patience).suspect(write).judge(may_wait=False)
-    return "" if found.alive else found.reason
+    def _archives(self) -> Iterator[Need]:
+        timeline, settings = self.walked.timeline, self.upkeep.archive
+        if len(timeline.writes) <= settings.max_commits:
+            return
+        retained = retained_from(timeline, self.walked.table.config.timezone, self.upkeep.clean)
+        wanted = before_replaced_files(timeline, candidates(timeline, settings, retained), self.walked.listings)
+        if wanted:
+            writes = len(timeline.writes)
+            why = f"The timeline has {writes:,} completed writes, and {len(wanted):,} instants may leave it."
+            yield Need(why, "archive")
 
+    def _compactions(self) -> Iterator[Need]:
+        timeline, settings = self.walked.timeline, self.upkeep.compaction
+        if self.walked.table.config.table_type != MERGE_ON_READ:
+            return
+        for action, service in ((COMPACTION, "compact"), (LOG_COMPACTION, "log_compact")):
+            plans = [instant for instant in timeline.pending if instant.action == action][:MOST_JUDGED]
+            waiting = [instant for instant in plans if self._is_silent(instant)]
+            if waiting:
+                yield Need(
+                    f"The {action} {waiting[0].requested_time} is planned, and no process is at work on it.", service
+                )
+                return
+        if any(instant.action == COMPACTION for instant in timeline.pending):
+            return
+        if not is_due(timeline, settings, self.walked.table.config.timezone):
+            return
+        held, places = (
+            held_by_plans(COMPACTION_KIND, timeline),
+            frozenset(choose_partitions(settings, self.walked.partitions)),
+        )
+        free = [
+            file_slice
+            for file_slice in self.walked.slices
+            if file_slice.logs
+            and file_slice.partition_path in places
+            and (file_slice.partition_path, file_slice.file_id) not in held
+        ]
+        wanted = choose_slices(settings, free)
+        if wanted:
+            size = sum(file_slice.log_bytes for file_slice in wanted)
+            why = f"A compaction is due: {len(wanted):,} file groups have log files ({size:,} bytes)."
+            yield Need(why, "compact")
 
-def is_silent(walked: WalkedTable, plan: Instant, patience: Patience) -> bool:
-    """Return whether no living process carries out the plan of a pending instant."""
-    if Claim(walked.table.storage, plan.requested_time).owner() is None:
-        return plan.state == State.REQUESTED or not beats(walked, plan)
-    return bool(death_of(walked, plan, patience))
+    def _death_of(self, write: Instant) -> str:
+        """Return why the writer of a pending write counts as dead; empty where it lives, or may live."""
+        if is_given_up(self.walked.table.storage, write.requested_time):
+            return "it gave the write up"
+        found = OtherWriters(self.walked.table, self.patience).suspect(write).judge(may_wait=False)
+        return "" if found.alive else found.reason
 
+    def _is_silent(self, plan: Instant) -> bool:
+        """Return whether no living process carries out the plan of a pending instant."""
+        if Claim(self.walked.table.storage, plan.requested_time).owner() is None:
+            return plan.state == State.REQUESTED or not self._beats(plan)
+        return bool(self._death_of(plan))
 
-def beats(walked: WalkedTable, instant: Instant) -> bool:
-    """Return whether a process at work on a pending instant gave a sign of life within two minutes."""
-    age = Heartbeat(walked.table.storage, instant.requested_time).age()
-    return age is not None and age < _SILENT_S
+    def _beats(self, instant: Instant) -> bool:
+        """Return whether a process at work on a pending instant gave a sign of life within two minutes."""
+        age = Heartbeat(self.walked.table.storage, instant.requested_time).age()
+        return age is not None and age < _SILENT_S
 
 
 def pending_work(timeline: Timeline) -> tuple[Instant, ...]:

@@ -20,7 +20,7 @@ from ..inspect.history import history_rows
 from ..inspect.sizes import sizes_of_groups
 from ..inspect.walked_table import WalkedTable
 from ..services.settings import Upkeep
-from .needs import Need, find_needs, pending_work
+from .needs import Need, TableNeeds, pending_work
 
 # Of a timeline that is not archived, so many of the newest instants are counted by action.
 NEWEST = 500
@@ -113,9 +113,9 @@ def table_state(storage: Storage, upkeep: Upkeep, patience: Patience) -> TableSt
         newest_writes=tuple(history_rows(timeline, timeline.writes[: -_MOST_WRITES - 1 : -1])),
         pending=tuple(activity_rows(table, pending_work(timeline))),
         pending_instants=len(timeline.pending),
-        needs=find_needs(
+        needs=TableNeeds(
             walked, upkeep, patience, frozenset(group.partition_path for group in groups if group.dead_files)
-        ),
+        ).found(),
     )
 
 

@@ -10,20 +10,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import astuple, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...errors import OptionConflictError, StorageError
 from ...storage.bounds import parse_json
 from ...table.files.read_written import read_written
+from ...table.seen_table import SeenTable
 from ...timeline.instants import WRITE_ACTIONS, Instant
 from ...timeline.metadata.codec import SINK_CHECKPOINT, STREAMS, StreamTexts
-from ...timeline.timeline import Timeline
 from ...timeline.writers.owner import Claim
 from ..write_ids import archived_ids, greatest_batch
 from .batch import StreamBatch
-
-if TYPE_CHECKING:
-    from ...table.table import Table
 
 # Of more queries, `find_batch` finds those with the oldest last batches by their write ids only.
 MOST_QUERIES = 64
@@ -70,11 +67,11 @@ class Checkpoints:
                 identifiers = _moved_last(identifiers, name, Checkpoint(batch_id, instant.requested_time))
         return replace(self, identifiers=identifiers)
 
-    def on(self, table: Table, timeline: Timeline) -> Checkpoints:
+    def on(self, seen: SeenTable) -> Checkpoints:
         """Return the checkpoints without those of instants that were rolled back."""
         there = {
             # Apache Hudi may archive instants that are younger than a savepoint on the timeline.
-            time: timeline.is_committed(time) or table.archive.holds(time)
+            time: seen.timeline.is_committed(time) or seen.table.archive.holds(time)
             for time in {found.instant for part in (self.queries, self.identifiers) for found in part.values()}
         }
         if all(there.values()):
@@ -131,8 +128,9 @@ class Checkpoints:
         return {STREAMS: own, **({SINK_CHECKPOINT: json.dumps(sinks, separators=(",", ":"))} if sinks else {})}
 
 
-def newest_checkpoints(table: Table, timeline: Timeline) -> Checkpoints:
-    """Return the checkpoints of a timeline's newest write of pyhudi, and of what another engine wrote since."""
+def newest_checkpoints(seen: SeenTable) -> Checkpoints:
+    """Return the checkpoints of a table's newest write of pyhudi, and of what another engine wrote since."""
+    timeline = seen.timeline
     since: list[tuple[Instant, StreamTexts]] = []
     for instant in _newest_first(timeline.writes):
         try:
@@ -148,41 +146,41 @@ def newest_checkpoints(table: Table, timeline: Timeline) -> Checkpoints:
     found = Checkpoints()
     for instant, texts in reversed(since):
         found = found.followed_by(instant, texts)
-    return found.on(table, timeline)
+    return found.on(seen)
 
 
-def carried_on(table: Table, timeline: Timeline, pending: Instant, batch: StreamBatch | None) -> Mapping[str, str]:
+def carried_on(seen: SeenTable, pending: Instant, batch: StreamBatch | None) -> Mapping[str, str]:
     """Return what a write that completes now says of streams: all that the newest says, and its own batch."""
-    found = newest_checkpoints(table, timeline)
+    found = newest_checkpoints(seen)
     if batch is not None:
         found = found.with_batch(batch, pending.requested_time)
     if not found.identifiers:
         return found.texts()
     # Apache Hudi believes the write with the greatest requested time, also where an older one completes after it.
-    older = (write for write in timeline.pending if write.requested_time < pending.requested_time)
-    owners = (Claim(timeline.storage, write.requested_time).owner() for write in older if write.action in WRITE_ACTIONS)
+    older = (write for write in seen.timeline.pending if write.requested_time < pending.requested_time)
+    owners = (Claim(seen.storage, write.requested_time).owner() for write in older if write.action in WRITE_ACTIONS)
     own = set() if batch is None else {batch.identifier}
     return found.texts({owner.identifier for owner in owners if owner is not None and owner.query_id} - own)
 
 
-def find_batch(table: Table, timeline: Timeline, batch: StreamBatch) -> str | None:
+def find_batch(seen: SeenTable, batch: StreamBatch) -> str | None:
     """Return the requested time of the completed instant that has a batch; None where it is to be written.
 
     Raises `OptionConflictError` for a batch that the table is past, and for an identifier of another stream.
     """
-    found = newest_checkpoints(table, timeline)
-    noted = None if batch.query_id in found.queries else _by_write_ids(table, timeline, batch)
-    return found.place_of(table.path, batch, noted)
+    found = newest_checkpoints(seen)
+    noted = None if batch.query_id in found.queries else _by_write_ids(seen, batch)
+    return found.place_of(seen.table.path, batch, noted)
 
 
-def find_newest_batch(table: Table, timeline: Timeline, batch: StreamBatch) -> str | None:
+def find_newest_batch(seen: SeenTable, batch: StreamBatch) -> str | None:
     """As `find_batch`, for a batch that was to be written a while ago: the newest write tells."""
-    return newest_checkpoints(table, timeline).place_of(table.path, batch, None)
+    return newest_checkpoints(seen).place_of(seen.table.path, batch, None)
 
 
-def _by_write_ids(table: Table, timeline: Timeline, batch: StreamBatch) -> Checkpoint | None:
+def _by_write_ids(seen: SeenTable, batch: StreamBatch) -> Checkpoint | None:
     """Return a query's greatest batch where the newest write does not name the query, one of very many."""
-    for ids in (read_written(timeline).ids, archived_ids(table)):
+    for ids in (read_written(seen.timeline).ids, archived_ids(seen.table)):
         found = greatest_batch(ids, batch.query_id)
         if found is not None:
             return Checkpoint(*found, batch.identifier)

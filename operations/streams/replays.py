@@ -11,33 +11,35 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ...errors import OptionConflictError, StorageError
-from ...timeline.timeline import Timeline
+from ...timeline.metadata.codec import InstantBody
 from .batch import OFFSETS, StreamBatch
 from .checkpoints import IDENTIFIER
 
 if TYPE_CHECKING:
-    from ...table.table import Table
+    from ...table.seen_table import SeenTable
 
 
 def refuse_other_offsets(
-    table: Table, timeline: Timeline, batch: StreamBatch, done: str, offsets: Callable[[], str] | None = None
+    seen: SeenTable, batch: StreamBatch, done: str, offsets: Callable[[], str] | None = None
 ) -> None:
     """Raise `OptionConflictError` where the instant ``done`` has another batch of that number.
 
     A commit without the offsets of its batch, as of an older release, counts as the same batch.
     """
     mine = batch.offsets or (offsets() if offsets is not None else "")
-    noted = _offsets_of(table, timeline, done) if mine else ""
+    noted = _offsets_of(seen, done) if mine else ""
     if noted and noted != mine:
         raise OptionConflictError(
-            f"The streaming query {batch.query_id} writes its batch {batch.batch_id} to the table {table.path}, which "
-            f"has another batch of that number as {done}: the checkpoint folder is a copy from before that batch.",
+            f"The streaming query {batch.query_id} writes its batch {batch.batch_id} to the table {seen.table.path}, "
+            f"which has another batch of that number as {done}: the checkpoint folder is a copy from before that "
+            "batch.",
             "Continue from the newest folder; without it, start from a new folder at the place where that batch ended, "
             f"and give {IDENTIFIER} another name.",
         )
 
 
-def _offsets_of(table: Table, timeline: Timeline, time: str) -> str:
+def _offsets_of(seen: SeenTable, time: str) -> str:
+    table, timeline = seen.table, seen.timeline
     found = timeline.write_at(time)
     try:
         if found is not None:
@@ -49,5 +51,5 @@ def _offsets_of(table: Table, timeline: Timeline, time: str) -> str:
     archived = table.archive.write_at(time)
     for instant, body in table.archive.bodies([] if archived is None else [archived]).items():
         where = f"{time} in the archive of {table.path}"
-        return table.instants.decode_commit(instant, body, where).extra_metadata.get(OFFSETS, "")
+        return table.instants.decode_commit(instant, InstantBody(body, where)).extra_metadata.get(OFFSETS, "")
     return ""

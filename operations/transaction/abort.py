@@ -49,7 +49,7 @@ def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
         _make_room(work)
         # Others roll back a write that is sealed for good, and its spills with it.
         work.seal.set_for_good()
-    timeline = abandon(work.table, partial(_unfinished, work.instant_time))
+    timeline = abandon(work.table, partial(_unfinished, work))
     found = timeline.find(work.instant_time)
     gone = found is None and work.table.archive.holds(work.instant_time)
     if gone or (found is not None and found.state == State.COMPLETED):
@@ -81,8 +81,8 @@ def _make_room(work: Transaction) -> None:
             work.storage.delete_folder(folder)
 
 
-def _unfinished(instant_time: str, timeline: Timeline) -> Instant | None:
-    own = timeline.find(instant_time)
+def _unfinished(work: Transaction, timeline: Timeline) -> Instant | None:
+    own = timeline.find(work.instant_time)
     return None if own is None or own.state == State.COMPLETED else own
 
 

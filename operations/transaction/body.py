@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ...table.seen_table import SeenTable
 from ...table.table import Table
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
@@ -31,7 +32,7 @@ class CommitBody:
 
     def at(self, timeline: Timeline, pending: Instant) -> bytes:
         """Return the body of an instant that completes as the next on a timeline."""
-        return self._with(carried_on(self.table, timeline, pending, self.batch))
+        return self._with(carried_on(SeenTable(self.table, timeline), pending, self.batch))
 
     def _with(self, carried: Mapping[str, str]) -> bytes:
         if self._encoded is None or self._encoded[0] != carried:

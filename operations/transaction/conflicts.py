@@ -23,7 +23,7 @@ from ...timeline.held import clustered_groups, held_groups, pending_compactions,
 from ...timeline.instants import Instant, State
 from ...timeline.metadata.codec import WRITE_ID
 from ...timeline.metadata.models import CommitMetadata
-from ...timeline.rescales import Rescale, pending_rescales, rescaling
+from ...timeline.rescales import pending_rescales, rescaling
 from ...timeline.timeline import Timeline
 from ..read_rows import ReadRows
 from ..write_ids import GENERATED_ID
@@ -49,7 +49,7 @@ from .concurrency import (
 )
 from .new_keys import NewKeys, find_twin
 from .read_set import find_read
-from .since import Since, conflict
+from .since import Since
 from .transaction import Transaction
 
 # Operation type of a completed log compaction.
@@ -117,7 +117,7 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges
     """
     since = Since.find(work, timeline, checked.instants)
     check_ownership(work, timeline, since)
-    _check_numbers(work, since, changes.numbers)
+    _check_numbers(since, changes.numbers)
     others: set[FileGroupId] = set()
     compacted: set[FileGroupId] = set()
     for instant in since.writes:
@@ -132,19 +132,19 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges
             _check_write(work, instant, done, theirs, changes)
             _check_read(since, instant, done, changes)
             others.update(theirs)
-    _check_schema(work, changes.columns, since)
-    _check_pending(work, since, changes)
-    _check_undone(work, since, changes)
+    _check_schema(since, changes.columns)
+    _check_pending(since, changes)
+    _check_undone(since, changes)
     _check_times(work, timeline, changes)
     for base in sorted(changes.bases):
         if not timeline.is_committed(base) and _forbids(ROLLBACK, {Shared.BASIS: True}):
             raise _base_gone(work, base)
     if changes.new_keys is not None:
-        _check_cleaned(work, since, changes.new_keys)
+        _check_cleaned(since, changes.new_keys)
         if changes.new_keys.logs.keys() & compacted:
             # Keys of these log files were not looked for in file groups that others had changed before.
             others |= checked.others
-        _check_new_keys(work, since, changes.new_keys.beside(checked.compacted | compacted), others, checked)
+        _check_new_keys(since, changes.new_keys.beside(checked.compacted | compacted), others, checked)
     checked.others |= others
     checked.compacted |= compacted
     checked.instants.update(since.instants)
@@ -160,9 +160,9 @@ def _check_times(work: Transaction, timeline: Timeline, changes: WriteChanges) -
     ends = (found.completion_time for found in map(timeline.write_at, changes.merged_logs) if found is not None)
     end = max((time for time in ends if time is not None), default="")
     if later > work.instant_time:
-        raise conflict(work, f"It merged files of the commit {later}, which has a later time")
+        raise work.conflict(f"It merged files of the commit {later}, which has a later time")
     if end > work.instant_time:
-        raise conflict(work, f"It merged log files that were completed at {end}, after its own time")
+        raise work.conflict(f"It merged log files that were completed at {end}, after its own time")
 
 
 def check_moment(work: Transaction, timeline: Timeline, columns: pa.Schema) -> Since:
@@ -171,9 +171,8 @@ def check_moment(work: Transaction, timeline: Timeline, columns: pa.Schema) -> S
     Raises `CommitConflictError` where the write must not be merged on top of this moment.
     """
     since = Since.of_unread(work, timeline)
-    if since.restore is not None and _forbids(RESTORE, known=known_of(since.restore)):
-        raise _restored(work, since.restore)
-    _check_schema(work, columns, since)
+    _check_restore(since)
+    _check_schema(since, columns)
     for instant in () if work.write_id.startswith(GENERATED_ID) else since.writes:
         _check_replay(work, instant, since.read(instant))
     return since
@@ -181,7 +180,7 @@ def check_moment(work: Transaction, timeline: Timeline, columns: pa.Schema) -> S
 
 def _check_replay(work: Transaction, instant: Instant, done: CommitMetadata) -> None:
     if done.extra_metadata.get(WRITE_ID) == work.write_id:
-        raise conflict(work, f"A replay of it completed meanwhile, as {instant.requested_time}")
+        raise work.conflict(f"A replay of it completed meanwhile, as {instant.requested_time}")
 
 
 def _forbids(
@@ -205,7 +204,7 @@ def _check_write(
         what = f"{_name_of(instant, done)} completed meanwhile"
         for group in (groups or covered)[:1]:
             what += f" and changed the {group.words} too"
-        raise conflict(work, what)
+        raise work.conflict(what)
 
 
 def changed_meanwhile(
@@ -222,7 +221,7 @@ def changed_meanwhile(
     return frozenset(group for place, group in ours.items() if place in places)
 
 
-def _check_numbers(work: Transaction, since: Since, numbers: Mapping[str, int]) -> None:
+def _check_numbers(since: Since, numbers: Mapping[str, int]) -> None:
     """Raise where the number of buckets of a partition is no longer that by which this write placed rows there.
 
     A rescale may leave a bucket empty, so that the file groups alone do not show that it and the write have met.
@@ -230,8 +229,7 @@ def _check_numbers(work: Transaction, since: Since, numbers: Mapping[str, int]) 
     for path, found in changed_numbers(since, numbers).items():
         if _forbids(WRITE, {Shared.BUCKET_NUMBER: True}):
             instant = max(write.requested_time for write in since.writes if write.replaces)
-            raise conflict(
-                work,
+            raise since.work.conflict(
                 f"The replacecommit {instant} completed meanwhile, and the partition {path!r} has "
                 f"{'an unknown number of' if found is None else found} buckets, where this write placed its rows by "
                 f"{numbers[path]}",
@@ -253,8 +251,7 @@ def _check_read(since: Since, instant: Instant, done: CommitMetadata, changes: W
     work, then = since.work, partial(since.timeline.as_of_completion, instant.visible_since)
     where = find_read(work, changes.read, changes.columns, instant, done, lambda: bucket_numbers(work.table, then()))
     if where is not None and _forbids(WRITE, {Shared.READ: True}):
-        raise conflict(
-            work,
+        raise work.conflict(
             f"{_name_of(instant, done)} completed meanwhile and changed rows that decided what this write does "
             f"({where})",
         )
@@ -276,7 +273,8 @@ def _shared(
     }
 
 
-def _check_pending(work: Transaction, since: Since, changes: WriteChanges) -> None:
+def _check_pending(since: Since, changes: WriteChanges) -> None:
+    work = since.work
     timeline = Timeline(since.pending, since.timeline.files)
     clustered = clustered_groups(timeline, own=work.instant_time)
     opens = False
@@ -293,14 +291,13 @@ def _check_pending(work: Transaction, since: Since, changes: WriteChanges) -> No
         elif kind is not CLUSTERING:
             asked = Asked.SINCE_PLAN
         if _forbids(kind, {Shared.UNTOLD: untold}, known=Known.PENDING, asked=asked):
-            raise conflict(work, f"The {instant.action} {instant.requested_time} was requested meanwhile")
+            raise work.conflict(f"The {instant.action} {instant.requested_time} was requested meanwhile")
     check_rescales(work, timeline, {file_group.partition_path for file_group in changes.file_groups})
     for (partition, file_id), instant in clustered.items():
         group = FileGroupId(partition, file_id)
         shared = {Shared.FILE_GROUP: group in changes.file_groups, Shared.PARTITION: changes.covers(partition)}
         if _forbids(CLUSTERING, shared, known=Known.PENDING, asked=asked_of(work.instant_time, instant)):
-            raise conflict(
-                work,
+            raise work.conflict(
                 f"The clustering {instant.requested_time} was requested meanwhile for the {group.words}, which this "
                 "write changed",
             )
@@ -308,25 +305,19 @@ def _check_pending(work: Transaction, since: Since, changes: WriteChanges) -> No
         _check_compaction(work, instant, kind_of(instant.action) or COMPACTION, [FileGroupId(*held)], changes)
 
 
-def _check_rescales(work: Transaction, rescales: Mapping[Instant, Rescale], partitions: Collection[str]) -> None:
-    """Raise beside a rescale that reads the partitions of this write, or that was there before its begin.
+def check_rescales(work: Transaction, timeline: Timeline, partitions: Collection[str]) -> None:
+    """Raise `CommitConflictError` beside a rescale that reads these partitions, or was there before the write's begin.
 
     A rescale which has not begun to read waits for older writes.
     """
-    for instant, rescale in rescales.items():
+    for instant, rescale in pending_rescales(timeline, own=work.instant_time).items():
         counts = instant.state == State.INFLIGHT or instant.requested_time < work.instant_time
         held = rescale.first_held(partitions) if counts else None
         if _forbids(RESCALE, {Shared.PARTITION: held is not None}, known=Known.PENDING):
-            raise conflict(work, rescaling(instant, held))
-
-
-def check_rescales(work: Transaction, timeline: Timeline, partitions: Collection[str]) -> None:
-    """Raise `CommitConflictError` where a pending rescale keeps a write of some partitions from completing."""
-    _check_rescales(work, pending_rescales(timeline, own=work.instant_time), partitions)
+            raise work.conflict(rescaling(instant, held))
 
 
 def _check_new_keys(
-    work: Transaction,
     since: Since,
     ours: NewKeys,
     theirs: Collection[FileGroupId],
@@ -334,14 +325,14 @@ def _check_new_keys(
 ) -> None:
     if not ours.files or not theirs:
         return
+    work = since.work
     times = {instant.requested_time for instant in (*since.writes, *checked.instants) if instant.is_write}
     twin = find_twin(work.storage, since.timeline, ours, work.instant_time, theirs, times)
     if twin is not None and _forbids(WRITE, {Shared.NEW_KEY: True}):
         names = (
             _name_of(write, done) for write in since.writes if twin.group in _file_groups(done := since.read(write))
         )
-        raise conflict(
-            work,
+        raise work.conflict(
             f"{next(names, 'Another write')} completed meanwhile and added the record key {twin.record_key!r}, which "
             f"this one adds to partition {twin.partition_path!r}, to the {twin.group.words}",
         )
@@ -361,24 +352,26 @@ def _check_compaction(
         what = f"{told} completed meanwhile and joined the log files of {group}, which this write changed"
     else:
         what = f"{told} was requested meanwhile for {group}, of which this write made a new base file"
-    raise conflict(work, what)
+    raise work.conflict(what)
+
+
+def _check_restore(since: Since) -> None:
+    if since.restore is not None and _forbids(RESTORE, known=known_of(since.restore)):
+        raise since.work.conflict(
+            f"The restore {since.restore.requested_time} took the table back to an earlier moment"
+        )
 
 
 def _base_gone(work: Transaction, base: str) -> CommitConflictError:
-    return conflict(work, f"The commit {base}, whose rows this write kept, was rolled back meanwhile")
+    return work.conflict(f"The commit {base}, whose rows this write kept, was rolled back meanwhile")
 
 
-def _restored(work: Transaction, restore: Instant) -> CommitConflictError:
-    return conflict(work, f"The restore {restore.requested_time} took the table back to an earlier moment")
-
-
-def _check_undone(work: Transaction, since: Since, changes: WriteChanges) -> None:
-    if since.restore is not None and _forbids(RESTORE, known=known_of(since.restore)):
-        raise _restored(work, since.restore)
+def _check_undone(since: Since, changes: WriteChanges) -> None:
+    _check_restore(since)
     ours = {(file_group.partition_path, changes.rival_key(file_group)) for file_group in changes.file_groups}
     for undo in since.undone():
         if undo.instant_time in changes.bases and _forbids(ROLLBACK, {Shared.BASIS: True}, known=undo.known):
-            raise _base_gone(work, undo.instant_time)
+            raise _base_gone(since.work, undo.instant_time)
         shared: dict[Shared, object] = {}
         if since.seen.saw_write(undo.instant_time):
             groups = [group for group in undo.file_groups if (group.partition_path, changes.rival_key(group)) in ours]
@@ -391,10 +384,12 @@ def _check_undone(work: Transaction, since: Since, changes: WriteChanges) -> Non
             shared[Shared.LOOKED_UP] = changes.new_keys is not None
             shared[Shared.READ] = changes.read
         if _forbids(ROLLBACK, shared, known=undo.known):
-            raise conflict(work, f"The write {undo.instant_time}, which this one had seen, was rolled back meanwhile")
+            raise since.work.conflict(
+                f"The write {undo.instant_time}, which this one had seen, was rolled back meanwhile"
+            )
 
 
-def _check_cleaned(work: Transaction, since: Since, looked: NewKeys) -> None:
+def _check_cleaned(since: Since, looked: NewKeys) -> None:
     """Raise where a clean deleted files that this write saw, in which it may have missed keys.
 
     A lookup misses deleted files where an instant on the timeline names them, but not where that instant was archived.
@@ -408,10 +403,10 @@ def _check_cleaned(work: Transaction, since: Since, looked: NewKeys) -> None:
     lost = [file for partition in partitions for file in view.lost(partition)]
     if _forbids(CLEAN, {Shared.LOOKED_UP: lost}, known=known):
         what = "".join(f" the {file.kind} {file.path} meanwhile, which a newer one replaced" for file in lost[:1])
-        raise conflict(work, f"A clean took{what or ' files meanwhile'}")
+        raise since.work.conflict(f"A clean took{what or ' files meanwhile'}")
 
 
-def _check_schema(work: Transaction, columns: pa.Schema, since: Since) -> None:
+def _check_schema(since: Since, columns: pa.Schema) -> None:
     """Raise where either this write or a write that completed meanwhile drops columns of the other.
 
     Readers take the columns of the write with the greatest requested time, whichever completed last.
@@ -420,11 +415,10 @@ def _check_schema(work: Transaction, columns: pa.Schema, since: Since) -> None:
     if found is None:
         return
     instant, theirs = found
-    last, first = (theirs, columns) if instant.requested_time > work.instant_time else (columns, theirs)
+    last, first = (theirs, columns) if instant.requested_time > since.work.instant_time else (columns, theirs)
     lost = unheld(list(last), list(first))
     if lost and _forbids(WRITE, {Shared.COLUMNS: True}):
-        raise conflict(
-            work,
+        raise since.work.conflict(
             f"The {instant.action} {instant.requested_time} completed meanwhile and changed the table's columns "
             f"({', '.join(map(repr, lost))})",
         )

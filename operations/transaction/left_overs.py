@@ -25,7 +25,7 @@ def files_of(storage: Storage, instant_time: str, *, rolled_back: bool = False) 
     if not rolled_back:
         if Markers(storage, instant_time).exist():
             return marked_files(storage, instant_time)
-        if storage.has_files(owner.folder(instant_time)):
+        if storage.has_files(owner.Claim(storage, instant_time).folder):
             return []
     found = []
     for partition in list_partitions(storage):
@@ -44,7 +44,7 @@ def erase(instants: InstantFiles, victim: Instant, paths: list[str]) -> None:
 def forget(storage: Storage, instant_time: str) -> None:
     Markers(storage, instant_time).delete()
     heartbeat.Heartbeat(storage, instant_time).delete()
-    storage.delete_folder(owner.folder(instant_time))
+    storage.delete_folder(owner.Claim(storage, instant_time).folder)
 
 
 def try_to_forget(storage: Storage, instant_time: str) -> None:
@@ -60,9 +60,10 @@ def try_to_forget(storage: Storage, instant_time: str) -> None:
 def forget_attempt(storage: Storage, instant_time: str) -> None:
     """Forget an instant but for its spills, which the next attempt of the commit needs, and its signs of life."""
     Markers(storage, instant_time).delete()
-    found = storage.look(owner.folder(instant_time))
+    claim = owner.Claim(storage, instant_time)
+    found = storage.look(claim.folder)
     storage.delete(*(info.path for info in found.files if split(info.path)[1] != owner.OWNER_FILE))
-    storage.delete_folder(owner.aside_of(instant_time))
+    storage.delete_folder(claim.aside)
 
 
 def by_partition(paths: list[str]) -> dict[str, list[str]]:

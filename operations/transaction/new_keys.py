@@ -111,7 +111,7 @@ class _Search:
         for part in range(parts):
             known = self._known(part, parts)
             for file_slice in self.file_slices:
-                for keys in _keys(self.storage, file_slice, self.times):
+                for keys in _keys(self.storage, file_slice.data_files, self.times):
                     met = keys.filter(pa.array(np.isin(hash64(keys), known)))
                     twin = self._confirmed(met, file_slice) if len(met) else None
                     if twin is not None:
@@ -137,23 +137,19 @@ class _Search:
         for path in self.files:
             file = data_file(path)
             if file is not None:
-                for keys in _keys_of_file(self.storage, file, {self.instant_time}):
+                for keys in _keys(self.storage, [file], {self.instant_time}):
                     yield path, keys
 
 
-def _keys(storage: Storage, file_slice: FileSlice, times: Collection[str]) -> Iterator[pa.Array]:
-    for file in file_slice.data_files:
-        yield from _keys_of_file(storage, file, times)
-
-
-def _keys_of_file(storage: Storage, file: DataFile, times: Collection[str]) -> Iterator[pa.Array]:
-    if isinstance(file, BaseFile):
-        with BaseFileReader(storage, file.path) as reader:
-            yield from _written_at(reader.batches(_COLUMNS), times)
-        return
-    for block in read_log(storage, file):
-        if block.is_data:
-            yield from _written_at(BlockContent(storage, block).rows(_COLUMNS), times)
+def _keys(storage: Storage, files: Iterable[DataFile], times: Collection[str]) -> Iterator[pa.Array]:
+    for file in files:
+        if isinstance(file, BaseFile):
+            with BaseFileReader(storage, file.path) as reader:
+                yield from _written_at(reader.batches(_COLUMNS), times)
+            continue
+        for block in read_log(storage, file):
+            if block.is_data:
+                yield from _written_at(BlockContent(storage, block).rows(_COLUMNS), times)
 
 
 def _written_at(batches: Iterable[pa.RecordBatch], times: Collection[str]) -> Iterator[pa.Array]:

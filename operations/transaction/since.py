@@ -13,6 +13,7 @@ from ...table.files.names import FileGroupId, parse_data_name
 from ...table.latest_schema import refuse_newer_keys
 from ...table.seen_table import SeenTable
 from ...timeline.instants import WRITE_ACTIONS, Instant, action_group
+from ...timeline.metadata.codec import InstantBody
 from ...timeline.timeline import Timeline
 from ...timeline.watermark import Seen, Watermark
 from .concurrency import Known, known_of
@@ -144,11 +145,10 @@ class Since:
     def _read_archived(self, kind: type[M], instant: Instant) -> M:
         try:
             return self.timeline.files.codec.decode(
-                kind, self.archived[instant], f"{instant.requested_time} in the archive"
+                kind, InstantBody(self.archived[instant], f"{instant.requested_time} in the archive")
             )
         except CorruptInstantError as error:
-            raise conflict(
-                self.work,
+            raise self.work.conflict(
                 f"The {instant.action} {instant.requested_time} completed and was archived meanwhile, and the archive "
                 "does not tell what it changed",
             ) from error
@@ -165,19 +165,11 @@ def seen_by(work: Transaction, now: Timeline) -> SeenTable:
     return SeenTable(work.table, now.as_of(_seen(work, now)))
 
 
-def conflict(work: Transaction, what: str) -> CommitConflictError:
-    return CommitConflictError(
-        f"The write {work.instant_time} of the table {work.path} cannot be committed. {what}.",
-        "This write left nothing behind; write again.",
-    )
-
-
 def _seen(work: Transaction, timeline: Timeline) -> Seen:
     try:
         return work.table.archive.seen_at(timeline, work.watermark)
     except UnreadableTimeError as error:
-        raise conflict(
-            work,
+        raise work.conflict(
             "The timeline no longer shows which instants it saw and which completed meanwhile: instants of that time "
             "left it without being archived, or other instants were put between them",
         ) from error

@@ -19,7 +19,6 @@ from ...table.files.read_written import read_written
 from ...table.table import find_table
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
-from .since import conflict
 from .transaction import Transaction
 
 # What pyhudi, Spark and Hadoop say of files that are gone; Spark Connect leaves the cause of a failed read out.
@@ -58,7 +57,7 @@ def taken_as_conflicts(work: Transaction) -> Iterator[None]:
         what = taken_since(work.storage, error)
         if what is None:
             raise
-        raise conflict(work, what) from error
+        raise work.conflict(what) from error
 
 
 def taken_since(storage: Storage, error: Exception) -> str | None:
@@ -91,18 +90,15 @@ def _file_taken(now: Timeline, name: str, *, is_rolled_back: bool) -> str | None
     places = (path for path in written.partitions if (path, file.file_id) not in written.replaced)
     if any(named in written.names(path) for path in places):
         return None
-    by = _clean_of(now, name, file.instant_time) or "another writer"
-    what = f"The {file.kind} {name} that it read was replaced meanwhile"
-    return f"{what}, and {by} took it; the file group is {file.file_id}"
-
-
-def _clean_of(now: Timeline, name: str, since: str) -> str | None:
     from ...table.files.cleaned import deleted_by, read_cleans  # noqa: PLC0415 (brings pydantic along)
 
-    for instant, clean in read_cleans(now, since):
-        if any(split(path)[1] == name for _, names in deleted_by(clean) for path in names):
-            return f"the clean {instant.requested_time}"
-    return None
+    cleans = (
+        f"the clean {instant.requested_time}"
+        for instant, clean in read_cleans(now, file.instant_time)
+        if any(split(path)[1] == name for _, names in deleted_by(clean) for path in names)
+    )
+    what = f"The {file.kind} {name} that it read was replaced meanwhile"
+    return f"{what}, and {next(cleans, 'another writer')} took it; the file group is {file.file_id}"
 
 
 def _instant_taken(now: Timeline, name: str) -> str | None:

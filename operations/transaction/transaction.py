@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from ...errors import CommitConflictError
 from ...storage.base import Storage
 from ...table.config import TableConfig
 from ...table.table import Table
@@ -51,6 +52,12 @@ class Transaction:
     def is_of(self, found: Owner) -> bool:
         """Return whether the owner of an instant is this work, and no replay of it."""
         return (found.write_id, found.key) == (self.write_id, self.key)
+
+    def conflict(self, what: str) -> CommitConflictError:
+        return CommitConflictError(
+            f"The write {self.instant_time} of the table {self.path} cannot be committed. {what}.",
+            "This write left nothing behind; write again.",
+        )
 
     def heartbeat(self) -> heartbeat.HeartbeatThread:
         """Return what touches the instant's heartbeat until a block ends."""
@@ -99,8 +106,8 @@ class Transaction:
 
     @property
     def aside(self) -> str:
-        return owner.aside_of(self.instant_time)
+        return self.claim.aside
 
     @property
     def spills(self) -> str:
-        return owner.spills_of(self.instant_time)
+        return self.claim.spills

@@ -71,13 +71,9 @@ def run_after_batch(
     return tuple(done)
 
 
-def debt(path: str, timeline: Timeline) -> int:
-    """Return how many delta commits a file group may have that waits for a compaction."""
-    return rest_of(path, COMPACTION).by_now(timeline) or len(since_compaction(timeline).since)
-
-
 def _warn_of_much(path: str, timeline: Timeline) -> None:
-    found = debt(path, timeline)
+    # How many delta commits a file group may have that waits for a compaction.
+    found = rest_of(path, COMPACTION).by_now(timeline) or len(since_compaction(timeline).since)
     if found > MUCH and not _WARNED.get(path):
         logger.warning(_MUCH, path, found, MUCH, path)
     keep(_WARNED, path, found > MUCH, _MOST_TABLES)

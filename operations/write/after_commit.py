@@ -31,10 +31,13 @@ def follow_up(plan: WritePlan, result: CommitResult, timeline: Timeline) -> Comm
     try_to_forget(plan.storage, plan.instant_time)
     tell(plan.table, plan.settings.lookup, plan.instant_time)
     if plan.creates_table:
-        announce(plan.config, plan.path)
+        tables.info("%s", describe(plan.config, plan.path))
     _announce_changes(plan)
     try_to_undo_dead(plan.transaction, timeline)
-    _note(plan, timeline)
+    try:
+        note_written(timeline)
+    except Exception:
+        logger.warning("table %s: old writes have no note of what they say", plan.path, exc_info=True)
     settings = plan.settings
     # This process may run without a cluster, so it leaves large merges to a later service run.
     bound, application = settings.commit_merge_max_bytes, plan.transaction.owner.application
@@ -46,11 +49,6 @@ def follow_up(plan: WritePlan, result: CommitResult, timeline: Timeline) -> Comm
     done = with_services(result, services)
     report_commit(settings.metrics, plan.config, plan.table, done)
     return done
-
-
-def announce(config: TableConfig, path: str, note: str = "") -> None:
-    """Log how a new table treats its rows, followed by an optional sentence ``note``."""
-    tables.info("%s", " ".join(filter(None, (describe(config, path), note))))
 
 
 def _announce_changes(plan: WritePlan) -> None:
@@ -75,10 +73,3 @@ def describe(config: TableConfig, path: str) -> str:
         f"The new table {path} is {partitions}. Its key is {', '.join(config.record_key_fields)}, unique within its "
         f"{scope}; of two rows with one key {wins} wins. Its index is {config.index_type}, {finds}."
     )
-
-
-def _note(plan: WritePlan, timeline: Timeline) -> None:
-    try:
-        note_written(timeline)
-    except Exception:
-        logger.warning("table %s: old writes have no note of what they say", plan.path, exc_info=True)

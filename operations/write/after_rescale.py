@@ -13,7 +13,6 @@ import pyarrow as pa
 from ...errors import CommitConflictError
 from ...index.bucket import BucketIndex
 from ...table.arrow.spill import SpillPiece, SpillReader, SpillWriter
-from ...table.bucket_numbers import bucket_numbers, refuse_unknown
 from ...table.schema.columns import RECORD_KEY
 from ...timeline.rescales import named_rescale
 from ...timeline.timeline import Timeline
@@ -47,13 +46,6 @@ def wait_for_rescale(plan: WritePlan, timeline: Timeline, paths: Collection[str]
         timeline = work.table.timeline()
 
 
-def with_numbers(plan: WritePlan, timeline: Timeline) -> WritePlan:
-    """Return a write that places rows by the numbers of buckets in force; raises where they are unknown."""
-    numbers = bucket_numbers(plan.table, timeline)
-    refuse_unknown(numbers)
-    return replace(plan, numbers=numbers)
-
-
 def with_new_routes(plan: WritePlan, before: WritePlan, spilled: SpilledRows) -> SpilledRows:
     """Return the rows by the routes of ``plan``, of which some differ from those ``before``.
 
@@ -63,7 +55,7 @@ def with_new_routes(plan: WritePlan, before: WritePlan, spilled: SpilledRows) ->
     kept: dict[Route, GroupRows] = {}
     moving: dict[Route, GroupRows] = {}
     for route, rows in spilled.rows.items():
-        moves = _count_of(plan, route.partition_path) != _count_of(before, route.partition_path)
+        moves = plan.buckets_of(route.partition_path) != before.buckets_of(route.partition_path)
         (moving if moves else kept)[route] = rows
     writer = SpillWriter(local, name, "")
     try:
@@ -80,10 +72,6 @@ def with_new_routes(plan: WritePlan, before: WritePlan, spilled: SpilledRows) ->
         pieces.setdefault(Route(*piece.key), []).append((reader, piece))
     moved = {route: GroupRows(tuple(found)) for route, found in pieces.items()}
     return replace(spilled, rows={**kept, **moved})
-
-
-def _count_of(plan: WritePlan, partition_path: str) -> int | None:
-    return None if plan.numbers is None else plan.numbers.of(partition_path)
 
 
 def _by_bucket(

@@ -18,7 +18,9 @@ from functools import cached_property
 from ...errors import CommitConflictError, ConcurrentWriteError, StorageError
 from ...index.registry import index_for
 from ...table.arrow.spill import SpillFile
+from ...table.bucket_numbers import bucket_numbers, refuse_unknown
 from ...table.merging.merger import RowMeeting
+from ...table.seen_table import SeenTable
 from ...timeline.instants import WRITE_ACTIONS
 from ...timeline.timeline import Timeline
 from ...timeline.writers.patience import NOT_WAITED, Waited
@@ -35,7 +37,7 @@ from ..transaction.conflicts import changed_numbers, check_moment
 from ..transaction.since import Since
 from ..transaction.taken import taken_as_conflicts
 from ..write_ids import GENERATED_ID
-from .after_rescale import wait_for_rescale, with_new_routes, with_numbers
+from .after_rescale import wait_for_rescale, with_new_routes
 from .begin import begun
 from .merge_spills import SpilledRows, opened_spills
 
@@ -153,11 +155,11 @@ class Attempts:
         table, batch, write_id = self.first.table, self.first.settings.batch, self.first.transaction.write_id
         if write_id.startswith(GENERATED_ID):
             return None
-        timeline = table.timeline()
-        if batch is not None and find_batch(table, timeline, batch) is None:
+        seen = SeenTable.now(table)
+        if batch is not None and find_batch(seen, batch) is None:
             return None
-        found = find_write(table, timeline, write_id)
-        return None if found is None else Committed(self.first, found, timeline)
+        found = find_write(table, seen.timeline, write_id)
+        return None if found is None else Committed(self.first, found, seen.timeline)
 
     @property
     def _can_merge_again(self) -> bool:
@@ -221,7 +223,9 @@ class Attempts:
             raise
         fresh = replace(plan, transaction=replace(plan.transaction, watermark=pinned.watermark))
         if changed_numbers(since, placed_by(plan, self.spilled.paths)):
-            fresh = with_numbers(fresh, pinned.now)
+            numbers = bucket_numbers(plan.table, pinned.now)
+            refuse_unknown(numbers)
+            fresh = replace(fresh, numbers=numbers)
         return fresh, pinned.now
 
     def _places(self, plan: WritePlan) -> Places | None:

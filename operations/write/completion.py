@@ -12,6 +12,7 @@ from ...storage.parallel import for_each
 from ...table.files.names import FileGroupId
 from ...table.files.partitions import metafile_of, write_partition_metafile
 from ...table.merging.merger import RowMeeting
+from ...table.seen_table import SeenTable
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
 from ...writer.group_writer import GroupOutcome
@@ -24,7 +25,6 @@ from ..transaction.commit_path import complete
 from ..transaction.conflicts import CheckedInstants, WriteChanges, check_conflicts
 from ..transaction.new_keys import NewKeys
 from ..transaction.outcome import Outcome as InstantOutcome
-from ..transaction.since import conflict
 from ..transaction.taken import taken_as_conflicts
 from .replacement import Replacement
 from .writers import Outcome
@@ -94,9 +94,9 @@ class Completion:
         if work.table.archive.holds(work.instant_time) if own is None else own.state == State.COMPLETED:
             return False
         batch = self.plan.settings.batch
-        done = None if batch is None else find_newest_batch(work.table, timeline, batch)
+        done = None if batch is None else find_newest_batch(SeenTable(work.table, timeline), batch)
         if done is not None:
-            raise conflict(work, f"A replay of its batch completed meanwhile, as {done}")
+            raise work.conflict(f"A replay of its batch completed meanwhile, as {done}")
         with taken_as_conflicts(work):
             check_conflicts(work, timeline, self._changed, self._checked)
         return True

@@ -7,16 +7,17 @@ with its result, since the process of the commit has nothing but these.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
 import pyarrow as pa
 
 from ...errors import CommitConflictError, StorageError
-from ...storage import open_storage
+from ...storage.base import Storage
 from ...storage.kept import keep
 from ...table.files.names import WriteToken
+from ...table.seen_table import SeenTable
 from ...table.table import find_table
 from ...timeline.writers import seals
 from ...timeline.writers.patience import Patience
@@ -101,8 +102,8 @@ def _expire_seals(plan: WritePlan, found: BatchResult, done: CommitResult) -> No
     query = plan.path, found.batch.query_id
     number, paths = _ENDED.get(query, (found.batch.batch_id, ()))
     times = dict.fromkeys([found.result.instant_time, done.instant])
-    key = plan.transaction.key
-    keep(_ENDED, query, (found.batch.batch_id, seals.of_write(times, key, done.attempts)), _MOST_QUERIES)
+    ended = seals.of_write(times, plan.transaction.notes, done.attempts)
+    keep(_ENDED, query, (found.batch.batch_id, ended), _MOST_QUERIES)
     if number >= found.batch.batch_id:
         return
     try:
@@ -122,24 +123,23 @@ def abort_batch(results: Sequence[BatchResult]) -> None:
 
 def is_complete(found: BatchResult) -> bool:
     """Return whether the table has a micro-batch."""
-    table = found.plan.table
-    return find_batch(table, table.timeline(), found.batch) is not None
+    return find_batch(SeenTable.now(found.plan.table), found.batch) is not None
 
 
-def abort_numbered(path: str, storage_options: Mapping[str, str], query_id: str, batch_id: int) -> None:
+def abort_numbered(storage: Storage, query_id: str, batch_id: int) -> None:
     """Undo the pending instants of a query's batch, where no task has sent its plan."""
-    table = find_table(open_storage(path, storage_options))
+    table = find_table(storage)
     if table is None:
         return
     _, timeline = settle(table)
-    for instant, owner in pending_batches(table, timeline, query_id):
+    for instant, owner in pending_batches(SeenTable(table, timeline), query_id):
         if owner.batch_id == str(batch_id):
             roll_back(OtherWriters(table, Patience()), PlannedRollback(instant, certain=True))
 
 
 def _completed_meanwhile(plan: WritePlan, batch: StreamBatch) -> WritePlan:
     """Give up a micro-batch of which some tasks took no rows, as another run of the query completed it meanwhile."""
-    done = find_batch(plan.table, plan.table.timeline(), batch)
+    done = find_batch(SeenTable.now(plan.table), batch)
     if done is None:
         raise CommitConflictError(
             f"The batch {batch.batch_id} of the streaming query {batch.query_id} was complete in the table "

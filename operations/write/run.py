@@ -44,7 +44,8 @@ class LocalRun:
         return run_task(self.plan, iter(batches), WriteToken(number, 0, number))
 
     def write(self, parts: Iterable[Iterable[pa.RecordBatch]], *, threads: int = 1) -> CommitResult:
-        return self.finish(lambda: self._run_all(parts, threads))
+        running = self._one_by_one(parts) if threads < 2 else self._at_once(parts, threads)
+        return self.finish(lambda: self._results_of(running))
 
     def finish(self, results: Callable[[], Sequence[TaskResult]]) -> CommitResult:
         """Commit the results of tasks; abort the write where they fail, or the commit does."""
@@ -66,13 +67,12 @@ class LocalRun:
                 exc_info=True,
             )
 
-    def _run_all(self, parts: Iterable[Iterable[pa.RecordBatch]], threads: int) -> list[TaskResult]:
+    def _results_of(self, running: Generator[TaskResult, None, None]) -> list[TaskResult]:
         """Return the results of all tasks, in the order of the parts."""
         results: list[TaskResult] = []
         instant_time = ""
         try:
             with ExitStack() as stack:
-                running = self._one_by_one(parts) if threads < 2 else self._at_once(parts, threads)
                 for result in stack.enter_context(closing(running)):
                     if result.rows and not instant_time:
                         instant_time = result.instant_time

@@ -25,9 +25,12 @@ def run_services(call: Call, names: Sequence[str] = ()) -> ServicesResult:
     that no service of a round has, and `TableError` where there is no table.
     """
     began = time.monotonic()
-    chosen = _chosen(names)
+    known = names_of_a_round()
+    wrong = sorted({*names} - {*known})
+    if wrong:
+        raise InvalidOptionError(f"A round of services has no {wrong[0]!r}.", f"Choose among {', '.join(known)}.")
     open_table(call.storage)
-    done = tuple(_run(service, call) for service in chosen)
+    done = tuple(_run(SERVICES[name], call) for name in known if not names or name in names)
     warnings = tuple(f"The {run.service} failed: {run.error}" for run in done if run.error)
     return ServicesResult(call.storage.path, done, round(time.monotonic() - began, 3), warnings)
 
@@ -54,14 +57,6 @@ def outcome_of(
         logger.warning(failed, storage.path, name, error, exc_info=True)
         done = ServiceResult(storage.path, name, error=str(error) or type(error).__name__)
     return None if done is None else replace(done, seconds=round(time.monotonic() - began, 3))
-
-
-def _chosen(names: Sequence[str]) -> list[Service]:
-    known = names_of_a_round()
-    wrong = sorted({*names} - {*known})
-    if wrong:
-        raise InvalidOptionError(f"A round of services has no {wrong[0]!r}.", f"Choose among {', '.join(known)}.")
-    return [SERVICES[name] for name in known if not names or name in names]
 
 
 def _run(service: Service, call: Call) -> ServiceResult:

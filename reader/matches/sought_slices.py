@@ -9,9 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import TableConfigError, UnsupportedTableError
-from ...index.bucket import BucketIndex
 from ...index.registry import placing_index_for
-from ...table.config import TableConfig
 from ...table.files.file_group import FileSlice
 from ...table.files.names import FileGroupId
 from ..plan import Piece, plan_splits
@@ -94,7 +92,11 @@ def _everywhere(
 
 
 def _places(snapshot: Snapshot) -> _Places:
-    index = _placing_index(snapshot.config)
+    try:
+        index = placing_index_for(snapshot.config)
+    except (UnsupportedTableError, TableConfigError):
+        # A table can be read without the index that writes it.
+        index = None
     if index is None:
         return _everywhere
     numbers = snapshot.bucket_numbers()
@@ -118,11 +120,3 @@ def _places(snapshot: Snapshot) -> _Places:
                 yield file_slice, keys.take(pa.array(order[bounds[bucket] : bounds[bucket + 1]]))
 
     return by_bucket
-
-
-def _placing_index(config: TableConfig) -> BucketIndex | None:
-    try:
-        return placing_index_for(config)
-    except (UnsupportedTableError, TableConfigError):
-        # A table can be read without the index that writes it.
-        return None

@@ -44,9 +44,6 @@ class SettledWrites:
         inside = (write for write in self.all.values() if after < write.visible_since <= until)
         return sorted(inside, key=lambda write: (write.visible_since, write.requested_time))
 
-    def times_until(self, time: str) -> frozenset[str]:
-        return times_until(self.all, time)
-
 
 def times_until(writes: Mapping[str, Instant], time: str) -> frozenset[str]:
     return frozenset([requested for requested, write in writes.items() if write.visible_since <= time])

@@ -94,7 +94,7 @@ class TableStream:
         if end is None or end <= start.time:
             self._last, self._seen = start, (start, listed.instants)
             return start
-        times = settled.times_until(end)
+        times = times_until(settled.all, end)
         self._last = Offset(end, WriteSum.of(times), start.time)
         self._known = self._last, times
         return self._last

@@ -11,7 +11,7 @@ Sources: ``java.lang.String.hashCode``; the finaliser of MurmurHash3 (``fmix64``
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -46,12 +46,12 @@ def java_string_hash(array: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dt
 
 def hash64(array: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """Return a 64-bit hash of each string's bytes, good in all its bits and the same in every process; null is 0."""
-    return _over(array, _hash64, np.dtype(np.uint64))
+    return _over(array, partial(_mixed, term=_term64, of_length=_GOLDEN), np.dtype(np.uint64))
 
 
 def other_hash64(array: pa.Array | pa.ChunkedArray) -> np.ndarray[Any, np.dtype[np.uint64]]:
     """Return a second hash of the kind of `hash64`; both together are 128 bits."""
-    return _over(array, _other_hash64, np.dtype(np.uint64))
+    return _over(array, partial(_mixed, term=_other_term64, of_length=_OTHER), np.dtype(np.uint64))
 
 
 def _over(array: pa.Array | pa.ChunkedArray, kernel: Kernel, dtype: np.dtype[Any]) -> Hashes:
@@ -77,14 +77,6 @@ def _over(array: pa.Array | pa.ChunkedArray, kernel: Kernel, dtype: np.dtype[Any
 
 def _valid(array: pa.Array, dtype: np.dtype[Any]) -> Hashes:
     return np.asarray(array.is_valid().to_numpy(zero_copy_only=False)).astype(dtype)
-
-
-def _hash64(array: pa.Array) -> Words:
-    return _mixed(array, _term64, _GOLDEN)
-
-
-def _other_hash64(array: pa.Array) -> Words:
-    return _mixed(array, _other_term64, _OTHER)
 
 
 def _mixed(array: pa.Array, term: Mix, of_length: int) -> Words:

@@ -31,16 +31,11 @@ def check_format(config: TableConfig, where: str) -> None:
 
 def check_mergeable(config: TableConfig, where: str) -> None:
     """Raise UnsupportedTableError where pyhudi does not know the rules by which the table's log files are merged."""
-    for option, value in _unmergeable(config):
+    for option, value in (*_own_rules(config), *_unknown_updates(config)):
         raise UnsupportedTableError(
             f"The table {where} has {option}={value}, by which pyhudi does not merge log files.",
             "Read it with hoodie.datasource.query.type=read_optimized, which skips log files, or with Apache Hudi.",
         )
-
-
-def _unmergeable(config: TableConfig) -> Iterator[tuple[str, str]]:
-    yield from _own_rules(config)
-    yield from _unknown_updates(config)
 
 
 def _own_rules(config: TableConfig) -> Iterator[tuple[str, str]]:

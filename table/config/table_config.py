@@ -64,7 +64,7 @@ class TableConfig:
             **said.spelt("key_generator", "hive_style", "url_encode"),
             **said.time_options,
             **said.spelt("timezone", "version"),
-            **_version_properties(version, partition_fields, bool(said.hive_style)),
+            **_version_properties(version, _partition_extractor(partition_fields, bool(said.hive_style))),
             **key.CONSTANT_OF_NEW_TABLES,
             **said.spelt("index_type", "isolation", "sort_by", "sort_curve"),
             **({} if said.bucket_count is None else bucket_properties(said.bucket_count, record_key, said.hash_fields)),
@@ -370,14 +370,11 @@ def _update_properties(mode: str | None, unavailable: str | None) -> dict[str, s
     return {key.PARTIAL_UPDATE_MODE: mode, key.UNAVAILABLE_VALUE: unavailable or key.UNAVAILABLE_OF_DEBEZIUM}
 
 
-def _version_properties(version: int, partitions: Sequence[str], hive_style: bool) -> dict[str, str]:
+def _version_properties(version: int, extractor: str) -> dict[str, str]:
     properties = {key.INITIAL_VERSION: str(version)}
     if version < NEWEST_VERSION:
         return properties
-    return properties | {
-        key.TABLE_FORMAT: "native",
-        key.PARTITION_EXTRACTOR: _partition_extractor(partitions, hive_style),
-    }
+    return properties | {key.TABLE_FORMAT: "native", key.PARTITION_EXTRACTOR: extractor}
 
 
 def _with_spelling(made: TableConfig) -> TableConfig:

@@ -232,7 +232,7 @@ class BaseFileReader:
                 "Run it again: a clean by another writer may have taken it away.",
             ) from error
         except _UNREADABLE as error:
-            raise _corrupt(self._shown, error) from error
+            raise self._corrupt(error) from error
 
     def _open(self, footer: pq.FileMetaData, dictionaries: Sequence[str] | None = None) -> pq.ParquetFile:
         import pyarrow.parquet as pq  # noqa: PLC0415 (planning a write opens no file)
@@ -256,7 +256,7 @@ class BaseFileReader:
         length, magic = _FOOTER_END.unpack_from(tail, len(tail) - _FOOTER_END.size)
         whole = length + _FOOTER_END.size
         if magic == _ENCRYPTED_FOOTER:
-            raise _encrypted(self._shown)
+            raise self._encrypted()
         if magic != _PARQUET_MAGIC or not 0 <= length <= size - _FOOTER_END.size:
             raise pa.ArrowInvalid("it does not end as a Parquet file does")
         tail = tail[-whole:] if whole <= len(tail) else self._last(whole)
@@ -264,7 +264,7 @@ class BaseFileReader:
             check(tail)
         footer = pq.read_metadata(pa.BufferReader(tail))
         if length - footer.serialized_size == _SIGNATURE:
-            raise _encrypted(self._shown)
+            raise self._encrypted()
         return footer
 
     def _last(self, count: int) -> bytes:
@@ -313,7 +313,19 @@ class BaseFileReader:
                     schema=target,
                 )
         except _UNREADABLE as error:
-            raise _corrupt(self._shown, error) from error
+            raise self._corrupt(error) from error
+
+    def _corrupt(self, error: Exception) -> CorruptFileError:
+        return CorruptFileError(
+            f"{_capital(self._shown)} cannot be read ({type(error).__name__}: {error}).",
+            "Restore the file from a backup, or roll back the instant in its name.",
+        )
+
+    def _encrypted(self) -> UnsupportedTableError:
+        return UnsupportedTableError(
+            f"{_capital(self._shown)} is encrypted, and pyhudi decrypts no files.",
+            "Read and write the table with the writer that encrypted it.",
+        )
 
     def _iterate(self, row_groups: Iterable[int], columns: Sequence[str], batch_rows: int) -> Iterator[pa.RecordBatch]:
         # Each row group gets its own reader. A reader keeps prefetched bytes until it ends, and a page whose header
@@ -351,17 +363,3 @@ def _dictionaried(parquet: pq.ParquetFile) -> frozenset[str]:
 
 def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
-
-
-def _corrupt(shown: str, error: Exception) -> CorruptFileError:
-    return CorruptFileError(
-        f"{_capital(shown)} cannot be read ({type(error).__name__}: {error}).",
-        "Restore the file from a backup, or roll back the instant in its name.",
-    )
-
-
-def _encrypted(shown: str) -> UnsupportedTableError:
-    return UnsupportedTableError(
-        f"{_capital(shown)} is encrypted, and pyhudi decrypts no files.",
-        "Read and write the table with the writer that encrypted it.",
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...timeline.archive.lsm import Archive
+from ...timeline.metadata.codec import InstantBody
 from ...timeline.timeline import Timeline
 from .file_group import DataFile
 
@@ -28,7 +29,7 @@ def without_long_replaced(archive: Archive, timeline: Timeline, lost: Iterable[D
     replaced_at: dict[tuple[str, str], str] = {}
     for instant, body in sorted(archive.bodies(replacing).items(), key=lambda pair: pair[0].requested_time):
         where = f"{instant.requested_time} in the archive"
-        commit = timeline.files.codec.decode_files(body, where, replaces=True)
+        commit = timeline.files.codec.decode_files(InstantBody(body, where), replaces=True)
         replaced_at |= {
             (path, file_id): instant.requested_time for path, ids in commit.replaced.items() for file_id in ids
         }

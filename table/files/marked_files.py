@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 
 from ...storage.base import Storage
-from ...timeline.writers.markers import Markers, folder
+from ...timeline.writers.markers import Markers
 from .names import BaseFileName, LogFileName, parse_data_name
 
 logger = logging.getLogger("pyhudi")
@@ -22,19 +22,20 @@ _MOST_WARNINGS = 20
 
 def marked_files(storage: Storage, instant_time: str) -> list[str]:
     """Return the data files of an instant that its markers name, sorted; all else that they name is logged."""
-    named = sorted({marker.path for marker in Markers(storage, instant_time).read()})
+    markers = Markers(storage, instant_time)
+    named = sorted({marker.path for marker in markers.read()})
     strange = [path for path in named if not is_data_file_of(instant_time, path)]
     for path in strange[:_MOST_WARNINGS]:
         logger.warning(
             "table %s: a marker in %s names %r, which is no data file of the instant %s; the file stays as it is",
             storage.path,
-            folder(instant_time),
+            markers.folder,
             path,
             instant_time,
         )
     if len(strange) > _MOST_WARNINGS:
         more = len(strange) - _MOST_WARNINGS
-        logger.warning("table %s: markers in %s name %d more such files", storage.path, folder(instant_time), more)
+        logger.warning("table %s: markers in %s name %d more such files", storage.path, markers.folder, more)
     left = set(strange)
     return [path for path in named if path not in left]
 

@@ -77,22 +77,15 @@ def parse_avro(text: str, where: str) -> list[pa.Field]:
 
 
 def _record(fields: Iterable[pa.Field], name: str, namespace: str, docs: frozenset[str]) -> dict[str, Any]:
-    inner = f"{namespace}.{name}"
-    return {
-        "type": "record",
-        "name": name,
-        "namespace": namespace,
-        "fields": [_field(field, inner, docs) for field in fields],
-    }
-
-
-def _field(field: pa.Field, namespace: str, docs: frozenset[str]) -> dict[str, Any]:
-    avro: dict[str, Any] = {"name": field.name, "type": _nullable(field, field.name, namespace)}
-    if field.name in docs:
-        avro["doc"] = ""
-    if field.nullable:
-        avro["default"] = None
-    return avro
+    columns = []
+    for field in fields:
+        avro: dict[str, Any] = {"name": field.name, "type": _nullable(field, field.name, f"{namespace}.{name}")}
+        if field.name in docs:
+            avro["doc"] = ""
+        if field.nullable:
+            avro["default"] = None
+        columns.append(avro)
+    return {"type": "record", "name": name, "namespace": namespace, "fields": columns}
 
 
 def _nullable(field: pa.Field, name: str, namespace: str) -> Any:

@@ -26,6 +26,7 @@ from pyhudi.table.files.logs.log_file import read_blocks
 from pyhudi.table.schema.avro import parse_avro
 from pyhudi.timeline.archive import lsm as archive
 from pyhudi.timeline.metadata.avro_codec import decode, encode
+from pyhudi.timeline.metadata.codec import InstantBody
 from pyhudi.timeline.metadata.models import CommitMetadata
 from pyhudi.timeline.writers import owner
 from pyhudi.timeline.writers.decisions import Decision
@@ -105,7 +106,7 @@ NO_INSTANTS = {
 @pytest.mark.parametrize("name", NO_INSTANTS)
 def test_an_instant_is_decoded_only_at_the_price_of_its_bytes(name: str) -> None:
     with pytest.raises(CorruptInstantError, match="it is not a whole Avro file"):
-        decode(CommitMetadata, NO_INSTANTS[name], "x.commit")
+        decode(CommitMetadata, InstantBody(NO_INSTANTS[name], "x.commit"))
 
 
 @pytest.mark.parametrize(
@@ -194,7 +195,7 @@ def test_what_a_commit_says_of_itself_is_told_as_far_as_it_is_known(tmp_path: Pa
     """Another writer may use pyhudi's names for something else."""
     write(tmp_path, ROWS, table=TABLE)
     (file,) = (tmp_path / ".hoodie/timeline").glob("*_*.commit")
-    kept = decode(CommitMetadata, file.read_bytes(), "x")
+    kept = decode(CommitMetadata, InstantBody(file.read_bytes(), "x"))
     strange = {"pyhudi.not.found": "many", "pyhudi.dropped": "9" * 5000, "pyhudi.seconds": DEEP.decode()}
     stats = {"a": [one.model_copy(update={"num_inserts": (1 << 63) - 1}) for one in kept.partition_to_write_stats["a"]]}
     file.write_bytes(
@@ -328,7 +329,7 @@ def run_all() -> None:
         raise AssertionError
     for data in NO_INSTANTS.values():
         try:
-            decode(CommitMetadata, data, "x")
+            decode(CommitMetadata, InstantBody(data, "x"))
         except PyHudiError:
             continue
         raise AssertionError

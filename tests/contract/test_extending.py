@@ -36,6 +36,7 @@ from pyhudi.table.table import Table
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.layout import LayoutV2
 from pyhudi.timeline.metadata.avro_codec import AvroCodec
+from pyhudi.timeline.metadata.codec import InstantBody
 from support.attempts import IMPATIENT, PARTED, attempt, parted
 from support.drawn.upkept import OFF
 from support.drive import KEYED, carry_out, plan, rows_of, write
@@ -218,14 +219,18 @@ class _FakeCodec(AvroCodec):
     def encode(self, model: Any) -> bytes:
         return super().encode(model)[::-1]
 
-    def decode(self, kind: Any, data: bytes, where: str) -> Any:
-        return super().decode(kind, data[::-1], where)
+    def decode(self, kind: Any, body: InstantBody) -> Any:
+        return super().decode(kind, _turned(body))
 
-    def decode_summary(self, data: bytes, where: str, *, replaces: bool) -> Any:
-        return super().decode_summary(data[::-1], where, replaces=replaces)
+    def decode_summary(self, body: InstantBody, *, replaces: bool) -> Any:
+        return super().decode_summary(_turned(body), replaces=replaces)
 
-    def decode_files(self, data: bytes, where: str, *, replaces: bool) -> Any:
-        return super().decode_files(data[::-1], where, replaces=replaces)
+    def decode_files(self, body: InstantBody, *, replaces: bool) -> Any:
+        return super().decode_files(_turned(body), replaces=replaces)
+
+
+def _turned(body: InstantBody) -> InstantBody:
+    return replace(body, data=body.data[::-1])
 
 
 @pytest.mark.parametrize("table_type", _TYPES)

@@ -64,8 +64,8 @@ def check_old_checkpoints(folder: Path) -> None:
 def no_write_carries_on(patch: Patch) -> None:
     """A write says of streams what it did itself."""
 
-    def carried(table: Any, timeline: Any, pending: Any, batch: Any) -> Any:
-        return {} if batch is None else original(table, timeline, pending, batch)
+    def carried(seen: Any, pending: Any, batch: Any) -> Any:
+        return {} if batch is None else original(seen, pending, batch)
 
     original = read_seam("checkpoints that a commit carries on")
     patch_seam(patch, "checkpoints that a commit carries on", carried)

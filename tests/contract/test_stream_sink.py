@@ -18,6 +18,8 @@ from pyhudi.operations.streams.checkpoints import Checkpoints, newest_checkpoint
 from pyhudi.operations.write.micro_batch import BatchResult, abort_batch, abort_numbered, commit_batch, no_rows
 from pyhudi.operations.write.run import LocalRun
 from pyhudi.operations.write_ids import greatest_batch, without_old_batches
+from pyhudi.storage import open_storage
+from pyhudi.table.seen_table import SeenTable
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.codec import SINK_CHECKPOINT, StreamTexts
 from pyhudi.timeline.writers.owner import Claim
@@ -41,7 +43,7 @@ BOTH = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 
 
 def checkpoints(path: Path) -> Checkpoints:
-    return newest_checkpoints(opened(path), opened(path).timeline())
+    return newest_checkpoints(SeenTable.now(opened(path)))
 
 
 @BOTH
@@ -135,8 +137,8 @@ def test_an_abort_without_messages_finds_the_batch_by_its_query(tmp_path: Path, 
     others = other.tasks(1, [rows(2, value=2)])
 
     for _ in range(2):
-        abort_numbered(str(tmp_path / "t"), {}, "q1", 1)
-    abort_numbered(str(tmp_path / "t"), {}, "q1", 0)
+        abort_numbered(open_storage(str(tmp_path / "t")), "q1", 1)
+    abort_numbered(open_storage(str(tmp_path / "t")), "q1", 0)
 
     assert len(pending(tmp_path)) == 1
     assert values(tmp_path) == [("k1", 1)]

@@ -127,7 +127,7 @@ def test_a_rollback_looks_again_before_it_decides(tmp_path: Path) -> None:
     slow = plan(tmp_path, SCHEMA)
     result = task(slow, rows("a", "k1", value=2), 0)
     storage = open_storage(str(tmp_path))
-    overdue = storage.modified(heartbeat.path_of(noted(slow)))
+    overdue = storage.modified(heartbeat.Heartbeat(storage, noted(slow)).path)
     time.sleep(0.05)
     heartbeat.Heartbeat(storage, noted(slow)).touch()
     dead = PlannedRollback(slow.transaction.at(noted(slow)).inflight, beat=overdue)

@@ -11,6 +11,7 @@ from ...errors import StorageError
 from ..instant_files import InstantFiles
 from ..instants import Instant, State
 from ..listing import newest_states
+from ..metadata.codec import InstantBody
 from ..pending_undo import on_the_way_out
 from ..timeline import Timeline
 from .lsm import Archive
@@ -79,11 +80,11 @@ class HistoryFiles(InstantFiles):
         self.bodies.expect(archived)
         return newest_states([*active, *archived]), unfinished_files
 
-    def _read(self, instant: Instant) -> tuple[bytes, str]:
+    def _read(self, instant: Instant) -> InstantBody:
         where = f"{instant.requested_time} in the archive of {self.storage.path}"
         body = self.bodies.find(instant)
         if body is not None:
-            return body, where
+            return InstantBody(body, where)
         try:
             return InstantFiles._read(self, instant)
         except StorageError as error:
@@ -95,7 +96,7 @@ class HistoryFiles(InstantFiles):
             body = self.bodies.archive.bodies([instant]).get(instant)
             if body is None:
                 raise
-            return body, where
+            return InstantBody(body, where)
 
 
 def with_archived(archive: Archive, timeline: Timeline) -> Timeline | None:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from ...errors import CorruptInstantError
 from . import avro_schemas as schemas
 from .avro_container import read_container
-from .codec import WRITE_ID, CommitFiles, StreamTexts
+from .codec import WRITE_ID, CommitFiles, InstantBody, StreamTexts
 
 if TYPE_CHECKING:
     from . import models
@@ -61,19 +60,19 @@ def encode(model: models.InstantModel) -> bytes:
     return bytes(sink.getvalue())
 
 
-def decode(kind: type[M], data: bytes, where: str) -> M:
+def decode(kind: type[M], body: InstantBody) -> M:
     """Return the model of an Avro object container, read by the schema that the container brings along."""
-    return _validated(kind, _record(data, where), where)
+    return _validated(kind, _record(body), body)
 
 
-def decode_summary(data: bytes, where: str, *, replaces: bool) -> models.CommitSummary:
+def decode_summary(body: InstantBody, *, replaces: bool) -> models.CommitSummary:
     from . import models  # noqa: PLC0415
 
-    return _validated(models.CommitSummary, _record(data, where, _part("summary", replaces)), where)
+    return _validated(models.CommitSummary, _record(body, _part("summary", replaces)), body)
 
 
-def decode_files(data: bytes, where: str, *, replaces: bool) -> CommitFiles:
-    record = _record(data, where, _part("files", replaces))
+def decode_files(body: InstantBody, *, replaces: bool) -> CommitFiles:
+    record = _record(body, _part("files", replaces))
     extra = record["extraMetadata"] or {}
     of_streams = StreamTexts.of(extra)
     return CommitFiles(
@@ -85,27 +84,27 @@ def decode_files(data: bytes, where: str, *, replaces: bool) -> CommitFiles:
     )
 
 
-def decode_record(data: bytes, where: str) -> Mapping[str, Any]:
-    record = _record(data, where)
+def decode_record(body: InstantBody) -> Mapping[str, Any]:
+    record = _record(body)
     if not isinstance(record, dict):
-        raise _corrupt(where, "it holds no record")
+        raise body.corrupt("it holds no record")
     return record
 
 
-def _record(data: bytes, where: str, only: Any = None) -> Any:
-    if not data:
-        raise _corrupt(where, "it is empty")
+def _record(body: InstantBody, only: Any = None) -> Any:
+    if not body.data:
+        raise body.corrupt("it is empty")
     try:
-        records = read_container(data, only)
+        records = read_container(body.data, only)
     except Exception as error:
         # Damaged bytes can make the parser raise any exception.
-        raise _corrupt(where, f"it is not a whole Avro file ({type(error).__name__}: {error})") from error
+        raise body.corrupt(f"it is not a whole Avro file ({type(error).__name__}: {error})") from error
     if not records:
-        raise _corrupt(where, "it holds no record")
+        raise body.corrupt("it holds no record")
     return records[0]
 
 
-def _validated(kind: type[M], record: Any, where: str) -> M:
+def _validated(kind: type[M], record: Any, body: InstantBody) -> M:
     from pydantic import ValidationError  # noqa: PLC0415
 
     try:
@@ -113,7 +112,7 @@ def _validated(kind: type[M], record: Any, where: str) -> M:
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
-        raise _corrupt(where, f"its field {field} does not fit ({first['msg']})") from error
+        raise body.corrupt(f"its field {field} does not fit ({first['msg']})") from error
 
 
 class AvroCodec:
@@ -122,11 +121,3 @@ class AvroCodec:
     decode_summary = staticmethod(decode_summary)
     decode_files = staticmethod(decode_files)
     decode_record = staticmethod(decode_record)
-
-
-def _corrupt(where: str, reason: str) -> CorruptInstantError:
-    return CorruptInstantError(
-        f"The instant's file {where} cannot be used: {reason}.",
-        "Restore the file from a backup, or roll the instant back with Apache Hudi; until then neither readers nor "
-        "writers can tell what the table holds.",
-    )

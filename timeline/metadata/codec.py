@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from ...errors import CorruptInstantError
+
 if TYPE_CHECKING:
     from . import models
 
@@ -54,18 +56,33 @@ class CommitFiles:
     of_streams: StreamTexts = field(default_factory=StreamTexts)
 
 
+@dataclass(frozen=True, slots=True)
+class InstantBody:
+    """The bytes of an instant's file; ``where`` names the file in errors."""
+
+    data: bytes
+    where: str
+
+    def corrupt(self, reason: str) -> CorruptInstantError:
+        return CorruptInstantError(
+            f"The instant's file {self.where} cannot be used: {reason}.",
+            "Restore the file from a backup, or roll the instant back with Apache Hudi; until then neither readers nor "
+            "writers can tell what the table holds.",
+        )
+
+
 class Codec(Protocol):
-    """An encoding of instants. ``where`` names the file in errors; a damaged body raises CorruptInstantError."""
+    """An encoding of instants; a damaged body raises CorruptInstantError."""
 
     def encode(self, model: models.InstantModel) -> bytes: ...
 
-    def decode(self, kind: type[M], data: bytes, where: str) -> M: ...
+    def decode(self, kind: type[M], body: InstantBody) -> M: ...
 
-    def decode_summary(self, data: bytes, where: str, *, replaces: bool) -> models.CommitSummary:
+    def decode_summary(self, body: InstantBody, *, replaces: bool) -> models.CommitSummary:
         """Decode a completed write without its files; ``replaces`` is true of a replacecommit."""
 
-    def decode_files(self, data: bytes, where: str, *, replaces: bool) -> CommitFiles:
+    def decode_files(self, body: InstantBody, *, replaces: bool) -> CommitFiles:
         """Decode a completed write's files alone; ``replaces`` is true of a replacecommit."""
 
-    def decode_record(self, data: bytes, where: str) -> Mapping[str, Any]:
+    def decode_record(self, body: InstantBody) -> Mapping[str, Any]:
         """Return the record as written: Hudi's field names, with nulls, whatever its schema."""

@@ -21,10 +21,6 @@ INTERVAL_S = 60.0
 _PATIENCE_S = 10.0
 
 
-def path_of(instant_time: str) -> str:
-    return join(ROOT, instant_time)
-
-
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
     storage: Storage
@@ -32,7 +28,7 @@ class Heartbeat:
 
     @property
     def path(self) -> str:
-        return path_of(self.instant_time)
+        return join(ROOT, self.instant_time)
 
     def touch(self) -> None:
         self.storage.write(self.path, b"", durable=False)

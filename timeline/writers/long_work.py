@@ -13,7 +13,7 @@ from types import TracebackType
 
 from ...storage.base import Storage
 from .heartbeat import Heartbeat, HeartbeatThread
-from .owner import Claim, Owner, folder
+from .owner import Claim, Owner
 
 logger = logging.getLogger("pyhudi")
 
@@ -45,7 +45,7 @@ class LongWork:
         if self._shown:
             try:
                 Heartbeat(self._storage, self._instant_time).delete()
-                self._storage.delete_folder(folder(self._instant_time))
+                self._storage.delete_folder(Claim(self._storage, self._instant_time).folder)
             except Exception:
                 logger.warning(_FAILED, self._storage.path, self._instant_time, exc_info=True)
 

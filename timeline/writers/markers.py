@@ -44,10 +44,6 @@ class Marker:
         return f"{self.path}.marker.{self.kind.value}"
 
 
-def folder(instant_time: str) -> str:
-    return join(ROOT, instant_time)
-
-
 @dataclass(frozen=True, slots=True)
 class Markers:
     storage: Storage
@@ -55,7 +51,7 @@ class Markers:
 
     @property
     def folder(self) -> str:
-        return folder(self.instant_time)
+        return join(ROOT, self.instant_time)
 
     def begin(self) -> None:
         """Write the form of the markers; must come before any marker, and may come twice."""

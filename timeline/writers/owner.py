@@ -121,10 +121,6 @@ class Liveness:
     foreign: bool = field(default=False, compare=False)
 
 
-def folder(instant_time: str) -> str:
-    return join(ROOT, instant_time)
-
-
 @dataclass(frozen=True, slots=True)
 class Claim:
     """The claim of one instant time: the file that names the write's owner."""
@@ -133,8 +129,20 @@ class Claim:
     instant_time: str
 
     @property
+    def folder(self) -> str:
+        return join(ROOT, self.instant_time)
+
+    @property
     def path(self) -> str:
-        return join(folder(self.instant_time), OWNER_FILE)
+        return join(self.folder, OWNER_FILE)
+
+    @property
+    def aside(self) -> str:
+        return f"{self.folder}/aside"
+
+    @property
+    def spills(self) -> str:
+        return f"{self.folder}/spills"
 
     def make(self, owner: Owner) -> bool:
         """Claim the instant time; False where this write or another has claimed it already."""
@@ -238,14 +246,6 @@ class Seal:
         return join(SEALS, self.name)
 
 
-def aside_of(instant_time: str) -> str:
-    return f"{folder(instant_time)}/aside"
-
-
-def spills_of(instant_time: str) -> str:
-    return f"{folder(instant_time)}/spills"
-
-
 def seal_of_instant(name: str) -> str:
     """Return the path of a seal by its name, which begins with a requested time."""
     return join(seal_folder(name[:_HOUR]), name)
@@ -280,7 +280,7 @@ class Suspect:
         gone = None if owner is None else is_gone(owner)
         if owner is not None and gone:
             return Liveness(False, f"its process {owner.pid} on this machine ({owner.place}) is gone")
-        sign, said = heartbeat.path_of(self.instant.requested_time), "last heartbeat"
+        sign, said = heartbeat.Heartbeat(storage, self.instant.requested_time).path, "last heartbeat"
         beat = storage.modified(sign)
         if beat is None and owner is None:
             return self._judge_silent()
@@ -329,7 +329,7 @@ class Suspect:
         times = [(storage.modified(path), path) for path in paths]
         known = [(time, path) for time, path in times if time is not None]
         first = min(known, default=None)
-        folder = markers.folder(instant.requested_time)
+        folder = markers.Markers(storage, instant.requested_time).folder
         known += [(info.modified, info.path) for info in storage.list(folder, recursive=True)]
         if known:
             changed, path = max(known)

@@ -24,7 +24,7 @@ class Reserve:
 
     @property
     def path(self) -> str:
-        return join(owner.folder(self.instant_time), _NAME)
+        return join(owner.Claim(self.storage, self.instant_time).folder, _NAME)
 
     def hold(self, need: int = 0) -> None:
         """Reserve space for a file of so many bytes; a small file fits anyway, and an object store has no end."""

@@ -14,7 +14,7 @@ from ...storage.base import Storage, join
 from .. import formats
 from ..clock import format_time
 from .owner import SEALS, seal_of_instant
-from .write_notes import note_of
+from .write_notes import WriteNotes
 
 # Only a suspended task can outlive its write for longer, and it finds its instant gone.
 KEPT_S = 24 * 3600.0
@@ -41,9 +41,9 @@ def expire(storage: Storage, zone: str) -> None:
         _remove(storage, join(SEALS, f"{hour}.v{formats.SEALS}"), now)
 
 
-def of_write(times: Iterable[str], key: str, notes: int) -> tuple[str, ...]:
-    """Return the paths of the seals of a write that ended under these times, and of so many notes of its instants."""
-    return (*map(seal_of_instant, times), *(note_of(key, number) for number in range(1, notes + 1)))
+def of_write(times: Iterable[str], notes: WriteNotes, count: int) -> tuple[str, ...]:
+    """Return the paths of the seals of a write that ended under these times, and of its first ``count`` notes."""
+    return (*map(seal_of_instant, times), *map(notes.path, range(1, count + 1)))
 
 
 def _remove(storage: Storage, folder: str, now: float) -> None:

@@ -18,7 +18,7 @@ from ...errors import CorruptInstantError
 from ...storage.base import Storage, join
 from ...storage.bounds import MOST_OF_A_NOTE, parse_json
 from .. import formats
-from ..clock import hour_of
+from ..clock import format_time
 from .owner import seal_folder
 
 _KEY = re.compile(r"[0-9]{10}/[0-9a-f]{32}")
@@ -28,7 +28,8 @@ GIVEN_UP = ""
 
 def new_key(zone: str) -> str:
     """Return a key for the notes of a write that is planned now."""
-    return f"{hour_of(int(time.time() * 1000), zone)}/{uuid.uuid4().hex}"
+    hour = format_time(int(time.time() * 1000), zone)[: len("yyyyMMddHH")]
+    return f"{hour}/{uuid.uuid4().hex}"
 
 
 def is_key(text: str) -> bool:
@@ -50,7 +51,7 @@ class WriteNotes:
 
     def find(self, number: int) -> str | None:
         """Return the requested time that a note names, from number 1 on; None where there is no such note."""
-        path = self._path(number)
+        path = self.path(number)
         try:
             found = parse_json(self.storage.read(path, MOST_OF_A_NOTE))
         except FileNotFoundError:
@@ -79,12 +80,8 @@ class WriteNotes:
     def make(self, number: int, instant_time: str) -> bool:
         """Note the requested time; False where another process of the write has made the note already."""
         content = formats.numbered({"instant": instant_time}, formats.WRITE_NOTE)
-        return self.storage.create(self._path(number), json.dumps(content).encode(), durable=False)
+        return self.storage.create(self.path(number), json.dumps(content).encode(), durable=False)
 
-    def _path(self, number: int) -> str:
-        return note_of(self.key, number)
-
-
-def note_of(key: str, number: int) -> str:
-    hour, _, name = key.partition("/")
-    return join(seal_folder(hour), f"{name}.{number}")
+    def path(self, number: int) -> str:
+        hour, _, name = self.key.partition("/")
+        return join(seal_folder(hour), f"{name}.{number}")

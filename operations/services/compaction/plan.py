@@ -23,7 +23,7 @@ from ....table.files.written import Written
 from ....timeline.archive.completions import CompletionTimes
 from ....timeline.held import clustered_groups, held_groups, pending_compactions
 from ....timeline.instants import Instant
-from ....timeline.rescales import Rescale, pending_rescales
+from ....timeline.rescales import pending_rescales
 from ....timeline.timeline import Timeline
 from ...transaction.concurrency import (
     CLUSTERING,
@@ -69,7 +69,11 @@ class FreeSlices:
     ) -> list[FileSlice]:
         """Return the slices with log files, or `wanted` slices, that no plan holds, by partition path and file id."""
         self._look(timeline)
-        held, rescales = held_by_plans(self._mine, timeline), self._given_way_to(timeline)
+        held, rescales = held_by_plans(self._mine, timeline), [*pending_rescales(timeline).values()]
+        # A rescale reads the slices of its partitions merged.
+        meeting = Meeting(self._mine, RESCALE, shared=frozenset({Shared.PARTITION}))
+        if rescales and judge(meeting) is not Verdict.GIVE_WAY:
+            rescales = []
         view = WholeView(timeline, read_written(timeline), self._listings)
         free = [path for path in sorted(self._listings) if not any(rescale.holds(path) for rescale in rescales)]
         return [
@@ -78,12 +82,6 @@ class FreeSlices:
             for file_slice in view.slices(partition).values()
             if (file_slice.partition_path, file_slice.file_id) not in held and wanted(file_slice)
         ]
-
-    def _given_way_to(self, timeline: Timeline) -> list[Rescale]:
-        """Return the pending rescales, which read the slices of their partitions merged."""
-        meeting = Meeting(self._mine, RESCALE, shared=frozenset({Shared.PARTITION}))
-        found = [*pending_rescales(timeline).values()]
-        return found if found and judge(meeting) is Verdict.GIVE_WAY else []
 
     def missed(self, now: Timeline, made: Instant) -> bool:
         """Return whether the plan lacks a write, which only a process that ignores pyhudi's decisions can cause."""

@@ -68,8 +68,13 @@ class Beside:
         """Raise `ConcurrentWriteError` where an instant keeps the rescale out, whatever it waits for."""
         refuse_restoring(RESCALE, timeline)
         for instant, verdict in self._verdicts(timeline).items():
-            if verdict is Verdict.REFUSE:
-                raise self._in_the_way(instant)
+            if verdict is not Verdict.REFUSE:
+                continue
+            left = "This rescale left nothing behind. " if self.own else ""
+            raise ConcurrentWriteError(
+                f"The rescale of the table {self.table.path} cannot begin beside {shown(self.table, instant)}.",
+                f"{left}Run it again once that is complete; stop Apache Hudi's writers before.",
+            )
 
     def begin_reading(self, work: Transaction) -> Timeline:
         """Make the rescale inflight once no instant at work remains that it has to read, and return the timeline then.
@@ -178,14 +183,6 @@ class Beside:
             return is_given_up(storage, requested)
         known = Claim(storage, requested).owner()
         return known is not None and Seal(storage, seal_of(requested, known.write_id)).is_given_up()
-
-    def _in_the_way(self, instant: Instant) -> ConcurrentWriteError:
-        advice = "Run it again once that is complete; stop Apache Hudi's writers before."
-        if self.own:
-            advice = f"This rescale left nothing behind. {advice}"
-        return ConcurrentWriteError(
-            f"The rescale of the table {self.table.path} cannot begin beside {shown(self.table, instant)}.", advice
-        )
 
 
 def _pause() -> None:

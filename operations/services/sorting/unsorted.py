@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from ....storage.base import Storage
 from ....storage.parallel import for_each
@@ -32,7 +33,8 @@ class Unsorted:
 
     def find(self, timeline: Timeline) -> list[FileSlice]:
         """Return the slices that lack the order and that no plan holds, by partition path and file id."""
-        found = self.slices.find(timeline, self._among, lambda _: True)
+        among = partial(choose_partitions, self.storage.path, named=self.partitions)
+        found = self.slices.find(timeline, among, lambda _: True)
         bases = [file_slice.base for file_slice in found if file_slice.base is not None and not file_slice.logs]
         unread = [base for base in bases if base.path not in self._sorted]
         answers = for_each(self.storage, self._is_sorted, unread)
@@ -42,9 +44,6 @@ class Unsorted:
             for file_slice in found
             if file_slice.logs or (file_slice.base is not None and not self._sorted[file_slice.base.path])
         ]
-
-    def _among(self, paths: list[str]) -> list[str]:
-        return choose_partitions(self.storage.path, paths, self.partitions)
 
     def _is_sorted(self, base: BaseFile) -> bool:
         with BaseFileReader(self.storage, base.path) as reader:

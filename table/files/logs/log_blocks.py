@@ -169,14 +169,14 @@ class BlockParser:
         (content_size,) = _LENGTH.unpack(self.read(at, _LENGTH.size))
         content_offset, content_end = at + _LENGTH.size, self.end - _TAIL.size
         if content_size != content_end - content_offset or self.read(content_end, _INT.size) != bytes(_INT.size):
-            raise self._damaged("its content does not end where the block does")
+            raise damaged(self, "its content does not end where the block does")
         if not headers.get(Header.INSTANT_TIME):
-            raise self._damaged("it names no instant")
+            raise damaged(self, "it names no instant")
         if ordinal == BlockType.COMMAND and content_size:
-            raise self._damaged("it is a command, and commands have no content")
+            raise damaged(self, "it is a command, and commands have no content")
         block = LogBlock(self.path, self.offset, BlockType(ordinal), headers, content_offset, content_size)
         if any(len(time) < _SHORTEST_TIME or not time.isdigit() for time in block.compacted_times):
-            raise self._damaged("it replaces what is no instant")
+            raise damaged(self, "it replaces what is no instant")
         return block
 
     def _headers(self, at: int) -> tuple[dict[Header, str], int]:
@@ -184,15 +184,15 @@ class BlockParser:
         (count,) = _INT.unpack(self.read(at, _INT.size))
         at += _INT.size
         if not 0 <= count <= len(Header):
-            raise self._damaged(f"it has {count} headers")
+            raise damaged(self, f"it has {count} headers")
         found: dict[Header, str] = {}
         for _ in range(count):
             if at + _ENTRY.size > most:
-                raise self._damaged("its headers do not end within it")
+                raise damaged(self, "its headers do not end within it")
             ordinal, length = _ENTRY.unpack(self.read(at, _ENTRY.size))
             at += _ENTRY.size
             if not 0 <= length <= most - at:
-                raise self._damaged("its headers do not end within it")
+                raise damaged(self, "its headers do not end within it")
             if ordinal not in _HEADERS:
                 raise self._unsupported(f"has the unknown header {ordinal}")
             if ordinal != Header.RECORD_POSITIONS:
@@ -202,14 +202,11 @@ class BlockParser:
 
     def _text(self, at: int, length: int) -> str:
         if length > MOST_OF_PROPERTIES:
-            raise self._damaged(f"a header of it has {length} bytes")
+            raise damaged(self, f"a header of it has {length} bytes")
         try:
             return self.read(at, length).decode()
         except UnicodeDecodeError:
-            raise self._damaged("a header of it is no text") from None
-
-    def _damaged(self, reason: str) -> CorruptFileError:
-        return _damaged(self.path, self.offset, reason)
+            raise damaged(self, "a header of it is no text") from None
 
     def _unsupported(self, what: str) -> UnsupportedTableError:
         return UnsupportedTableError(
@@ -218,12 +215,8 @@ class BlockParser:
         )
 
 
-def damaged(block: LogBlock, reason: str) -> CorruptFileError:
-    return _damaged(block.path, block.offset, reason)
-
-
-def _damaged(path: str, offset: int, reason: str) -> CorruptFileError:
+def damaged(block: LogBlock | BlockParser, reason: str) -> CorruptFileError:
     return CorruptFileError(
-        f"The block at byte {offset} of the log file {path} cannot be read: {reason}.",
+        f"The block at byte {block.offset} of the log file {block.path} cannot be read: {reason}.",
         "Restore the file from a backup, or roll back the instant in its name.",
     )

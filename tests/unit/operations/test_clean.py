@@ -27,6 +27,7 @@ from pyhudi.table.config import load_config, update_config
 from pyhudi.table.table import open_table
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.avro_codec import encode
+from pyhudi.timeline.metadata.codec import InstantBody
 from pyhudi.timeline.metadata.models import (
     CleanerPlan,
     CleanFileInfo,
@@ -96,7 +97,7 @@ def test_a_clean_says_what_apache_hudi_s_says(table: Path) -> None:
     [instant] = [one for one in timeline.instants if one.action == "clean"]
     assert (instant.requested_time, instant.state) == (done.instant, State.COMPLETED)
     requested = timeline.files.storage.read(timeline.files.path(instant.at(State.REQUESTED)))
-    planned = timeline.files.codec.decode(CleanerPlan, requested, "plan").model_dump(by_alias=True)
+    planned = timeline.files.codec.decode(CleanerPlan, InstantBody(requested, "plan")).model_dump(by_alias=True)
     uris = [one["filePath"] for one in planned.pop("filePathsToBeDeletedPerPartition")["a"]]
     assert all(uri.startswith(f"file://{table}/a/") and old in uri for uri in uris)
     assert planned == {

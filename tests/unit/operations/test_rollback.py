@@ -13,6 +13,7 @@ from pyhudi.table.config import load_config
 from pyhudi.table.table import Table, open_table
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.avro_codec import decode, encode
+from pyhudi.timeline.metadata.codec import InstantBody
 from pyhudi.timeline.metadata.models import InstantInfo, RollbackMetadata, RollbackPlan, RollbackRequest
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.writers import owner
@@ -59,7 +60,7 @@ def test_it_is_completed_with_what_its_plan_says(storage: Storage, started: bool
     done = finish(storage, age_s=-1)
 
     path = open_table(storage).instants.path(done)
-    told = decode(RollbackMetadata, storage.read(path), path)
+    told = decode(RollbackMetadata, InstantBody(storage.read(path), path))
     assert done.state == State.COMPLETED
     assert (told.start_rollback_time, told.commits_rollback, told.total_files_deleted) == (AT, [GONE], 3)
     assert {name: len(one.success_delete_files) for name, one in told.partition_metadata.items()} == {"p": 2, "q": 1}
@@ -113,7 +114,7 @@ def test_two_who_finish_at_once_complete_it_once(storage: Storage) -> None:
 
 def test_an_empty_folder_is_removed_and_never_sealed(storage: Storage) -> None:
     """A writer that claims its instant makes the folder first: it would find its write given up."""
-    folder = Path(storage.path) / owner.folder(AT)
+    folder = Path(storage.path) / owner.Claim(storage, AT).folder
     (folder / "aside").mkdir(parents=True)
 
     sweep(open_table(storage), Patience(heartbeat_interval_s=-1.0), own="")

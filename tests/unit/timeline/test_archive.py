@@ -13,6 +13,7 @@ from pyhudi.storage import Storage, open_storage
 from pyhudi.timeline.archive.lsm import Archive
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.avro_codec import decode
+from pyhudi.timeline.metadata.codec import InstantBody
 from pyhudi.timeline.metadata.models import CommitMetadata
 from pyhudi.timeline.watermark import Seen, Watermark
 from support.made.timelines import timeline_of
@@ -73,7 +74,7 @@ def test_what_an_archived_commit_did_is_read_as_apache_hudi_wrote_it() -> None:
 
     assert set(found) == set(wanted)
     for one, body in found.items():
-        files = decode(CommitMetadata, body, "").partition_to_write_stats[""]
+        files = decode(CommitMetadata, InstantBody(body, "")).partition_to_write_stats[""]
         assert {str(file.path).rpartition("_")[2] for file in files} == {f"{one.requested_time}.parquet"}
     assert Archive(storage, "archived").bodies([]) == {}
 

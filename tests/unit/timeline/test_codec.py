@@ -18,6 +18,7 @@ from pyhudi.timeline.layout import LayoutV2
 from pyhudi.timeline.metadata import avro_schemas as schemas
 from pyhudi.timeline.metadata import models
 from pyhudi.timeline.metadata.avro_codec import decode, encode
+from pyhudi.timeline.metadata.codec import InstantBody
 from pyhudi.timeline.timeline import Timeline
 from support.made.timelines import instants_in
 
@@ -71,14 +72,14 @@ def bare(schema: Any) -> Any:
 def test_what_apache_hudi_wrote_is_written_again_the_same(name: str, kind: type[models.InstantModel]) -> None:
     data = (V9 / name).read_bytes()
 
-    assert list(container(encode(decode(kind, data, name)))) == list(container(data))
+    assert list(container(encode(decode(kind, InstantBody(data, name))))) == list(container(data))
 
 
 @pytest.mark.parametrize(("name", "kind"), FIXTURES)
 def test_the_schema_in_the_file_is_apache_hudis(name: str, kind: type[models.InstantModel]) -> None:
     data = (V9 / name).read_bytes()
     theirs = container(data).metadata["avro.schema"]
-    ours = container(encode(decode(kind, data, name))).metadata["avro.schema"]
+    ours = container(encode(decode(kind, InstantBody(data, name)))).metadata["avro.schema"]
 
     assert fastavro.schema.to_parsing_canonical_form(json.loads(ours)) == fastavro.schema.to_parsing_canonical_form(
         json.loads(theirs)
@@ -126,7 +127,7 @@ def test_an_empty_commit_has_what_apache_hudi_must_not_miss() -> None:
 
 def test_values_of_a_real_commit_have_python_names() -> None:
     name = "20261121034810542_20261121034812343.commit"
-    commit = decode(models.CommitMetadata, (V9 / name).read_bytes(), name)
+    commit = decode(models.CommitMetadata, InstantBody((V9 / name).read_bytes(), name))
 
     (stat,) = commit.partition_to_write_stats["x"]
     assert (stat.num_writes, stat.num_inserts, stat.num_update_writes, stat.num_deletes) == (2, 1, 1, 0)
@@ -139,7 +140,7 @@ def test_values_of_a_real_commit_have_python_names() -> None:
 
 def test_a_replacecommit_tells_which_file_groups_it_took_away() -> None:
     name = "20261121034813159_20261121034814793.replacecommit"
-    commit = decode(models.ReplaceCommitMetadata, (V9 / name).read_bytes(), name)
+    commit = decode(models.ReplaceCommitMetadata, InstantBody((V9 / name).read_bytes(), name))
 
     assert commit.replaced == {
         "x": ["00000000-559f-48f1-a81f-198e9ba6165b-0"],
@@ -155,7 +156,7 @@ def test_a_rollback_plan_keeps_the_capital_of_its_field() -> None:
 
     (record,) = container(encode(plan))
     assert [one["filesToBeDeleted"] for one in record["RollbackRequests"]] == [["file:///t/x/a"]]
-    assert decode(models.RollbackPlan, encode(plan), "x") == plan
+    assert decode(models.RollbackPlan, InstantBody(encode(plan), "x")) == plan
 
 
 def test_a_clustering_plan_survives_the_way_there_and_back() -> None:
@@ -173,7 +174,7 @@ def test_a_clustering_plan_survives_the_way_there_and_back() -> None:
         ),
     )
 
-    assert decode(models.RequestedReplaceMetadata, encode(plan), "x") == plan
+    assert decode(models.RequestedReplaceMetadata, InstantBody(encode(plan), "x")) == plan
 
 
 def test_fewer_and_other_fields_another_name_and_compression_are_read() -> None:
@@ -205,7 +206,7 @@ def test_fewer_and_other_fields_another_name_and_compression_are_read() -> None:
         "partitionToWriteStats": {"a": [{"path": "a/x", "mood": "good"}]},
     }
 
-    commit = decode(models.CommitMetadata, pack(schema, record, codec="deflate"), "x")
+    commit = decode(models.CommitMetadata, InstantBody(pack(schema, record, codec="deflate"), "x"))
 
     assert commit == models.CommitMetadata(
         operation_type="INSERT", partition_to_write_stats={"a": [models.WriteStat(path="a/x")]}
@@ -215,7 +216,7 @@ def test_fewer_and_other_fields_another_name_and_compression_are_read() -> None:
 def test_nulls_read_as_defaults() -> None:
     record = dict.fromkeys([field["name"] for field in schemas.COMMIT["fields"]])
 
-    assert decode(models.CommitMetadata, pack(schemas.COMMIT, record), "x") == models.CommitMetadata()
+    assert decode(models.CommitMetadata, InstantBody(pack(schemas.COMMIT, record), "x")) == models.CommitMetadata()
 
 
 @pytest.mark.parametrize(
@@ -233,7 +234,7 @@ def test_nulls_read_as_defaults() -> None:
 )
 def test_a_corrupt_instant_is_named_with_what_to_do(data: bytes, reason: str) -> None:
     with pytest.raises(CorruptInstantError) as raised:
-        decode(models.RollbackMetadata, data, "/t/.hoodie/timeline/1_2.rollback")
+        decode(models.RollbackMetadata, InstantBody(data, "/t/.hoodie/timeline/1_2.rollback"))
 
     assert raised.value.what.startswith("The instant's file /t/.hoodie/timeline/1_2.rollback cannot be used: ")
     assert reason in raised.value.what
@@ -245,14 +246,14 @@ def test_a_container_without_record_is_corrupt() -> None:
     fastavro.writer(sink, schemas.COMMIT, [])
 
     with pytest.raises(CorruptInstantError, match="it holds no record"):
-        decode(models.CommitMetadata, sink.getvalue(), "x")
+        decode(models.CommitMetadata, InstantBody(sink.getvalue(), "x"))
 
 
 def test_a_field_that_does_not_fit_is_named() -> None:
     schema = {"type": "record", "name": "R", "fields": [{"name": "startRollbackTime", "type": "string"}]}
 
     with pytest.raises(CorruptInstantError, match="its field timeTakenInMillis does not fit"):
-        decode(models.RollbackMetadata, pack(schema, {"startRollbackTime": "1"}), "x")
+        decode(models.RollbackMetadata, InstantBody(pack(schema, {"startRollbackTime": "1"}), "x"))
 
 
 @pytest.mark.parametrize("missing", [1, 8, 15, 16, 17, 40])
@@ -260,7 +261,7 @@ def test_a_truncated_instant_is_corrupt(missing: int) -> None:
     whole = (V9 / "20261121034806510_20261121034810262.commit").read_bytes()
 
     with pytest.raises(CorruptInstantError, match="it is not a whole Avro file"):
-        decode(models.CommitMetadata, whole[:-missing], "x")
+        decode(models.CommitMetadata, InstantBody(whole[:-missing], "x"))
 
 
 @given(st.data())
@@ -273,7 +274,7 @@ def test_damaged_bytes_give_a_model_or_a_corrupt_instant_and_nothing_else(data: 
     end = data.draw(st.integers(0, len(whole)))
 
     try:
-        found = decode(models.ReplaceCommitMetadata, bytes(whole[:end]), "x")
+        found = decode(models.ReplaceCommitMetadata, InstantBody(bytes(whole[:end]), "x"))
     except CorruptInstantError:
         return
     assert isinstance(found, models.ReplaceCommitMetadata)
@@ -306,7 +307,7 @@ def test_every_commit_survives_the_way_there_and_back(
         partition_to_replace_file_ids=replaced,
     )
 
-    assert decode(models.ReplaceCommitMetadata, encode(commit), "x") == commit
+    assert decode(models.ReplaceCommitMetadata, InstantBody(encode(commit), "x")) == commit
 
 
 def test_commits_of_a_timeline_are_read_by_their_action() -> None:

@@ -70,7 +70,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SteadyClock:
 
 def beat(storage: LocalStorage, seconds: float) -> None:
     heartbeat.Heartbeat(storage, T).touch()
-    age(storage, heartbeat.path_of(T), seconds)
+    age(storage, heartbeat.Heartbeat(storage, T).path, seconds)
 
 
 def own(storage: LocalStorage, who: Owner, seconds: float) -> None:

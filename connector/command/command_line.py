@@ -1,0 +1,95 @@
+"""One command line: where its output goes, how it was called, its arguments, and the table that they lead to."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from ...operations.progress import Observer
+from ...operations.write.services import Call
+from .confirming import NotConfirmedError, require_terminal
+from .escaping import shell_words
+from .output import CommandOutput
+from .parser import EntryPoint, changes
+from .work_progress import WorkProgress
+
+if TYPE_CHECKING:
+    from ...operations.state.needs import Need
+    from ...options.model import HudiOptions
+    from ...storage.base import Storage
+
+PROGRAM = "pyhudi"
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """A parsed command line.
+
+    Attributes:
+        given: The options of the table, by their keys.
+    """
+
+    output: CommandOutput
+    entry: EntryPoint
+    asked: argparse.Namespace
+    given: Mapping[str, str]
+
+    def opened(self) -> tuple[HudiOptions, Storage]:
+        """Return the options of the table with those of hudi-defaults.conf, and its store."""
+        from ...options.sources import WRITING, resolve_options  # noqa: PLC0415 (a command imports only what it needs)
+        from ...storage import open_storage  # noqa: PLC0415
+        from ..source.paths import absolute  # noqa: PLC0415
+
+        path = absolute(self.asked.path)
+        options = resolve_options(self.given, path, WRITING).options
+        return options, open_storage(path, options.storage_options, durable=options.durable)
+
+    def call(self, observer: Observer | None = None) -> Call:
+        """Return the call of a service for the table; ``observer`` receives its progress, None for the log."""
+        from ...operations.write.inline import means_of  # noqa: PLC0415
+
+        options, storage = self.opened()
+        settings = options.write_settings()
+        return Call(
+            storage,
+            settings.patience,
+            options.upkeep,
+            lambda: replace(means_of(settings, application=options.application), observer=observer),
+            options.metadata_enable,
+        )
+
+    def command_of(self, need: Need) -> str:
+        """Return the command line that does what the table needs, with the options with which the need was found."""
+        words = [PROGRAM, need.service, self.asked.path]
+        for name, value in need.arguments.items():
+            words += [f"--{name.replace('_', '-')}", value]
+        for key, text in self.given.items():
+            words += ["--option", f"{key}={text}"]
+        return shell_words(words)
+
+    def has_to_ask(self) -> bool:
+        """Return whether the user has to confirm before the table changes; raise where no terminal is there to ask."""
+        if not self.entry.interactive or not changes(self.asked) or self.asked.yes:
+            return False
+        require_terminal(self.asked.operation, self.asked.path)
+        return True
+
+    def ask(self, what: str) -> None:
+        """Ask whether to go ahead; raises `NotConfirmedError` for any answer but yes."""
+        self.output.note(f"{self.asked.operation} {self.asked.path}: {what}.")
+        print("Go ahead? [y/N] ", end="", file=sys.stderr, flush=True)  # noqa: T201 (the command's interface)
+        if sys.stdin.readline().strip().lower() not in {"y", "yes"}:
+            raise NotConfirmedError
+
+    @contextmanager
+    def shown_progress(self) -> Iterator[WorkProgress | None]:
+        """Show how far a command is; the progress of a job goes to its log."""
+        if not self.entry.interactive:
+            yield None
+            return
+        with WorkProgress(f"{self.asked.operation} {self.asked.path}") as progress:
+            yield progress
