@@ -89,12 +89,12 @@ class S3Client:
         self._refuses_to_replace = False
 
     def get(self, key: str, most: int) -> bytes:
-        with self._own_errors():
+        with self.own_errors():
             return self._wait(self._download(key, {}, most))[0]
 
     def get_tail(self, key: str, length: int) -> tuple[bytes, int]:
         try:
-            with self._own_errors():
+            with self.own_errors():
                 data, answer = self._wait(self._download(key, {"Range": f"bytes=-{length}"}))
         except _EmptyObject:
             return b"", 0
@@ -108,7 +108,7 @@ class S3Client:
             asked = (self._download(key, {"Range": f"bytes={at}-{to - 1}"}) for at, to in ranges)
             return b"".join([data for data, _ in await asyncio.gather(*asked)])
 
-        with self._own_errors():
+        with self.own_errors():
             return self._wait(fetch())
 
     def stat(self, key: str) -> Stat | None:
@@ -206,11 +206,11 @@ class S3Client:
         raise AssertionError
 
     def _ask(self, method: str, **parameters: Any) -> dict[str, Any]:
-        with self._own_errors():
+        with self.own_errors():
             return self._wait(self.ask(method, parameters))
 
     @contextmanager
-    def _own_errors(self) -> Iterator[None]:
+    def own_errors(self) -> Iterator[None]:
         """Raise the OSError that an error of s3fs means, with that error as its cause unless it quotes a secret."""
         try:
             yield
@@ -313,7 +313,7 @@ class _Upload:
         self._client._ask("abort_multipart_upload", **self._names)
 
     def _settle(self) -> None:
-        with self._client._own_errors():
+        with self._client.own_errors():
             self._tags.append(self._under_way.popleft().result()["ETag"])
 
 
