@@ -16,9 +16,9 @@ FROM_SEED ?= 0
 SEEDS ?= 100000
 MINUTES ?= 30
 PYTEST_ARGS ?=
-# Two processes more than cores (tests/conftest.py), each of which takes whole modules; what comes after it in PYTEST_ARGS
-# counts, as -n 0. In the order of their names the folders of small modules are the last. By default those of most tests
-# come first: one of few tests that take minutes would be the last, beside an idle core.
+# A process for each core, each of which takes whole modules; what comes after it in PYTEST_ARGS counts, as -n 0. In the
+# order of their names the folders of small modules are the last. By default those of most tests come first: one of few
+# tests that take minutes would be the last, beside an idle core.
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 
 BIN := $(VENV)/bin

@@ -46,12 +46,6 @@ if "TMPDIR" not in os.environ and MEMORY.is_dir() and shutil.disk_usage(MEMORY).
     os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_auto_num_workers() -> int:
-    """Return two processes more than cores: some tests wait for other processes, and some for time to pass."""
-    return (os.cpu_count() or 1) + 2
-
-
 class NoSpark(MetaPathFinder):
     """Fails every import of Spark in this process."""
 
