@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ...operations.write.services import Argument
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SHOW, REPORT, CAT, DIFF, CREATE, COMPLETION = "show", "report", "cat", "diff", "create", "completion"
 SHELLS = ("bash", "zsh")
@@ -16,13 +20,57 @@ class ReadCommand:
     """A command that prints rows about a table.
 
     Attributes:
+        rows: Returns the function that returns the rows, which gets the table's store and the arguments.
         nothing: What it says where there are no rows.
     """
 
     name: str
     help: str
+    rows: Callable[[], Callable[..., pa.Table]]
     nothing: str
     arguments: tuple[Argument, ...] = ()
+
+
+def _history() -> Callable[..., pa.Table]:
+    from ...operations.inspect.history import history  # noqa: PLC0415 (a command imports only what it needs)
+
+    return history
+
+
+def _timeline() -> Callable[..., pa.Table]:
+    from ...operations.inspect.instants import list_instants  # noqa: PLC0415
+
+    return list_instants
+
+
+def _files() -> Callable[..., pa.Table]:
+    from ...operations.inspect.files import files  # noqa: PLC0415
+
+    return files
+
+
+def _sizes() -> Callable[..., pa.Table]:
+    from ...operations.inspect.sizes import sizes  # noqa: PLC0415
+
+    return sizes
+
+
+def _partitions() -> Callable[..., pa.Table]:
+    from ...operations.inspect.partitions import partitions  # noqa: PLC0415
+
+    return partitions
+
+
+def _activity() -> Callable[..., pa.Table]:
+    from ...operations.inspect.activity import activity  # noqa: PLC0415
+
+    return activity
+
+
+def _savepoints() -> Callable[..., pa.Table]:
+    from ...operations.inspect.savepoints import savepoints  # noqa: PLC0415
+
+    return savepoints
 
 
 _NO_INSTANT = "The table has no instant."
@@ -33,25 +81,28 @@ READS: Mapping[str, ReadCommand] = {
         ReadCommand(
             "history",
             "what each instant did, newest first",
+            _history,
             _NO_INSTANT,
             (Argument("limit", "how many instants (20)", int, default=20),),
         ),
         ReadCommand(
             "timeline",
             "every instant with its times, pending and archived instants too, newest first",
+            _timeline,
             _NO_INSTANT,
             (Argument("limit", "how many instants (100)", int, default=100),),
         ),
-        ReadCommand("partitions", "the partitions with their sizes", "The table has no partition."),
+        ReadCommand("partitions", "the partitions with their sizes", _partitions, "The table has no partition."),
         ReadCommand(
             "files",
             "the files that a snapshot reads",
+            _files,
             _NO_FILE,
             (Argument("as_of", "as of this instant or time", default=None, metavar="TIME"),),
         ),
-        ReadCommand("sizes", "the live and dead bytes of each file group", _NO_FILE),
-        ReadCommand("activity", "the writes and services at work", "Nothing is pending."),
-        ReadCommand("savepoints", "the savepoints with their comments", "The table has no savepoint."),
+        ReadCommand("sizes", "the live and dead bytes of each file group", _sizes, _NO_FILE),
+        ReadCommand("activity", "the writes and services at work", _activity, "Nothing is pending."),
+        ReadCommand("savepoints", "the savepoints with their comments", _savepoints, "The table has no savepoint."),
     )
 }
 CAT_ARGUMENTS = (

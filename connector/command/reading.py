@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InvalidOptionError
@@ -24,29 +24,12 @@ if TYPE_CHECKING:
 
 def read_rows(line: CommandLine) -> int:
     """Print the rows of a command of `READS`."""
-    from ...operations.inspect.activity import activity  # noqa: PLC0415 (a command imports only what it needs)
-    from ...operations.inspect.files import files  # noqa: PLC0415
-    from ...operations.inspect.history import history  # noqa: PLC0415
-    from ...operations.inspect.instants import list_instants  # noqa: PLC0415
-    from ...operations.inspect.partitions import partitions  # noqa: PLC0415
-    from ...operations.inspect.savepoints import savepoints  # noqa: PLC0415
-    from ...operations.inspect.sizes import sizes  # noqa: PLC0415
-
-    rows: Mapping[str, Callable[..., pa.Table]] = {
-        "history": history,
-        "timeline": list_instants,
-        "partitions": partitions,
-        "files": files,
-        "sizes": sizes,
-        "activity": activity,
-        "savepoints": savepoints,
-    }
     output, asked = line.output, line.asked
     command = READS[asked.operation]
     _, storage = line.opened()
     arguments = {argument.name: getattr(asked, argument.name) for argument in command.arguments}
     with WorkProgress(f"{command.name} {asked.path}"):
-        found = rows[command.name](storage, **arguments)
+        found = command.rows()(storage, **arguments)
     output.rows(found, command.nothing)
     if not output.as_json and found.num_rows and found.num_rows == arguments.get("limit"):
         output.note(f"These are the newest {found.num_rows:,}; --limit prints more.")
@@ -66,7 +49,7 @@ def show(line: CommandLine) -> int:
 
 def state_of(line: CommandLine) -> TableState:
     """Return the state of a table."""
-    from ...operations.state.table_state import table_state  # noqa: PLC0415
+    from ...operations.state.table_state import table_state  # noqa: PLC0415 (a command imports only what it needs)
 
     call = line.call()
     with WorkProgress(f"show {line.asked.path}"):
