@@ -68,13 +68,12 @@ class Beside:
         """Raise `ConcurrentWriteError` where an instant keeps the rescale out, whatever it waits for."""
         refuse_restoring(RESCALE, timeline)
         for instant, verdict in self._verdicts(timeline).items():
-            if verdict is not Verdict.REFUSE:
-                continue
-            left = "This rescale left nothing behind. " if self.own else ""
-            raise ConcurrentWriteError(
-                f"The rescale of the table {self.table.path} cannot begin beside {shown(self.table, instant)}.",
-                f"{left}Run it again once that is complete; stop Apache Hudi's writers before.",
-            )
+            if verdict is Verdict.REFUSE:
+                left = "This rescale left nothing behind. " if self.own else ""
+                raise ConcurrentWriteError(
+                    f"The rescale of the table {self.table.path} cannot begin beside {shown(self.table, instant)}.",
+                    f"{left}Run it again once that is complete; stop Apache Hudi's writers before.",
+                )
 
     def begin_reading(self, work: Transaction) -> Timeline:
         """Make the rescale inflight once no instant at work remains that it has to read, and return the timeline then.

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ....errors import BucketMisfitError
 from ....index.bucket import BucketIndex
+from ....reader.matches.key_values import number_columns
 from ....storage import open_storage
 from ....storage.base import Storage, join
 from ....table.arrow.spill import SpillFile, SpillReader, SpillWriter, local_spills
@@ -101,7 +102,9 @@ class Rescaler:
         index = replace(self.index, bucket_count=unit.change.new, numbers=None)
         with work.heartbeat(), tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
             local = open_storage(folder, durable=False)
-            task = _Task(self, unit, index, local, self.files.files(new_token(work), fence))
+            to, schema = self.files.files(new_token(work), fence), self.files.schema
+            keys = KeyGenerator(work.config, schema)
+            task = _Task(self, unit, index, local, to, keys, bool(number_columns(work.config, schema)))
             spill = task.divide() if unit.divides else None
             made = () if unit.divides else task.write()
             fence.finish()
@@ -110,13 +113,21 @@ class Rescaler:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """One attempt at a unit; `local` is its folder for spills."""
+    """One attempt at a unit.
+
+    Attributes:
+        local: Its folder for spills.
+        keys: Makes record keys, and what they are made of, from the columns of rows.
+        has_number_keys: Whether these columns have a single spelling each, so that no key needs to be parsed.
+    """
 
     rescaler: Rescaler
     unit: RescaleUnit
     index: BucketIndex
     local: Storage
     to: DataFiles
+    keys: KeyGenerator
+    has_number_keys: bool
 
     def write(self) -> tuple[NewBucket, ...]:
         """Write the base files of the unit's new buckets."""
@@ -182,7 +193,7 @@ class _Task:
             with closing(reader.merged(source).batches(columns, dictionaries=passed)) as batches:
                 for rows in batches:
                     if foreign:
-                        check_spelling(self._keys, rows, source.data_files[-1])
+                        check_spelling(self.keys, rows, source.data_files[-1])
                     numbers = self._numbers(source, rows)
                     yield from [(self.unit.targets[0], rows)] if len(self.unit.targets) == 1 else cut(rows, numbers)
 
@@ -206,7 +217,7 @@ class _Task:
 
     def _numbers(self, source: FileSlice, rows: pa.RecordBatch) -> Numbers:
         """Return the new bucket of each row; refuse rows that a writer with another number has put here."""
-        parts = self._keys.parts(rows) if self._has_number_keys else []
+        parts = self.keys.parts(rows) if self.has_number_keys else []
         numbers = self.index.buckets(rows.column(RECORD_KEY), parts).astype(np.int64)
         wrong = np.flatnonzero(numbers % self.unit.change.classes != self.unit.remainder)
         if len(wrong):
@@ -219,16 +230,6 @@ class _Task:
                 "rewrite the partition with mode overwrite, then rescale.",
             )
         return numbers
-
-    @property
-    def _keys(self) -> KeyGenerator:
-        return KeyGenerator(self.rescaler.work.config, self.rescaler.files.schema)
-
-    @property
-    def _has_number_keys(self) -> bool:
-        """Whether the columns of the record key have a single spelling each, so that no key needs to be parsed."""
-        schema, fields = self.rescaler.files.schema, self.rescaler.work.config.record_key_fields
-        return all(name in schema.names and pa.types.is_integer(schema.field(name).type) for name in fields)
 
     def _is_foreign(self, source: FileSlice) -> bool:
         """Return whether another engine may have written some of a slice's rows, and spelled their keys otherwise."""
