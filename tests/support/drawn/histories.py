@@ -37,12 +37,12 @@ from support.drawn.upkept import Life
 from support.drive import carry_out, plan, rows_of, task, write
 from support.models.changing import MERGE, based_on, disturbed, is_late, merged, moment_of
 from support.models.everywhere_model import EverywhereLoggedModel, EverywhereModel
-from support.models.logged_model import LoggedModel
+from support.models.logged_model import Buckets, LoggedModel
 from support.models.looked_up_model import LookedUpModel
-from support.models.model import INT_ORDERED, SCHEMA, Counts, Key, Model, Row, Step
+from support.models.model import INT_ORDERED, SCHEMA, Counts, Model, Row, Step
 from support.places import Place, below, copy_table, files_below, on_disk
 from support.readers import rows_by_hudi_rs
-from support.rules.checks import assert_whole, java_bucket
+from support.rules.checks import assert_whole
 from support.rules.health import findings
 
 TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=3)
@@ -252,15 +252,9 @@ def model_of(made: TableSettings, bounds: WriteSettings, *, resets: bool = False
         return Model(ordered=ordered, resets=resets)
     if made.index_type in LOOKUP_INDEXES:
         return LookedUpModel(ordered=ordered, resets=resets)
-    fields = list(made.record_key_fields or ())
-
-    def bucket_of(key: Key) -> int:
-        values = dict(zip(("p", "id"), key, strict=True))
-        text = key[1] if len(fields) == 1 else ",".join(f"{name}:{values[name]}" for name in fields)
-        return java_bucket(text, fields, made.bucket_count or 1)
-
+    buckets = Buckets(made.record_key_fields or (), lambda _: made.bucket_count or 1)
     together = made.partial_update_mode is not None
-    return LoggedModel(ordered=ordered, resets=resets, bucket_of=bucket_of, alone=bounds.colocated, together=together)
+    return LoggedModel(ordered=ordered, resets=resets, bucket_of=buckets, alone=bounds.colocated, together=together)
 
 
 def _assert_healthy(table: Place, *, whole: bool) -> None:

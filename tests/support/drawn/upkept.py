@@ -29,6 +29,7 @@ from pyhudi.table.config import load_config
 from pyhudi.table.table import open_table
 from support.made import compacting, sorting
 from support.made.rescales import rescale
+from support.made.rescaling import numbers_at
 from support.models.logged_model import LoggedModel
 from support.models.model import Model
 from support.places import Place, files_below
@@ -255,8 +256,7 @@ class Life:
         self.rescaled = True
         if done.instant:
             if isinstance(self.model, LoggedModel):
-                assert self.model.planned is None
-                self.model.compact()
+                self.model.rescale(numbers_at(str(self.table)).of)
             self._merged()
 
     def _has_merged(self) -> None:
