@@ -31,13 +31,14 @@ from pyhudi.table.table import Table
 from pyhudi.timeline.held import held_groups, pending_compactions
 from pyhudi.timeline.writers import decisions
 from pyhudi.timeline.writers.owner import SEALS
+from support.drawn.buckets import Buckets
 from support.drawn.lookups import joined_by, located
 from support.drawn.spread_everywhere import located_in_tasks
 from support.drawn.upkept import Life
 from support.drive import carry_out, plan, rows_of, task, write
 from support.models.changing import MERGE, based_on, disturbed, is_late, merged, moment_of
 from support.models.everywhere_model import EverywhereLoggedModel, EverywhereModel
-from support.models.logged_model import Buckets, LoggedModel
+from support.models.logged_model import LoggedModel
 from support.models.looked_up_model import LookedUpModel
 from support.models.model import INT_ORDERED, SCHEMA, Counts, Model, Row, Step
 from support.places import Place, below, copy_table, files_below, on_disk

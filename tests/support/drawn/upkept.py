@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from pyhudi.errors import UndoError, UnreadableTimeError
@@ -27,6 +27,7 @@ from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.table.table import open_table
+from support.drawn.buckets import Buckets
 from support.made import compacting, sorting
 from support.made.rescales import rescale
 from support.made.rescaling import numbers_at
@@ -256,7 +257,8 @@ class Life:
         self.rescaled = True
         if done.instant:
             if isinstance(self.model, LoggedModel):
-                self.model.rescale(numbers_at(str(self.table)).of)
+                assert isinstance(self.model.bucket_of, Buckets)
+                self.model.rescale(replace(self.model.bucket_of, number=numbers_at(str(self.table)).of))
             self._merged()
 
     def _has_merged(self) -> None:

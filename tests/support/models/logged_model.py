@@ -6,30 +6,9 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from support.models.model import DROP, FOLD, POLICY, Counts, Key, Model, Row, Step, key_of, merges, stamp
-from support.rules.checks import java_bucket
 
 # A file group, by its partition and its bucket.
 Group = tuple[str, Hashable]
-
-
-@dataclass(frozen=True)
-class Buckets:
-    """The buckets of keys.
-
-    Attributes:
-        fields: The fields of the record key, by which rows are hashed.
-        number: Returns how many buckets a partition has.
-    """
-
-    fields: Sequence[str]
-    number: Callable[[str], int | None]
-
-    def __call__(self, key: Key) -> int:
-        """Return the bucket of a key."""
-        number, values = self.number(key[0]), dict(zip(("p", "id"), key, strict=True))
-        assert number is not None
-        text = key[1] if len(self.fields) == 1 else ",".join(f"{name}:{values[name]}" for name in self.fields)
-        return java_bucket(text, list(self.fields), number)
 
 
 @dataclass(frozen=True)
@@ -144,12 +123,11 @@ class LoggedModel(Model):
                     self.logs[key] = planned.since[key]
                 self._show(key)
 
-    def rescale(self, number: Callable[[str], int | None]) -> None:
-        """Write all base files anew, in as many buckets as a function says of each partition."""
+    def rescale(self, bucket_of: Callable[[Key], Hashable]) -> None:
+        """Write all base files anew, in the file groups of other buckets."""
         assert self.planned is None
-        assert isinstance(self.bucket_of, Buckets)
         self.compact()
-        self.bucket_of = replace(self.bucket_of, number=number)
+        self.bucket_of = bucket_of
         self.groups = {self._group(key) for key in self.rows}
 
     def join(self) -> None:
