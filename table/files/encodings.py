@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from ..schema.columns import SEQUENCE_NUMBER
 from ..schema.types import children, is_list
 
-_SAMPLE = 16_384
+_SAMPLE = 4096
 _DICTIONARY_BYTES = 1 << 20
 # How often a value has to occur, on average, for an index in its place to be smaller and as fast.
 _LEAST_USES = 3
