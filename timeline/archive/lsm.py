@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
@@ -163,12 +163,19 @@ class Archive:
                     raise
         return call(self.manifests.newest().files)
 
-    def is_whole(self, file: ArchiveFile) -> bool:
-        try:
-            self.instants_in([file])
-        except PyHudiError:
-            return False
-        return True
+    def needed(self, files: Iterable[ArchiveFile]) -> list[ArchiveFile]:
+        """Return files that together hold all instants that can be read, without those whose instants others hold."""
+        held: dict[ArchiveFile, set[Instant]] = {}
+        for file in files:
+            with suppress(PyHudiError):
+                held[file] = {*self.instants_in([file])}
+        needed: list[ArchiveFile] = []
+        known: set[Instant] = set()
+        for file in sorted(held, key=lambda file: (-len(held[file]), file.name)):
+            if not held[file] <= known:
+                needed.append(file)
+                known |= held[file]
+        return needed
 
     def _read(self, name: str, columns: list[str], times: Sequence[str] | None = None) -> pa.Table:
         with self._opened(name) as file:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ...errors import PyHudiError
+from ...errors import PyHudiError, StorageError
 from ...storage.base import join, split
 from ..instants import Instant
 from .lsm import COLUMNS, Archive
@@ -75,23 +76,29 @@ class MergedLevel:
 
 
 def append(archive: Archive, rows: Sequence[Row]) -> Manifest:
-    """Add instants, in order of requested time, to the archive as one file; return the manifest that names them."""
-    name = file_name(rows[0].instant.requested_time, rows[-1].instant.requested_time, 0)
-    data = _encode(rows)
-    file = ArchiveFile(name, len(data))
-    path = join(archive.folder, name)
+    """Add instants, in order of requested time, to the archive as one file; return the manifest that names them.
+
+    Those that another process has added meanwhile are not added again.
+    """
+    file = _make_file(archive, rows)
     while True:
-        if not archive.storage.create(path, data):
-            file = _adopt(archive, file, rows, data)
-        manifest = archive.manifests.replace_files([file], is_whole=archive.is_whole)
-        # While this process stalled, another process that tidied up may have deleted the still unnamed file.
-        if archive.storage.exists(path) or file.name not in manifest.names:
+        manifest = archive.manifests.replace_files(
+            [file], needed=archive.needed, fits=partial(_lacks, archive, file.name, rows)
+        )
+        if file.name not in manifest.names:
+            held = {*archive.instants(*_span(rows))}
+            rows = [row for row in rows if row.instant not in held]
+            if not rows:
+                return manifest
+        elif archive.storage.exists(join(archive.folder, file.name)):
             return manifest
+        # Or another process that tidied up deleted the still unnamed file while this process stalled.
+        file = _make_file(archive, rows)
 
 
 def settle(archive: Archive) -> None:
     """Repair the archive after a writer died: a manifest names its files, and ``_version_`` the manifest."""
-    archive.manifests.replace_files((), is_whole=archive.is_whole)
+    archive.manifests.replace_files((), needed=archive.needed)
 
 
 def merge_levels(archive: Archive, aside: str, batch: int) -> list[MergedLevel]:
@@ -110,7 +117,7 @@ def merge_levels(archive: Archive, aside: str, batch: int) -> list[MergedLevel]:
             return done
         merged = ArchiveFile(name, _merge(archive, aside, inputs, name))
         gone = tuple(file.name for file in inputs)
-        newest = archive.manifests.replace_files([merged], gone, is_whole=archive.is_whole)
+        newest = archive.manifests.replace_files([merged], gone, needed=archive.needed)
         if name not in newest.names:
             return done
         done.append(MergedLevel(name, gone))
@@ -180,6 +187,28 @@ def _open(sink: object) -> pq.ParquetWriter:
         write_statistics=COLUMNS,
         write_page_checksum=True,
     )
+
+
+def _make_file(archive: Archive, rows: Sequence[Row]) -> ArchiveFile:
+    """Return the file of some instants, which no manifest names yet, unless another process made it first."""
+    name, data = file_name(*_span(rows), 0), _encode(rows)
+    file = ArchiveFile(name, len(data))
+    return file if archive.storage.create(join(archive.folder, name), data) else _adopt(archive, file, rows, data)
+
+
+def _lacks(archive: Archive, name: str, rows: Sequence[Row], files: Iterable[ArchiveFile]) -> bool:
+    """Return whether none of some instants is in a file of another name."""
+    span = _span(rows)
+    near = [file for file in files if file.name != name and file.may_hold(*span)]
+    try:
+        return {row.instant for row in rows}.isdisjoint(archive.instants_in(near))
+    except StorageError:
+        # Another process has merged a file meanwhile, or the store fails, as it does for the next look.
+        return False
+
+
+def _span(rows: Sequence[Row]) -> tuple[str, str]:
+    return rows[0].instant.requested_time, rows[-1].instant.requested_time
 
 
 def _adopt(archive: Archive, file: ArchiveFile, rows: Sequence[Row], data: bytes) -> ArchiveFile:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 from ...errors import ConcurrentWriteError, CorruptInstantError
@@ -130,20 +130,30 @@ class Manifests:
         added: Iterable[ArchiveFile],
         removed: Iterable[str] = (),
         *,
-        is_whole: Callable[[ArchiveFile], bool],
+        needed: Callable[[Sequence[ArchiveFile]], Sequence[ArchiveFile]],
+        fits: Callable[[Sequence[ArchiveFile]], bool] = lambda _: True,
     ) -> Manifest:
         """Make the next manifest, with files added and removed, and write its number to ``_version_``.
 
         Makes nothing where the newest manifest already names the added files, or does not name all removed files any
-        more. Without a manifest, ``is_whole`` checks the files that no manifest names.
+        more.
+
+        Args:
+            needed: Returns which files the first manifest has to name, of those that are there.
+            fits: Returns whether the added files go with those that the newest manifest names; else nothing is made.
         """
         added, removed = tuple(added), frozenset(removed)
         for _ in range(_ROUNDS):
-            known = self._base(is_whole)
+            known = self._base()
             if (known.number and {file.name for file in added} <= known.names) or not removed <= known.names:
                 self.point_at_newest()
                 return known
-            files = [*(file for file in known.files if file.name not in removed), *added]
+            if known.number and not fits(known.files):
+                self.point_at_newest()
+                return known
+            files: Sequence[ArchiveFile] = [*(file for file in known.files if file.name not in removed), *added]
+            if not known.number:
+                files = needed(list({file.name: file for file in files}.values()))
             number = known.greatest + 1
             # Another process may be writing the incomplete manifest. Skip its number: two processes that replaced it
             # would undo each other's manifest.
@@ -171,18 +181,16 @@ class Manifests:
                 return
             self.storage.write(join(self.folder, VERSION_FILE), str(number).encode())
 
-    def _base(self, is_whole: Callable[[ArchiveFile], bool]) -> Manifest:
+    def _base(self) -> Manifest:
+        """Return the newest manifest; number 0 where all were lost, or a writer died before it made the first."""
         known = self.newest()
-        if known.number or not known.files:
-            return known
-        if known.greatest:
+        if known.greatest and known.files and not known.number:
             raise CorruptInstantError(
                 f"The archive of the table {self.storage.path} cannot be continued: its newest manifest, "
                 f"{self.path(known.greatest)}, does not name its files.",
                 "Restore that file from a backup.",
             )
-        # The manifests were lost, or a writer died before the first manifest and left a file that may be damaged.
-        return replace(known, files=tuple(filter(is_whole, known.files)))
+        return known
 
     def _is_whole_soon(self, number: int) -> bool:
         deadline = time.monotonic() + _HALF_MADE_S

@@ -70,7 +70,9 @@ def in_archive(table: Path) -> dict[tuple[str, str, str], bytes]:
         for row in pq.read_table(folder / one["fileName"]).to_pylist():
             least, greatest, _ = one["fileName"].split("_")
             assert least <= row["instantTime"] <= greatest
-            found[row["instantTime"], row["completionTime"], row["action"]] = row["metadata"]
+            identity = row["instantTime"], row["completionTime"], row["action"]
+            assert identity not in found, "an instant is archived once"
+            found[identity] = row["metadata"]
     return found
 
 

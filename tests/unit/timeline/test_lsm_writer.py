@@ -14,6 +14,8 @@ from pyhudi.timeline.archive.lsm import Archive
 from pyhudi.timeline.archive.lsm_writer import Row, append, merge_levels, tidy
 from pyhudi.timeline.archive.manifest import Manifests
 from pyhudi.timeline.instants import Instant, State
+from support.faults.faulty import FaultyStorage
+from support.faults.stops import Stop
 from support.seams import patch_seam
 
 THEIRS = Path(__file__).parents[2] / "fixtures" / "timeline" / "archived"
@@ -72,6 +74,26 @@ def test_a_file_that_a_crash_left_is_replaced(storage: Storage, there: bytes) ->
     append(Archive(storage, FOLDER), some(1, 2, 3))
 
     assert Archive(storage, FOLDER).instants() == (instant(1), instant(2), instant(3))
+
+
+@pytest.mark.parametrize("theirs", [(1, 2), (1, 2, 3, 4), (2, 3)], ids=["fewer", "more", "others"])
+@pytest.mark.parametrize("before", [[], [0]], ids=["the first manifest", "a later one"])
+def test_what_others_archive_before_the_manifest_is_archived_once(
+    storage: Storage, theirs: tuple[int, ...], before: list[int]
+) -> None:
+    if before:
+        append(Archive(storage, FOLDER), some(*before))
+
+    def others() -> None:
+        append(Archive(storage, FOLDER), some(*theirs))
+
+    # The file is made, and its manifest is not.
+    ours = FaultyStorage(storage, Stop(at=2, awake=True, meanwhile=others))
+    append(Archive(ours, FOLDER), some(1, 2, 3))  # type: ignore[arg-type]
+
+    files = Manifests(storage, FOLDER).newest().files
+    found = [one.requested_time for file in files for one in Archive(storage, FOLDER).instants_in([file])]
+    assert sorted(found) == [f"{number:04d}" for number in sorted({1, 2, 3, *theirs, *before})]
 
 
 def test_a_file_that_counts_already_is_left_alone(storage: Storage) -> None:

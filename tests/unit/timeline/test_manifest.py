@@ -35,7 +35,7 @@ def put(storage: Storage, number: int, *files: ArchiveFile, version: int | None 
 
 
 def add(storage: Storage, file: ArchiveFile, removed: tuple[str, ...] = ()) -> manifest.Manifest:
-    return Manifests(storage, FOLDER).replace_files([file], removed, is_whole=lambda _: True)
+    return Manifests(storage, FOLDER).replace_files([file], removed, needed=lambda files: files)
 
 
 def torn(storage: Storage, number: int) -> None:
