@@ -45,7 +45,9 @@ install: $(VENV)/.linked ## Make .venv with the package (editable) and the devel
 demo: $(VENV)/.demo $(VENV)/.linked ## Write and read back the flights of 2013, step by step
 	@$(BIN)/python examples/flights.py
 
-test: test-core test-spark ## Run the tests, less the slow ones and those that need Apache Hudi
+# Side by side, as each half waits now and then.
+test: ## Run the tests, less the slow ones and those that need Apache Hudi
+	@+$(MAKE) --no-print-directory -j2 test-core test-spark
 
 test-core: install ## Of these, run those that need no Spark, in a process that cannot import it
 	$(BIN)/python -m pytest $(PARALLEL) --spark=no -m "not slow and not long and not interop and not browser" $(PYTEST_ARGS)
@@ -62,7 +64,7 @@ check: install ## Lint, formatting, types, the rules of layers and language, the
 test-spark40: install $(SPARK40_VENV)/.spark ## Run the tests of what differs on the oldest Spark, 4.0
 	$(SPARK40_VENV)/bin/python -m pytest -m "oldest and not slow and not long" tests/unit/connector tests/spark $(PYTEST_ARGS)
 
-test-slow: install $(CLASSES) ## Run the slow tests: long histories, kills, heartbeats
+test-slow: install $(CLASSES) ## Run the slow tests: long histories, kills, heartbeats, mistakes made on purpose
 	$(BIN)/python -m pytest -m "slow and not interop" $(PYTEST_ARGS)
 
 test-long: install $(CLASSES) ## Run writers side by side, by 100,000 seeds and as processes, kill streams, draw longer histories (FROM_SEED=0 SEEDS=100000 MINUTES=30)

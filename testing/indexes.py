@@ -12,6 +12,7 @@ its own, without Spark. An index that lives outside of the table inherits from `
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import random
 import tempfile
@@ -480,9 +481,11 @@ def offered(index: str, entry_point: str) -> Iterator[None]:
         index: Its name.
         entry_point: Where the index is, as ``package.module:object``.
 
-    Yields:     Nothing; the registration ends with the context.
+    Yields:
+        Nothing; the registration ends with the context.
     """
-    installed = importlib.metadata.entry_points
+    # What is installed stays so, and each look at it reads a file of each package.
+    installed = functools.cache(importlib.metadata.entry_points)
 
     def found(**wanted: Any) -> EntryPoints:
         ours = EntryPoints([EntryPoint(index, entry_point, ENTRY_POINTS)])

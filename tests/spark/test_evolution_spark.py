@@ -152,9 +152,6 @@ def test_a_filter_finds_the_rows_of_older_types(spark: SparkSession, path: Path)
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 
 
-INDEXES = ["BUCKET", "SIMPLE", "GLOBAL_BLOOM"]
-
-
 def csv(spark: SparkSession, folder: Path, text: str) -> DataFrame:
     """Return what Spark's CSV reader makes of a file, in which everything is text."""
     folder.mkdir(exist_ok=True)
@@ -164,7 +161,9 @@ def csv(spark: SparkSession, folder: Path, text: str) -> DataFrame:
     return frame
 
 
-@pytest.mark.parametrize("index", INDEXES)
+@pytest.mark.parametrize(
+    "index", ["BUCKET", *(pytest.param(one, marks=pytest.mark.slow) for one in ("SIMPLE", "GLOBAL_BLOOM"))]
+)
 def test_texts_of_a_csv_file_come_into_columns_of_numbers(spark: SparkSession, tmp_path: Path, index: str) -> None:
     """By `df.write` and by `HudiTable`, which places rows by their text; a delete finds them by it too."""
     where = str(tmp_path / "t")

@@ -18,6 +18,7 @@ def test_rides_are_cleaned_and_summed_up(
     assert f"{6 * rides.RIDES_A_FILE:,} rides of 6 files" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_stream_and_a_batch_write_one_table_beside_services(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

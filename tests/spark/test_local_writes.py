@@ -253,7 +253,7 @@ INDEXES: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize(
     "terms",
     [
-        "buckets",
+        pytest.param("buckets", marks=pytest.mark.slow),
         pytest.param("log files", marks=pytest.mark.long),
         pytest.param("SIMPLE", marks=pytest.mark.long),
         pytest.param("BLOOM, log files", marks=pytest.mark.oldest),

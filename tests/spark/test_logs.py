@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = """
 import logging, sys
 from pyspark.sql import SparkSession
@@ -25,6 +27,7 @@ HudiTable(spark, path + "/loud").delete("id < 3")
 """
 
 
+@pytest.mark.slow
 def test_phases_reach_the_console_of_the_user_who_asks_for_them(tmp_path: Path) -> None:
     """By option for a plain write; by the level of the user's own logger for a method of `HudiTable`.
 

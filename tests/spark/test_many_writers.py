@@ -56,7 +56,7 @@ def test_upserts_of_one_bucket_all_complete(spark: SparkSession, table: HudiTabl
     }
 
 
-@BOTH_TYPES
+@pytest.mark.parametrize("table", [pytest.param("cow", marks=pytest.mark.slow), "mor"], indirect=True)
 def test_updates_and_merges_see_what_the_others_wrote(spark: SparkSession, table: HudiTable) -> None:
     """Each adds one to a number that it has read: none may be based on a number that another has replaced."""
 

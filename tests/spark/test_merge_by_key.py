@@ -67,7 +67,9 @@ SHAPES: dict[str, tuple[dict[str, Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "shape", [pytest.param(shape, marks=() if shape == "log files" else pytest.mark.slow) for shape in SHAPES]
+)
 def test_a_merge_by_the_key_ends_as_one_that_scans_the_table(
     spark: SparkSession, tmp_path: Path, shape: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

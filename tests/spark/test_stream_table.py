@@ -120,7 +120,9 @@ def test_placed_rows_under_an_index_that_looks_keys_up(spark: SparkSession, tmp_
 
 
 # tests/contract/test_known_keys.py has each index on tables of both types.
-@pytest.mark.parametrize(("index", "kind"), [("BLOOM", "cow"), ("GLOBAL_SIMPLE", "mor")])
+@pytest.mark.parametrize(
+    ("index", "kind"), [("BLOOM", "cow"), pytest.param("GLOBAL_SIMPLE", "mor", marks=pytest.mark.slow)]
+)
 def test_the_driver_knows_keys_between_batches(spark: SparkSession, tmp_path: Path, kind: str, index: str) -> None:
     pipe = Pipeline(spark, tmp_path)
     pipe.table = HudiTable.create(
@@ -193,7 +195,7 @@ def test_what_is_no_stream_is_refused(spark: SparkSession, tmp_path: Path) -> No
         pipe.table.stream(totals(pipe.rows()), checkpoint="c", output_mode="complete", operation="insert")
 
 
-@BOTH_TYPES
+@pytest.mark.parametrize("kind", [pytest.param("cow", marks=pytest.mark.slow), "mor"])
 def test_a_batch_writer_of_the_same_buckets_fails_no_query(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     pipe = Pipeline(spark, tmp_path, kind)
     keys = [f"k{key}" for key in range(6)]

@@ -135,7 +135,7 @@ def by_the_commit(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory)
 @pytest.mark.parametrize(
     ("way", "table_type", "index"),
     [
-        ("few", "MERGE_ON_READ", "SIMPLE"),
+        pytest.param("few", "MERGE_ON_READ", "SIMPLE", marks=pytest.mark.slow),
         pytest.param("many", "MERGE_ON_READ", "BLOOM", marks=pytest.mark.oldest),
         pytest.param("few", "COPY_ON_WRITE", "BLOOM", marks=pytest.mark.long),
         pytest.param("many", "COPY_ON_WRITE", "SIMPLE", marks=pytest.mark.long),
