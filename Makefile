@@ -19,6 +19,8 @@ PYTEST_ARGS ?=
 # A process for each core, each of which takes whole modules; what comes after it in PYTEST_ARGS counts, as -n 0. In the
 # order of their names the folders of small modules are the last. By default those of most tests come first: one of few
 # tests that take minutes would be the last, beside an idle core.
+# The rules that `make check` asks for.
+RULES := $(patsubst %,tests/unit/test_%.py,layers packaging language)
 PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 
 BIN := $(VENV)/bin
@@ -50,7 +52,7 @@ test: ## Run the tests, less the slow ones and those that need Apache Hudi
 	@+$(MAKE) --no-print-directory -j2 test-core test-spark
 
 test-core: install ## Of these, run those that need no Spark, in a process that cannot import it
-	$(BIN)/python -m pytest $(PARALLEL) --spark=no -m "not slow and not long and not interop and not browser" $(PYTEST_ARGS)
+	$(BIN)/python -m pytest $(PARALLEL) --spark=no $(RULES:%=--ignore=%) -m "not slow and not long and not interop and not browser" $(PYTEST_ARGS)
 
 test-spark: install $(CLASSES) ## Of these, run the others
 	$(BIN)/python -m pytest $(PARALLEL) --spark=only -m "not slow and not long and not interop and not browser" $(PYTEST_ARGS)
@@ -59,7 +61,7 @@ check: install ## Lint, formatting, types, the rules of layers and language, the
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy -p pyhudi
-	$(BIN)/python -m pytest -q tests/unit/test_layers.py tests/unit/test_packaging.py tests/unit/test_language.py
+	$(BIN)/python -m pytest -q $(RULES)
 
 test-spark40: install $(SPARK40_VENV)/.spark ## Run the tests of what differs on the oldest Spark, 4.0
 	$(SPARK40_VENV)/bin/python -m pytest -m "oldest and not slow and not long" tests/unit/connector tests/spark $(PYTEST_ARGS)

@@ -81,6 +81,20 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return ("not interop" in asked and is_interop) or (asked == "interop" and not is_interop) or None
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave to `make test-slow` what repeats a test with another seed, and the mistakes that test the tests."""
+    first: dict[str, int] = {}
+    for one in items:
+        seed = (
+            one.callspec.params.get("seed") if isinstance(one, pytest.Function) and hasattr(one, "callspec") else None
+        )
+        again = isinstance(seed, int) and seed != first.setdefault(one.nodeid.partition("[")[0], seed)
+        elsewhere = any(map(one.get_closest_marker, ("long", "oldest")))
+        if not elsewhere and (again or one.path.name.startswith("test_mutations")):
+            one.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture
 def tmp_path_on_disk() -> Iterator[Path]:
     """A folder that is in memory nowhere: for what is too large, and for what is about disks."""

@@ -29,7 +29,7 @@ from support.recorded.recorded_merges import LOGGED, in_order, shown
 from support.seams import patch_seam
 
 
-@pytest.mark.parametrize("format", ["AVRO", "PARQUET"])
+@pytest.mark.parametrize("format", ["AVRO", pytest.param("PARQUET", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", LOGGED)
 def test_tables_of_apache_hudi_read_as_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, format: str

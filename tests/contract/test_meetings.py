@@ -106,6 +106,7 @@ def test_a_meeting_ends_as_it_is_written_down(
     assert [used.why_impossible(one) for one in asked if one not in used.verdicts] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("rules", "key"), MEETINGS)
 def test_another_verdict_changes_how_a_meeting_ends(
     rules: str, key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -38,6 +38,7 @@ module("sqlite_index", SHOWN["sqlite_index"])
 TestSqliteIndex: type[OutsideIndexContract] = module("test_sqlite_index", SHOWN["test_sqlite_index"]).TestSqliteIndex
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("line", "spoilt", "test"),
     [

@@ -160,6 +160,7 @@ MISTAKES: list[tuple[Callable[[Patch], None], Callable[[Path, int], object]]] = 
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("mistake", "check"), [pytest.param(*pair, id=pair[0].__name__) for pair in MISTAKES])
 def test_a_mistake_is_noticed(
     tmp_path: Path, monkeypatch: Patch, mistake: Callable[[Patch], None], check: Callable[[Path, int], object]

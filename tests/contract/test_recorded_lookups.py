@@ -61,7 +61,7 @@ def found(snapshot: Snapshot, *predicates: Predicate) -> set[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("query", ["snapshot", "read_optimized"])
+@pytest.mark.parametrize("query", ["snapshot", pytest.param("read_optimized", marks=pytest.mark.slow)])
 def test_every_key_is_found_where_files_are_left_out(name: str, query: str, tmp_path: Path) -> None:
     snapshot = open_snapshot(unpack(name, tmp_path), bases_alone=query == "read_optimized")
     expected: dict[str, set[tuple[Any, ...]]] = {}

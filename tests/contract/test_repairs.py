@@ -397,7 +397,13 @@ Act = Callable[[Storage], object]
 
 # Most steps are reads: a read that fails leaves the table as the write before it has left it.
 @pytest.mark.parametrize(
-    ("how", "every"), [pytest.param("before", 1, marks=pytest.mark.long), ("before", 3), ("after", 1), ("killed", 1)]
+    ("how", "every"),
+    [
+        pytest.param("before", 1, marks=pytest.mark.long),
+        pytest.param("before", 3, marks=pytest.mark.slow),
+        pytest.param("after", 1, marks=pytest.mark.slow),
+        ("killed", 1),
+    ],
 )
 @pytest.mark.parametrize("act", ["repair", "undo"])
 def test_a_failure_at_any_step_loses_no_file(tmp_path: Path, path: Path, act: str, how: str, every: int) -> None:

@@ -120,7 +120,7 @@ def data_and_timeline(path: Path) -> list[str]:
     return [one for one in files_below(path) if "/sealed/" not in one]
 
 
-@pytest.mark.parametrize("kind", TYPES)
+@pytest.mark.parametrize("kind", [TYPES[0], pytest.param(TYPES[1], marks=pytest.mark.slow)])
 def test_batches_cost_the_same_however_many_came_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:

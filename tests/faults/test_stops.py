@@ -141,7 +141,13 @@ def test_a_commit_that_stops_at_any_step_while_one_that_began_with_it_commits(tm
     each_step(tmp_path, stop, run)
 
 
-@pytest.mark.parametrize("revives", [True, False], ids=["its victim wakes up", "both are rolled back"])
+@pytest.mark.parametrize(
+    "revives",
+    [
+        pytest.param(True, id="its victim wakes up"),
+        pytest.param(False, id="both are rolled back", marks=pytest.mark.slow),
+    ],
+)
 def test_a_write_that_rolls_back_another_and_stops_at_any_step(tmp_path: Path, stop: Stop, revives: bool) -> None:
     """While it sleeps its victim wakes up and commits, or another writer rolls both back."""
 

@@ -46,7 +46,7 @@ def ours(spark: SparkSession) -> Iterator[SparkSession]:
         spark.conf.set(PUSHDOWN, before)
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [*PAGES[:2], *(pytest.param(page, marks=pytest.mark.slow) for page in PAGES[2:])])
 def test_every_snippet_runs_and_prints_what_the_page_shows(ours: SparkSession, tmp_path: Path, page: str) -> None:
     namespace: dict[str, object] = {}
     for snippet, expected in steps(page):

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from support.scripts import EXAMPLES, script
 
 
+@pytest.mark.slow
 def test_rides_are_cleaned_and_summed_up(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -177,6 +177,7 @@ def test_a_wrong_argument_is_a_usage_error(arguments: list[str]) -> None:
     assert caught.value.code == 2
 
 
+@pytest.mark.slow
 def test_spark_submit_hands_the_exit_code_on(tmp_path: Path) -> None:
     """In a process of its own; a job that fails does not end as if nothing had been."""
     import pyspark

@@ -450,6 +450,7 @@ HudiTable(spark, sys.argv[1]).upsert(pa.table({"id": ["k1"], "p": ["a"], "ts": [
 """
 
 
+@pytest.mark.slow
 def test_the_write_of_a_killed_driver_is_rolled_back(spark: SparkSession, tmp_path: Path) -> None:
     made = table(spark, tmp_path / "t")
     made.upsert(rows(1))

@@ -38,6 +38,7 @@ def test_a_table_is_written_and_read_with_options(s3: S3Server, spark: SparkSess
     assert requests["CREATE"] > 0
 
 
+@pytest.mark.slow
 def test_a_table_is_written_and_read_with_the_environment(s3: S3Server, spark: SparkSession) -> None:
     """Spark has no class for S3 here, so that the data source reads what Spark's own reader cannot."""
     url = new_url()

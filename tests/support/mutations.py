@@ -31,11 +31,8 @@ def always(examples: int) -> settings:
 
 
 def each(mutations: Sequence[tuple[Mutate, Check]]) -> pytest.MarkDecorator:
-    """Have a test take each mistake with its check, and be called by their names; CI makes them all."""
-    named = [
-        pytest.param(mutate, check, id=f"{mutate.__name__}-{check.__name__}", marks=pytest.mark.slow)
-        for mutate, check in mutations
-    ]
+    """Have a test take each mistake with its check, and be called by their names."""
+    named = [pytest.param(*pair, id=f"{pair[0].__name__}-{pair[1].__name__}") for pair in mutations]
     return pytest.mark.parametrize(("mutate", "check"), named)
 
 
