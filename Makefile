@@ -19,9 +19,9 @@ PYTEST_ARGS ?=
 # A process for each core, each of which takes whole modules; what comes after it in PYTEST_ARGS counts, as -n 0. In the
 # order of their names the folders of small modules are the last. By default those of most tests come first: one of few
 # tests that take minutes would be the last, beside an idle core.
+PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 # The rules that `make check` asks for.
 RULES := $(patsubst %,tests/unit/test_%.py,layers packaging language)
-PARALLEL := -n auto --dist loadfile --no-loadscope-reorder
 
 BIN := $(VENV)/bin
 # Spark's workers take python3 from the PATH unless they are told otherwise.

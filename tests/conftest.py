@@ -86,9 +86,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Leave to `make test-slow` what repeats a test with another seed, and the mistakes that test the tests."""
     first: dict[str, int] = {}
     for one in items:
-        seed = (
-            one.callspec.params.get("seed") if isinstance(one, pytest.Function) and hasattr(one, "callspec") else None
-        )
+        seed = one.callspec.params.get("seed") if hasattr(one, "callspec") else None
         again = isinstance(seed, int) and seed != first.setdefault(one.nodeid.partition("[")[0], seed)
         elsewhere = any(map(one.get_closest_marker, ("long", "oldest")))
         if not elsewhere and (again or one.path.name.startswith("test_mutations")):
