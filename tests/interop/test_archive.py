@@ -78,7 +78,7 @@ class Table:
         if by_apache:
             assert sorted(self.apache.read(self.path).column("id").to_pylist()) == expected
         assert sorted(read_hudi_rs(self.path).column("id").to_pylist()) == expected
-        assert on_timeline(self.path) | in_archive(self.path) == self.known
+        assert on_timeline(self.path) | in_archive(self.path, once=False) == self.known
         assert history(open_storage(str(self.path))).num_rows == len(self.known)
 
     def _next(self) -> pa.Table:
@@ -95,7 +95,7 @@ def test_each_goes_on_from_the_others_archive(table: Table) -> None:
     """Levels are merged across both: Apache Hudi's of files that are ours, and ours of files that are its."""
     table.ours(5)
     table.archive()
-    assert len(in_archive(table.path)) == 2
+    assert len(in_archive(table.path, once=False)) == 2
     table.theirs(5)
     table.check()
     assert any(name.name.endswith("_1.parquet") for name in (table.path / HISTORY).iterdir())
@@ -103,12 +103,12 @@ def test_each_goes_on_from_the_others_archive(table: Table) -> None:
     table.ours(4)
     table.archive()
     table.check()
-    assert_tidy(table.path)
+    assert_tidy(table.path, once=False)
     table.ours(2)
     table.archive()
     table.theirs(2)
     table.check()
-    assert len(in_archive(table.path)) >= 12
+    assert len(in_archive(table.path, once=False)) >= 12
 
 
 class Dying(FaultyStorage):
@@ -155,7 +155,7 @@ def test_apache_hudi_finishes_what_we_began(table: Table, step: str, part: str) 
     table.check(by_apache=False)
     table.archive()
     table.check()
-    assert_tidy(table.path)
+    assert_tidy(table.path, once=False)
 
 
 def _torn_file(folder: Path, instants: list[str]) -> None:
@@ -180,12 +180,12 @@ def test_we_finish_what_apache_hudi_began(table: Table, state: Callable[[Path, l
     """It died before its file was whole, or its manifest, or before it made its version anew."""
     table.ours(5)
     table.theirs(1)
-    assert in_archive(table.path)
+    assert in_archive(table.path, once=False)
     table.ours(3)
     state(table.path / HISTORY, sorted(time for time, _, _ in on_timeline(table.path)))
     table.archive()
     table.check(by_apache=False)
-    assert_tidy(table.path)
+    assert_tidy(table.path, once=False)
     table.theirs(1)
     table.check()
 
@@ -205,4 +205,4 @@ def test_we_take_off_what_apache_hudi_archived_and_left_there(table: Table, tmp_
     table.ours(3)
     table.archive()
     table.check()
-    assert_tidy(table.path)
+    assert_tidy(table.path, once=False)
