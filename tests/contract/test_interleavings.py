@@ -16,24 +16,37 @@ from support.interleaving.many import Stretch, run_stretches
 from support.interleaving.trial import run
 
 # make test-long runs 100,000; test_mutations_of_interleavings.py has the seeds that show each known mistake.
-MANY = 200
+MANY, SOME = 2000, 200
 # Of make test-long.
 FROM, SEEDS = int(os.environ.get("PYHUDI_FROM_SEED", "0")), int(os.environ.get("PYHUDI_SEEDS", "100000"))
 
 
-@settings(
-    max_examples=MANY,
-    deadline=None,
-    # What has passed once passes always: new interleavings are for make test-long.
-    derandomize=True,
-    phases=[Phase.explicit, Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
+def drawn(count: int) -> settings:
+    """Have hypothesis draw so many seeds."""
+    return settings(
+        max_examples=count,
+        deadline=None,
+        # What has passed once passes always: new interleavings are for make test-long.
+        derandomize=True,
+        phases=[Phase.explicit, Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+
+
+@drawn(SOME)
 @given(st.integers(0, 1 << 48))
 def test_writers_and_services_that_are_interleaved_leave_what_the_dict_says(seed: int) -> None:
     """Acknowledged writes, one by one in the order of their completion; refused ones left nothing, dead ones all or
     nothing.
     """
+    with machine() as there:
+        run(there, seed)
+
+
+@pytest.mark.slow
+@drawn(MANY)
+@given(st.integers(0, 1 << 48))
+def test_many_interleavings_leave_what_the_dict_says(seed: int) -> None:
     with machine() as there:
         run(there, seed)
 
