@@ -88,6 +88,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for one in items:
         seed = one.callspec.params.get("seed") if hasattr(one, "callspec") else None
         again = isinstance(seed, int) and seed != first.setdefault(one.nodeid.partition("[")[0], seed)
+        # What the marks of other targets leave to these stays with them.
         elsewhere = any(map(one.get_closest_marker, ("long", "oldest")))
         if not elsewhere and (again or one.path.name.startswith("test_mutations")):
             one.add_marker(pytest.mark.slow)

@@ -16,6 +16,7 @@ from support.interleaving.many import Stretch, run_stretches
 from support.interleaving.trial import run
 
 # make test-long runs 100,000; test_mutations_of_interleavings.py has the seeds that show each known mistake.
+# As many are of CI, and of make test.
 MANY, SOME = 2000, 200
 # Of make test-long.
 FROM, SEEDS = int(os.environ.get("PYHUDI_FROM_SEED", "0")), int(os.environ.get("PYHUDI_SEEDS", "100000"))

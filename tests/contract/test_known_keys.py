@@ -24,7 +24,7 @@ from support.upkeep.known_keys import (
 
 
 @pytest.mark.parametrize(("index", "table_type"), KINDS)
-@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.long)])
+@pytest.mark.parametrize("seed", [0, 1, pytest.param(2, marks=pytest.mark.long)])
 def test_known_keys_change_no_answer_and_no_table(tmp_path: Path, seed: int, index: str, table_type: str) -> None:
     check_twins(tmp_path, seed, index, table_type)
 

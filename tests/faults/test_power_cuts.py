@@ -199,9 +199,7 @@ def test_a_power_cut_at_any_step_leaves_the_rows_of_before_or_after(tmp_path: Pa
         check(cut, WORKS[name], tmp_path / f"cut{number}")
 
 
-@pytest.mark.parametrize(
-    "seed", [1, *(pytest.param(n, marks=pytest.mark.slow if n == 2 else pytest.mark.long) for n in range(2, 6))]
-)
+@pytest.mark.parametrize("seed", [1, 2, *(pytest.param(n, marks=pytest.mark.long) for n in range(3, 6))])
 @pytest.mark.parametrize("name", WORKS)
 def test_whatever_else_the_disk_kept_does_no_harm(tmp_path: Path, name: str, seed: int) -> None:
     """A name may be there without its bytes, and a later change without an earlier one."""

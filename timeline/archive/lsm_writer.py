@@ -80,8 +80,8 @@ def append(archive: Archive, rows: Sequence[Row]) -> Manifest:
 
     Those that another process has added meanwhile are not added again.
     """
-    file = _make_file(archive, rows)
     while True:
+        file = _make_file(archive, rows)
         manifest = archive.manifests.replace_files(
             [file], needed=archive.needed, fits=partial(_lacks, archive, file.name, rows)
         )
@@ -90,10 +90,9 @@ def append(archive: Archive, rows: Sequence[Row]) -> Manifest:
             rows = [row for row in rows if row.instant not in held]
             if not rows:
                 return manifest
+        # While this process stalled, another process that tidied up may have deleted the still unnamed file.
         elif archive.storage.exists(join(archive.folder, file.name)):
             return manifest
-        # Or another process that tidied up deleted the still unnamed file while this process stalled.
-        file = _make_file(archive, rows)
 
 
 def settle(archive: Archive) -> None:

@@ -145,10 +145,8 @@ class Manifests:
         added, removed = tuple(added), frozenset(removed)
         for _ in range(_ROUNDS):
             known = self._base()
-            if (known.number and {file.name for file in added} <= known.names) or not removed <= known.names:
-                self.point_at_newest()
-                return known
-            if known.number and not fits(known.files):
+            named = {file.name for file in added} <= known.names
+            if not removed <= known.names or (known.number and (named or not fits(known.files))):
                 self.point_at_newest()
                 return known
             files: Sequence[ArchiveFile] = [*(file for file in known.files if file.name not in removed), *added]

@@ -258,7 +258,7 @@ class Life:
         if done.instant:
             if isinstance(self.model, LoggedModel):
                 assert isinstance(self.model.bucket_of, Buckets)
-                self.model.rescale(replace(self.model.bucket_of, number=numbers_at(str(self.table)).of))
+                self.model.rescale(replace(self.model.bucket_of, number=numbers_at(self.table).of))
             self._merged()
 
     def _has_merged(self) -> None:
