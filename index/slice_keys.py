@@ -44,7 +44,7 @@ class WantedKeys:
 
     @classmethod
     def of(cls, keys: pa.StringArray) -> WantedKeys:
-        return cls(keys, KeyProbe.over(keys), FilterKeys(keys))
+        return cls(keys, KeyProbe(keys), FilterKeys(keys))
 
     def __len__(self) -> int:
         return len(self.keys)

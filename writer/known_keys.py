@@ -29,7 +29,7 @@ class KnownKeys:
         keys = live.column(RECORD_KEY)
         known = np.zeros(len(keys), dtype=np.bool_)
         if file_slice is not None and len(keys):
-            probe = KeyProbe.over(keys)
+            probe = KeyProbe(keys)
             with closing(self.slices.read(file_slice, _KEYS, keys)) as batches:
                 for batch in batches:
                     found = probe.find(batch.column(RECORD_KEY))
@@ -54,7 +54,7 @@ class WholeRows:
         keys = live.column(RECORD_KEY)
         known = np.zeros(len(keys), dtype=np.bool_)
         if file_slice is not None and len(keys):
-            probe, firsts = KeyProbe.over(keys), Firsts(len(keys))
+            probe, firsts = KeyProbe(keys), Firsts(len(keys))
             with closing(self.slices.read(file_slice, pa.schema([_KEY, *self.slices.schema]), keys)) as batches:
                 for batch in batches:
                     found = probe.find(batch.column(RECORD_KEY))

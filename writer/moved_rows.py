@@ -167,7 +167,7 @@ class OldRows:
         judges = [self.spec.schema.field(name).with_nullable(True) for name in self.spec.ordering_fields if ordering]
         wanted = pa.schema([pa.field(RECORD_KEY, pa.string()), *judges])
         unique = keys.dictionary_encode()
-        probe = KeyProbe.over(unique.dictionary)
+        probe = KeyProbe(unique.dictionary)
         live, wins = np.zeros(len(unique.dictionary), np.bool_), np.zeros(len(unique.dictionary), np.bool_)
         for batch in self.read(file_slice, wanted, unique.dictionary):
             found = probe.find(batch.column(RECORD_KEY))

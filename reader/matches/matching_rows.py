@@ -56,7 +56,7 @@ class MatchingRows:
         keys_of = _keys_of if not by else partial(keys_by, self.terms.config, self.table_schema, by=by)
         fields = number_columns(self.terms.config, self.table_schema)
         read = [self.table_schema.field(name) for name in fields if name in (by or self.schema.names)]
-        chosen = _Chosen(KeyProbe.over(sought.keys), keys_of, KeyNumbers.of(read, sought.keys))
+        chosen = _Chosen(KeyProbe(sought.keys), keys_of, KeyNumbers.of(read, sought.keys))
         if sought.piece.merged is None:
             yield from self._of_base_file(sought, search, chosen)
             return

@@ -22,7 +22,8 @@ from ...errors import StorageError
 from ...storage.base import Storage
 
 _COPIED_AT_ONCE = 32 << 20
-_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4")
+# Pieces are small, and several threads are at work on them already.
+_OPTIONS = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 _END = struct.Struct(">QI")
 
 
@@ -104,11 +105,12 @@ class SpillReader:
     def batches(self, piece: SpillPiece, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         with self._open() as file:
             data = pa.py_buffer(_span(file, piece.offset, piece.length, piece.checksum))
-            stream = pa.ipc.open_stream(data)
+            stream = pa.ipc.open_stream(data, options=pa.ipc.IpcReadOptions(use_threads=False))
             if columns is not None:
                 # pyarrow does not even decompress the other columns.
                 wanted = [stream.schema.get_field_index(name) for name in columns]
-                stream = pa.ipc.open_stream(data, options=pa.ipc.IpcReadOptions(included_fields=wanted))
+                options = pa.ipc.IpcReadOptions(included_fields=wanted, use_threads=False)
+                stream = pa.ipc.open_stream(data, options=options)
             yield from stream
 
     def delete(self) -> None:

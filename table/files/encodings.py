@@ -12,7 +12,6 @@ from collections.abc import Container
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..schema.columns import SEQUENCE_NUMBER
 from ..schema.types import children, is_list
@@ -56,10 +55,15 @@ def _pays(column: pa.ChunkedArray) -> bool:
     if pa.types.is_dictionary(column.type) or column.null_count == len(column):
         return True
     sample = _sample(column)
-    values, distinct = len(column) - column.null_count, float(pc.count_distinct(sample).as_py())  # O(1)
+    values, distinct = len(column) - column.null_count, float(_distinct(sample))
     if len(sample) < len(column):
         distinct = min(estimate_distinct(len(sample) - sample.null_count, int(distinct)), values)
     return distinct * _LEAST_USES <= values and bool(distinct * sample.nbytes < _DICTIONARY_BYTES * len(sample))
+
+
+def _distinct(values: pa.Array | pa.ChunkedArray) -> int:
+    # In half the time of `pyarrow.compute.count_distinct`.
+    return len(values.unique()) - bool(values.null_count)
 
 
 def _sample(column: pa.ChunkedArray) -> pa.ChunkedArray:

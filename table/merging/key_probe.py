@@ -1,8 +1,13 @@
-"""A lookup of arrays of record keys in a fixed set of keys, by their hashes."""
+"""A lookup of arrays of record keys in a fixed set of keys: by Arrow's hash table, or by sorted hashes of ours.
+
+Arrow builds its table, with copies of the keys, anew for each array of wanted keys. That is the faster way as long as
+no fewer keys are looked for than the set has, and the set is small.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,15 +18,38 @@ from ..arrow.arrays import Mask
 from ..arrow.string_hash import hash64
 from .winners import Positions
 
-# A probe's table has at least so many entries for each key, so that few absent keys pass, and at most 2 ** 22: a table
+# Of how many keys Arrow builds a table.
+_FEW_KEYS = 1 << 17
+# A table of ours has at least so many entries for each key, so that few absent keys pass, and at most 2 ** 22: a table
 # beyond the processor's cache costs more than it saves.
 _SPACE_FOR_A_KEY = 16
 _MOST_BITS = 22
 
 
-@dataclass(frozen=True, slots=True)
 class KeyProbe:
-    """Finds record keys in a fixed set of unique keys by a sorted table of their hashes.
+    """Finds record keys in a fixed set of unique keys, none of which is null."""
+
+    def __init__(self, keys: pa.Array) -> None:
+        self.keys = keys
+
+    def find(self, wanted: pa.Array) -> Positions:
+        """Return for each wanted key its position among the unique keys, -1 where it is absent."""
+        if not len(self.keys) or not len(wanted):
+            return np.full(len(wanted), -1, dtype=np.int64)
+        if len(self.keys) <= min(len(wanted), _FEW_KEYS):
+            found = pc.index_in(wanted, value_set=self.keys).fill_null(-1)
+            positions: Positions = found.to_numpy(zero_copy_only=False).astype(np.int64)
+            return positions
+        return self._hashed.find(wanted)
+
+    @cached_property
+    def _hashed(self) -> _HashedKeys:
+        return _HashedKeys.over(self.keys)
+
+
+@dataclass(frozen=True, slots=True)
+class _HashedKeys:
+    """A sorted table of the hashes of unique keys.
 
     Attributes:
         positions: Which key each hash belongs to.
@@ -36,7 +64,7 @@ class KeyProbe:
     seen: Mask
 
     @classmethod
-    def over(cls, keys: pa.Array) -> KeyProbe:
+    def over(cls, keys: pa.Array) -> _HashedKeys:
         hashes = hash64(keys)
         seen = np.zeros(1 << min(_MOST_BITS, (_SPACE_FOR_A_KEY * len(keys)).bit_length()), np.bool_)
         seen[_low_bits(hashes, seen)] = True
@@ -47,10 +75,7 @@ class KeyProbe:
         return cls(keys, ordered, order.astype(np.int32), _longest_run(ordered), seen)
 
     def find(self, wanted: pa.Array) -> Positions:
-        """Return for each wanted key its position among the unique keys, -1 where it is absent."""
         found = np.full(len(wanted), -1, dtype=np.int64)
-        if not len(self.hashes) or not len(wanted):
-            return found
         hashes = hash64(wanted)
         likely = np.flatnonzero(self.seen[_low_bits(hashes, self.seen)])
         # Search in the order of the hashes, so that neighbouring searches find their part of the table in the cache.
@@ -64,7 +89,7 @@ class KeyProbe:
                 break
             rows, candidates = likely[alike], self.positions[slot[alike]]
             same = pc.equal(wanted.take(pa.array(rows)), self.keys.take(pa.array(candidates)))
-            hit = same.to_numpy(zero_copy_only=False)
+            hit = same.fill_null(False).to_numpy(zero_copy_only=False)
             found[rows[hit]] = candidates[hit]
         return found
 

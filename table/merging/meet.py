@@ -101,7 +101,7 @@ class Inserter:
         for batch in base:
             # A new file group has no base, and needs no probe.
             if probe is None:
-                probe = KeyProbe.over(keys.dictionary)
+                probe = KeyProbe(keys.dictionary)
             found = probe.find(batch.column(RECORD_KEY))
             met[found[found >= 0]] = True
             if self._meeting is RowMeeting.FAIL and met.any():

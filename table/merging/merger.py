@@ -126,7 +126,7 @@ class Merger:
         for batch in base:
             # A new file group has no base, and needs no probe.
             if probe is None:
-                probe = KeyProbe.over(self._incoming.column(RECORD_KEY))
+                probe = KeyProbe(self._incoming.column(RECORD_KEY))
             found = probe.find(batch.column(RECORD_KEY))
             rows = np.flatnonzero(found >= 0)
             if firsts is not None:

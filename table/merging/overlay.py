@@ -61,7 +61,7 @@ class Overlay:
 
     def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, bool]]:
         """Yield the base rows that no incoming row deletes; changed rows, marked True, have only the wanted columns."""
-        probe, firsts = KeyProbe.over(self._keys), Firsts(len(self._keys))
+        probe, firsts = KeyProbe(self._keys), Firsts(len(self._keys))
         for batch in base:
             found = probe.find(batch.column(RECORD_KEY))
             rows = np.flatnonzero(found >= 0)

@@ -98,7 +98,7 @@ def a_key_of_another_hash_is_taken(patch: Patch) -> None:
     """Every key that is not denied at the first look counts as found."""
     patch_seam(
         patch,
-        "find keys by their hashes",
+        "find keys in a set of keys",
         lambda self, wanted: np.arange(len(wanted)) % len(self.keys) if len(self.keys) else -1,
     )
 

@@ -208,7 +208,8 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "begin to insert into a file group": "table.merging.meet:Inserter.__init__",
     "spill rows of a merge": "table.merging.meet:Encounter._deal_out",
     # --- equal keys
-    "find keys by their hashes": "table.merging.key_probe:KeyProbe.find",
+    "find keys in a set of keys": "table.merging.key_probe:KeyProbe.find",
+    "most keys of a set in a table of Arrow": "table.merging.key_probe:_FEW_KEYS",
     "hash keys that are found by hashes": "table.merging.key_probe:hash64",
     "most bits of a table of hashes": "table.merging.key_probe:_MOST_BITS",
     "hash keys that get codes": "table.merging.key_codes:hash64",

@@ -138,12 +138,21 @@ def test_without_ordering_values_the_later_row_wins() -> None:
 
 
 KEYS = st.lists(st.text(st.sampled_from("abc"), max_size=3), max_size=30)
+KEYS_OR_NULL = st.lists(st.none() | st.text(st.sampled_from("abc"), max_size=3), max_size=30)
 
 
-@given(KEYS, KEYS, st.sampled_from([1, 3, 64]), st.sampled_from([1, 22]))
+@given(
+    KEYS,
+    st.lists(KEYS_OR_NULL, max_size=3),
+    st.sampled_from([0, 3, 99]),
+    st.sampled_from([1, 3, 64]),
+    st.sampled_from([1, 22]),
+)
 @settings(deadline=None)
-def test_a_probe_finds_what_a_dict_finds(known: list[str], wanted: list[str], hash_bits: int, table_bits: int) -> None:
-    """Whether or not hashes collide, and however full the table in front of them is."""
+def test_a_probe_finds_what_a_dict_finds(
+    known: list[str], batches: list[list[str | None]], few: int, hash_bits: int, table_bits: int
+) -> None:
+    """In Arrow's table or ours, whether or not hashes collide, and however full the table in front of them is."""
     unique = list(dict.fromkeys(known))
 
     def few_hashes(keys: pa.Array) -> np.ndarray[Any, np.dtype[np.uint64]]:
@@ -152,9 +161,11 @@ def test_a_probe_finds_what_a_dict_finds(known: list[str], wanted: list[str], ha
     with pytest.MonkeyPatch.context() as patch:
         patch_seam(patch, "hash keys that are found by hashes", few_hashes)
         patch_seam(patch, "most bits of a table of hashes", table_bits)
-        found = key_probe.KeyProbe.over(pa.array(unique, pa.string())).find(pa.array(wanted, pa.string()))
+        patch_seam(patch, "most keys of a set in a table of Arrow", few)
+        probe = key_probe.KeyProbe(pa.array(unique, pa.string()))
+        found = [probe.find(pa.array(wanted, pa.string())).tolist() for wanted in batches]
 
-    assert found.tolist() == [unique.index(key) if key in unique else -1 for key in wanted]
+    assert found == [[unique.index(key) if key in unique else -1 for key in wanted] for wanted in batches]
 
 
 @given(KEYS, st.sampled_from([1, 3, 64]), st.integers(1, 5), st.sampled_from([(0, 0), (0, 99), (99, 99)]))
