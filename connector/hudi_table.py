@@ -210,9 +210,7 @@ class HudiTable(TableWrites, TableSql, TableStreams):
         is_global = index_for(table.config).is_global
         serializable = self._is_serializable({**given, **_CHANGES}, table.config)
         shown = self._find_rows(AskedRows())
-        return MergeTarget(
-            table, without_meta(shown.snapshot.schema), shown.df(), moment, is_global, serializable, shown
-        )
+        return MergeTarget(table, without_meta(shown.snapshot.schema), shown, moment, is_global, serializable)
 
     def _write_changes(self, df: DataFrame, given: Mapping[str, Any], made: MadeFrom) -> CommitResult:
         """Upsert rows that a merge or an update made from a snapshot."""

@@ -118,12 +118,13 @@ def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFra
     joined = _join(table if near is None else near.hinted(table), given, how, clauses)
     frames = {Side.MATCHED: joined, Side.NOT_MATCHED: joined if given is None else given, Side.BY_SOURCE: table}
     values = [named_plainly(clause.values_of(target, columns), frames[clause.side]) for clause in clauses]
+    sides = _of_sides(joined)
     conditions = []
     for clause in clauses:
         what = f"The condition of {clause.method}"
         condition = _condition(clause, target, what)
         check_condition(frames[clause.side], condition, what)
-        conditions.append(_on_side(clause.side, joined) & condition)
+        conditions.append(sides[clause.side] & condition)
     chain = sf.when(conditions[0], 0)
     for number, condition in enumerate(conditions[1:], 1):
         chain = chain.when(condition, number)
@@ -166,11 +167,11 @@ def _join(table: DataFrame, given: DataFrame | None, how: Match, clauses: Sequen
     return joined
 
 
-def _on_side(side: Side, joined: DataFrame) -> Column:
-    """Return whether a clause for a side applies to a row of the join."""
+def _of_sides(joined: DataFrame) -> dict[Side, Column]:
+    """Return for each side whether a clause for it applies to a row of the join."""
     there = {name: sf.col(name).isNotNull() for name in (_OF_SOURCE, _OF_TARGET) if name in joined.columns}
     ours, theirs = there.get(_OF_SOURCE, sf.lit(False)), there.get(_OF_TARGET, sf.lit(False))
-    return {Side.MATCHED: ours & theirs, Side.NOT_MATCHED: ours & ~theirs, Side.BY_SOURCE: theirs & ~ours}[side]
+    return {Side.MATCHED: ours & theirs, Side.NOT_MATCHED: ours & ~theirs, Side.BY_SOURCE: theirs & ~ours}
 
 
 def _any_of(conditions: Iterable[Column]) -> Column:
@@ -194,7 +195,9 @@ class _Choice:
     rows: DataFrame
 
     def changes(self) -> MergeChanges:
-        rows = self._placed(self._marked(self.rows.select(*self._columns(), *self._old_columns())))
+        columns = {**self._columns(), **self._old_columns()}
+        # One call names all columns: a call of Spark's own process for each takes longer than its work.
+        rows = self._placed(self._marked(self.rows.select(*columns.values()).toDF(*columns)))
         proofs = [sf.col(_CLAUSE).isin(proven)] if (proven := self._proven()) else [sf.lit(False)]
         if not self.how.spells:
             proofs.append(has_name(self.target))
@@ -235,7 +238,7 @@ class _Choice:
             number for number in numbers if self.how.proves_new(self.clauses[number], self.values[number], self.target)
         ]
 
-    def _columns(self) -> list[Column]:
+    def _columns(self) -> dict[str, Column]:
         kinds = to_spark(self.target.schema)
         made: list[dict[str, Column]] = []
         for clause, values in zip(self.clauses, self.values, strict=True):
@@ -247,36 +250,35 @@ class _Choice:
                 else cast_values(frame, meant, kinds, clause.method, self.target.path)
             )
         number = sf.col(_CLAUSE)
-        columns: list[Column] = []
-        for field in kinds.fields:
-            name = field.name
+        columns: dict[str, Column] = {}
+        for name in kinds.names:
             # Cast each value by itself: in a CASE with another clause's double, Spark would make a bigint a double.
             choices = [(self.values[at][name], made[at][name], at) for at in range(len(self.clauses))]
-            columns.append(one_of(choices, number).alias(name))
+            columns[name] = one_of(choices, number)
         of_kinds = [(clause.kind.name, sf.lit(int(clause.kind)), at) for at, clause in enumerate(self.clauses)]
-        return [*columns, one_of(of_kinds, number).alias(KIND), number]
+        return {**columns, KIND: one_of(of_kinds, number), _CLAUSE: number}
 
-    def _old_columns(self) -> list[Column]:
+    def _old_columns(self) -> dict[str, Column]:
         """Return the columns of a row of changes that describe the table's old row."""
         is_there = _OF_TARGET in self.rows.columns
         text = sf.lit(None).cast("string")
         names = {RECORD_KEY: OLD_KEY, PARTITION_PATH: OLD_PATH, SEQUENCE_NUMBER: ROW_NUMBER}
         # In a join with other clauses, all columns of the old row of an insert are null.
-        old = [(sf.col(of(TARGET, name)) if is_there else text).alias(called) for name, called in names.items()]
+        old = {called: sf.col(of(TARGET, name)) if is_there else text for name, called in names.items()}
         if self._spells_itself:
-            old += [sf.col(of(SOURCE, name)).alias(f"{WAS}{name}") for name in (KEY, PATH)]
+            old |= {f"{WAS}{name}": sf.col(of(SOURCE, name)) for name in (KEY, PATH)}
         ordering = self.target.ordering_fields
         if ordering:
             before = [(sf.col(of(TARGET, name)) if is_there else sf.lit(None), name) for name in ordering]
             kinds = to_spark(self.target.schema)
             typed = [(column.cast(kinds[name].dataType), name) for column, name in before]
-            old.append(ordering_of(typed, self.target.schema).alias(OLD_ORDER))
+            old[OLD_ORDER] = ordering_of(typed, self.target.schema)
         nothing = sf.lit(None)
         opens = self._opens(lambda name: sf.col(of(TARGET, name)) if is_there else nothing)
-        old += [condition.alias(f"{_WAS_OPEN}{name}") for name, condition in opens.items()]
+        old |= {f"{_WAS_OPEN}{name}": condition for name, condition in opens.items()}
         if self._moves:
             needed = dict.fromkeys([*map(root_of, self.target.place_fields), *ordering])
-            old += [sf.col(of(TARGET, name)).alias(f"{WAS}{name}") for name in needed]
+            old |= {f"{WAS}{name}": sf.col(of(TARGET, name)) for name in needed}
         return old
 
     def _marked(self, rows: DataFrame) -> DataFrame:

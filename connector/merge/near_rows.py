@@ -69,7 +69,7 @@ class NearRows:
         None where keys do not tell them: a clause is about rows without a match, or `on` does not equate the key.
         """
         shown = target.shown
-        if shown is None or any(clause.side is Side.BY_SOURCE for clause in clauses):
+        if any(clause.side is Side.BY_SOURCE for clause in clauses):
             return None
         equal = _Equal.of(source, on, target, shown)
         if equal is None:
@@ -141,14 +141,12 @@ class _Equal:
         return source.where(there).select(*(sf.col(quoted(name)) for name in (*computed, *self.names))).toArrow()
 
     def sought(self, values: pa.Table, target: MergeTarget) -> SoughtKeys | None:
-        shown = target.shown
-        if shown is None:
-            return None
         if self.keys is None:
             places = pa.table({PARTITION_PATH: values.column(PATH).cast(pa.string())})
             return SoughtKeys.of(values.column(KEY).cast(pa.string()), None if target.is_global else places)
         known = values.select(list(self.keys))
-        return keys_of_values(shown.snapshot.config, shown.snapshot.schema, known, anywhere=target.is_global)
+        snapshot = target.shown.snapshot
+        return keys_of_values(snapshot.config, snapshot.schema, known, anywhere=target.is_global)
 
 
 def _count(kept: DataFrame) -> int:

@@ -58,7 +58,7 @@ class MergeReads:
     @classmethod
     def of(cls, target: MergeTarget, clauses: Sequence[Clause], source: DataFrame | None, on: On) -> MergeReads:
         """Return what the clauses read; ``source`` is None for an update."""
-        spark, schema = target.rows.sparkSession, with_meta(target.schema)
+        spark, schema = target.shown.spark, with_meta(target.schema)
 
         def predicates(condition: Any) -> tuple[Predicate, ...]:
             return () if condition is None else condition_predicates(spark, condition, schema, target.path, TARGET)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,26 +25,29 @@ if TYPE_CHECKING:
 SOURCE, TARGET = "source", "target"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class MergeTarget:
     """One snapshot of a table.
 
     Attributes:
         schema: The data columns.
-        rows: The rows, with the meta columns first.
+        shown: The rows, of which a part can be read.
         moment: The snapshot's watermark, which the write is checked against.
         is_global: Whether keys are unique in the whole table, not only within their partition.
         serializable: Whether the rows that are read count when the changes are committed.
-        shown: The same rows, of which a part can be read.
     """
 
     table: Table
     schema: pa.Schema
-    rows: DataFrame
+    shown: ShownRows
     moment: str
     is_global: bool
     serializable: bool = True
-    shown: ShownRows | None = None
+
+    @cached_property
+    def rows(self) -> DataFrame:
+        """The rows, with the meta columns first; made at its first use, as many merges read a part alone."""
+        return self.shown.df()
 
     @property
     def path(self) -> str:

@@ -12,12 +12,13 @@ from pyspark.sql.types import StructType
 
 from ...options.sources import DEFAULTS_ENABLED, ResolvedOptions
 from ...reader.matches.sought_keys import SoughtKeys
-from ...reader.matches.sought_slices import SoughtSlices
-from ...reader.plan import plan_splits
+from ...reader.matches.sought_slices import SoughtSlices, SoughtSplit
+from ...reader.plan import Split, plan_splits
 from ...reader.predicates import Predicate
 from ...reader.snapshot import Snapshot
 from ...table.files.file_group import FileSlice
 from ...timeline.plain_text import spell
+from ..placement.choice import local_cores
 from ..source.believed_size import ENDLESS, narrowed, parse_bytes, value_of
 from ..source.carried_options import spell_predicates
 from ..source.direct_tasks import by_tasks, takes_tasks
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 logger = logging.getLogger("pyhudi")
+
+# The planner of splits does not know the cores. Between two tasks the Python of a core waits for some 15 ms.
+_TASKS_A_CORE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,8 @@ class SnapshotFrames:
             return no_rows(self.spark, to_spark(columns))
         if takes_tasks(self.spark):
             reader = SoughtReader(self.snapshot, columns, self.resolved.options, sought)
-            frame = by_tasks(self.spark, reader, slices.splits(self.resolved.options.split_size))
+            splits = slices.splits(self.resolved.options.split_size)
+            frame = by_tasks(self.spark, reader, splits, tasks=self._tasks(splits))
             if frame is not None:
                 return frame
         more = {PINNED: spell(self.snapshot.timeline.watermark()), SOUGHT: sought.spell()}
@@ -88,7 +93,8 @@ class SnapshotFrames:
         if merged is not None and takes_tasks(self.spark) and not options.pushes_filters:
             reader = HudiReader(self.snapshot, columns, options, predicates)
             most = None if part is None else part.most
-            frame = by_tasks(self.spark, reader, plan_splits(merged, {}, options.split_size), most)
+            splits = plan_splits(merged, {}, options.split_size)
+            frame = by_tasks(self.spark, reader, splits, most, self._tasks(splits))
             if frame is not None:
                 return frame
         moment = {PINNED: spell(self.snapshot.timeline.watermark())}
@@ -98,6 +104,14 @@ class SnapshotFrames:
         if part is None or part.most is None:
             return frame
         return narrowed(frame, parse_bytes(value_of(self.spark, ENDLESS)), part.most, columns)
+
+    def _tasks(self, splits: Sequence[Split] | Sequence[SoughtSplit]) -> int | None:
+        """Return how many tasks are enough for the cores of a local master; None where they are not known."""
+        cores = local_cores(self.spark)
+        if cores is None:
+            return None
+        size = sum(piece.size for split in splits for piece in split.pieces)
+        return max(_TASKS_A_CORE * cores, -(-size // self.resolved.options.split_size))
 
     def _by_source(
         self, columns: Sequence[str], more: Mapping[str, str], schema: StructType | None = None

@@ -23,7 +23,8 @@ from .transaction import Transaction
 
 # What pyhudi, Spark and Hadoop say of files that are gone; Spark Connect leaves the cause of a failed read out.
 _GONE = re.compile(
-    r"while it was (?:needed|being read)|while Spark read it|FAILED_READ_FILE|PATH_NOT_FOUND|does not exist"
+    r"while it was (?:needed|being read)|while Spark read it|cleaning has taken away"
+    r"|FAILED_READ_FILE|PATH_NOT_FOUND|does not exist"
 )
 _NAME = re.compile(r"[\w.-]+")
 # An archiving or a clean may take what a call reads between its listing and its read.

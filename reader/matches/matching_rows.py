@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -12,11 +12,12 @@ import pyarrow as pa
 from ...storage.base import Storage
 from ...table.arrow.arrays import Mask, plain
 from ...table.files.base_file import BaseFileReader
-from ...table.files.footers import batch_rows
+from ...table.files.footers import batch_rows, has_no_nulls
 from ...table.files.key_footers import KeyFooter
 from ...table.merging.key_probe import KeyProbe
 from ...table.schema.columns import RECORD_KEY
 from ...table.schema.conform import conform
+from ..pruning import spellings
 from ..scan import MergeTerms, RowReader, naming_partition
 from ..search import Search
 from .key_values import KeyNumbers, keys_by, number_columns
@@ -57,6 +58,8 @@ class MatchingRows:
         fields = number_columns(self.terms.config, self.table_schema)
         read = [self.table_schema.field(name) for name in fields if name in (by or self.schema.names)]
         chosen = _Chosen(KeyProbe(sought.keys), keys_of, KeyNumbers.of(read, sought.keys))
+        if not by and fields and len(read) == len(fields) and len(spellings(self.terms.config)) == 1:
+            chosen = replace(chosen, spell=partial(keys_by, self.terms.config, self.table_schema, by=fields))
         if sought.piece.merged is None:
             yield from self._of_base_file(sought, search, chosen)
             return
@@ -76,12 +79,14 @@ class MatchingRows:
                 return
             rows = batch_rows(reader.parquet, self.schema)
             few = self._with_few(sought, search, reader)
+            keyless = pa.schema([field for field in self.schema if field.name != RECORD_KEY])
             for group in groups:
                 if group in few and not any(
                     chosen.near(batch).num_rows for batch in reader.batches(chosen.look_at, row_groups=[group])
                 ):
                     continue
-                for batch in reader.batches(self.schema, batch_rows=rows, row_groups=[group]):
+                schema = keyless if chosen.spells(reader, group) else self.schema
+                for batch in reader.batches(schema, batch_rows=rows, row_groups=[group]):
                     found = chosen.of(batch)
                     if found.num_rows:
                         yield conform(found, self.schema)
@@ -106,16 +111,25 @@ class _Chosen:
 
     Attributes:
         numbers: What is looked for first, in columns that are read; None for the keys alone.
+        spell: Returns the keys of rows by their numbers, which takes less than reading the keys of all rows; None where
+            the numbers do not tell the whole key.
     """
 
     probe: KeyProbe
     keys_of: Callable[[pa.RecordBatch], pa.StringArray]
     numbers: KeyNumbers | None = None
+    spell: Callable[[pa.RecordBatch], pa.StringArray] | None = None
 
     @property
     def look_at(self) -> pa.Schema:
         """The columns that `near` needs."""
         return _KEYS if self.numbers is None else self.numbers.schema
+
+    def spells(self, reader: BaseFileReader, group: int) -> bool:
+        """Return whether `of` takes rows of a row group without their keys."""
+        if self.spell is None or self.numbers is None:
+            return False
+        return has_no_nulls(reader.parquet, group, self.numbers.schema.names)
 
     def near(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows, among them all that are chosen, by fewer columns."""
@@ -128,4 +142,6 @@ class _Chosen:
 
     def of(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         near = rows if self.numbers is None else self.near(rows)
+        if self.spell is not None and RECORD_KEY not in near.schema.names:
+            near = near.append_column(RECORD_KEY, self.spell(near))
         return near.filter(pa.array(self.mask(near)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Collection, Container
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -30,6 +30,15 @@ def batch_rows(parquet: pq.ParquetFile, schema: pa.Schema) -> int:
     size = sum(group.column(leaf).total_uncompressed_size for group in groups for leaf in leaves)
     rows: int = BATCH_BYTES * max(metadata.num_rows, 1) // max(size, 1)
     return max(MIN_BATCH_ROWS, min(MAX_BATCH_ROWS, rows))
+
+
+def has_no_nulls(parquet: pq.ParquetFile, group: int, columns: Collection[str]) -> bool:
+    """Return whether a row group certainly has a value in each row of some columns of numbers or texts."""
+    chunks = (parquet.metadata.row_group(group).column(leaf) for leaf in leaves_of(parquet, columns))
+    known = [chunk.statistics if chunk.is_stats_set else None for chunk in chunks]
+    return len(known) == len(columns) and all(
+        found is not None and found.has_null_count and not found.null_count for found in known
+    )
 
 
 def text_bounds(parquet: pq.ParquetFile, column: str) -> list[tuple[str | None, str | None]]:

@@ -56,7 +56,7 @@ def test_a_file_of_the_user_that_is_gone_is_an_error_of_spark(spark: SparkSessio
 
 
 class MeetsAClean(HudiTable):
-    """A table whose file is replaced, and taken by a clean, whenever an update has chosen its snapshot first."""
+    """A table whose file is replaced, and taken by a clean, when a merge or an update has chosen its snapshot."""
 
     waiting = True
 
@@ -74,3 +74,11 @@ def test_an_update_whose_snapshot_a_clean_takes_is_run_again(spark: SparkSession
 
     assert done.attempts == 2
     assert [row.n for row in table.to_df().collect()] == [6]
+
+
+def test_a_merge_by_keys_whose_snapshot_a_clean_takes_is_run_again(spark: SparkSession, table: HudiTable) -> None:
+    rows = spark.createDataFrame([("k", 7)], "id string, n long")
+    clause = MeetsAClean(spark, table.path).merge(rows, "source.id = target.id").when_matched_update_all()
+
+    assert clause.execute().attempts == 2
+    assert [row.n for row in table.to_df().collect()] == [7]
