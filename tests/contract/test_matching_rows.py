@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.reader.matches.key_values import KeyNumbers, key_columns, keys_of_values, number_columns
@@ -173,3 +174,17 @@ def test_a_text_that_is_no_list_of_keys_is_refused() -> None:
     for text in ("", "keys", "eA=="):
         with pytest.raises(ValueError, match=r"."):
             SoughtKeys.parse(text)
+
+
+def test_a_row_without_a_key_is_always_read(tmp_path: Path) -> None:
+    """No writer leaves such a row, so a merge that meets it must not take it for the row of another key."""
+    settings = TableSettings(record_key_fields=("id",), bucket_count=1)
+    write(tmp_path / "t", pa.table({"id": pa.array([1, 2, 3], pa.int64()), "n": [1, 2, 3]}), table=settings)
+    (file,) = (tmp_path / "t").glob("*.parquet")
+    rows = pq.read_table(file).to_pylist()
+    keyless = {**rows[1], RECORD_KEY: None, "id": None}
+    pq.write_table(pa.Table.from_pylist([rows[0], keyless, rows[2]], pq.read_schema(file)), file)
+
+    found = matching(open_snapshot(str(tmp_path / "t")), SoughtKeys.of(pa.array(["3"])))
+
+    assert sorted(one["n"] for one in found) == [2, 3]
