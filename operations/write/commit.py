@@ -198,8 +198,9 @@ def _check_counted(completion: Completion) -> None:
         raise DuplicateKeyError(
             f"The rows for the table {plan.path} were to replace {asked[1]:,} rows by {asked[0]:,}, and this write "
             f"would replace {left:,} rows by {came:,}: the table holds some of their keys several times, as inserts "
-            "without a lookup make them.",
-            "Upsert or delete these keys first, which leaves one row of each or none, and run this again.",
+            "without a lookup make them, or rows whose record keys are not those of their columns.",
+            "Upsert or delete these keys first, which leaves one row of each or none, and run this again; validate() "
+            "names rows with other keys than their columns'.",
         )
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ...storage.base import Storage
 from ...table.arrow.arrays import Mask, plain
+from ...table.config.property_keys import COPY_ON_WRITE
 from ...table.files.base_file import BaseFileReader
 from ...table.files.footers import batch_rows, has_no_nulls
 from ...table.files.key_footers import KeyFooter
@@ -58,7 +59,7 @@ class MatchingRows:
         fields = number_columns(self.terms.config, self.table_schema)
         read = [self.table_schema.field(name) for name in fields if name in (by or self.schema.names)]
         chosen = _Chosen(KeyProbe(sought.keys), keys_of, KeyNumbers.of(read, sought.keys))
-        if not by and fields and len(read) == len(fields) and len(spellings(self.terms.config)) == 1:
+        if fields and len(read) == len(fields) and not by and self._writes_are_counted:
             chosen = replace(chosen, spell=partial(keys_by, self.terms.config, self.table_schema, by=fields))
         if sought.piece.merged is None:
             yield from self._of_base_file(sought, search, chosen)
@@ -69,6 +70,12 @@ class MatchingRows:
         for rows in map(chosen.of, found) if by else found:
             if rows.num_rows:
                 yield conform(rows, self.schema)
+
+    @property
+    def _writes_are_counted(self) -> bool:
+        """Whether keys have one spelling, and writes refuse to replace fewer rows than were read under such keys."""
+        config = self.terms.config
+        return config.table_type == COPY_ON_WRITE and len(spellings(config)) == 1
 
     def _of_base_file(self, sought: SoughtPiece, search: Search, chosen: _Chosen) -> Iterator[pa.RecordBatch]:
         path = sought.piece.path
