@@ -59,7 +59,7 @@ class MatchingRows:
         fields = number_columns(self.terms.config, self.table_schema)
         read = [self.table_schema.field(name) for name in fields if name in (by or self.schema.names)]
         chosen = _Chosen(KeyProbe(sought.keys), keys_of, KeyNumbers.of(read, sought.keys))
-        if fields and len(read) == len(fields) and not by and self._writes_are_counted:
+        if chosen.numbers is not None and len(read) == len(fields) and not by and self._writes_are_counted:
             chosen = replace(chosen, spell=partial(keys_by, self.terms.config, self.table_schema, by=fields))
         if sought.piece.merged is None:
             yield from self._of_base_file(sought, search, chosen)
@@ -134,9 +134,7 @@ class _Chosen:
 
     def spells(self, reader: BaseFileReader, group: int) -> bool:
         """Return whether `of` takes rows of a row group without their keys."""
-        if self.spell is None or self.numbers is None:
-            return False
-        return has_no_nulls(reader.parquet, group, self.numbers.schema.names)
+        return self.spell is not None and has_no_nulls(reader.parquet, group, self.look_at.names)
 
     def near(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows, among them all that are chosen, by fewer columns."""
