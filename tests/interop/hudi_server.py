@@ -140,6 +140,12 @@ class Server:
         return [row.asDict(recursive=True) for row in self.spark.sql(text).collect()]
 
 
+def causes_first(trace: str) -> str:
+    """Put Java's causes before a stack trace of some thousand lines, of which a report shows the first."""
+    causes = (line for line in trace.splitlines() if line.lstrip().startswith("Caused by:"))
+    return "\n".join([*dict.fromkeys(causes), trace])
+
+
 def main() -> None:
     """Answer until stdin ends."""
     folder, master, release = sys.argv[1:]
@@ -153,7 +159,7 @@ def main() -> None:
             result = getattr(server, request.pop("command"))(**request)
             answer = {"ok": True, "result": result}
         except Exception:  # noqa: BLE001 - whatever went wrong is the answer
-            answer = {"ok": False, "error": traceback.format_exc()}
+            answer = {"ok": False, "error": causes_first(traceback.format_exc())}
         print(json.dumps(answer, default=str), file=answers)
 
 
