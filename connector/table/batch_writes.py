@@ -5,7 +5,9 @@ from __future__ import annotations
 import logging
 import re
 import time
-from collections.abc import Callable, Mapping
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -29,8 +31,23 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("pyhudi")
 
+# How Spark tells by the text of a Python error that a query was stopped (``StreamExecution.PROXY_ERROR``).
+_CALLING = "py4j.protocol.Py4JJavaError: An error occurred while calling"
+_INTERRUPTED = re.compile(
+    rf"{re.escape(_CALLING)}.*?"
+    r"(java\.lang\.InterruptedException|java\.io\.InterruptedIOException|java\.nio\.channels\.ClosedByInterruptException)",
+    re.DOTALL,
+)
 # What Spark says of a batch whose query is being stopped.
 _STOPPED = re.compile("InterruptedException|InterruptedIOException|ClosedByInterrupt|CANCELLED|[Cc]ancelled")
+
+
+class QueryStoppingError(Exception):
+    """Tells Spark in few words that a batch ended because its query is being stopped.
+
+    Spark looks for that with a pattern whose search needs more stack for each letter, and overflows the stack of the
+    query's thread on a text as long as Java's stack trace.
+    """
 
 
 def write_batch(
@@ -63,6 +80,20 @@ def write_batch(
             raise
         return lost + _passed_over(df, batch, path, error)
     return 0 if done.instant else lost
+
+
+@contextmanager
+def tell_stopping(batch_id: int, path: str) -> Iterator[None]:
+    """Raise `QueryStoppingError` in the place of an error by which Spark knows that a query was stopped."""
+    try:
+        yield
+    except Exception as error:
+        found = _INTERRUPTED.search("".join(traceback.format_exception(error)))
+        if found is None:
+            raise
+        logger.debug("table %s: the batch %d was interrupted", path, batch_id, exc_info=True)
+        said = f"{_CALLING} Spark for the batch {batch_id} of the table {path}: {found[1]}"
+        raise QueryStoppingError(said) from None
 
 
 def _repeated(write: Callable[[], CommitResult], stream: StreamSettings, path: str) -> CommitResult:

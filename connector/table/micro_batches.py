@@ -38,9 +38,10 @@ class MicroBatches:
     _query_id: str = ""
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
-        from .batch_writes import write_batch  # noqa: PLC0415
+        from .batch_writes import tell_stopping, write_batch  # noqa: PLC0415
 
-        self.lost = write_batch(df, self.batch(df, batch_id), self.path, self.texts, self.lost, self.checkpoint)
+        with tell_stopping(batch_id, self.path):
+            self.lost = write_batch(df, self.batch(df, batch_id), self.path, self.texts, self.lost, self.checkpoint)
 
     def batch(self, df: DataFrame, batch_id: int) -> StreamBatch:
         """Return the batch with the names by which a replay finds it."""

@@ -5,12 +5,14 @@ from __future__ import annotations
 import shutil
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyhudi import HudiTable
+from pyhudi.connector.table.micro_batches import MicroBatches
 from pyhudi.errors import InvalidOptionError, OptionConflictError
 from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table
@@ -18,6 +20,7 @@ from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from support.drive import rows_of
+from support.seams import patch_seam, read_seam
 
 SCHEMA = "id string, ts long, n long"
 BOTH_TYPES = pytest.mark.parametrize("kind", ["cow", "mor"])
@@ -193,6 +196,38 @@ def test_what_is_no_stream_is_refused(spark: SparkSession, tmp_path: Path) -> No
         pipe.table.stream(pipe.rows(), checkpoint=str(pipe.checkpoint), **{"hoodie.pyhudi.write.id": "w"})
     with pytest.raises(OptionConflictError, match="complete"):
         pipe.table.stream(totals(pipe.rows()), checkpoint="c", output_mode="complete", operation="insert")
+
+
+def test_spark_sees_that_a_batch_was_stopped_in_a_job(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, texts = threading.Event(), []
+
+    def write(batches: MicroBatches, df: DataFrame, batch_id: int) -> None:
+        began.set()
+        try:
+            usual(batches, df, batch_id)
+        except Exception:
+            texts.append(traceback.format_exc())
+            raise
+
+    usual = read_seam("write a batch for Spark")
+    patch_seam(monkeypatch, "write a batch for Spark", write)
+    pipe = Pipeline(spark, tmp_path)
+    pipe.add("a", ("a", 1, 1))
+    slow = pipe.rows().where("java_method('java.lang.Thread', 'sleep', 4000L) is not null")
+    query = pipe.table.stream(slow, checkpoint=str(pipe.checkpoint))
+    assert began.wait(60)
+    time.sleep(1)
+    query.stop()
+
+    (text,) = texts
+    jvm: Any = spark._jvm
+    known = jvm.org.apache.spark.sql.execution.streaming.runtime.StreamExecution.isInterruptionException
+    assert known(jvm.py4j.Py4JException(text), jvm.org.apache.spark.SparkContext.getOrCreate())
+    assert query.exception() is None
+    pipe.run()
+    assert pipe.found() == {"a": 1}
 
 
 @pytest.mark.parametrize("kind", [pytest.param("cow", marks=pytest.mark.slow), "mor"])

@@ -130,6 +130,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "note the number before a rescale": "operations.services.rescale.instant:write_bucket_rule",
     "delete the rule of a rollback": "operations.rollback.rollback:delete_rule",
     "bytes of a plan that needs no tasks": "operations.services.unit_execution:_SMALL_BYTES",
+    "write a batch for Spark": "connector.table.micro_batches:MicroBatches.__call__",
     "write the rows of a batch": "connector.table.batch_writes:write_placed",
     "where this process met other writers": "connector.table.retries:_MET",
     "seconds for which a meeting is remembered": "connector.table.retries:_RECENT_S",
