@@ -98,13 +98,10 @@ def retained_from(timeline: Timeline, zone: str, cleaning: CleanSettings | None)
     return found.requested_time if found else ""
 
 
-def _held(table: Table, timeline: Timeline, until: Sequence[str]) -> set[Instant]:
+def _held(table: Table, timeline: Timeline, until: Sequence[str]) -> frozenset[Instant]:
     """Return instants in both timeline and archive: their archiving process died before it took them off."""
-    there = {instant for instant in timeline.completed if until and instant.requested_time <= until[-1]}
-    if not there:
-        return set()
-    times = sorted(instant.requested_time for instant in there)
-    return there.intersection(table.archive.instants(times[0], times[-1]))
+    there = [instant for instant in timeline.completed if until and instant.requested_time <= until[-1]]
+    return table.archive.known_of(there)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +160,7 @@ class _Round:
         return orphans
 
     def _put(self, gone: Sequence[Instant]) -> None:
-        known = {*self.table.archive.instants(*_span(gone))}
+        known = self.table.archive.known_of(gone)
         waiting: list[Row] = []
         size = 0
         for row in self._rows([instant for instant in gone if instant not in known]):
@@ -193,7 +190,7 @@ class _Round:
 
     def _take_off(self, gone: Sequence[Instant]) -> int:
         """Delete the files of the instants that the archive holds, and return their number."""
-        held = {*self.table.archive.instants(*_span(gone))}.intersection(gone)
+        held = self.table.archive.known_of(gone)
         files = self.timeline.files.paths()
         marked = frozenset(marked_instants(self.table.storage))
         for instant in held:
@@ -227,7 +224,3 @@ def _read(storage: Storage, path: str) -> bytes | None:
         return storage.read(path)
     except FileNotFoundError:
         return None
-
-
-def _span(instants: Sequence[Instant]) -> tuple[str, str]:
-    return instants[0].requested_time, instants[-1].requested_time

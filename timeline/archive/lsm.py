@@ -59,6 +59,13 @@ class Archive:
         """Return the archived instants, opening only files with requested times from ``since`` to ``until``."""
         return self._with_files(lambda files: self.instants_in(_between(files, since, until)))
 
+    def known_of(self, instants: Sequence[Instant]) -> frozenset[Instant]:
+        """Return those of some instants, given in order of requested time, that the archive holds."""
+        if not instants:
+            return frozenset()
+        found = self.instants(instants[0].requested_time, instants[-1].requested_time)
+        return frozenset(found).intersection(instants)
+
     def instants_in(self, files: Iterable[ArchiveFile]) -> tuple[Instant, ...]:
         names = [file.name for file in files]
         parts = for_each(self.storage, partial(self._read, columns=COLUMNS), names)

@@ -86,7 +86,7 @@ def append(archive: Archive, rows: Sequence[Row]) -> Manifest:
             [file], needed=archive.needed, fits=partial(_lacks, archive, file.name, rows)
         )
         if file.name not in manifest.names:
-            held = {*archive.instants(*_span(rows))}
+            held = archive.known_of([row.instant for row in rows])
             rows = [row for row in rows if row.instant not in held]
             if not rows:
                 return manifest
