@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -43,27 +44,32 @@ class RowGroup:
 
 
 def plan_splits(
-    slices: Iterable[FileSlice], row_groups: Mapping[str, Sequence[RowGroup]], split_size: int
+    slices: Iterable[FileSlice],
+    row_groups: Mapping[str, Sequence[RowGroup]],
+    split_size: int,
+    least_tasks: int = LEAST_TASKS,
 ) -> list[Split]:
-    """Distribute slices over tasks, each of which reads about ``split_size`` bytes or, of a small table, less.
+    """Distribute slices evenly over tasks, each of which reads at most about ``split_size`` bytes.
 
-    Slices with logs are not cut, as every part would read all logs, nor are files whose footer is unknown. Pieces are
-    packed largest first, as in Spark's ``FilePartition``.
+    A small table goes to ``least_tasks`` tasks, unless it has fewer pieces. Slices with logs are not cut, as every part
+    would read all logs, nor are files whose footer is unknown. The largest piece goes first, each to the task that has
+    least so far (Graham's LPT rule).
     """
     pieces = [piece for file_slice in slices for piece in _pieces(file_slice, row_groups, split_size)]
-    even = sum(piece.size + OPEN_COST for piece in pieces) // LEAST_TASKS
-    target = min(split_size, max(OPEN_COST, even))
-    splits: list[Split] = []
-    waiting: list[Piece] = []
-    size = 0
+    total = sum(piece.size + OPEN_COST for piece in pieces)
+    count = min(len(pieces), max(least_tasks, -(-total // split_size)))
+    tasks: list[list[Piece]] = [[] for _ in range(count)]
+    loads = [(0, number) for number in range(count)]
     for piece in sorted(pieces, key=lambda piece: (-piece.size, piece.path, piece.row_groups or ())):
         cost = piece.size + OPEN_COST
-        if waiting and size + cost > target:
-            splits.append(Split(tuple(waiting)))
-            waiting, size = [], 0
-        waiting.append(piece)
-        size += cost
-    return [*splits, Split(tuple(waiting))] if waiting else splits
+        size, number = loads[0]
+        if size and size + cost > split_size:
+            heapq.heappush(loads, (cost, len(tasks)))
+            tasks.append([piece])
+        else:
+            heapq.heapreplace(loads, (size + cost, number))
+            tasks[number].append(piece)
+    return [Split(tuple(pieces)) for pieces in tasks]
 
 
 def whole(file_slice: FileSlice) -> Piece:

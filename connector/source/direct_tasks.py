@@ -42,12 +42,10 @@ def by_tasks(
     reader: HudiReader,
     splits: Sequence[Split] | Sequence[SoughtSplit],
     most: int | None = None,
-    tasks: int | None = None,
 ) -> DataFrame | None:
-    """Return the rows of at least one split; Spark believes them to have ``most`` bytes.
+    """Return the rows of at least one split, one task each; Spark believes them to have ``most`` bytes.
 
-    At most ``tasks`` tasks read them; None for one task a split. The result is None if the splits have more than
-    `MOST_BYTES`, or if Spark finds no pandas.
+    The result is None if the splits have more than `MOST_BYTES`, or if Spark finds no pandas.
     """
     told: list[Split | SoughtSplit] = list(splits)
     if not _is_small(told):
@@ -73,8 +71,7 @@ def by_tasks(
     if most is not None:
         # Spark scales the bytes of the numbers by the widths of the rows that go in and come out.
         each = max(1, min(each, most * row_width(_NUMBERS) // (_NUMBER * len(told) * row_width(reader.columns))))
-    count = min(len(told), tasks or len(told))
-    numbers = spark.range(0, len(told) * each, 1, count).where(f"id % {each} = 0")
+    numbers = spark.range(0, len(told) * each, 1, len(told)).where(f"id % {each} = 0")
     try:
         return numbers.mapInArrow(run, to_spark(reader.columns))
     except ImportError:

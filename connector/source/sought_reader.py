@@ -10,6 +10,7 @@ from pyspark.sql.datasource import InputPartition
 
 from ...reader.matches.matching_rows import MatchingRows
 from ...reader.matches.sought_slices import SoughtSlices, SoughtSplit
+from ...reader.plan import plan_splits
 from ...storage import open_storage
 from ...table.schema.columns import RECORD_KEY
 from .reader import HudiReader
@@ -35,7 +36,8 @@ class SoughtReader(HudiReader):
         """Return what each task reads; only where the reader was made."""
         if self._snapshot is None or self._sought is None:
             raise ValueError("a copy of a reader plans nothing")
-        return SoughtSlices.of(self._snapshot, self._sought).splits(self._split_size)
+        found = SoughtSlices.of(self._snapshot, self._sought)
+        return found.splits(plan_splits(found.slices, {}, self._split_size))
 
     def partitions(self) -> Sequence[InputPartition]:
         found = self.splits()

@@ -12,8 +12,8 @@ from pyspark.sql.types import StructType
 
 from ...options.sources import DEFAULTS_ENABLED, ResolvedOptions
 from ...reader.matches.sought_keys import SoughtKeys
-from ...reader.matches.sought_slices import SoughtSlices, SoughtSplit
-from ...reader.plan import Split, plan_splits
+from ...reader.matches.sought_slices import SoughtSlices
+from ...reader.plan import LEAST_TASKS, Split, plan_splits
 from ...reader.predicates import Predicate
 from ...reader.snapshot import Snapshot
 from ...table.files.file_group import FileSlice
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("pyhudi")
 
-# The planner of splits does not know the cores. Between two tasks the Python of a core waits for some 15 ms.
+# On a local master, whose cores this process knows. Between two tasks the Python of a core waits for some 15 ms.
 _TASKS_A_CORE = 2
 
 
@@ -74,8 +74,7 @@ class SnapshotFrames:
             return no_rows(self.spark, to_spark(columns))
         if takes_tasks(self.spark):
             reader = SoughtReader(self.snapshot, columns, self.resolved.options, sought)
-            splits = slices.splits(self.resolved.options.split_size)
-            frame = by_tasks(self.spark, reader, splits, tasks=self._tasks(splits))
+            frame = by_tasks(self.spark, reader, slices.splits(self._plan(slices.slices)))
             if frame is not None:
                 return frame
         more = {PINNED: spell(self.snapshot.timeline.watermark()), SOUGHT: sought.spell()}
@@ -93,8 +92,7 @@ class SnapshotFrames:
         if merged is not None and takes_tasks(self.spark) and not options.pushes_filters:
             reader = HudiReader(self.snapshot, columns, options, predicates)
             most = None if part is None else part.most
-            splits = plan_splits(merged, {}, options.split_size)
-            frame = by_tasks(self.spark, reader, splits, most, self._tasks(splits))
+            frame = by_tasks(self.spark, reader, self._plan(merged), most)
             if frame is not None:
                 return frame
         moment = {PINNED: spell(self.snapshot.timeline.watermark())}
@@ -105,13 +103,10 @@ class SnapshotFrames:
             return frame
         return narrowed(frame, parse_bytes(value_of(self.spark, ENDLESS)), part.most, columns)
 
-    def _tasks(self, splits: Sequence[Split] | Sequence[SoughtSplit]) -> int | None:
-        """Return how many tasks are enough for the cores of a local master; None where they are not known."""
+    def _plan(self, slices: Sequence[FileSlice]) -> list[Split]:
         cores = local_cores(self.spark)
-        if cores is None:
-            return None
-        size = sum(piece.size for split in splits for piece in split.pieces)
-        return max(_TASKS_A_CORE * cores, -(-size // self.resolved.options.split_size))
+        least = LEAST_TASKS if cores is None else _TASKS_A_CORE * cores
+        return plan_splits(slices, {}, self.resolved.options.split_size, least)
 
     def _by_source(
         self, columns: Sequence[str], more: Mapping[str, str], schema: StructType | None = None

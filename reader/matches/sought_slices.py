@@ -12,7 +12,7 @@ from ...errors import TableConfigError, UnsupportedTableError
 from ...index.registry import placing_index_for
 from ...table.files.file_group import FileSlice
 from ...table.files.names import FileGroupId
-from ..plan import Piece, plan_splits
+from ..plan import Piece, Split
 from ..snapshot import Snapshot
 from .sought_keys import SoughtKeys
 
@@ -61,17 +61,20 @@ class SoughtSlices:
 
     @property
     def size(self) -> int:
-        return sum(file_slice.size for file_slice, _ in self.found)
+        return sum(file_slice.size for file_slice in self.slices)
 
     @property
     def pairs(self) -> int:
         """The number of pairs of a slice and a key that is looked for in it."""
         return sum(len(keys) for _, keys in self.found)
 
-    def splits(self, split_size: int) -> list[SoughtSplit]:
-        """Distribute the slices over tasks, no slice cut."""
+    @property
+    def slices(self) -> list[FileSlice]:
+        return [file_slice for file_slice, _ in self.found]
+
+    def splits(self, plan: Iterable[Split]) -> list[SoughtSplit]:
+        """Return a plan of reading the slices, none of which is cut, with the keys to look for in each."""
         keys = {file_slice.files[0]: keys for file_slice, keys in self.found}
-        plan = plan_splits([file_slice for file_slice, _ in self.found], {}, split_size)
         return [
             SoughtSplit(tuple(SoughtPiece(piece, keys[piece.path]) for piece in split.pieces), self.by)
             for split in plan

@@ -15,6 +15,7 @@ from pyhudi.reader.matches.key_values import hashed_columns, key_columns, keys_o
 from pyhudi.reader.matches.matching_rows import MatchingRows
 from pyhudi.reader.matches.sought_keys import SoughtKeys
 from pyhudi.reader.matches.sought_slices import SoughtSlices
+from pyhudi.reader.plan import plan_splits
 from pyhudi.reader.scan import MergeTerms
 from pyhudi.reader.snapshot import Snapshot, open_snapshot
 from pyhudi.table.schema.columns import PARTITION_PATH, RECORD_KEY
@@ -109,7 +110,7 @@ def matching(snapshot: Snapshot, sought: SoughtKeys) -> list[Row]:
     """Read by the keys, as the tasks of a merge do, which get their splits and the keys through pickle and text."""
     slices = SoughtSlices.of(snapshot, SoughtKeys.parse(sought.spell()))
     reader = MatchingRows(snapshot.storage, snapshot.schema, snapshot.schema, MergeTerms(snapshot.config))
-    splits = pickle.loads(pickle.dumps(slices.splits(1 << 20)))  # noqa: S301
+    splits = pickle.loads(pickle.dumps(slices.splits(plan_splits(slices.slices, {}, 1 << 20))))  # noqa: S301
     return in_order(batch_row for split in splits for batch in reader.read(split) for batch_row in batch.to_pylist())
 
 

@@ -34,6 +34,12 @@ def test_many_small_files_share_tasks() -> None:
     assert LEAST_TASKS <= len(splits) <= LEAST_TASKS + 4
 
 
+def test_files_are_spread_evenly_over_as_many_tasks_as_asked_for() -> None:
+    splits = plan_splits([piece(number, MIB) for number in range(14)], {}, SPLIT, least_tasks=4)
+
+    assert sorted(len(split.pieces) for split in splits) == [3, 3, 4, 4]
+
+
 def test_a_file_whose_footer_is_known_is_cut_between_row_groups() -> None:
     file = piece(0, 500 * MIB)
     groups = [RowGroup(number, 100 * MIB) for number in (0, 1, 3, 4)]
