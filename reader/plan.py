@@ -69,7 +69,7 @@ def plan_splits(
         else:
             heapq.heapreplace(loads, (size + cost, number))
             tasks[number].append(piece)
-    return [Split(tuple(pieces)) for pieces in tasks]
+    return [Split(tuple(task)) for task in tasks]
 
 
 def whole(file_slice: FileSlice) -> Piece:
