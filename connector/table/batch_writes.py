@@ -33,9 +33,12 @@ logger = logging.getLogger("pyhudi")
 
 # How Spark tells by the text of a Python error that a query was stopped (``StreamExecution.PROXY_ERROR``).
 _CALLING = "py4j.protocol.Py4JJavaError: An error occurred while calling"
-_INTERRUPTED = re.compile(
+_INTERRUPTION = "java.lang.InterruptedException"
+# What ends a batch whose query is stopped: Spark first cancels its job, and then interrupts its thread.
+_BY_STOP = re.compile(
     rf"{re.escape(_CALLING)}.*?"
-    r"(java\.lang\.InterruptedException|java\.io\.InterruptedIOException|java\.nio\.channels\.ClosedByInterruptException)",
+    r"(java\.lang\.InterruptedException|java\.io\.InterruptedIOException|java\.nio\.channels\.ClosedByInterruptException"
+    r"|\[SPARK_JOB_CANCELLED\][^\n]*? was stopped)",
     re.DOTALL,
 )
 # What Spark says of a batch whose query is being stopped.
@@ -84,15 +87,15 @@ def write_batch(
 
 @contextmanager
 def tell_stopping(batch_id: int, path: str) -> Iterator[None]:
-    """Raise `QueryStoppingError` in the place of an error by which Spark knows that a query was stopped."""
+    """Raise `QueryStoppingError` in the place of an error that a stop of the query has caused."""
     try:
         yield
     except Exception as error:
-        found = _INTERRUPTED.search("".join(traceback.format_exception(error)))
+        found = _BY_STOP.search("".join(traceback.format_exception(error)))
         if found is None:
             raise
-        logger.debug("table %s: the batch %d was interrupted", path, batch_id, exc_info=True)
-        said = f"{_CALLING} Spark for the batch {batch_id} of the table {path}: {found[1]}"
+        logger.debug("table %s: a stop of the query ended the batch %d", path, batch_id, exc_info=True)
+        said = f"{_CALLING} Spark for the batch {batch_id} of the table {path}: {found[1]}; {_INTERRUPTION}"
         raise QueryStoppingError(said) from None
 
 

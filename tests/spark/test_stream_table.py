@@ -201,10 +201,9 @@ def test_what_is_no_stream_is_refused(spark: SparkSession, tmp_path: Path) -> No
 def test_spark_sees_that_a_batch_was_stopped_in_a_job(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    began, texts = threading.Event(), []
+    texts = []
 
     def write(batches: MicroBatches, df: DataFrame, batch_id: int) -> None:
-        began.set()
         try:
             usual(batches, df, batch_id)
         except Exception:
@@ -217,8 +216,10 @@ def test_spark_sees_that_a_batch_was_stopped_in_a_job(
     pipe.add("a", ("a", 1, 1))
     slow = pipe.rows().where("java_method('java.lang.Thread', 'sleep', 4000L) is not null")
     query = pipe.table.stream(slow, checkpoint=str(pipe.checkpoint))
-    assert began.wait(60)
-    time.sleep(1)
+    until = time.monotonic() + 60
+    while not spark.sparkContext.statusTracker().getActiveJobsIds():
+        assert time.monotonic() < until
+        time.sleep(0.1)
     query.stop()
 
     (text,) = texts

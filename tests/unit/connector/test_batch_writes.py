@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import re
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyhudi.connector.table.batch_writes import write_batch
+from pyhudi.connector.table.batch_writes import QueryStoppingError, tell_stopping, write_batch
 from pyhudi.connector.table.made_from import MadeFrom
 from pyhudi.errors import NullKeyError, StorageError
 from pyhudi.operations.result import CommitResult
@@ -24,6 +26,8 @@ QUICK = {f"{STREAMING}retry.count": "2", f"{STREAMING}retry.interval.ms": "1"}
 IGNORING = {**QUICK, f"{STREAMING}ignore.failed.batch": "true"}
 ROWS = SimpleNamespace(sparkSession=None, count=lambda: 7)
 STORE_FAILED, BAD_ROW = StorageError("The store failed.", "Again."), NullKeyError("A key is null.", "Give keys.")
+CALLING = "py4j.protocol.Py4JJavaError: An error occurred while calling"
+JAVA = "\tat org.apache.spark.Anything.run(Anything.scala:1)\n" * 200
 
 
 class Writes:
@@ -99,3 +103,36 @@ def test_bad_rows_and_stops_are_neither_repeated_nor_passed_over(
     with pytest.raises(type(error)):
         write_batch(ROWS, StreamBatch("q", 4), table, IGNORING, 0)
     assert len(made.batches) == 1
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "java.lang.InterruptedException",
+        "java.nio.channels.ClosedByInterruptException",
+        "org.apache.spark.SparkException: [SPARK_JOB_CANCELLED] Job 9 cancelled Query [id = a, runId = b] was stopped ",
+    ],
+)
+def test_spark_is_told_of_a_stop_in_few_words(said: str) -> None:
+    """Spark cancels the job of a query that is stopped, and interrupts its thread: either may end the batch."""
+    with pytest.raises(QueryStoppingError) as raised, tell_stopping(7, "/lake/t"):
+        raise RuntimeError(f"{CALLING} o1.save.\n: {said}\n{JAVA}")
+
+    text = "".join(traceback.format_exception(raised.value))
+    assert re.search(rf"{CALLING}((.|\r\n|\r|\n)*)java\.lang\.InterruptedException", text)
+    assert len(text) < 1500
+    assert said.rsplit(maxsplit=1)[-1] in text
+    assert JAVA not in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{CALLING} o1.save.\n: org.apache.spark.SparkException: Job aborted\n{JAVA}",
+        f"{CALLING} o1.save.\n: [SPARK_JOB_CANCELLED] Job 9 cancelled because killed via the Web UI\n{JAVA}",
+        "java.lang.InterruptedException",
+    ],
+)
+def test_any_other_error_of_a_batch_stays(text: str) -> None:
+    with pytest.raises(RuntimeError, match=re.escape(text)), tell_stopping(7, "/lake/t"):
+        raise RuntimeError(text)
