@@ -8,7 +8,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ...errors import DataError, OptionError, TableError
@@ -34,14 +34,7 @@ logger = logging.getLogger("pyhudi")
 # How Spark tells by the text of a Python error that a query was stopped (``StreamExecution.PROXY_ERROR``).
 _CALLING = "py4j.protocol.Py4JJavaError: An error occurred while calling"
 _INTERRUPTION = "java.lang.InterruptedException"
-# What ends a batch whose query is stopped: Spark first cancels its job, and then interrupts its thread.
-_BY_STOP = re.compile(
-    rf"{re.escape(_CALLING)}.*?"
-    r"(java\.lang\.InterruptedException|java\.io\.InterruptedIOException|java\.nio\.channels\.ClosedByInterruptException"
-    r"|\[SPARK_JOB_CANCELLED\][^\n]*? was stopped)",
-    re.DOTALL,
-)
-# What Spark says of a batch whose query is being stopped.
+# What Spark Connect says of a batch whose query is being stopped, in whose process nothing knows of the query.
 _STOPPED = re.compile("InterruptedException|InterruptedIOException|ClosedByInterrupt|CANCELLED|[Cc]ancelled")
 
 
@@ -54,12 +47,18 @@ class QueryStoppingError(Exception):
 
 
 def write_batch(
-    df: DataFrame, batch: StreamBatch, path: str, texts: Mapping[str, str], lost: int, checkpoint: str = ""
+    df: DataFrame,
+    batch: StreamBatch,
+    path: str,
+    texts: Mapping[str, str],
+    lost: int,
+    checkpoint: str = "",
+    stopping: Callable[[], bool] = lambda: False,
 ) -> int:
     """Write a micro-batch unless the table has it.
 
     Returns how many rows were passed over so far that no commit states yet; ``lost`` are those of the batches before.
-    ``checkpoint`` is the query's folder.
+    ``checkpoint`` is the query's folder, and ``stopping`` says whether the query is being stopped.
     """
     resolved = resolve_options(
         {**texts, OPTIONS["write_id"].key: batch.write_id}, path, WRITING, session=df.sparkSession
@@ -74,48 +73,58 @@ def write_batch(
         refuse_other_offsets(seen, batch, instant)
         logger.info("table %s: has the batch %d already, as %s", path, batch.batch_id, instant)
         return lost
+    attempts = _Attempts(stream, path, stopping)
     try:
-        done = _repeated(
-            lambda: write_placed(df, path, storage, resolved, made_from=MadeFrom(batch=batch)), stream, path
-        )
+        done = attempts.repeat(lambda: write_placed(df, path, storage, resolved, made_from=MadeFrom(batch=batch)))
     except Exception as error:
-        if not stream.ignores_failures or not _may_be_repeated(error):
+        if not stream.ignores_failures or not attempts.may_be_repeated(error):
             raise
         return lost + _passed_over(df, batch, path, error)
     return 0 if done.instant else lost
 
 
 @contextmanager
-def tell_stopping(batch_id: int, path: str) -> Iterator[None]:
-    """Raise `QueryStoppingError` in the place of an error that a stop of the query has caused."""
+def tell_stopping(batch_id: int, path: str, stopping: Callable[[], bool]) -> Iterator[None]:
+    """Raise `QueryStoppingError` in the place of an error of Spark's, once ``stopping`` says that the query is stopped.
+
+    Spark then cancels the batch's job and interrupts whatever else the batch does, and not each part of Spark that is
+    interrupted says so: without an answer to which data sources there are, for one, Spark has none of that name.
+    """
     try:
         yield
     except Exception as error:
-        found = _BY_STOP.search("".join(traceback.format_exception(error)))
-        if found is None:
+        if _CALLING not in "".join(traceback.format_exception(error)) or not stopping():
             raise
         logger.debug("table %s: a stop of the query ended the batch %d", path, batch_id, exc_info=True)
-        said = f"{_CALLING} Spark for the batch {batch_id} of the table {path}: {found[1]}; {_INTERRUPTION}"
+        said = f"{_CALLING} Spark for the batch {batch_id} of the table {path}: {_INTERRUPTION}"
         raise QueryStoppingError(said) from None
 
 
-def _repeated(write: Callable[[], CommitResult], stream: StreamSettings, path: str) -> CommitResult:
-    """Return the result of the first attempt that does not fail; pauses double."""
-    for number in range(stream.retries):
-        try:
-            return write()
-        except Exception as error:
-            if not _may_be_repeated(error):
-                raise
-            pause = stream.wait_s(number)
-            logger.warning("table %s: a batch failed, and is repeated in %.1f s: %s", path, pause, error)
-            time.sleep(pause)
-    return write()
+@dataclass(frozen=True, slots=True)
+class _Attempts:
+    """The attempts to write one batch."""
 
+    stream: StreamSettings
+    path: str
+    stopping: Callable[[], bool]
 
-def _may_be_repeated(error: Exception) -> bool:
-    """Return whether an attempt might succeed later: not with bad rows or options, nor where the query is stopped."""
-    return not isinstance(error, (DataError, OptionError, TableError)) and not _STOPPED.search(str(error))
+    def repeat(self, write: Callable[[], CommitResult]) -> CommitResult:
+        """Return the result of the first attempt that does not fail; pauses double."""
+        for number in range(self.stream.retries):
+            try:
+                return write()
+            except Exception as error:
+                if not self.may_be_repeated(error):
+                    raise
+                pause = self.stream.wait_s(number)
+                logger.warning("table %s: a batch failed, and is repeated in %.1f s: %s", self.path, pause, error)
+                time.sleep(pause)
+        return write()
+
+    def may_be_repeated(self, error: Exception) -> bool:
+        """Return whether an attempt might succeed later: not with bad rows or options, nor where the query stops."""
+        bad = isinstance(error, (DataError, OptionError, TableError))
+        return not bad and not self.stopping() and not _STOPPED.search(str(error))
 
 
 def _passed_over(df: DataFrame, batch: StreamBatch, path: str, error: Exception) -> int:

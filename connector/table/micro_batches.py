@@ -15,6 +15,7 @@ from ..source.paths import QUERY_ID, RUN_ID
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.streaming.query import StreamingQuery
 
     from ...operations.streams.batch import StreamBatch
 
@@ -28,6 +29,7 @@ class MicroBatches:
         checkpoint: Spark's folder of the query, whose metadata names it.
         run_id: Tells this run from others of the query where Spark does not.
         lost: How many rows were passed over since the last completed batch.
+        query: The query, once Spark has started it; None in the copy of this that a server of Spark Connect has.
     """
 
     path: str
@@ -35,13 +37,21 @@ class MicroBatches:
     checkpoint: str
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex)
     lost: int = 0
+    query: StreamingQuery | None = None
     _query_id: str = ""
 
     def __call__(self, df: DataFrame, batch_id: int) -> None:
         from .batch_writes import tell_stopping, write_batch  # noqa: PLC0415
 
-        with tell_stopping(batch_id, self.path):
-            self.lost = write_batch(df, self.batch(df, batch_id), self.path, self.texts, self.lost, self.checkpoint)
+        with tell_stopping(batch_id, self.path, self.is_stopping):
+            batch = self.batch(df, batch_id)
+            self.lost = write_batch(
+                df, batch, self.path, self.texts, self.lost, self.checkpoint, stopping=self.is_stopping
+            )
+
+    def is_stopping(self) -> bool:
+        """Return whether the query is being stopped, where that is known."""
+        return self.query is not None and not self.query.isActive
 
     def batch(self, df: DataFrame, batch_id: int) -> StreamBatch:
         """Return the batch with the names by which a replay finds it."""

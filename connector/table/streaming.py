@@ -83,7 +83,8 @@ class TableStreams(TableUpkeep):
         trigger: dict[str, Any] = {name: value for name, value in triggers.items() if value}
         with own_errors():
             writer = writer.trigger(**trigger) if trigger else writer
-            return (writer.queryName(query_name) if query_name else writer).start()
+            task.query = (writer.queryName(query_name) if query_name else writer).start()
+        return task.query
 
     def _refuse(self, options: Any, output_mode: str) -> None:
         options.refuse_one_write(self._path)

@@ -198,12 +198,20 @@ def test_what_is_no_stream_is_refused(spark: SparkSession, tmp_path: Path) -> No
         pipe.table.stream(totals(pipe.rows()), checkpoint="c", output_mode="complete", operation="insert")
 
 
-def test_spark_sees_that_a_batch_was_stopped_in_a_job(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def look_data_sources_up(df: DataFrame, path: str, *_: Any, **__: Any) -> None:
+    """Have Spark ask for the data sources of its Python, until it is interrupted there."""
+    while True:
+        df.sparkSession.read.format("pyhudi").load(path)
+
+
+@pytest.mark.parametrize("ends_in", ["a job", "a lookup of the data source"])
+def test_spark_sees_that_a_batch_was_stopped(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_in: str
 ) -> None:
-    texts = []
+    texts, begun = [], threading.Event()
 
     def write(batches: MicroBatches, df: DataFrame, batch_id: int) -> None:
+        begun.set()
         try:
             usual(batches, df, batch_id)
         except Exception:
@@ -211,16 +219,21 @@ def test_spark_sees_that_a_batch_was_stopped_in_a_job(
             raise
 
     usual = read_seam("write a batch for Spark")
-    patch_seam(monkeypatch, "write a batch for Spark", write)
     pipe = Pipeline(spark, tmp_path)
     pipe.add("a", ("a", 1, 1))
-    slow = pipe.rows().where("java_method('java.lang.Thread', 'sleep', 4000L) is not null")
-    query = pipe.table.stream(slow, checkpoint=str(pipe.checkpoint))
-    until = time.monotonic() + 60
-    while not spark.sparkContext.statusTracker().getActiveJobsIds():
-        assert time.monotonic() < until
-        time.sleep(0.1)
-    query.stop()
+    rows = pipe.rows().where("java_method('java.lang.Thread', 'sleep', 4000L) is not null")
+    with monkeypatch.context() as patch:
+        patch_seam(patch, "write a batch for Spark", write)
+        if ends_in != "a job":
+            patch_seam(patch, "write the rows of a batch", look_data_sources_up)
+        query = pipe.table.stream(rows, checkpoint=str(pipe.checkpoint))
+        assert begun.wait(60)
+        until = time.monotonic() + 60
+        while ends_in == "a job" and not spark.sparkContext.statusTracker().getActiveJobsIds():
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        time.sleep(0.5)
+        query.stop()
 
     (text,) = texts
     jvm: Any = spark._jvm
