@@ -74,8 +74,9 @@ class Pruning:
 
         def may_match(file: DataFile) -> bool:
             group = FileGroupId(split(file.path)[0], file.file_id)
-            count = count_of(group.partition_path)
-            return count is None or index.number_of(group) in buckets_of(count)
+            count, bucket = count_of(group.partition_path), index.number_of(group)
+            # A file group of another number of buckets, or of a writer with another index, may hold any key.
+            return count is None or bucket is None or bucket >= count or bucket in buckets_of(count)
 
         return may_match
 

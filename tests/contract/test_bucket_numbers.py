@@ -25,7 +25,7 @@ from pyhudi.reader.query import AsOf, Changes
 from pyhudi.reader.scan import scan
 from pyhudi.reader.snapshot import Snapshot, open_snapshot
 from pyhudi.storage import open_storage
-from pyhudi.table.bucket_numbers import FIRST, BucketRule, delete_bucket_rule, write_bucket_rule
+from pyhudi.table.bucket_numbers import FIRST, BucketNumbers, BucketRule, delete_bucket_rule, write_bucket_rule
 from pyhudi.timeline.watermark import Watermark
 from support.drive import SparkLikeRun, plan, read, rows_of, task, write
 from support.made.compacting import means
@@ -146,6 +146,16 @@ def test_each_reader_prunes_by_the_numbers_of_its_moment(tmp_path: Path) -> None
     since = open_snapshot(str(path), query=Changes(table_at(path).timeline().writes[0].visible_since))
     for key in KEYS:
         assert found(since, key) == [("a", 3), ("b", 3)]
+
+
+def test_a_query_by_key_reads_file_groups_of_no_bucket_of_their_partition(tmp_path: Path) -> None:
+    """A writer that was told another number has made them, as Apache Hudi's may be."""
+    path = made(tmp_path / "t")
+    news = rows(*(f"n{number}" for number in range(12)), parts=("a",))
+    planned = replace(plan(path, news.schema, settings=COLOCATED), numbers=BucketNumbers(BucketRule("", 8)))
+    carry_out_of(planned, [task(planned, news, 0)])
+
+    assert all(found(open_snapshot(str(path)), f"n{number}") == [("a", 1)] for number in range(12))
 
 
 def empty_bucket(path: Path) -> tuple[WritePlan, str]:
