@@ -34,9 +34,10 @@ from pyhudi.storage.inputs import SeekableInput
 from pyhudi.table.config import load_config
 from pyhudi.table.files.output import Output
 from pyhudi.timeline.timeline import Timeline
+from pyhudi.timeline.writers.patience import Patience
 from support.drive import carry_out, plan, read, write
 from support.made import compacting
-from support.made.rescales import rescale
+from support.made.rescales import leave_rescale, rescale
 from support.made.sorting import IMPATIENT, run, schedule, slices
 from support.mutations import Mutate, Patch, assert_red, each
 from support.rules.checks import assert_whole
@@ -296,7 +297,33 @@ def test_some_partitions_are_sorted(tmp_path: Path) -> None:
     assert done.file_groups == 2
     assert {one.partition_path for one in slices(tmp_path) if one.base_time == done.instant} == {"y"}
     with pytest.raises(InvalidOptionError, match="'z'"):
-        run(tmp_path, partitions=["z"])
+        run(tmp_path, by=["b"], partitions=["z"])
+    order = load_config(open_storage(str(tmp_path))).sort_order
+    assert order is not None
+    assert order.columns == ("a",)
+
+
+@BOTH
+@pytest.mark.parametrize("partitions", [None, ["x"]])
+def test_partitions_that_a_rescale_holds_are_left_out_and_named(
+    tmp_path: Path, table: TableSettings, partitions: list[str] | None
+) -> None:
+    write(tmp_path, rows(40), table=table)
+    leave_rescale(tmp_path, "x", inflight=True)
+
+    done = run(tmp_path, by=["a"], partitions=partitions, means=Means(Patience(), Output()))
+
+    assert "a rescale holds the partition 'x'" in done.skipped
+    assert done.file_groups == (0 if partitions else 2)
+
+
+def test_a_sort_by_columns_that_are_gone_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, rows(40), table=TABLE)
+    run(tmp_path, by=["a"])
+    write(tmp_path, rows(40).drop_columns(["a"]), overwrite=True)
+
+    with pytest.raises(MissingColumnError, match="by a, and has no such column"):
+        run(tmp_path)
 
 
 def test_an_order_is_changed_and_given_up(tmp_path: Path) -> None:

@@ -31,9 +31,7 @@ from ...transaction.concurrency import (
     InstantKind,
     Meeting,
     Shared,
-    Verdict,
     forbids,
-    judge,
     kind_of,
 )
 from .choice import Cost
@@ -60,6 +58,7 @@ class FreeSlices:
         self._mine = mine
         self._listings: dict[str, tuple[FileInfo, ...]] = {}
         self._seen: frozenset[Instant] | None = None
+        self.held: list[str] = []
 
     def find(
         self,
@@ -67,15 +66,18 @@ class FreeSlices:
         among: Callable[[list[str]], list[str]] = list,
         wanted: Callable[[FileSlice], bool] = has_logs,
     ) -> list[FileSlice]:
-        """Return the slices with log files, or `wanted` slices, that no plan holds, by partition path and file id."""
+        """Return the slices with log files, or `wanted` slices, that no plan holds, by partition path and file id.
+
+        Partitions that a rescale holds are left out; `held` names them.
+        """
         self._look(timeline)
         held, rescales = held_by_plans(self._mine, timeline), [*pending_rescales(timeline).values()]
         # A rescale reads the slices of its partitions merged.
         meeting = Meeting(self._mine, RESCALE, shared=frozenset({Shared.PARTITION}))
-        if rescales and judge(meeting) is not Verdict.GIVE_WAY:
-            rescales = []
+        there = sorted(self._listings) if rescales and forbids(meeting) else []
+        self.held = [path for path in there if any(rescale.holds(path) for rescale in rescales)]
         view = WholeView(timeline, read_written(timeline), self._listings)
-        free = [path for path in sorted(self._listings) if not any(rescale.holds(path) for rescale in rescales)]
+        free = [path for path in sorted(self._listings) if path not in set(self.held)]
         return [
             file_slice
             for partition in among(free)

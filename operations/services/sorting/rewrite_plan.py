@@ -52,7 +52,8 @@ def plan_rewrite(table: Table, unsorted: Unsorted, means: Means) -> RewritePlan:
         patience=means.patience,
         key=key,
     )
-    timeline = pinned.timeline
+    # A dead rescale holds no partition.
+    timeline = pinned.timeline.without([planned.victim.requested_time for planned in rollbacks])
     return RewritePlan(transaction, rollbacks, tuple(unsorted.find(timeline)), columns_of(table, timeline))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ....errors import InvalidOptionError, MissingOptionError
+from ....errors import InvalidOptionError, MissingColumnError, MissingOptionError
 from ....storage.base import Storage
 from ....table.bucket_metadata import has_bucket_rules
 from ....table.config import TableConfig, update_config
@@ -33,12 +33,12 @@ from ..preconditions import open_for_service
 from ..settings import CompactionSettings
 from .in_place import sort_in_place
 from .rewrite_plan import columns_of
-from .unsorted import Unsorted
+from .unsorted import Unsorted, refuse_unknown_partitions
 
 if TYPE_CHECKING:
     from ....timeline.metadata.models import CompactionPlan
 
-# File groups that a result names one by one.
+# File groups and partitions that a result names one by one.
 _MOST_NAMED = 5
 
 
@@ -72,17 +72,27 @@ def sort(
         return ServiceResult(storage.path, SORT, dry=dry_run, seconds=time.monotonic() - began)
     schema = columns_of(table, table.timeline())
     asked = _sort_order(table, by, curve, schema)
+    there = asked.among(schema.names)
+    if there is None:
+        raise MissingColumnError(
+            f"The table {table.path} is to be sorted by {', '.join(asked.columns)}, and has no such column any more.",
+            "Name columns that it has, sort(by=[...]), or remove its order, sort(by=[]).",
+        )
+    refuse_unknown_partitions(storage, partitions)
     table = _note(table, {SORT_BY: ",".join(asked.columns), SORT_CURVE: asked.curve}, dry_run=dry_run)
     merges = table.config.table_type == MERGE_ON_READ
-    unsorted = Unsorted(storage, asked.among(schema.names) or asked, partitions, mine=COMPACTION if merges else WRITE)
+    unsorted = Unsorted(storage, there, partitions, mine=COMPACTION if merges else WRITE)
     if dry_run:
         found = unsorted.find(table.timeline())
         size = sum(file_slice.size for file_slice in found)
-        done = ServiceResult(storage.path, SORT, file_groups=len(found), bytes_read=size, dry=True)
+        skipped = _left_out([], unsorted.held)
+        done = ServiceResult(storage.path, SORT, file_groups=len(found), bytes_read=size, skipped=skipped, dry=True)
     elif merges:
         service = SortingCompaction(table, means, unsorted)
         service.run()
-        done = replace(service.result(0), service=SORT)
+        done = service.result(0)
+        left_out = "; ".join(filter(None, (done.skipped, _left_out([], unsorted.held))))
+        done = replace(done, service=SORT, skipped=left_out)
     else:
         done = _rewritten(table, means, unsorted)
     return replace(done, seconds=time.monotonic() - began)
@@ -126,16 +136,20 @@ def _rewritten(table: Table, means: Means, unsorted: Unsorted) -> ServiceResult:
         bytes=sum(result.size for result in done),
         file_groups=len(done),
         bytes_read=sum(result.bytes_read for result in done),
-        skipped=_left_out(found.left_out),
+        skipped=_left_out(found.left_out, unsorted.held),
     )
 
 
-def _left_out(groups: Sequence[FileGroupId]) -> str:
-    if not groups:
-        return ""
-    named = ", ".join(f"the {group.words}" for group in groups[:_MOST_NAMED])
-    more = f" and {len(groups) - _MOST_NAMED:,} more" if groups[_MOST_NAMED:] else ""
-    return f"other writes changed {named}{more} meanwhile, which the next sort looks at"
+def _left_out(groups: Sequence[FileGroupId], partitions: Sequence[str]) -> str:
+    changed = _named([f"the {group.words}" for group in groups])
+    held = _named([f"the partition {path!r}" for path in partitions])
+    reasons = [f"other writes changed {changed} meanwhile"] * bool(changed) + [f"a rescale holds {held}"] * bool(held)
+    return f"{' and '.join(reasons)}; the next sort looks at what was left out" if reasons else ""
+
+
+def _named(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED:,} more" if names[_MOST_NAMED:] else ""
+    return f"{', '.join(names[:_MOST_NAMED])}{more}"
 
 
 def _sort_order(table: Table, by: Sequence[str] | None, curve: str | None, schema: pa.Schema) -> SortOrder:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 
 from ....storage.base import Storage
 from ....storage.parallel import for_each
 from ....table.config.sort_order import SortOrder
 from ....table.files.base_file import SORTED_BY, BaseFileReader
 from ....table.files.file_group import BaseFile, FileSlice
-from ....table.files.partitions import choose_partitions
+from ....table.files.partitions import choose_partitions, list_partitions
 from ....timeline.timeline import Timeline
 from ...transaction.concurrency import InstantKind
 from ..compaction.plan import FreeSlices
+
+
+def refuse_unknown_partitions(storage: Storage, named: Sequence[str] | None) -> None:
+    """Raise `InvalidOptionError` where a caller names a partition that the table has not."""
+    if named is not None:
+        choose_partitions(storage.path, list_partitions(storage), named)
 
 
 @dataclass(slots=True)
@@ -32,9 +37,8 @@ class Unsorted:
         self.slices = FreeSlices(self.storage, self.mine)
 
     def find(self, timeline: Timeline) -> list[FileSlice]:
-        """Return the slices that lack the order and that no plan holds, by partition path and file id."""
-        among = partial(choose_partitions, self.storage.path, named=self.partitions)
-        found = self.slices.find(timeline, among, lambda _: True)
+        """Return the slices that lack the order and that no plan or rescale holds, by partition path and file id."""
+        found = self.slices.find(timeline, self._chosen, lambda _: True)
         bases = [file_slice.base for file_slice in found if file_slice.base is not None and not file_slice.logs]
         unread = [base for base in bases if base.path not in self._sorted]
         answers = for_each(self.storage, self._is_sorted, unread)
@@ -44,6 +48,14 @@ class Unsorted:
             for file_slice in found
             if file_slice.logs or (file_slice.base is not None and not self._sorted[file_slice.base.path])
         ]
+
+    @property
+    def held(self) -> list[str]:
+        """The partitions that a rescale held when slices were found last."""
+        return self._chosen(self.slices.held)
+
+    def _chosen(self, paths: list[str]) -> list[str]:
+        return paths if self.partitions is None else [path for path in paths if path in self.partitions]
 
     def _is_sorted(self, base: BaseFile) -> bool:
         with BaseFileReader(self.storage, base.path) as reader:
