@@ -22,6 +22,7 @@ from ..storage.kept import keep
 from ..timeline.instants import Instant, State
 from ..timeline.timeline import Timeline
 from ..timeline.writers.owner import ROOT
+from ..timeline.writers.seals import KEPT_S
 from .bucket_rules import ENDING, FIRST, BucketRule, expression_of
 from .config.table_config import TableConfig
 from .table import Table
@@ -151,6 +152,8 @@ def write_bucket_rule(table: Table, rule: BucketRule) -> None:
 def delete_bucket_rule(table: Table, instant_time: str) -> None:
     """Delete the file of a rule, which must precede the end of its instant where that is given up or rolled back."""
     table.storage.delete(_path_of(instant_time, own=False), _path_of(instant_time, own=True))
+    # Apache Hudi fails at a table whose folder of rules is empty.
+    table.storage.sweep([_CONFIGS], KEPT_S, empty=True)
 
 
 def _by_expression(rule: BucketRule) -> tuple[tuple[str, int], ...]:

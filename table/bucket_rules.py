@@ -85,8 +85,17 @@ class BucketRule:
         return self.default if end == len(self.expressions) else self.expressions[end][1]
 
     def reads_alike(self, partition_path: str) -> bool:
-        """Return whether Java and Python find the same expressions in a path: not where it has an end of a line."""
-        return not self.expressions or _LINE_ENDS.search(partition_path) is None
+        """Return whether Java and Python find the same expressions in a path.
+
+        An expression for one path finds it and nothing else, but that Java also finds it before a last end of a line.
+        """
+        if _LINE_ENDS.search(partition_path) is None:
+            return True
+        if any(self.expressions[place][0] != _ANY for place in self._others):
+            return False
+        return _LINE_ENDS.fullmatch(partition_path[-1]) is None or self._of_paths.keys().isdisjoint(
+            (partition_path[:-1], partition_path.removesuffix("\r\n"))
+        )
 
     def encode(self, *, own: bool = False) -> bytes:
         """Return the content of the rule's file; ``own`` for a file of pyhudi's.

@@ -12,9 +12,7 @@ import time
 from dataclasses import dataclass, replace
 
 from ...errors import ConcurrentWriteError
-from ...storage.base import Storage, split
-from ...table.files.names import parse_data_name
-from ...table.files.partitions import walk_partitions
+from ...storage.base import Storage
 from ...table.table import Table
 from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import InstantInfo, RestoreMetadata, RestorePlan, RollbackMetadata
@@ -26,9 +24,7 @@ from ...timeline.writers.patience import Patience
 from ..result import ServiceResult
 from ..rollback.pending import OtherWriters, restoring
 from ..rollback.rollback import plan_of, result_of_plan, roll_back
-from ..rollback.undo import hide, take_off
-from ..transaction.bucket_rules import delete_rule
-from ..transaction.carried_out import opened_by
+from ..rollback.undo_writes import undo_writes
 from ..transaction.commit_path import abandon, begin, complete, time_after
 from ..transaction.concurrency import (
     ARCHIVING,
@@ -44,8 +40,8 @@ from ..transaction.concurrency import (
     those,
 )
 from ..transaction.left_overs import forget
-from ..transaction.opened_partitions import forget_partitions
 from ..transaction.outcome import Outcome
+from .bucket_property import follow_rules
 from .preconditions import (
     archiving,
     completed_write,
@@ -106,14 +102,14 @@ class _Restore:
         if pending is None:
             # There was nothing to undo, or another process has restored meanwhile.
             _forget_rollbacks(timeline, to)
-            return ServiceResult(table.path, _ACTION)
+            return ServiceResult(table.path, _ACTION, todo=follow_rules(table))
         plan = timeline.files.read_restore_plan(pending)
         same = those({Shared.TARGET: plan is not None and plan.savepoint_to_restore_timestamp == to})
         if plan is None or judge(Meeting(RESTORE, RESTORE, shared=same)) is not Verdict.FINISH:
             raise restoring(timeline, pending)
         self._take_back_if_archived(pending)
         with LongWork(table.storage, pending.requested_time):
-            undone = _undo(table, timeline, pending, plan)
+            undone = undo_writes(table, timeline, pending, plan)
         seconds = time.monotonic() - began
 
         def outcome(now: Timeline) -> Outcome | None:
@@ -124,8 +120,8 @@ class _Restore:
             forget(table.storage, victim.commit_time)
         _forget_rollbacks(table.timeline(), to)
         logger.warning("table %s: restored to %s (%d writes undone)", table.path, to, len(undone))
-        files = sum(map(len, undone.values()))
-        return ServiceResult(table.path, _ACTION, pending.requested_time, files=files, instants=len(undone))
+        files, todo = sum(map(len, undone.values())), follow_rules(table)
+        return ServiceResult(table.path, _ACTION, pending.requested_time, files=files, instants=len(undone), todo=todo)
 
     def foretold(self) -> ServiceResult:
         """Return what `run` would undo, without writing anything."""
@@ -218,31 +214,6 @@ def _is_undone(later: Instant) -> bool:
         return False
     meeting = Meeting(RESTORE, kind_of(later.action) or WRITE, known_of(later), frozenset({Shared.LATER}))
     return judge(meeting) is Verdict.UNDO
-
-
-def _undo(table: Table, timeline: Timeline, restore: Instant, plan: RestorePlan) -> dict[str, list[str]]:
-    """Undo the writes that a restore's plan names, and return the files that each write still had."""
-    files = timeline.files
-    files.start(restore.at(State.INFLIGHT))
-    victims = [Instant(info.commit_time, info.action, State.INFLIGHT) for info in plan.instants_to_rollback]
-    paths = files.paths()
-    data: dict[str, list[str]] = {instant.requested_time: [] for instant in victims}
-    for listed in walk_partitions(table.storage).values():
-        for info in listed:
-            name = parse_data_name(split(info.path)[1])
-            if name is not None and name.instant_time in data:
-                data[name.instant_time].append(info.path)
-    for victim in victims:
-        hide(files, paths, victim)
-        table.storage.delete(*data[victim.requested_time])
-        delete_rule(table, victim)
-        take_off(files, paths, victim)
-    for folder, listed in walk_partitions(table.storage).items():
-        if not any(parse_data_name(split(info.path)[1]) for info in listed):
-            opener = opened_by(table.storage, folder)
-            for victim in (instant for instant in victims if instant.requested_time == opener):
-                forget_partitions(table, victim, [folder])
-    return data
 
 
 def _outcome(

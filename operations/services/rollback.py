@@ -14,6 +14,7 @@ from ...timeline.held import COMPACTING
 from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import CommitMetadata, RollbackPlan
 from ...timeline.pending_undo import pending_rollbacks
+from ...timeline.rescales import REPLACE_COMMIT
 from ...timeline.timeline import Timeline
 from ...timeline.writers.patience import Patience
 from ..result import ServiceResult
@@ -34,6 +35,7 @@ from ..transaction.concurrency import (
 )
 from ..transaction.left_overs import files_of
 from ..transaction.taken import again_where, was_removed
+from .bucket_property import follow_rules
 from .execution import take_back
 from .preconditions import (
     completed_write,
@@ -105,6 +107,8 @@ class _Rollback:
         if done is None:
             completed_write(ROLLBACK, now, instant_time)
             raise try_again(table, f"The rollback of {instant_time}")
+        if found is None or found.group == REPLACE_COMMIT:
+            done = replace(done, todo=follow_rules(table))
         return done
 
     def foretold(self) -> ServiceResult:

@@ -2,17 +2,53 @@
 
 from __future__ import annotations
 
-from ...table.bucket_numbers import BucketRule, delete_bucket_rule, write_bucket_rule
+from ...errors import CommitConflictError
+from ...table.bucket_numbers import (
+    FIRST,
+    BucketNumbers,
+    BucketRule,
+    bucket_numbers,
+    delete_bucket_rule,
+    rule_files,
+    write_bucket_rule,
+)
 from ...table.config.property_keys import BUCKET
 from ...table.table import Table
 from ...timeline.instants import Instant
+from ...timeline.pending_undo import pending_rollbacks
 from ...timeline.rescales import REPLACE_COMMIT
+from ...timeline.timeline import Timeline
 from ...timeline.writers.decisions import BucketRuleText
+from .concurrency import RESCALE, ROLLBACK, Asked, Meeting, Shared, forbids, those
 
 
 def make_rule(table: Table, instant_time: str, rule: BucketRuleText) -> None:
     """Write the rule of an instant, unless it is there."""
     write_bucket_rule(table, BucketRule(instant_time, rule.default, rule.expressions))
+
+
+def show_rule(table: Table, timeline: Timeline, numbers: BucketNumbers) -> None:
+    """Write the rule in force where Apache Hudi looks for rules, if none is there: it fails at a pending one alone.
+
+    The number of a table without rules becomes the rule `FIRST`. A table that was upgraded has its rules in a folder
+    of pyhudi's. Raises `CommitConflictError` where the rule is undone meanwhile.
+    """
+    rule, known = numbers.rule, table.format.bucket_rules
+    if rule is None or (numbers.by_rule and (not known or any(file.for_java for file in rule_files(table)))):
+        return
+    write_bucket_rule(table, rule if numbers.by_rule else BucketRule(FIRST, rule.default))
+    if not numbers.by_rule:
+        return
+    # A process that undoes a rescale says so on the timeline before it deletes the rule.
+    now = timeline.reload()
+    shared = those({Shared.VICTIM: rule.instant_time in pending_rollbacks(now)})
+    undone = forbids(Meeting(RESCALE, ROLLBACK, shared=shared, asked=Asked.SINCE_PLAN))
+    if undone or bucket_numbers(table, now).rule != rule:
+        delete_bucket_rule(table, rule.instant_time)
+        raise CommitConflictError(
+            f"The rescale of the table {table.path} cannot begin: the rescale {rule.instant_time} before it is undone.",
+            "Run it again.",
+        )
 
 
 def delete_rule(table: Table, victim: Instant) -> None:

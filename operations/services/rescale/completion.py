@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ....errors import CommitConflictError
-from ....table.bucket_numbers import bucket_numbers, expression_of
+from ....table.bucket_numbers import bucket_numbers, expression_of, refuse_unknown
 from ....table.bucket_rules import BucketRule, path_of
 from ....table.files.file_group import FileSlice
 from ....table.files.read_written import read_written
@@ -110,8 +110,12 @@ class RescaleCompletion:
         )
 
     def _rule(self, timeline: Timeline, written: Collection[str]) -> BucketRuleText:
-        """Return the numbers of all partitions, with as few expressions as say them."""
+        """Return the numbers of all partitions, with as few expressions as say them.
+
+        Raises `UnsupportedTableError` where the numbers that this changes have become unknown meanwhile.
+        """
         number, now = self.rescale.buckets, bucket_numbers(self.work.table, timeline)
+        refuse_unknown(now)
         if self.rescale.partitions is None or now.rule is None:
             return BucketRuleText(number)
         rest = [path for path in {*self.partitions, *written} if not self.rescale.holds(path)]

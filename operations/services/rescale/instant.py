@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from ....errors import UnsupportedTableError
 from ....index.bucket import BucketIndex
-from ....table.bucket_numbers import FIRST, BucketRule, write_bucket_rule
 from ....table.latest_schema import latest_schema
 from ....timeline.rescales import KEY, PENDING_OPERATION, REPLACE_COMMIT, Rescale
 from ....timeline.timeline import Timeline
 from ...result import ServiceResult
 from ...rollback.pending import OtherWriters
 from ...transaction.abort import abort
+from ...transaction.bucket_rules import show_rule
 from ...transaction.claimed import begin_claimed
 from ...transaction.commit_path import complete
 from ...transaction.file_work import FileWork
@@ -80,10 +80,7 @@ class RescaleInstant:
         from ....timeline.metadata.models import RequestedReplaceMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
         beside.refuse(timeline)
-        numbers = self.wanted.numbers(timeline)
-        if not numbers.by_rule and numbers.rule is not None:
-            # Apache Hudi fails at a table whose only rule is of a pending instant.
-            write_bucket_rule(self.wanted.table, BucketRule(FIRST, numbers.rule.default))
+        show_rule(self.wanted.table, timeline, self.wanted.numbers(timeline))
         return RequestedReplaceMetadata(operation_type=PENDING_OPERATION, extra_metadata={KEY: rescale.spell()})
 
     def _give_up(self, work: Transaction) -> None:

@@ -17,15 +17,13 @@ from ....errors import InvalidOptionError, UnsupportedTableError
 from ....index.bucket import BucketIndex
 from ....index.registry import placing_index_for
 from ....storage.base import Storage
-from ....table.config import BACKUP_PATH, update_config
-from ....table.config.property_keys import BUCKET_COUNT
 from ....table.infer_key_encoding import with_inferred_key_encoding
 from ....table.table import Table
 from ....timeline.rescales import Rescale
 from ...result import ServiceResult
 from ...rollback.pending import OtherWriters
-from ...transaction.commit_path import exclusive
 from ...transaction.concurrency import RESCALE
+from ..bucket_property import change_of_jobs, follow_rules
 from ..means import Means
 from ..preconditions import finish_rollbacks_first, open_for_service, refuse_restoring
 from .due import WantedNumber
@@ -132,7 +130,7 @@ class _RescaleCall:
                 for paths in partitions_by_instant({path: slices[path] for path in sorted(changes)}):
                     self.results.append(self.instants.carry_out(Rescale(self.wanted.n, paths), there))
             # A writer may have opened partitions meanwhile, so look anew.
-        self._follow_with_property()
+        follow_rules(self.table)
         return self._summed()
 
     def _summed(self) -> ServiceResult:
@@ -149,17 +147,5 @@ class _RescaleCall:
                 bytes_read=total.bytes_read + result.bytes_read,
             )
         if self.results and self.table.config.version < _FIRST_WITH_RULES:
-            total = replace(
-                total,
-                todo=f"Every job of Apache Hudi must say {BUCKET_COUNT}={self.wanted.n} from now on, before it writes",
-            )
+            total = replace(total, todo=change_of_jobs(self.wanted.n))
         return total
-
-    def _follow_with_property(self) -> None:
-        """Have the property say the number of all partitions; where rules are, no reader goes by it."""
-        numbers, storage = self.wanted.numbers(self.table.timeline()), self.table.storage
-        follows = numbers.by_rule and not numbers.differ and numbers.default != self.table.config.bucket_count
-        changes = {BUCKET_COUNT: str(numbers.default)} if follows else {}
-        # An earlier call may have changed the property and died before it was done, which each change mends.
-        if changes or storage.exists(BACKUP_PATH):
-            exclusive(self.table, lambda: update_config(storage, changes), removes_files=False)

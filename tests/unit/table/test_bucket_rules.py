@@ -111,6 +111,9 @@ def test_java_ends_more_lines_than_python_so_such_a_path_has_no_number() -> None
 
     assert rule.reads_alike("a")
     assert not any(rule.reads_alike(f"a{end}") for end in "\n\r\x85\u2028\u2029")
+    assert not rule.reads_alike("a\r\n")
+    assert all(map(rule.reads_alike, ("b\n", "a\nb", "\na")))
+    assert not parsed("^a,8").reads_alike("b\nc")
     assert BucketRule(TIME, 4).reads_alike("a\n")
 
 

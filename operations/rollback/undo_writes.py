@@ -1,0 +1,44 @@
+"""The writes that a restore undoes, the newest first: their rows, their files, their rules, and then their instants."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...storage.base import split
+from ...table.files.names import parse_data_name
+from ...table.files.partitions import walk_partitions
+from ...table.table import Table
+from ...timeline.instants import Instant, State
+from ...timeline.timeline import Timeline
+from ..transaction.bucket_rules import delete_rule
+from ..transaction.carried_out import opened_by
+from ..transaction.opened_partitions import forget_partitions
+from .undo import hide, take_off
+
+if TYPE_CHECKING:
+    from ...timeline.metadata.models import RestorePlan
+
+
+def undo_writes(table: Table, timeline: Timeline, restore: Instant, plan: RestorePlan) -> dict[str, list[str]]:
+    """Undo the writes that a restore's plan names, and return the files that each write still had."""
+    files = timeline.files
+    files.start(restore.at(State.INFLIGHT))
+    victims = [Instant(info.commit_time, info.action, State.INFLIGHT) for info in plan.instants_to_rollback]
+    paths = files.paths()
+    data: dict[str, list[str]] = {instant.requested_time: [] for instant in victims}
+    for listed in walk_partitions(table.storage).values():
+        for info in listed:
+            name = parse_data_name(split(info.path)[1])
+            if name is not None and name.instant_time in data:
+                data[name.instant_time].append(info.path)
+    for victim in victims:
+        hide(files, paths, victim)
+        table.storage.delete(*data[victim.requested_time])
+        delete_rule(table, victim)
+        take_off(files, paths, victim)
+    for folder, listed in walk_partitions(table.storage).items():
+        if not any(parse_data_name(split(info.path)[1]) for info in listed):
+            opener = opened_by(table.storage, folder)
+            for victim in (instant for instant in victims if instant.requested_time == opener):
+                forget_partitions(table, victim, [folder])
+    return data
