@@ -102,8 +102,8 @@ def bucket_agg(
         A row for each combination of values.
 
     Raises:
-        InvalidOptionError: ``by`` lacks a column of the buckets, or names a column that the side does not show; or
-            there are no aggregates.
+        InvalidOptionError: ``by`` is no name or list of names, lacks a column of the buckets, or names a column that
+            the side does not show; or there are no aggregates.
         OptionConflictError: The table has no bucket index, or hashes equal values differently, or has numbers of
             buckets without a common divisor.
         UnsupportedTableError: The number of buckets, or the spelling of the record keys, is unknown.
@@ -117,7 +117,12 @@ def bucket_agg(
         raise InvalidOptionError(
             "bucket_agg() got no aggregates.", "Give some, such as functions.sum('price') or {'price': 'sum'}."
         )
-    names = [by] if isinstance(by, str) else list(by)
+    names = [by] if isinstance(by, str) else [*by] if _is_list(by) else []
+    if not names or not all(isinstance(name, str) for name in names):
+        raise InvalidOptionError(
+            f"bucket_agg() got by={by!r}, which names no columns.",
+            "Give names of columns of the table, or group by other values with Spark.",
+        )
     side = BucketedRows.of(table, "bucket_agg()")
     side.check_shown(names)
     doubts = doubts_of_one(side.hashed, names)
