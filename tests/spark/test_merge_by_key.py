@@ -65,6 +65,10 @@ SHAPES: dict[str, tuple[dict[str, Any], Any]] = {
     "unique keys": ({"index": "GLOBAL_SIMPLE"}, "target.p = 'a' and source.id = target.id"),
     "composite key": ({"record_key": ["id", "t"], "partition_by": ()}, None),
 }
+BOUNDS = {
+    "log files": "most keys of a merge by the key",
+    "unique keys": "most pairs of a key and a slice in a merge",
+}
 
 
 @pytest.mark.parametrize(
@@ -96,6 +100,10 @@ def test_a_merge_by_the_key_ends_as_one_that_scans_the_table(
         return [*(outcome(merge) for merge in merges), rows(table)]
 
     found = outcomes(tmp_path / "keys")
+    if shape in BOUNDS:
+        with monkeypatch.context() as patch:
+            patch_seam(patch, BOUNDS[shape], 3)
+            assert found == outcomes(tmp_path / "more than come to this process")
     patch_seam(monkeypatch, "rows of a merge by the key", lambda *_: None)
 
     assert found == outcomes(tmp_path / "scan")

@@ -406,6 +406,8 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "rows of a window of commits": "reader.window:CommitTimes.mask",
     "tasks that the driver plans itself": "connector.table.snapshot_frames:takes_tasks",
     "most source rows of a merge whose changes are few": "connector.merge.near_rows:_FEW_KEYS",
+    "most keys of a merge by the key": "connector.merge.near_rows:MOST_KEYS",
+    "most pairs of a key and a slice in a merge": "connector.merge.near_rows:MOST_PAIRS",
     "rows of a merge by the key": "connector.merge.near_rows:NearRows.of",
     "look for keys in a batch of matching rows": "reader.matches.matching_rows:_Chosen.mask",
     "numbers of sought keys": "reader.matches.matching_rows:KeyNumbers.of",
