@@ -55,8 +55,8 @@ class StreamOptions(BaseModel):
     )
     stream_ignores_failures: bool = option(
         STREAM.ignores_failures,
-        "Whether a stream passes over a batch whose commit failed, the repetitions included: its rows are lost. Bad "
-        "rows fail the query all the same.",
+        "Whether a stream passes over a batch whose commit failed, the repetitions included, as the store failed or "
+        "another engine's write was in the way: its rows are lost. Any other failure fails the query all the same.",
         "hoodie.datasource.write.streaming.ignore.failed.batch",
     )
     stream_without_compaction: bool = option(
@@ -120,13 +120,22 @@ class HudiOptions(
                     "Leave it out: a query writes each of its batches once.",
                 )
 
+    def refuse_other_than_complete(self, path: str) -> None:
+        """Raise OptionConflictError where each batch of a stream is to replace a table, and the operation does not."""
+        if self.operation == "insert_overwrite":
+            raise OptionConflictError(
+                f"The stream to the table {path} has the output mode complete, which replaces the table with each "
+                "batch, and the operation 'insert_overwrite', which leaves partitions without new rows as they are.",
+                "Leave the operation out.",
+            )
+
     def to_write_request(
         self, path: str, schema: pa.Schema, *, overwrite: bool, batch: StreamBatch | None = None, stream: bool = False
     ) -> WriteRequest:
         """Return what these options ask of a write; ``overwrite`` is True for Spark's mode ``overwrite``.
 
-        ``stream`` is True of a micro-batch that its tasks alone know. A micro-batch without rows leaves no instant
-        unless the options say so. Raises OptionConflictError.
+        ``stream`` is True of a micro-batch that its tasks alone know; with ``overwrite`` it replaces the whole table. A
+        micro-batch without rows leaves no instant unless the options say so. Raises OptionConflictError.
         """
         self.refuse_query()
         write = replace(
@@ -140,7 +149,7 @@ class HudiOptions(
             write = replace(write, batch=batch, hand_over=stream, allow_empty_commit=leaves_empty)
         return WriteRequest(
             path=path,
-            operation=self.operation,
+            operation=self.operation or ("insert_overwrite_table" if stream and overwrite else None),
             overwrite=overwrite,
             schema=schema,
             table=self.table_settings(),

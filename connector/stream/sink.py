@@ -16,7 +16,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from ...errors import DataError, OptionError, PyHudiError
+from ...errors import PyHudiError
 from ..source.paths import BATCH_ID, QUERY_ID, RUN_ID
 from ..source.workers import worker_call
 
@@ -72,6 +72,8 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
 
         options = self._given
         options.refuse_one_write(self._path)
+        if self._overwrite:
+            options.refuse_other_than_complete(self._path)
         schema = to_arrow(self._schema)
         return plan_write(options.to_write_request(self._path, schema, overwrite=self._overwrite, stream=True))
 
@@ -102,6 +104,8 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
             return BatchMessage(run_batch_task(self._plan, batch, iterator, token, offsets))
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batch_id: int) -> None:  # type: ignore[override]
+        from ...operations.streams.batch import may_be_passed_over  # noqa: PLC0415
+
         results = _results_in(messages)
         if len(results) < len(messages):
             raise PyHudiError(
@@ -113,7 +117,7 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
             try:
                 self._commit(results or self._without_tasks(batch_id), batch_id)
             except PyHudiError as error:
-                if not self._given.stream_ignores_failures or isinstance(error, (DataError, OptionError)):
+                if not self._given.stream_ignores_failures or not may_be_passed_over(error):
                     raise
                 self._pass_over(results, batch_id, error)
 

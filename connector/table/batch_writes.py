@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import DataError, OptionError, TableError
 from ...operations.result import CommitResult
-from ...operations.streams.batch import StreamBatch, StreamSettings
+from ...operations.streams.batch import StreamBatch, StreamSettings, may_be_passed_over
 from ...operations.streams.checkpoints import find_batch
 from ...operations.streams.replays import refuse_other_offsets
 from ...options.names import OPTIONS
@@ -77,7 +77,7 @@ def write_batch(
     try:
         done = attempts.repeat(lambda: write_placed(df, path, storage, resolved, made_from=MadeFrom(batch=batch)))
     except Exception as error:
-        if not stream.ignores_failures or not attempts.may_be_repeated(error):
+        if not (stream.ignores_failures and attempts.may_be_repeated(error) and may_be_passed_over(error)):
             raise
         return lost + _passed_over(df, batch, path, error)
     return 0 if done.instant else lost

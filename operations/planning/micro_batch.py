@@ -54,7 +54,8 @@ def settle_batch(plan: WritePlan, batch: StreamBatch, offsets: Callable[[], str]
         return replace(as_batch(plan, batch), replays=done)
     rollbacks = (*plan.rollbacks, *older_runs(seen, batch))
     victims = frozenset(planned.victim.requested_time for planned in rollbacks)
-    dead = OtherWriters(table, settings.patience).settle_pending(timeline, victims)
+    # A commit that gets all rows waits for rescales, and places the rows by the numbers after them.
+    dead = OtherWriters(table, settings.patience, waits=settings.hand_over).settle_pending(timeline, victims)
     rollbacks += tuple(PlannedRollback(instant, beat=beat) for instant, beat in dead)
     return replace(as_batch(plan, batch), rollbacks=rollbacks)
 

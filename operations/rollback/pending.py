@@ -60,10 +60,14 @@ class PlannedRollback:
 
 @dataclass(frozen=True, slots=True)
 class OtherWriters:
-    """The writers of a table's unfinished instants; ``patience`` says when a silent writer counts as dead."""
+    """The writers of a table's unfinished instants; ``patience`` says when a silent writer counts as dead.
+
+    ``waits`` says that a write waits for rescales in its commit, and so may begin beside each.
+    """
 
     table: Table
     patience: Patience
+    waits: bool = False
 
     def broken_off(
         self, timeline: Timeline, mine: InstantKind, asked: Asked = Asked.BEFORE_PLAN
@@ -160,7 +164,8 @@ class OtherWriters:
     def _beside_rescale(self, timeline: Timeline, instant: Instant) -> Liveness | None:
         """Return why the maker of a rescale counts as dead that holds whatever a write changes; None beside any other.
 
-        Raises `CommitConflictError` where the maker lives. A rescale of some partitions is met by the commit.
+        Raises `CommitConflictError` where the maker lives and the commit does not wait for it. A rescale of some
+        partitions is met by the commit.
         """
         rescale, fields = rescale_of(timeline, instant), self.table.config.partition_fields
         if rescale is None or not (rescale.partitions is None or (not fields and rescale.holds(""))):
@@ -168,6 +173,8 @@ class OtherWriters:
         try:
             return self.refuse_living(instant, Meeting(WRITE, RESCALE, shared=frozenset({Shared.PARTITION})))
         except ConcurrentWriteError as error:
+            if self.waits:
+                return None
             raise CommitConflictError(
                 f"The write to the table {self.table.path} cannot be made. {rescaling(instant, None)}: {error.what}",
                 "Write again once that is complete; this write left nothing behind.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...errors import ConcurrentWriteError, StorageError
 from ..write_ids import STREAM_ID
 
 # Apache Hudi's identifier of a stream that was given none.
@@ -58,3 +59,12 @@ class StreamSettings:
     def wait_s(self, number: int) -> float:
         """Return the seconds before a repetition, which is the first by the number 0."""
         return self.retry_wait_s * (1 << number)
+
+
+def may_be_passed_over(error: Exception) -> bool:
+    """Return whether a stream may pass over the batch that an error ended: the store or another engine kept it out.
+
+    Bad rows, options and damage end each later batch, too, and would take all rows of the query. A batch that met
+    writes of pyhudi for too long is written once the query is started again.
+    """
+    return isinstance(error, (StorageError, ConcurrentWriteError))

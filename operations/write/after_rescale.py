@@ -29,10 +29,11 @@ from .merge_spills import SpilledRows
 def wait_for_rescale(plan: WritePlan, timeline: Timeline, paths: Collection[str]) -> Timeline:
     """Wait while a rescale holds a write's partitions, and return a timeline of now.
 
-    Raises `CommitConflictError` where that takes too long.
+    A micro-batch waits as long as it may be written again. Raises `CommitConflictError` where that takes too long.
     """
-    work = plan.transaction
-    until = time.monotonic() + plan.settings.wait_s
+    work, settings = plan.transaction, plan.settings
+    wait_s = settings.wait_s if settings.batch is None else max(settings.wait_s, settings.retry_s)
+    until = time.monotonic() + wait_s
     while True:
         try:
             check_rescales(work, timeline, paths)

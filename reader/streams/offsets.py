@@ -47,8 +47,10 @@ class WriteSum:
         found = WriteSum.of(present)
         hashes = {_hash(time): time for time in present}
         gone = sorted(undone)
-        sets = chain.from_iterable(combinations(gone, number) for number in range(len(gone) + 1))
-        for taken in islice(sets, _MOST_SETS):
+        # A restore undoes all writes from one on, of which the sum has those that were there when it was made.
+        suffixes = (gone[number:] for number in range(len(gone), -1, -1))
+        subsets = chain.from_iterable(combinations(gone, number) for number in range(len(gone) + 1))
+        for taken in islice(chain(suffixes, subsets), _MOST_SETS):
             excess = (found.total - self.total + sum(map(_hash, taken))) % _MOST
             late = found.count - self.count + len(taken)
             if not late and not excess:

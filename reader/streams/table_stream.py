@@ -89,7 +89,7 @@ class TableStream:
         settled = SettledWrites(timeline, self._archive(table), until)
         self.newest = Offset(until) if until else INITIAL
         self._check(table, start, settled.timeline, settled.all)
-        until = settled.until if self._target is None else min(settled.until, self._target)
+        until = self._until(settled, start)
         end = end_of_batch(table, settled, start.bound, until, self.terms.limits if limits is None else limits)
         if end is None or end <= start.time:
             self._last, self._seen = start, (start, listed.instants)
@@ -98,6 +98,15 @@ class TableStream:
         self._last = Offset(end, WriteSum.of(times), start.time)
         self._known = self._last, times
         return self._last
+
+    def _until(self, settled: SettledWrites, start: Offset) -> str:
+        """Return the time until which a batch may reach."""
+        if self._target is None:
+            return settled.until
+        target = min(settled.until, self._target)
+        # Where archiving has taken the table as of that end from sight, the last batch ends later.
+        later = settled.between(start.bound, target) and settled.archived_until > target
+        return min(settled.until, settled.archived_until) if later else target
 
     def batch(self, start: Offset, end: Offset) -> Snapshot | None:
         """Return the table as a batch shows it; None for a batch without writes.
@@ -174,7 +183,10 @@ class TableStream:
         else:
             found = offset.writes
             gone = max(0, found.count - len(present))
-            explained = () if found == WriteSum.of(present) else found.explain(present, undone(timeline) - present)
+            explained: tuple[str, ...] | None = ()
+            if found != WriteSum.of(present):
+                gone_since = (undone(timeline) | _undone_before(table, timeline)) - present
+                explained = found.explain(present, [time for time in gone_since if time < offset.time])
             if explained is None:
                 raise _other_writes(table, offset, present)
             late = explained

@@ -26,6 +26,7 @@ from pyhudi.timeline.writers.owner import Claim
 from support.attempts import SCHEMA, rows
 from support.drive import KEYED, write
 from support.made.cleaning import archive
+from support.made.rescales import leave_rescale
 from support.places import files_below
 from support.rules.checks import assert_whole
 from support.seams import patch_seam, read_seam
@@ -261,6 +262,27 @@ def test_a_batch_that_meets_other_writers_is_merged_again(tmp_path: Path, kind: 
     assert done.attempts == (2 if kind == "COPY_ON_WRITE" else done.attempts)
     assert values(tmp_path) == [("k0", 3), ("k1", 2), ("k2", 2), *((f"k{key}", 3) for key in range(3, 8))]
     assert checkpoints(tmp_path).queries["q1"].batch_id == 1
+    assert_whole(tmp_path / "t")
+
+
+@BOTH
+@pytest.mark.parametrize("held", [(), ("",)], ids=["whole table", "its only partition"])
+def test_a_batch_begins_beside_a_rescale_and_its_commit_waits(
+    tmp_path: Path, kind: str, held: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stream = query(tmp_path, kind, settings=replace(STREAMED, wait_s=0.0))
+    stream.run(0, rows(*range(8), value=1))
+    left = leave_rescale(tmp_path / "t", *held, inflight=True)
+
+    messages = stream.tasks(1, [rows(1, value=2, ts=2), rows(9, value=2, ts=2)])
+
+    def finish(*_: object) -> None:
+        rollback(open_storage(str(tmp_path / "t")), left.requested_time)
+
+    patch_seam(monkeypatch, "wait until a rescale is over", finish)
+    commit_batch(sent(messages))
+
+    assert values(tmp_path) == [("k0", 1), ("k1", 2), *((f"k{key}", 1) for key in range(2, 8)), ("k9", 2)]
     assert_whole(tmp_path / "t")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +77,13 @@ def batches(source: TableStream, start: Offset | None = None) -> list[tuple[Offs
     return found
 
 
+def stats_of(past: Past, instant: str) -> list[Mapping[str, int]]:
+    """Return what a commit says of its files."""
+    timeline = open_table(open_storage(str(past.path))).timeline()
+    [write] = [one for one in timeline.writes if one.requested_time == instant]
+    return [stat for stats in timeline.files.read_written_files(write).stats.values() for stat in stats]
+
+
 def ends(source: TableStream, start: Offset | None = None) -> list[str]:
     return [end.time for _, end in batches(source, start)]
 
@@ -134,6 +141,8 @@ def test_limits_count_commits_and_let_one_pass(past: Past) -> None:
     assert ends(stream(past, commits=3)) == [done[2], done[3]]
     assert ends(stream(past, bytes=1)) == done
     assert ends(stream(past, bytes=1 << 40)) == [done[3]]
+    sizes = [sum(stat["fileSizeInBytes"] for stat in stats_of(past, one.instant)) for one in past.commits]
+    assert ends(stream(past, bytes=sum(sizes[:2]) + sizes[2] // 2)) == [done[1], done[3]]
     assert ends(stream(past, commits=2, bytes=1)) == done
     limited = stream(past, commits=1)
     assert limited.latest(INITIAL, NO_LIMITS).time == done[3]
@@ -192,6 +201,18 @@ def test_available_now_ends_at_what_was_complete_when_it_began(past: Past) -> No
     past.upsert("a", ["k1"], 5)
 
     assert ends(source)[-1] == begun
+
+
+def test_available_now_reads_all_that_was_complete_where_archiving_has_taken_its_end_from_sight(past: Past) -> None:
+    source = stream(past, commits=2)
+    source.prepare()
+    first, begun = source.latest(INITIAL), past.commits[-1].completed
+    for number in (5, 6, 7):
+        past.upsert("a", ["k1"], number)
+    archive(past.path, 6)
+
+    [end] = ends(source, first)
+    assert end > begun
 
 
 def test_offsets_are_those_of_apache_hudi(past: Past) -> None:
@@ -507,6 +528,7 @@ def test_an_undone_write_whose_rollback_was_archived_is_no_other_table(past: Pas
     ] == []
 
     assert source.latest(kept(first)).time > first.time
+    assert stream(past).latest(kept(first)).time > first.time, "a process that was started since"
 
 
 def test_no_compaction_brings_rows(tmp_path: Path) -> None:
@@ -566,4 +588,6 @@ def test_a_sum_finds_up_to_two_writes_that_it_lacks_and_passes_over_undone_ones(
     assert seen.explain(times[:38], (times[38], times[39], times[45])) == ()
     assert seen.explain([*times[:38], times[48]], (times[38], times[39])) == (times[48],)
     assert seen.explain(times[:38], ()) is None
+    assert seen.explain(times[:15], times[15:40]) == (), "all that a restore has undone"
+    assert WriteSum.of(times[20:]).explain(times[20:25], [*times[:20], *times[25:]]) == ()
     assert WriteSum.of(times[::-1]) == WriteSum.of(times)

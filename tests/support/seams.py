@@ -121,6 +121,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
         "operations.write.attempts:wait_for_older",
         "connector.table.retries:wait_for_older",
     ),
+    "wait until a rescale is over": "operations.write.after_rescale:wait_until_over",
     "pause of a rescale that waits": "operations.services.rescale.beside:_pause",
     "archived rescales that the process knows": "table.bucket_numbers:_ARCHIVED",
     "state of a rule of buckets": "table.bucket_numbers:_state_of",

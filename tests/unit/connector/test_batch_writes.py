@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from pyhudi.connector.table.batch_writes import QueryStoppingError, tell_stopping, write_batch
 from pyhudi.connector.table.made_from import MadeFrom
-from pyhudi.errors import NullKeyError, StorageError
+from pyhudi.errors import CommitConflictError, CorruptFileError, NullKeyError, StorageError
 from pyhudi.operations.result import CommitResult
 from pyhudi.operations.streams.batch import StreamBatch
 from pyhudi.options.sources import ResolvedOptions
@@ -92,6 +92,22 @@ def test_a_failed_batch_may_be_passed_over(
     assert caplog.records[-1].levelno == logging.WARNING
     assert "passed over the batch 4" in caplog.records[-1].getMessage()
     assert "7 of them" in caplog.records[-1].getMessage()
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        RuntimeError("[CAST_INVALID_INPUT] a row"),
+        CorruptFileError("Damaged.", "Look."),
+        CommitConflictError("M.", "A."),
+    ],
+)
+def test_a_batch_that_may_be_bad_or_written_later_is_never_passed_over(
+    table: str, writes: Callable[..., Writes], error: Exception
+) -> None:
+    writes(*[error] * 3)
+    with pytest.raises(type(error)):
+        write_batch(ROWS, StreamBatch("q", 4), table, IGNORING, 0)
 
 
 def test_the_next_commit_says_how_many_rows_were_passed_over(table: str, writes: Callable[..., Writes]) -> None:

@@ -12,7 +12,7 @@ import pytest
 from pyhudi.connector.datasource import PyHudiDataSource
 from pyhudi.connector.stream import sink
 from pyhudi.connector.stream.sink import BatchMessage, HudiStreamWriter
-from pyhudi.errors import NullKeyError, OptionConflictError, PyHudiError, StorageError
+from pyhudi.errors import CorruptFileError, NullKeyError, OptionConflictError, PyHudiError, StorageError
 from pyhudi.operations.streams.batch import LOST, StreamBatch
 from pyhudi.operations.write.micro_batch import run_batch_task
 from pyhudi.storage import open_storage
@@ -136,6 +136,16 @@ def test_bad_rows_are_never_passed_over(tmp_path: Path) -> None:
         message(planned(tmp_path, **IGNORES), 0, None)
 
 
+def test_a_damaged_table_is_never_passed_over(tmp_path: Path) -> None:
+    """It would take each later batch, too."""
+    committing(tmp_path).commit([message(planned(tmp_path), 0, "k1")], 0)
+    for base in (tmp_path / "t").glob("*.parquet"):
+        base.write_bytes(base.read_bytes()[:200])
+
+    with pytest.raises(CorruptFileError):
+        committing(tmp_path, **IGNORES).commit([message(planned(tmp_path), 1, "k1")], 1)
+
+
 def test_an_older_batch_is_never_passed_over(tmp_path: Path) -> None:
     late = message(planned(tmp_path), 1, "k1")
     committing(tmp_path).commit([message(planned(tmp_path), 2, "k2", run_id="s")], 2)
@@ -151,6 +161,17 @@ def test_a_batch_without_tasks_empties_the_table_in_mode_complete(tmp_path: Path
     assert keys(tmp_path) == ["k1"]
     committing(tmp_path, overwrite=True).commit([], 1)
     assert keys(tmp_path) == []
+
+
+def test_mode_complete_replaces_partitions_without_new_rows_whatever_mode_overwrite_does(tmp_path: Path) -> None:
+    options = {"hoodie.datasource.overwrite.mode": "DYNAMIC", "partitionby": "ts"}
+    for number, those in enumerate((("k1", "k2"), ("k2",), ())):
+        done = message(planned(tmp_path, overwrite=True, **options), number, *those)
+        committing(tmp_path, overwrite=True, **options).commit([done], number)
+        assert keys(tmp_path) == list(those)
+
+    with pytest.raises(OptionConflictError, match="mode complete"):
+        planned(tmp_path, overwrite=True, operation="insert_overwrite")
 
 
 @pytest.mark.parametrize("key", ["hoodie.pyhudi.write.id", "hoodie.pyhudi.write.based.on"])

@@ -1,4 +1,4 @@
-"""What options say of cleaning and archiving: Apache Hudi's names, defaults and rules."""
+"""What options say of cleaning, archiving and streams: Apache Hudi's names, defaults and rules."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pyhudi.operations.services.settings import (
     CompactionSettings,
     Upkeep,
 )
+from pyhudi.operations.streams.batch import StreamSettings
 from pyhudi.options.parsing import parse_options
 
 
@@ -153,3 +154,29 @@ def test_a_clean_of_some_partitions_alone_is_refused() -> None:
     """It would delete from the others too."""
     with pytest.raises(UnsupportedOptionError, match="would delete more than the option allows"):
         parse_options({"hoodie.clean.partition.filter.selected": "2024"})
+
+
+def test_every_setting_of_a_stream_has_its_option() -> None:
+    said = {
+        "hoodie.datasource.write.streaming.checkpoint.identifier": "trips",
+        "hoodie.datasource.write.streaming.retry.count": "4",
+        "hoodie.datasource.write.streaming.retry.interval.ms": "500",
+        "hoodie.datasource.write.streaming.ignore.failed.batch": "true",
+        "hoodie.datasource.write.streaming.disable.compaction": "true",
+        "hoodie.pyhudi.stream.upkeep.ms": "250",
+    }
+
+    found = parse_options(said).stream_settings()
+
+    assert found == StreamSettings("trips", 4, 0.5, ignores_failures=True, compacts=False, upkeep_s=0.25)
+    assert [found.wait_s(number) for number in range(3)] == [0.5, 1.0, 2.0]
+    assert parse_options({}).stream_settings() == StreamSettings()
+    assert not parse_options({"hoodie.datasource.compaction.async.enable": "false"}).stream_settings().compacts
+
+
+def test_the_bytes_that_known_keys_may_take_are_those_of_the_option() -> None:
+    request = parse_options({"hoodie.pyhudi.index.cache.bytes": "64m"}).to_write_request(
+        "/t", pa.schema([]), overwrite=False
+    )
+
+    assert request.write.lookup.cache_bytes == 64 << 20
