@@ -147,9 +147,11 @@ class HudiOptions(
         if stream or batch is not None:
             leaves_empty = "allow_empty_commit" in self.model_fields_set and self.allow_empty_commit
             write = replace(write, batch=batch, hand_over=stream, allow_empty_commit=leaves_empty)
+        if stream and overwrite:
+            write = replace(write, overwrite_mode=None)
         return WriteRequest(
             path=path,
-            operation=self.operation or ("insert_overwrite_table" if stream and overwrite else None),
+            operation=self.operation,
             overwrite=overwrite,
             schema=schema,
             table=self.table_settings(),

@@ -233,7 +233,7 @@ def test_every_file_tells_its_format(tmp_path: Path) -> None:
             told[kind] = json.loads(data.split(b"\n")[1])["format"]
         elif kind == "sealed" and name.count("/") == 2:
             told["seal"] = formats.number_of_name(name.split("/")[1])
-        elif data.startswith(b"{"):
+        elif data.startswith(b"{") and not name.endswith("/reserve"):  # that has bytes of chance
             told[info.path.rpartition("/")[2] if kind.isdecimal() else kind] = json.loads(data)["format"]
         else:
             assert kind == "archiving" or kind.isdecimal(), f"{name} tells no format"

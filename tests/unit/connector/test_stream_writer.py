@@ -169,6 +169,10 @@ def test_mode_complete_replaces_partitions_without_new_rows_whatever_mode_overwr
         done = message(planned(tmp_path, overwrite=True, **options), number, *those)
         committing(tmp_path, overwrite=True, **options).commit([done], number)
         assert keys(tmp_path) == list(those)
+    committing(tmp_path).commit([message(planned(tmp_path), 3, "k3")], 3)
+    other = source(tmp_path, **options).streamWriter(StructType().add("id", StringType()).add("ts", StringType()), True)
+    assert other._plan is not None
+    assert other._plan.schema.field("ts").type == pa.string(), "it replaces the columns, too"
 
     with pytest.raises(OptionConflictError, match="mode complete"):
         planned(tmp_path, overwrite=True, operation="insert_overwrite")
