@@ -198,17 +198,18 @@ def test_what_is_no_stream_is_refused(spark: SparkSession, tmp_path: Path) -> No
         pipe.table.stream(totals(pipe.rows()), checkpoint="c", output_mode="complete", operation="insert")
 
 
-def look_data_sources_up(df: DataFrame, path: str, *_: Any, **__: Any) -> None:
-    """Have Spark ask for the data sources of its Python, until it is interrupted there."""
-    while True:
-        df.sparkSession.read.format("pyhudi").load(path)
-
-
 @pytest.mark.parametrize("ends_in", ["a job", "a lookup of the data source"])
 def test_spark_sees_that_a_batch_was_stopped(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ends_in: str
 ) -> None:
-    texts, begun = [], threading.Event()
+    texts: list[str] = []
+    begun, started = threading.Event(), list[Any]()
+
+    def find_no_source(df: DataFrame, path: str, *_: Any, **__: Any) -> None:
+        """Ask for a data source once the query is being stopped, and get the answer of an interrupted lookup."""
+        while not started or started[0].isActive:
+            time.sleep(0.05)
+        df.sparkSession.read.format("nothing").load(path)
 
     def write(batches: MicroBatches, df: DataFrame, batch_id: int) -> None:
         begun.set()
@@ -225,14 +226,14 @@ def test_spark_sees_that_a_batch_was_stopped(
     with monkeypatch.context() as patch:
         patch_seam(patch, "write a batch for Spark", write)
         if ends_in != "a job":
-            patch_seam(patch, "write the rows of a batch", look_data_sources_up)
+            patch_seam(patch, "write the rows of a batch", find_no_source)
         query = pipe.table.stream(rows, checkpoint=str(pipe.checkpoint))
+        started.append(query)
         assert begun.wait(60)
         until = time.monotonic() + 60
         while ends_in == "a job" and not spark.sparkContext.statusTracker().getActiveJobsIds():
             assert time.monotonic() < until
             time.sleep(0.1)
-        time.sleep(0.5)
         query.stop()
 
     (text,) = texts
