@@ -178,14 +178,14 @@ class TableStream:
             late = tuple(sorted(present - self._known[1]))
             lost = self._known[1] - present
             gone = len(lost)
-            if lost and lost - undone(timeline) - _undone_before(table, timeline):
+            if lost and lost - _undone(table, timeline):
                 raise _other_writes(table, offset, present)
         else:
             found = offset.writes
             gone = max(0, found.count - len(present))
             explained: tuple[str, ...] | None = ()
             if found != WriteSum.of(present):
-                gone_since = (undone(timeline) | _undone_before(table, timeline)) - present
+                gone_since = _undone(table, timeline) - present
                 explained = found.explain(present, [time for time in gone_since if time < offset.time])
             if explained is None:
                 raise _other_writes(table, offset, present)
@@ -202,13 +202,14 @@ class TableStream:
         self._known = offset, present
 
 
-def _undone_before(table: Table, timeline: Timeline) -> frozenset[str]:
-    """Return the writes whose undoing is archived; none where the archive does not tell."""
+def _undone(table: Table, timeline: Timeline) -> frozenset[str]:
+    """Return the writes that were undone, also those whose undoing is archived, where the archive tells."""
+    active = undone(timeline)
     try:
         history = with_archived(table.archive, timeline)
-        return frozenset() if history is None else undone(history)
+        return active if history is None else active | undone(history)
     except SilentArchiveError:
-        return frozenset()
+        return active
 
 
 def _anew(after: str) -> str:

@@ -58,7 +58,7 @@ class FreeSlices:
         self._mine = mine
         self._listings: dict[str, tuple[FileInfo, ...]] = {}
         self._seen: frozenset[Instant] | None = None
-        self.held: list[str] = []
+        self.held_partitions: list[str] = []
 
     def find(
         self,
@@ -68,16 +68,18 @@ class FreeSlices:
     ) -> list[FileSlice]:
         """Return the slices with log files, or `wanted` slices, that no plan holds, by partition path and file id.
 
-        Partitions that a rescale holds are left out; `held` names them.
+        This leaves out the partitions that a rescale holds, and keeps their paths in `held_partitions`.
         """
         self._look(timeline)
-        held, rescales = held_by_plans(self._mine, timeline), [*pending_rescales(timeline).values()]
+        held = held_by_plans(self._mine, timeline)
         # A rescale reads the slices of its partitions merged.
         meeting = Meeting(self._mine, RESCALE, shared=frozenset({Shared.PARTITION}))
-        there = sorted(self._listings) if rescales and forbids(meeting) else []
-        self.held = [path for path in there if any(rescale.holds(path) for rescale in rescales)]
+        rescales = [*pending_rescales(timeline).values()] if forbids(meeting) else []
         view = WholeView(timeline, read_written(timeline), self._listings)
-        free = [path for path in sorted(self._listings) if path not in set(self.held)]
+        free: list[str] = []
+        self.held_partitions = []
+        for path in sorted(self._listings):
+            (self.held_partitions if any(rescale.holds(path) for rescale in rescales) else free).append(path)
         return [
             file_slice
             for partition in among(free)

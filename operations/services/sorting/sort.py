@@ -85,13 +85,13 @@ def sort(
     if dry_run:
         found = unsorted.find(table.timeline())
         size = sum(file_slice.size for file_slice in found)
-        skipped = _left_out([], unsorted.held)
+        skipped = _left_out([], unsorted.held_partitions)
         done = ServiceResult(storage.path, SORT, file_groups=len(found), bytes_read=size, skipped=skipped, dry=True)
     elif merges:
         service = SortingCompaction(table, means, unsorted)
         service.run()
         done = service.result(0)
-        left_out = "; ".join(filter(None, (done.skipped, _left_out([], unsorted.held))))
+        left_out = "; ".join(filter(None, (done.skipped, _left_out([], unsorted.held_partitions))))
         done = replace(done, service=SORT, skipped=left_out)
     else:
         done = _rewritten(table, means, unsorted)
@@ -136,7 +136,7 @@ def _rewritten(table: Table, means: Means, unsorted: Unsorted) -> ServiceResult:
         bytes=sum(result.size for result in done),
         file_groups=len(done),
         bytes_read=sum(result.bytes_read for result in done),
-        skipped=_left_out(found.left_out, unsorted.held),
+        skipped=_left_out(found.left_out, unsorted.held_partitions),
     )
 
 
@@ -144,7 +144,7 @@ def _left_out(groups: Sequence[FileGroupId], partitions: Sequence[str]) -> str:
     changed = _named([f"the {group.words}" for group in groups])
     held = _named([f"the partition {path!r}" for path in partitions])
     reasons = [f"other writes changed {changed} meanwhile"] * bool(changed) + [f"a rescale holds {held}"] * bool(held)
-    return f"{' and '.join(reasons)}; the next sort looks at what was left out" if reasons else ""
+    return f"{' and '.join(reasons)}; the next sort looks at these" if reasons else ""
 
 
 def _named(names: Sequence[str]) -> str:

@@ -50,12 +50,15 @@ class Unsorted:
         ]
 
     @property
-    def held(self) -> list[str]:
+    def held_partitions(self) -> list[str]:
         """The partitions that a rescale held when slices were found last."""
-        return self._chosen(self.slices.held)
+        return self._chosen(self.slices.held_partitions)
 
     def _chosen(self, paths: list[str]) -> list[str]:
-        return paths if self.partitions is None else [path for path in paths if path in self.partitions]
+        if self.partitions is None:
+            return paths
+        named = set(self.partitions)
+        return [path for path in paths if path in named]
 
     def _is_sorted(self, base: BaseFile) -> bool:
         with BaseFileReader(self.storage, base.path) as reader:

@@ -141,7 +141,7 @@ def test_spark_is_told_of_a_stop_in_few_words() -> None:
 @pytest.mark.parametrize(
     ("text", "stopping"),
     [(f"{CALLING} o1.save.\n: java.lang.InterruptedException\n{JAVA}", False), (str(BAD_ROW), True)],
-    ids=["the query goes on", "not Spark's"],
+    ids=["a running query", "an error of pyhudi"],
 )
 def test_any_other_error_of_a_batch_stays(text: str, stopping: bool) -> None:
     with pytest.raises(RuntimeError, match=re.escape(text)), tell_stopping(7, "/lake/t", lambda: stopping):
