@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from ...operations.planning.plan import WritePlan
+    from ...operations.planning.request import WriteRequest
     from ...operations.write.micro_batch import BatchResult
     from ...options.model import HudiOptions
     from .checkpoint_folder import CheckpointFolder
@@ -68,6 +69,10 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
 
     def _new_plan(self) -> WritePlan:
         from ...operations.planning.plan import plan_write  # noqa: PLC0415
+
+        return plan_write(self._request())
+
+    def _request(self) -> WriteRequest:
         from ..source.spark_types import to_arrow  # noqa: PLC0415
 
         options = self._given
@@ -75,7 +80,7 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
         if self._overwrite:
             options.refuse_other_than_complete(self._path)
         schema = to_arrow(self._schema)
-        return plan_write(options.to_write_request(self._path, schema, overwrite=self._overwrite, stream=True))
+        return options.to_write_request(self._path, schema, overwrite=self._overwrite, stream=True)
 
     @property
     def _given(self) -> HudiOptions:
@@ -125,7 +130,8 @@ class HudiStreamWriter(DataSourceArrowWriter, DataSourceStreamWriter):
         from ...operations.write.micro_batch import commit_batch  # noqa: PLC0415
 
         query = self._path, results[0].batch.query_id
-        if commit_batch(results, _LOST.get(query, 0), self._checkpoint.offsets(batch_id)).instant:
+        offsets = self._checkpoint.offsets(batch_id)
+        if commit_batch(results, _LOST.get(query, 0), offsets, self._request).instant:
             _LOST.pop(query, None)
 
     def _pass_over(self, results: Sequence[BatchResult], batch_id: int, error: PyHudiError) -> None:

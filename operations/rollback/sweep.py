@@ -8,7 +8,7 @@ from ...table.table import Table
 from ...timeline import formats
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
-from ...timeline.writers import announcements, decisions, failures, heartbeat, owner, removed, seals
+from ...timeline.writers import announcements, decisions, failures, heartbeat, owner, removed, seals, tickets
 from ...timeline.writers.markers import marked_instants
 from ...timeline.writers.patience import Patience
 from ..transaction.begin import Swept
@@ -33,6 +33,8 @@ def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | No
     seals.expire(table.storage, table.config.timezone)
     if split(removed.FOLDER)[1] in folders:
         removed.expire(table.storage)
+    if split(tickets.FOLDER)[1] in folders:
+        tickets.remove_dead(table.storage, patience)
     swept = [META_FOLDER, owner.ROOT, owner.SEALS, decisions.FOLDER, announcements.FOLDER, failures.FOLDER]
     if timeline is None or timeline.unfinished_files:
         # The listing of thousands of instants once more would be a tenth of a small write.

@@ -417,10 +417,24 @@ def _check_schema(since: Since, columns: pa.Schema) -> None:
     instant, theirs = found
     last, first = (theirs, columns) if instant.requested_time > since.work.instant_time else (columns, theirs)
     lost = unheld(list(last), list(first))
-    if lost and _forbids(WRITE, {Shared.COLUMNS: True}):
+    _refuse_columns(since, instant, lost)
+
+
+def check_stored_columns(since: Since, columns: pa.Schema) -> None:
+    """Raise where a write that merges stored rows has narrower columns than a write that completed meanwhile."""
+    found = newest_schema(since.timeline) if since.writes else None
+    if found is None:
+        return
+    instant, theirs = found
+    known = [field for field in theirs if field.name in columns.names]
+    _refuse_columns(since, instant, unheld([columns.field(field.name) for field in known], known))
+
+
+def _refuse_columns(since: Since, instant: Instant, names: Sequence[str]) -> None:
+    if names and _forbids(WRITE, {Shared.COLUMNS: True}):
         raise since.work.conflict(
             f"The {instant.action} {instant.requested_time} completed meanwhile and changed the table's columns "
-            f"({', '.join(map(repr, lost))})",
+            f"({', '.join(map(repr, names))})",
         )
 
 

@@ -1,8 +1,9 @@
 """The attempts of one commit: rows that the tasks handed over are merged again where another write came first.
 
 Only the commit has read the table for such a write, so that it may see the table anew: under a new instant and the same
-write id. Before it merges beside other writes it leaves a ticket and waits for older writes of the same data, so that
-merges of one file group come one after another, and a large write does not lose to small writes for ever.
+write id. A micro-batch is planned anew, too, and its rows are brought to that plan's columns and buckets. Before it
+merges beside other writes it leaves a ticket and waits for older writes of the same data, so that merges of one file
+group come one after another, and a large write does not lose to small writes for ever.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ...errors import CommitConflictError, ConcurrentWriteError, StorageError
@@ -33,13 +34,13 @@ from ..planning.settle_table import settle_table
 from ..result import ATTEMPTS, MET, CommitResult, find_write
 from ..streams.checkpoints import find_batch
 from ..transaction.abort import abort
-from ..transaction.conflicts import changed_numbers, check_moment
+from ..transaction.conflicts import changed_numbers, check_moment, check_stored_columns
 from ..transaction.since import Since
 from ..transaction.taken import taken_as_conflicts
 from ..write_ids import GENERATED_ID
-from .after_rescale import wait_for_rescale, with_new_routes
+from .after_rescale import wait_for_rescale
 from .begin import begun
-from .merge_spills import SpilledRows, opened_spills
+from .spilled_rows import SpilledRows, opened_spills
 
 logger = logging.getLogger("pyhudi")
 
@@ -60,8 +61,12 @@ class Attempts:
     Attributes:
         first: The write under the instant of its tasks.
         opened: Closes the spills after the last attempt.
+        by_plan: The rows by the plan of the attempt at hand, where that is another than the tasks'.
+        last: The time of the attempt before.
         repeated: How many attempts followed a pause, as the options of a stream ask.
         wrote: Whether tasks wrote files themselves, which no attempt of the commit can make again.
+        plan_again: Plans the same write as the table is now; None where that takes the caller's options.
+        known: What the attempt at hand knows of the table's keys; None where it knows none.
         waited: For which writes it waited, those for which `HudiTable` did included.
     """
 
@@ -69,30 +74,28 @@ class Attempts:
     spills: Sequence[SpillFile]
     opened: ExitStack
     wrote: bool
+    plan_again: Callable[[], WritePlan] | None = None
     number: int = 0
+    last: str = ""
+    by_plan: SpilledRows | None = None
     repeated: int = 0
     is_last: bool = False
     waited: Waited = NOT_WAITED
+    known: KeysOfWrite | None = field(init=False)
 
     def __post_init__(self) -> None:
         self.waited = self.first.settings.past.waited
+        self.known = _known_keys(self.first)
 
     @cached_property
-    def spilled(self) -> SpilledRows:
+    def given(self) -> SpilledRows:
+        """The rows as the tasks handed them over."""
         return self.opened.enter_context(opened_spills(self.first, self.spills))
 
-    def spilled_by(self, plan: WritePlan) -> SpilledRows:
-        """Return the handed-over rows by the routes of an attempt, which may know other numbers of buckets."""
-        if plan.numbers == self.first.numbers or not self.spilled.rows:
-            return self.spilled
-        return with_new_routes(plan, self.first, self.spilled)
-
-    @cached_property
-    def known(self) -> KeysOfWrite | None:
-        """What the commit knows of the table's keys; None where it knows none."""
-        plan = self.first
-        index = index_for(plan.config, plan.settings.lookup)
-        return keys_of_write(plan.table, index, fills=plan.settings.batch is not None, is_new=plan.creates_table)
+    @property
+    def spilled(self) -> SpilledRows:
+        """The rows by the plan of the attempt at hand."""
+        return self.given if self.by_plan is None else self.by_plan
 
     @property
     def merges_again(self) -> bool:
@@ -116,30 +119,48 @@ class Attempts:
 
         It repeats a micro-batch some times after that, and after failures of the store.
         """
-        until, last = time.monotonic() + self.first.settings.retry_s, ""
+        until, plan = time.monotonic() + self.first.settings.retry_s, self.first
         while True:
             self.number += 1
-            with begun(self.first, last) if last else nullcontext() as work:
-                plan = self.first if work is None else work.plan
-                try:
+            try:
+                with self._begun() as plan:
                     return attempt(plan)
-                except CommitConflictError as error:
-                    done = self._replayed()
-                    if done is None and not (self._can_merge_again and (time.monotonic() < until or self._repeat())):
-                        raise
-                    logger.info("table %s: %s gives way: %s", plan.path, plan.instant_time, error.what)
-                except (StorageError, ConcurrentWriteError) as error:
-                    if not self._repeat():
-                        raise
-                    done = self._replayed()
-                    logger.warning("table %s: the commit %s is repeated: %s", plan.path, plan.instant_time, error.what)
-            last = plan.instant_time
+            except CommitConflictError as error:
+                done = self._replayed()
+                if done is None and not (self._can_merge_again and (time.monotonic() < until or self._repeat())):
+                    raise
+                logger.info("table %s: %s gives way: %s", plan.path, plan.instant_time, error.what)
+            except (StorageError, ConcurrentWriteError) as error:
+                if not self._repeat():
+                    raise
+                done = self._replayed()
+                logger.warning("table %s: the commit %s is repeated: %s", plan.path, plan.instant_time, error.what)
+            self.last = plan.instant_time
             # The spills are in the folder of the first instant.
             abort(plan.transaction, tries_again=plan is self.first and done is None)
             # The write may have decided to complete before the store failed.
             done = done or (self._replayed() if self.repeated else None)
             if done is not None:
                 return done
+
+    @contextmanager
+    def _begun(self) -> Iterator[WritePlan]:
+        """Return the write under the instant of the next attempt."""
+        if self.number == 1:
+            yield self.first
+            return
+        plan = self.first
+        if self.plan_again is not None:
+            plan = plan.planned_again(self.plan_again())
+            self.known = _known_keys(plan)
+            try:
+                self.by_plan = self.given.by_plan(plan)
+            except CommitConflictError:
+                # The next plan would meet the same rows.
+                self.is_last = True
+                raise
+        with begun(plan, self.last) as work:
+            yield work.plan
 
     def _repeat(self) -> bool:
         """Return whether to repeat a micro-batch once more, after its pause."""
@@ -165,11 +186,13 @@ class Attempts:
     def _can_merge_again(self) -> bool:
         # A process that took the write for dead has rolled it back and deleted the spills.
         there = self.number > 1 or self.first.transaction.claim.owner() is not None
-        return self.merges_again and there and not self.is_last and not self._needs_new_plan
+        return self.merges_again and there and not self.is_last and not self._lacks_new_plan
 
     @property
-    def _needs_new_plan(self) -> bool:
-        """Whether the table's properties have changed so that only a new plan can take them into account."""
+    def _lacks_new_plan(self) -> bool:
+        """Whether the table's properties ask for a new plan, which the commit of this write cannot make."""
+        if self.plan_again is not None:
+            return False
         try:
             settle_table(self.first)
         except CommitConflictError:
@@ -211,21 +234,24 @@ class Attempts:
     def _at_new_moment(self, plan: WritePlan) -> tuple[WritePlan, Timeline]:
         """Return a write as if it had been planned now, and the timeline; it must not have read the table before.
 
-        Raises `CommitConflictError` where the table's columns no longer fit the plan, or were restored.
+        Raises `CommitConflictError` where the table's properties or columns no longer fit the plan, or were restored.
         """
         with taken_as_conflicts(plan.transaction):
             pinned = pin(plan.table, plan.settings)
+        fresh = replace(plan, transaction=replace(plan.transaction, watermark=pinned.watermark))
         try:
             since = check_moment(plan.transaction, pinned.now, plan.schema)
+            if plan.operation not in REPLACING:
+                check_stored_columns(since, plan.schema)
+            if changed_numbers(since, placed_by(plan, self.spilled.paths)):
+                numbers = bucket_numbers(plan.table, pinned.now)
+                refuse_unknown(numbers)
+                fresh = replace(fresh, numbers=numbers)
+            settle_table(fresh)
         except CommitConflictError:
-            # The next attempt would meet the same.
-            self.is_last = True
+            # The next attempt of the same plan would meet the same.
+            self.is_last = self.plan_again is None
             raise
-        fresh = replace(plan, transaction=replace(plan.transaction, watermark=pinned.watermark))
-        if changed_numbers(since, placed_by(plan, self.spilled.paths)):
-            numbers = bucket_numbers(plan.table, pinned.now)
-            refuse_unknown(numbers)
-            fresh = replace(fresh, numbers=numbers)
         return fresh, pinned.now
 
     def _places(self, plan: WritePlan) -> Places | None:
@@ -240,3 +266,8 @@ class Attempts:
         if plan.looks_up:
             return None if index.is_global else dict.fromkeys(self.spilled.paths)
         return places_of_buckets(self.spilled.rows)
+
+
+def _known_keys(plan: WritePlan) -> KeysOfWrite | None:
+    index = index_for(plan.config, plan.settings.lookup)
+    return keys_of_write(plan.table, index, fills=plan.settings.batch is not None, is_new=plan.creates_table)

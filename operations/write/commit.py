@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from functools import partial
@@ -38,8 +38,14 @@ from .writers import Outcome
 logger = logging.getLogger("pyhudi")
 
 
-def commit_write(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult:
+def commit_write(
+    plan: WritePlan, results: Sequence[TaskResult], plan_again: Callable[[], WritePlan] | None = None
+) -> CommitResult:
     """Complete a write, and return its result; for a replay of a completed write, the result of that write.
+
+    Args:
+        plan_again: Plans the write as the table is now, so that a commit which met another write brings handed-over
+            rows to that table's columns and buckets.
 
     Raises:
         CommitConflictError: Another writer changed the same file groups, and the commit cannot merge the rows again.
@@ -54,7 +60,8 @@ def commit_write(plan: WritePlan, results: Sequence[TaskResult]) -> CommitResult
             result.spill for result in sorted(results, key=lambda result: result.token) if result.spill is not None
         ]
         with ExitStack() as opened:
-            attempts = Attempts(first, spills, opened, wrote=any(result.outcomes for result in results))
+            wrote = any(result.outcomes for result in results)
+            attempts = Attempts(first, spills, opened, wrote, plan_again)
             done = attempts.run(partial(_carry_out, results, attempts))
     if done.plan is not first:
         forget(plan.storage, first.instant_time)
@@ -121,7 +128,7 @@ def _merge_and_complete(
     seen = seen_by(plan.transaction, timeline)
     outcomes = [outcome for result in results for outcome in result.outcomes]
     with phases.phase("merge"), taken_as_conflicts(plan.transaction):
-        merged = merge_spills(plan, seen, attempts.spilled_by(plan), phases, attempts.known)
+        merged = merge_spills(plan, seen, attempts.spilled, phases, attempts.known)
         outcomes += merged.outcomes
     with phases.phase("reconcile"), taken_as_conflicts(plan.transaction):
         if plan.located and plan.rules.meeting is not RowMeeting.ADD:

@@ -9,9 +9,8 @@ from __future__ import annotations
 import logging
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, CancelledError, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import accumulate
@@ -22,8 +21,7 @@ from ...errors import PlacementError
 from ...index.base import LookupFigures
 from ...storage import open_storage
 from ...storage.base import Storage
-from ...storage.parallel import for_each
-from ...table.arrow.spill import SpillFile, SpillPiece, SpillReader, bring_near, local_spills
+from ...table.arrow.spill import local_spills
 from ...table.files.names import WriteToken
 from ...table.merging.merger import MergeCounts
 from ...table.seen_table import SeenTable
@@ -38,6 +36,7 @@ from ..progress import Progress
 from ..transaction.fence import Fence
 from .known_after import note_written
 from .phases import PhaseProgress, Phases
+from .spilled_rows import SpilledRows
 from .writers import Outcome, Writers, file_work, versions_of_commit, writers
 
 logger = logging.getLogger("pyhudi")
@@ -64,40 +63,12 @@ class Merged:
     figures: LookupFigures | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SpilledRows:
-    """The rows of each route that tasks handed over, in the order of the tasks, and the bytes of their spills.
-
-    ``local`` is a temporary folder that lasts as long as the rows.
-    """
-
-    rows: Mapping[Route, GroupRows]
-    size: int
-    local: Storage
-
-    @property
-    def paths(self) -> set[str]:
-        """The partitions of the rows."""
-        return {route.partition_path for route in self.rows}
-
-
-@contextmanager
-def opened_spills(plan: WritePlan, spills: Sequence[SpillFile]) -> Iterator[SpilledRows]:
-    """Open the spills of the tasks, given in the order of the tasks; the copies of remote spills stay until the end."""
-    with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
-        local = open_storage(folder, durable=False)
-        pieces: dict[Route, list[tuple[SpillReader, SpillPiece]]] = {}
-        for reader in for_each(plan.storage, lambda spill: bring_near(plan.storage, spill, local), spills):
-            for piece in reader.pieces:
-                pieces.setdefault(Route(*piece.key), []).append((reader, piece))
-        rows = {route: GroupRows(tuple(found)) for route, found in pieces.items()}
-        yield SpilledRows(rows, sum(spill.size for spill in spills), local)
-
-
 def merge_spills(
     plan: WritePlan, seen: SeenTable, spilled: SpilledRows, phases: Phases, known: KeysOfWrite | None = None
 ) -> Merged:
     """Fold and merge the rows that the tasks handed over, with one thread per file group; may run several times.
+
+    It merges them by ``plan``, whichever plan of the write the tasks had.
 
     Raises:
         PlacementError: The spills and the base files that they touch exceed the bound.
@@ -106,6 +77,7 @@ def merge_spills(
         known.written.clear()
     if not spilled.rows:
         return Merged()
+    spilled = spilled.by_plan(plan)
     with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
         work = _Merge(plan, open_storage(folder, durable=False), seen, phases, known)
         routing = routing_of(plan, lambda: seen)

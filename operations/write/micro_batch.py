@@ -22,7 +22,8 @@ from ...table.table import find_table
 from ...timeline.writers import seals
 from ...timeline.writers.patience import Patience
 from ..planning.micro_batch import as_batch, pending_batches, settle_batch, with_notes
-from ..planning.plan import WritePlan
+from ..planning.plan import WritePlan, plan_write
+from ..planning.request import WriteRequest
 from ..result import CommitResult
 from ..rollback.pending import OtherWriters, PlannedRollback
 from ..rollback.rollback import roll_back
@@ -75,10 +76,16 @@ def no_rows(plan: WritePlan, batch: StreamBatch) -> BatchResult:
     return BatchResult(plan, batch, TaskResult(WriteToken(0, 0, 0)))
 
 
-def commit_batch(results: Sequence[BatchResult], lost: int = 0, offsets: str = "") -> CommitResult:
+def commit_batch(
+    results: Sequence[BatchResult],
+    lost: int = 0,
+    offsets: str = "",
+    request: Callable[[], WriteRequest] | None = None,
+) -> CommitResult:
     """Complete a micro-batch, unless the table has it. Raises as `commit_write`, and as `settle_batch`.
 
-    The commit states ``lost``, how many rows the stream passed over before, and `StreamBatch.offsets`.
+    The commit states ``lost``, how many rows the stream passed over before, and `StreamBatch.offsets`. ``request``
+    makes the batch's request, where a commit that met another write plans the batch anew.
     """
     began = [found for found in results if found.result.rows]
     replayed = [found for found in results if found.plan.replays is not None]
@@ -88,7 +95,8 @@ def commit_batch(results: Sequence[BatchResult], lost: int = 0, offsets: str = "
         plan = settle_batch(plan, replace(found.batch, offsets=offsets))
     if began and replayed:
         plan = _completed_meanwhile(plan, found.batch)
-    done = commit_write(with_notes(plan, lost, offsets), [done.result for done in results])
+    plan_again = None if request is None else lambda: plan_write(request())
+    done = commit_write(with_notes(plan, lost, offsets), [done.result for done in results], plan_again)
     if began and plan.replays is None and plan.settings.hand_over and done.instant:
         _expire_seals(plan, found, done)
     return done

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import pickle
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
-from pyhudi.operations.planning.plan import WritePlan
-from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.planning.plan import WritePlan, plan_write
+from pyhudi.operations.planning.request import TableSettings, WriteRequest, WriteSettings
 from pyhudi.operations.result import CommitResult
 from pyhudi.operations.streams.batch import StreamBatch
 from pyhudi.operations.write.micro_batch import BatchResult, abort_batch, commit_batch, run_batch_task
@@ -18,7 +19,7 @@ from pyhudi.storage import open_storage
 from pyhudi.table.files.names import WriteToken
 from pyhudi.table.table import Table, open_table
 from support.attempts import SCHEMA
-from support.drive import KEYED, plan, rows_of
+from support.drive import KEYED, rows_of
 from support.places import Place
 
 T = TypeVar("T")
@@ -49,13 +50,17 @@ class DrivenQuery:
         return replace(self, run_id=f"{self.run_id}+")
 
     def planned(self) -> WritePlan:
-        return plan(
-            self.path,
-            self.schema,
+        return sent(plan_write(self.request()))
+
+    def request(self) -> WriteRequest:
+        time.sleep(0.002)  # or two writes of one test might begin in one millisecond
+        return WriteRequest(
+            path=str(self.path),
             operation=self.operation,
             overwrite=self.overwrite,
+            schema=self.schema,
             table=self.table,
-            settings=self.settings,
+            write=self.settings,
         )
 
     def batch(self, number: int) -> StreamBatch:
@@ -79,11 +84,15 @@ class DrivenQuery:
             for at, part in enumerate(parts)
         ]
 
+    def commit(self, messages: Sequence[BatchResult]) -> CommitResult:
+        """Commit a batch as the sink does, which can plan it again."""
+        return commit_batch(sent(messages), request=self.request)
+
     def run(self, number: int, *parts: pa.Table) -> CommitResult:
         """Write a batch; abort it as Spark does where its commit fails."""
         messages = self.tasks(number, parts)
         try:
-            return commit_batch(sent(messages))
+            return self.commit(messages)
         except BaseException:
             abort_batch(sent(messages))
             raise

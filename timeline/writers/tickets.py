@@ -121,11 +121,24 @@ def _older(ticket: Ticket, patience: Patience, known: dict[str, Ticket | None]) 
         other = known[name]
         if other is None or not ticket.meets(other):
             continue
-        if now - info.modified > patience.heartbeat_tolerance_s or is_gone(other.owner):
+        if _is_dead(other, now - info.modified, patience):
             ticket.storage.delete(other.path, durable=False)
         else:
             found.append(other)
     return found
+
+
+def remove_dead(storage: Storage, patience: Patience) -> None:
+    """Delete the tickets of dead writers, which no other writer may meet again."""
+    now = storage.now()
+    for info in storage.list(FOLDER, strict=False):
+        ticket = _read(storage, split(info.path)[1])
+        if ticket is not None and _is_dead(ticket, now - info.modified, patience):
+            storage.delete(ticket.path, durable=False)
+
+
+def _is_dead(ticket: Ticket, silent_s: float, patience: Patience) -> bool:
+    return silent_s > patience.heartbeat_tolerance_s or bool(is_gone(ticket.owner))
 
 
 def _read(storage: Storage, name: str) -> Ticket | None:

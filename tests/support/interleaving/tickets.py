@@ -84,7 +84,9 @@ class Tickets:
             return
         left.is_given_back = True
         here = self.scheduler.here()
-        if here is not left.actor and self.lives(left.write_id):
+        # The write id of a killed process may live on in a replay.
+        killed = left.actor is not None and left.actor.killed
+        if here is not left.actor and not killed and self.lives(left.write_id):
             self.scheduler.fail(f"the ticket {left.name} of {left.write_id} is taken away, though its writer lives")
 
     def listed(self, folder: str, began: float) -> None:

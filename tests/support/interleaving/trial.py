@@ -152,8 +152,10 @@ class Trial:
         """Write, and return whether that is acknowledged."""
         mine = self.tries[write_id] = Try(actor, act, len(self.completed))
         made = KINDS[self.drawn.kind]
-        # The number of a table that is there may have changed.
-        request = act.request(self.path, made if self.drawn.empty else replace(made, bucket_count=None), write_id)
+        # The number of a table that is there may have changed, and a stream may make the table by the default.
+        makes = self.drawn.empty and not self.completed and not act.streamed
+        count = made.bucket_count if makes else None
+        request = act.request(self.path, replace(made, bucket_count=count), write_id)
         try:
             result = self._stream(act, request, write_id) if act.streamed else write(request, act.parts())
         except PyHudiError as error:
@@ -177,7 +179,7 @@ class Trial:
         try:
             for at, part in enumerate(act.parts()):
                 messages.append(run_batch_task(plan, batch, iter(part), WriteToken(at, 0, at)))
-            return commit_batch(messages)
+            return commit_batch(messages, request=lambda: request)
         except PyHudiError:
             abort_batch(messages)
             raise

@@ -19,7 +19,7 @@ from pyhudi.storage import open_storage
 from pyhudi.table.files.names import WriteToken
 from pyhudi.table.table import open_table
 from pyspark.sql.types import LongType, StringType, StructType
-from support.drive import rows_of
+from support.drive import rows_of, write
 from support.seams import patch_seam
 
 SCHEMA = StructType().add("id", StringType()).add("ts", LongType())
@@ -66,6 +66,16 @@ def test_a_batch_is_committed_by_its_messages(tmp_path: Path) -> None:
     committing(tmp_path).abort([done], 0)
 
     assert keys(tmp_path) == ["k1"]
+
+
+def test_a_batch_is_planned_again_by_the_options_in_the_process_of_the_commit(tmp_path: Path) -> None:
+    fills = {"hoodie.datasource.write.reconcile.schema": "true"}
+    committing(tmp_path).commit([message(planned(tmp_path), 0, "k1")], 0)
+    done = message(planned(tmp_path, **fills), 1, "k1", "k2")
+    write(tmp_path / "t", pa.table({"id": ["k1"], "ts": [0], "more": ["x"]}))
+    committing(tmp_path, **fills).commit([done], 1)
+
+    assert rows_of(tmp_path / "t", "id", "ts", "more") == [("k1", 1, None), ("k2", 1, None)]
 
 
 def test_a_message_that_is_missing_fails_the_commit(tmp_path: Path) -> None:

@@ -1,0 +1,230 @@
+"""Batches of streams whose table another writer changed between their tasks and their commit, which plans again."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyhudi.errors import CommitConflictError, OptionConflictError, SchemaMismatchError
+from pyhudi.operations.planning.request import TableSettings
+from pyhudi.operations.services.restore import restore
+from pyhudi.operations.services.savepoint import savepoint
+from pyhudi.operations.write.micro_batch import abort_batch
+from pyhudi.storage import open_storage
+from support.attempts import SCHEMA, parted, rows
+from support.drive import KEYED, plan, rows_of, write
+from support.places import files_below
+from support.rules.checks import assert_whole
+from support.streams import STREAMED, DrivenQuery, instants, pending, query, sent
+
+BOTH = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+FILLS = replace(STREAMED, reconcile_schema=True)
+# One option, as most users give: the rest is chosen by the first writer.
+PLAIN = TableSettings(record_key_fields=("id",))
+NARROW = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("value", pa.int32())])
+
+
+def with_text(found: pa.Table, name: str, text: str) -> pa.Table:
+    return found.append_column(name, pa.array([text] * found.num_rows))
+
+
+def other(path: Path, given: pa.Table, **said: object) -> None:
+    """Write as another writer, with columns of its own."""
+    write(path / "t", given, **said)  # type: ignore[arg-type]
+
+
+# --- columns
+
+
+@BOTH
+@pytest.mark.parametrize("key", [1, 5], ids=["same rows", "other rows"])
+def test_rows_get_the_columns_that_another_write_added(tmp_path: Path, kind: str, key: int) -> None:
+    stream = query(tmp_path, kind, settings=FILLS)
+    stream.run(0, rows(1, 2, value=1))
+    messages = stream.tasks(1, [rows(1, value=2, ts=2), rows(3, value=2, ts=2)])
+    other(tmp_path, with_text(rows(key, value=3), "more", "x"), table=stream.table)
+
+    done = stream.commit(messages)
+
+    found = {row[0]: row[1:] for row in rows_of(tmp_path / "t", "id", "value", "more")}
+    assert found == {"k1": (2, None), "k2": (1, None), "k3": (2, None)} | ({} if key == 1 else {"k5": (3, "x")})
+    assert done.attempts == 2
+    assert_whole(tmp_path / "t")
+    stream.run(2, rows(9, value=1))
+
+
+@BOTH
+def test_both_add_columns(tmp_path: Path, kind: str) -> None:
+    stream = query(tmp_path, kind, settings=FILLS)
+    stream.run(0, rows(1, value=1))
+    wider = replace(stream, schema=SCHEMA.append(pa.field("mine", pa.string())))
+    messages = wider.tasks(1, [with_text(rows(1, value=2, ts=2), "mine", "m")])
+    other(tmp_path, with_text(rows(5, value=3), "more", "x"), table=stream.table)
+
+    done = wider.commit(messages)
+
+    assert rows_of(tmp_path / "t", "id", "value", "more", "mine") == [("k1", 2, None, "m"), ("k5", 3, "x", None)]
+    assert [str(change) for change in done.schema_changes] == ["mine string (new)"]
+    assert_whole(tmp_path / "t")
+
+
+@BOTH
+def test_rows_get_a_wider_type(tmp_path: Path, kind: str) -> None:
+    stream = query(tmp_path, kind, schema=NARROW)
+    stream.run(0, rows(1, 2, value=1).cast(NARROW))
+    messages = stream.tasks(1, [rows(1, value=2, ts=2).cast(NARROW)])
+    other(tmp_path, rows(2, value=1 << 40, ts=3), table=stream.table)
+
+    stream.commit(messages)
+
+    assert rows_of(tmp_path / "t", "id", "value") == [("k1", 2), ("k2", 1 << 40)]
+    assert_whole(tmp_path / "t")
+
+
+def test_a_plain_write_under_which_a_column_became_wider_is_a_conflict(tmp_path: Path) -> None:
+    """It once said that its own column had a wrong type."""
+    from pyhudi.operations.write.commit import commit_write
+    from support.drive import task
+
+    settings = replace(STREAMED, hand_over=False)
+    write(tmp_path / "t", rows(1, value=1).cast(NARROW), table=KEYED, settings=settings)
+    slow = plan(tmp_path / "t", NARROW, settings=settings)
+    handed = [task(slow, rows(1, value=2, ts=2).cast(NARROW), 0)]
+    other(tmp_path, rows(1, value=1 << 40, ts=3))
+
+    with pytest.raises(CommitConflictError, match=r"changed the table's columns \('value'\)"):
+        commit_write(slow, handed)
+
+
+def test_columns_that_the_rows_may_not_lack_end_the_query_by_name(tmp_path: Path) -> None:
+    stream = query(tmp_path, "COPY_ON_WRITE")
+    stream.run(0, rows(1, value=1))
+    messages = stream.tasks(1, [rows(1, value=2, ts=2)])
+    other(tmp_path, with_text(rows(1, value=3), "more", "x"), table=stream.table)
+
+    with pytest.raises(SchemaMismatchError, match="more"):
+        stream.commit(messages)
+    abort_batch(sent(messages))
+
+    assert not pending(tmp_path)
+    key = messages[0].plan.transaction.key
+    left = [name for name in files_below(tmp_path / "t") if messages[0].result.instant_time in name or key in name]
+    assert [name for name in left if "/sealed/" not in name and "/notes/" not in name] == []
+
+
+@BOTH
+def test_deletes_keep_their_keys(tmp_path: Path, kind: str) -> None:
+    stream = query(tmp_path, kind, operation="delete")
+    other(tmp_path, rows(1, 2, value=1), table=stream.table)
+    messages = stream.tasks(1, [rows(1, value=2, ts=2)])
+    other(tmp_path, with_text(rows(2, value=3, ts=2), "more", "x"), table=stream.table)
+
+    stream.commit(messages)
+
+    assert rows_of(tmp_path / "t", "id", "value", "more") == [("k2", 3, "x")]
+
+
+def test_deletes_by_another_key_than_the_table_has_now_end_the_query(tmp_path: Path) -> None:
+    """The tasks handed over their keys alone, and the table was dropped and made with partitions meanwhile."""
+    stream = query(tmp_path, "COPY_ON_WRITE", operation="delete", schema=parted("a", 1, value=1).schema)
+    other(tmp_path, parted("a", 1, value=1), table=stream.table)
+    stream = replace(stream, table=PLAIN)
+    planned = stream.planned()
+    shutil.rmtree(tmp_path / "t")
+    other(tmp_path, parted("a", 1, value=1), table=replace(stream.table, partition_fields=("p",)))
+    messages = stream.tasks(1, [parted("a", 1, value=1)], planned)
+
+    with pytest.raises(CommitConflictError, match="with other keys or partitions"):
+        stream.commit(messages)
+
+    assert rows_of(tmp_path / "t", "id") == [("k1",)]
+
+
+@BOTH
+def test_mode_complete_replaces_columns_that_another_write_added(tmp_path: Path, kind: str) -> None:
+    stream = query(tmp_path, kind, overwrite=True)
+    stream.run(0, rows(1, 2, value=1))
+    messages = stream.tasks(1, [rows(1, value=2, ts=2)])
+    other(tmp_path, with_text(rows(2, value=3, ts=2), "more", "x"), table=stream.table)
+
+    stream.commit(messages)
+
+    assert rows_of(tmp_path / "t", "id", "value") == [("k1", 2)]
+    assert_whole(tmp_path / "t")
+
+
+def test_partial_rows_get_a_wider_type(tmp_path: Path) -> None:
+    stream = query(tmp_path, "MERGE_ON_READ", settings=replace(STREAMED, partial_update=True))
+    part = pa.schema([field for field in NARROW if field.name != "ts"])
+    stream = replace(stream, schema=part, table=replace(stream.table, ordering_fields=None))
+    other(tmp_path, rows(1, 2, value=1).cast(NARROW), table=stream.table)
+    messages = stream.tasks(1, [rows(1, value=2).cast(NARROW).select(part.names)])
+    other(tmp_path, rows(2, value=1 << 40, ts=3), table=stream.table)
+
+    stream.commit(messages)
+
+    assert rows_of(tmp_path / "t", "id", "ts", "value") == [("k1", 1, 2), ("k2", 3, 1 << 40)]
+
+
+# --- a table that another writer makes, or that is put back
+
+
+@pytest.mark.parametrize(
+    "theirs",
+    [
+        replace(PLAIN, bucket_count=3),
+        replace(PLAIN, index_type="SIMPLE", table_type="MERGE_ON_READ"),
+        replace(PLAIN, index_type="GLOBAL_BLOOM", partition_fields=("p",)),
+        replace(PLAIN, partition_fields=("p",), bucket_count=2, hive_style=True),
+        replace(PLAIN, ordering_fields=("ts",), version=8, table_type="MERGE_ON_READ"),
+        replace(PLAIN, timezone="LOCAL"),
+    ],
+    ids=["buckets", "index", "global index", "partitions", "order", "zone"],
+)
+def test_rows_go_where_the_table_that_another_writer_made_has_them(tmp_path: Path, theirs: TableSettings) -> None:
+    first = [parted("a", 1, 2, 3, value=1), parted("b", 4, 5, value=1)]
+    stream = DrivenQuery(tmp_path / "t", PLAIN, schema=first[0].schema)
+    messages = stream.tasks(0, first)
+    other(tmp_path, parted("a", 1, 7, value=9), table=theirs)
+
+    done = stream.commit(messages)
+
+    expected = {f"k{key}": 1 for key in range(1, 6)} | {"k7": 9}
+    assert sorted(rows_of(tmp_path / "t", "id", "value")) == sorted(expected.items())
+    assert done.attempts > 1
+    assert_whole(tmp_path / "t")
+    stream.run(1, parted("b", 4, value=5))
+    assert sorted(rows_of(tmp_path / "t", "id", "value")) == sorted((expected | {"k4": 5}).items())
+    assert_whole(tmp_path / "t")
+
+
+def test_options_that_the_made_table_contradicts_end_the_query_by_name(tmp_path: Path) -> None:
+    stream = DrivenQuery(tmp_path / "t", replace(PLAIN, bucket_count=4))
+    messages = stream.tasks(0, [rows(1, value=1)])
+    other(tmp_path, rows(2, value=2), table=replace(PLAIN, bucket_count=2))
+
+    with pytest.raises(OptionConflictError, match=r"num\.buckets is 4 here and 2 in the table"):
+        stream.commit(messages)
+
+
+@BOTH
+def test_a_batch_is_written_on_top_of_a_restore(tmp_path: Path, kind: str) -> None:
+    """The restore takes a column away that the rows have, and that they then add."""
+    stream = query(tmp_path, kind)
+    stream.run(0, rows(1, 2, value=1))
+    storage, first = open_storage(str(tmp_path / "t")), instants(tmp_path)[0]
+    savepoint(storage, first)
+    other(tmp_path, with_text(rows(1, 6, value=3), "more", "x"), table=stream.table)
+    wider = replace(stream, schema=SCHEMA.append(pa.field("more", pa.string())))
+    planned = wider.planned()
+    restore(storage, first)
+    messages = wider.tasks(1, [with_text(rows(1, value=2, ts=2), "more", "y")], planned)
+
+    done = wider.commit(messages)
+
+    assert rows_of(tmp_path / "t", "id", "value", "more") == [("k1", 2, "y"), ("k2", 1, None)]
+    assert [str(change) for change in done.schema_changes] == ["more string (new)"]
+    assert_whole(tmp_path / "t")
