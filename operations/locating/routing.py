@@ -253,6 +253,6 @@ class Located(FileGroups):
 def routing_of(plan: WritePlan, see: Callable[[], SeenTable]) -> Routing:
     if plan.opens_alone:
         return Generated(plan, see)
-    if plan.config.generates_keys or plan.located:
+    if plan.names_places:
         return Located(plan, see)
     return Unlocated(plan, see) if plan.looks_up else Bucketed(plan, see)

@@ -53,12 +53,17 @@ class WritePlan(RowPlan):
     def at(self, instant_time: str) -> WritePlan:
         return replace(self, transaction=self.transaction.at(instant_time))
 
-    def planned_again(self, now: WritePlan) -> WritePlan:
-        """Return the same write, of the same micro-batch, by a plan for it that was made later."""
-        later, settings = now.transaction, self.settings
-        work = replace(self.transaction, table=later.table, action=later.action, watermark=later.watermark)
-        of_batch = replace(now.settings, batch=settings.batch, extra_metadata=settings.extra_metadata)
-        return replace(now, transaction=work, settings=of_batch, rollbacks=self.rollbacks)
+    def replaced_by(self, later: WritePlan) -> WritePlan:
+        """Return this write, with its ids and as its micro-batch, by a plan that was made of it later."""
+        work = replace(
+            self.transaction,
+            table=later.table,
+            action=later.transaction.action,
+            watermark=later.transaction.watermark,
+        )
+        mine = self.settings
+        settings = replace(later.settings, batch=mine.batch, extra_metadata=mine.extra_metadata)
+        return replace(later, transaction=work, settings=settings, rollbacks=self.rollbacks)
 
     def buckets_of(self, partition_path: str) -> int | None:
         """Return the number of buckets by which the write places rows in a partition; None without buckets."""

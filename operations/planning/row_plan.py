@@ -122,6 +122,11 @@ class RowPlan:
         return opens_alone(self.operation, self.rules, self.config)
 
     @property
+    def names_places(self) -> bool:
+        """Whether incoming rows name their file groups: those where they were read, or that a lookup chose."""
+        return self.located or (self.config.generates_keys and not self.opens_alone)
+
+    @property
     def folds(self) -> bool:
         """Whether only one of several incoming rows of a key counts."""
         return self.rules.fold or self.rules.meeting is RowMeeting.MERGE

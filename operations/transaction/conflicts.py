@@ -317,6 +317,13 @@ def check_rescales(work: Transaction, timeline: Timeline, partitions: Collection
             raise work.conflict(rescaling(instant, held))
 
 
+def check_restores(work: Transaction, timeline: Timeline) -> None:
+    """Raise `CommitConflictError` beside a restore at work, which undoes what begins after it."""
+    restore = next((instant for instant in timeline.pending if kind_of(instant.action) is RESTORE), None)
+    if restore is not None and _forbids(RESTORE, known=Known.PENDING):
+        raise work.conflict(f"The restore {restore.requested_time} is at work on the table")
+
+
 def _check_new_keys(
     since: Since,
     ours: NewKeys,

@@ -38,9 +38,9 @@ from ..transaction.conflicts import changed_numbers, check_moment, check_stored_
 from ..transaction.since import Since
 from ..transaction.taken import taken_as_conflicts
 from ..write_ids import GENERATED_ID
-from .after_rescale import wait_for_rescale
 from .begin import begun
 from .spilled_rows import SpilledRows, opened_spills
+from .waits import wait_for_rescale, wait_for_restore
 
 logger = logging.getLogger("pyhudi")
 
@@ -61,13 +61,16 @@ class Attempts:
     Attributes:
         first: The write under the instant of its tasks.
         opened: Closes the spills after the last attempt.
-        by_plan: The rows by the plan of the attempt at hand, where that is another than the tasks'.
-        last: The time of the attempt before.
-        repeated: How many attempts followed a pause, as the options of a stream ask.
         wrote: Whether tasks wrote files themselves, which no attempt of the commit can make again.
-        plan_again: Plans the same write as the table is now; None where that takes the caller's options.
-        known: What the attempt at hand knows of the table's keys; None where it knows none.
+        plan_again: Plans the same write as the table is now; None where this process lacks the write's options.
+        number: The number of the attempt at hand, from 1.
+        previous: The time of the attempt before.
+        until_s: The monotonic time at which further attempts end.
+        repeated: How many attempts followed a pause, as the options of a stream ask.
+        is_last: Whether any further attempt would fail as this one did.
         waited: For which writes it waited, those for which `HudiTable` did included.
+        known: What the attempt at hand knows of the table's keys; None where it knows none.
+        again: The rows by the plan of the attempt at hand, where that is another than the tasks'.
     """
 
     first: WritePlan
@@ -76,12 +79,13 @@ class Attempts:
     wrote: bool
     plan_again: Callable[[], WritePlan] | None = None
     number: int = 0
-    last: str = ""
-    by_plan: SpilledRows | None = None
+    previous: str = ""
+    until_s: float = 0.0
     repeated: int = 0
     is_last: bool = False
     waited: Waited = NOT_WAITED
     known: KeysOfWrite | None = field(init=False)
+    again: SpilledRows | None = None
 
     def __post_init__(self) -> None:
         self.waited = self.first.settings.past.waited
@@ -95,12 +99,12 @@ class Attempts:
     @property
     def spilled(self) -> SpilledRows:
         """The rows by the plan of the attempt at hand."""
-        return self.given if self.by_plan is None else self.by_plan
+        return self.given if self.again is None else self.again
 
     @property
     def merges_again(self) -> bool:
         settings = self.first.settings
-        made_elsewhere = self.wrote or self.first.located or settings.based_on or settings.counted is not None
+        made_elsewhere = self.wrote or self.first.names_places or settings.based_on or settings.counted is not None
         return settings.retry_s > 0 and not made_elsewhere
 
     @property
@@ -119,7 +123,7 @@ class Attempts:
 
         It repeats a micro-batch some times after that, and after failures of the store.
         """
-        until, plan = time.monotonic() + self.first.settings.retry_s, self.first
+        self.until_s, plan = time.monotonic() + self.first.settings.retry_s, self.first
         while True:
             self.number += 1
             try:
@@ -127,7 +131,7 @@ class Attempts:
                     return attempt(plan)
             except CommitConflictError as error:
                 done = self._replayed()
-                if done is None and not (self._can_merge_again and (time.monotonic() < until or self._repeat())):
+                if done is None and not (self._can_merge_again and (time.monotonic() < self.until_s or self._repeat())):
                     raise
                 logger.info("table %s: %s gives way: %s", plan.path, plan.instant_time, error.what)
             except (StorageError, ConcurrentWriteError) as error:
@@ -135,9 +139,11 @@ class Attempts:
                     raise
                 done = self._replayed()
                 logger.warning("table %s: the commit %s is repeated: %s", plan.path, plan.instant_time, error.what)
-            self.last = plan.instant_time
+            # An attempt may fail before it has begun, and then has a time and no plan of its own.
+            self.previous = max(plan.instant_time, plan.transaction.notes.newest() or "")
             # The spills are in the folder of the first instant.
-            abort(plan.transaction, tries_again=plan is self.first and done is None)
+            keeps_spills = self.previous == self.first.instant_time and done is None
+            abort(plan.transaction.at(self.previous), tries_again=keeps_spills)
             # The write may have decided to complete before the store failed.
             done = done or (self._replayed() if self.repeated else None)
             if done is not None:
@@ -149,18 +155,26 @@ class Attempts:
         if self.number == 1:
             yield self.first
             return
-        plan = self.first
-        if self.plan_again is not None:
-            plan = plan.planned_again(self.plan_again())
-            self.known = _known_keys(plan)
-            try:
-                self.by_plan = self.given.by_plan(plan)
-            except CommitConflictError:
-                # The next plan would meet the same rows.
-                self.is_last = True
-                raise
-        with begun(plan, self.last) as work:
+        plan = self.first if self.plan_again is None else self._planned_again(self.plan_again)
+        with begun(plan, self.previous) as work:
             yield work.plan
+
+    def _planned_again(self, plan_again: Callable[[], WritePlan]) -> WritePlan:
+        """Plan the write anew, and bring its rows to that plan; raise where no further attempt could do so."""
+        first = self.first
+        wait_for_restore(first.transaction, self.until_s)
+        plan = first.replaced_by(plan_again())
+        try:
+            if plan.creates_table and not first.creates_table:
+                raise first.transaction.conflict("The table was dropped meanwhile")
+            self.spilled.discard()
+            self.again = self.given.by_plan(plan)
+        except CommitConflictError:
+            self.is_last = True
+            raise
+        if first.creates_table or plan.config.index_type != first.config.index_type:
+            self.known = _known_keys(plan)
+        return plan
 
     def _repeat(self) -> bool:
         """Return whether to repeat a micro-batch once more, after its pause."""
@@ -186,18 +200,18 @@ class Attempts:
     def _can_merge_again(self) -> bool:
         # A process that took the write for dead has rolled it back and deleted the spills.
         there = self.number > 1 or self.first.transaction.claim.owner() is not None
-        return self.merges_again and there and not self.is_last and not self._lacks_new_plan
+        return self.merges_again and there and not self.is_last and self._fits_again
 
     @property
-    def _lacks_new_plan(self) -> bool:
-        """Whether the table's properties ask for a new plan, which the commit of this write cannot make."""
+    def _fits_again(self) -> bool:
+        """Whether the plan of the next attempt fits the properties that the table has now."""
         if self.plan_again is not None:
-            return False
+            return True
         try:
             settle_table(self.first)
         except CommitConflictError:
-            return True
-        return False
+            return False
+        return True
 
     @contextmanager
     def turn(self, plan: WritePlan, since: Since) -> Iterator[tuple[WritePlan, Timeline]]:

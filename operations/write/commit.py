@@ -44,8 +44,8 @@ def commit_write(
     """Complete a write, and return its result; for a replay of a completed write, the result of that write.
 
     Args:
-        plan_again: Plans the write as the table is now, so that a commit which met another write brings handed-over
-            rows to that table's columns and buckets.
+        plan_again: Plans the write anew after it met another; the commit brings the handed-over rows to the columns and
+            buckets of that plan.
 
     Raises:
         CommitConflictError: Another writer changed the same file groups, and the commit cannot merge the rows again.

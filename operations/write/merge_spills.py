@@ -68,7 +68,7 @@ def merge_spills(
 ) -> Merged:
     """Fold and merge the rows that the tasks handed over, with one thread per file group; may run several times.
 
-    It merges them by ``plan``, whichever plan of the write the tasks had.
+    ``plan`` may be a later one than the tasks had.
 
     Raises:
         PlacementError: The spills and the base files that they touch exceed the bound.

@@ -14,13 +14,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
+from ...errors import ColumnValueError, SchemaMismatchError
 from ...index.bucket import BucketIndex
 from ...storage import open_storage
 from ...storage.base import Storage
 from ...storage.parallel import for_each
 from ...table.arrow.spill import SpillFile, SpillPiece, SpillReader, SpillWriter, bring_near
-from ...table.config import TableConfig
 from ...table.schema.columns import RECORD_KEY
+from ...table.schema.fields import root_of
 from ...table.seen_table import SeenTable
 from ...writer.buffer import GroupRows
 from ...writer.routes import Route, Routes
@@ -39,12 +40,14 @@ class SpilledRows:
         plan: The plan of the routes and columns.
         size: Bytes of the spills.
         local: A temporary folder that lasts as long as the rows.
+        again: The file of the rows that another plan changed; None where all are as the tasks wrote them.
     """
 
     plan: WritePlan
     rows: Mapping[Route, GroupRows]
     size: int
     local: Storage
+    again: SpillReader | None = None
 
     @property
     def paths(self) -> set[str]:
@@ -52,27 +55,41 @@ class SpilledRows:
         return {route.partition_path for route in self.rows}
 
     def by_plan(self, plan: WritePlan) -> SpilledRows:
-        """Return the rows as the tasks would hand them over by a later plan.
+        """Return the rows as the tasks would hand them over by a later plan of the write.
 
-        Rows of one key stay in their order, unless the two plans make different partitions of them. Raises
-        `CommitConflictError` where rows have too few columns for other keys, and `DataError` as a task does.
+        Raises `CommitConflictError` where only tasks can take the rows in by that plan, and `NullOrderingError` as they
+        do.
         """
         before = self.plan
-        if not self.rows or (plan.table is before.table and plan.numbers == before.numbers):
+        if plan.table is before.table and plan.numbers == before.numbers:
             return self
-        if _key_terms(plan.config) != _key_terms(before.config):
-            return self._spilled_again(plan, {}, _with_new_keys(plan, before, self.rows))
-        fits = plan.spec.schema.equals(before.spec.schema)
-        kept = {
-            route: rows
-            for route, rows in self.rows.items()
-            if fits and plan.buckets_of(route.partition_path) == before.buckets_of(route.partition_path)
-        }
-        moving = {route: rows for route, rows in self.rows.items() if route not in kept}
-        return self._spilled_again(plan, kept, _with_kept_keys(plan, moving))
+        kept: dict[Route, GroupRows] = {}
+        if _key_terms(plan) == _key_terms(before):
+            fits = plan.spec == before.spec
+            for route, rows in self.rows.items():
+                if fits and plan.buckets_of(route.partition_path) == before.buckets_of(route.partition_path):
+                    kept[route] = rows
+            changed = _with_kept_keys(plan, {route: rows for route, rows in self.rows.items() if route not in kept})
+        else:
+            _refuse_new_keys(plan, before)
+            changed = _with_new_keys(plan, self.rows)
+        if len(kept) == len(self.rows):
+            return replace(self, plan=plan)
+        try:
+            again = self._spilled_again(changed)
+        except (SchemaMismatchError, ColumnValueError) as error:
+            # The options allow the columns of the rows. The first plan made them wider, or a null is in the way.
+            raise plan.transaction.conflict(
+                f"The table has other columns now than when the rows were taken in: {error.what.rstrip('.')}"
+            ) from error
+        return replace(self, plan=plan, rows={**kept, **_by_route([again])}, again=again)
 
-    def _spilled_again(self, plan: WritePlan, kept: Mapping[Route, GroupRows], flushes: Iterator[Flush]) -> SpilledRows:
-        """Return the kept rows, and others from a new file."""
+    def discard(self) -> None:
+        """Delete the rows that another plan changed."""
+        if self.again is not None:
+            self.again.delete()
+
+    def _spilled_again(self, flushes: Iterator[Flush]) -> SpillReader:
         writer = SpillWriter(self.local, f"{uuid.uuid4().hex}.spill", "")
         try:
             for flush in flushes:
@@ -81,8 +98,7 @@ class SpilledRows:
         except BaseException:
             writer.discard()
             raise
-        moved = _by_route([SpillReader(self.local, spill.path)])
-        return replace(self, plan=plan, rows={**kept, **moved})
+        return SpillReader(self.local, spill.path)
 
 
 @contextmanager
@@ -102,11 +118,38 @@ def _by_route(readers: Iterable[SpillReader]) -> dict[Route, GroupRows]:
     return {route: GroupRows(tuple(found)) for route, found in pieces.items()}
 
 
-def _key_terms(config: TableConfig) -> tuple[object, ...]:
-    """Return the properties that decide the keys and routes of rows, but for the numbers of buckets."""
-    keys = config.record_key_fields, bool(config.names_key_field), config.generates_keys, config.key_generator
-    paths = config.partition_fields, config.partition_types, config.hive_style, config.url_encode, config.time_options
-    return *keys, *paths, config.index_type, config.hash_fields
+def _key_terms(plan: WritePlan) -> tuple[object, ...]:
+    """Return what decides the keys, partitions and routes of rows, but for the numbers of buckets."""
+    config, index = plan.config, plan.index
+    keys = config.record_key_fields, bool(config.names_key_field), config.generates_keys
+    routes = "lookup" if index.needs_lookup else (config.index_type, config.hash_fields)
+    return keys, _types(plan, config.record_key_fields), *_path_terms(plan), routes
+
+
+def _path_terms(plan: WritePlan) -> tuple[object, ...]:
+    config = plan.config
+    fields, spelt = config.partition_fields, (config.hive_style, config.url_encode, config.time_options)
+    return config.key_generator, fields, config.partition_types, spelt, _types(plan, fields)
+
+
+def _types(plan: WritePlan, names: Sequence[str]) -> list[str]:
+    """Return the types of some columns as far as they decide how values are spelt, as all whole numbers are alike."""
+    roots = {root_of(name) for name in names}
+    kinds = [column.type for column in plan.schema if column.name in roots]
+    return ["whole number" if pa.types.is_signed_integer(kind) else str(kind) for kind in kinds]
+
+
+def _refuse_new_keys(plan: WritePlan, before: WritePlan) -> None:
+    """Raise where rows lack the columns for other keys, or the order in which the rows of one such key came.
+
+    Rows with equal keys have one route, and so their order, only where ``before`` made them equal, too.
+    """
+    lacks_columns = before.spec.deletes
+    other_keys = plan.config.record_key_fields != before.config.record_key_fields and not before.config.generates_keys
+    other_places = _path_terms(plan) != _path_terms(before) or plan.positioned != before.positioned
+    lacks_order = other_keys or (bool(before.config.partition_fields) and other_places)
+    if lacks_columns or lacks_order:
+        raise plan.transaction.conflict("Another writer made the table anew meanwhile, with other keys or partitions")
 
 
 def _with_kept_keys(plan: WritePlan, found: Mapping[Route, GroupRows]) -> Iterator[Flush]:
@@ -119,10 +162,8 @@ def _with_kept_keys(plan: WritePlan, found: Mapping[Route, GroupRows]) -> Iterat
             yield _routed(reader, batches)
 
 
-def _with_new_keys(plan: WritePlan, before: WritePlan, found: Mapping[Route, GroupRows]) -> Iterator[Flush]:
+def _with_new_keys(plan: WritePlan, found: Mapping[Route, GroupRows]) -> Iterator[Flush]:
     """Yield rows under the keys and in the partitions that a plan makes of their columns."""
-    if before.spec.deletes:
-        raise plan.transaction.conflict("Another writer made the table anew meanwhile, with other keys or partitions")
     routing = routing_of(plan, lambda: SeenTable.now(plan.table))
     reader = IncomingRowReader(plan.spec, routing.router(0))
     for rows in found.values():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -231,6 +232,21 @@ class TestDeletes:
 
         assert write(path, rows.slice(0, 2), operation="delete").deletes == 1
         assert len(keys_of(path)) == 18
+
+    def test_rows_are_found_beside_file_groups_that_came_after_the_tasks(self, tmp_path: Path) -> None:
+        """The new groups once shifted the places by which tasks handed rows to the commit."""
+        for number in range(3):
+            insert(tmp_path / "t", ROWS.slice(4 * number, 4))
+        rows = read(tmp_path / "t")
+        some = rows.filter(pa.compute.is_in(rows["id"], value_set=pa.array([0, 5, 9])))
+        settings = WriteSettings(retry_s=60.0)
+        slow = plan(tmp_path / "t", some.schema, operation="delete", settings=settings)
+        handed = [task(slow, some, 0)]
+        for _ in range(6):
+            insert(tmp_path / "t", ROWS.slice(12, 1))
+
+        assert commit_write(slow, handed).deletes == 3
+        assert not {0, 5, 9} & {id for (id,) in rows_of(tmp_path / "t", "id")}
 
     def test_rows_of_files_that_are_gone_have_to_be_read_anew(self, anywhere: Place) -> None:
         path = below(anywhere, "t")

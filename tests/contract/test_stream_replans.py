@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyhudi.errors import CommitConflictError, OptionConflictError, SchemaMismatchError
+from pyhudi.errors import CommitConflictError, NullOrderingError, OptionConflictError, SchemaMismatchError
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.savepoint import savepoint
@@ -18,6 +19,7 @@ from support.attempts import SCHEMA, parted, rows
 from support.drive import KEYED, plan, rows_of, write
 from support.places import files_below
 from support.rules.checks import assert_whole
+from support.seams import patch_seam, read_seam
 from support.streams import STREAMED, DrivenQuery, instants, pending, query, sent
 
 BOTH = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
@@ -34,6 +36,14 @@ def with_text(found: pa.Table, name: str, text: str) -> pa.Table:
 def other(path: Path, given: pa.Table, **said: object) -> None:
     """Write as another writer, with columns of its own."""
     write(path / "t", given, **said)  # type: ignore[arg-type]
+
+
+def without_noted_index(path: Path) -> None:
+    """Take the index out of the properties, as Apache Hudi notes none."""
+    properties = path / ".hoodie/hoodie.properties"
+    lines = properties.read_text(encoding="utf-8").splitlines()
+    kept = [line for line in lines if not line.startswith(("hoodie.index.type", "hoodie.table.checksum"))]
+    properties.write_text("\n".join([*kept, ""]), encoding="utf-8")
 
 
 # --- columns
@@ -127,20 +137,35 @@ def test_deletes_keep_their_keys(tmp_path: Path, kind: str) -> None:
     assert rows_of(tmp_path / "t", "id", "value", "more") == [("k2", 3, "x")]
 
 
-def test_deletes_by_another_key_than_the_table_has_now_end_the_query(tmp_path: Path) -> None:
-    """The tasks handed over their keys alone, and the table was dropped and made with partitions meanwhile."""
-    stream = query(tmp_path, "COPY_ON_WRITE", operation="delete", schema=parted("a", 1, value=1).schema)
-    other(tmp_path, parted("a", 1, value=1), table=stream.table)
-    stream = replace(stream, table=PLAIN)
+@pytest.mark.parametrize("operation", ["delete", "delete_partition"])
+def test_keys_and_partitions_of_another_table_end_the_query(tmp_path: Path, operation: str) -> None:
+    """The table was dropped and made with other partitions between the plan and the tasks, which keep no columns."""
+    first = parted("a", 1, value=1)
+    table = replace(PLAIN, partition_fields=("p",)) if operation == "delete_partition" else PLAIN
+    other(tmp_path, first, table=table)
+    stream = DrivenQuery(tmp_path / "t", TableSettings(), operation=operation, schema=first.schema)
     planned = stream.planned()
     shutil.rmtree(tmp_path / "t")
-    other(tmp_path, parted("a", 1, value=1), table=replace(stream.table, partition_fields=("p",)))
-    messages = stream.tasks(1, [parted("a", 1, value=1)], planned)
+    other(tmp_path, first, table=replace(PLAIN, partition_fields=("p",), hive_style=True))
+    messages = stream.tasks(1, [first], planned)
 
     with pytest.raises(CommitConflictError, match="with other keys or partitions"):
         stream.commit(messages)
 
     assert rows_of(tmp_path / "t", "id") == [("k1",)]
+
+
+def test_deletes_take_the_lookup_index_that_another_writer_notes(tmp_path: Path) -> None:
+    table = replace(PLAIN, index_type="SIMPLE")
+    other(tmp_path, rows(1, 2, 3, value=1), table=table)
+    without_noted_index(tmp_path / "t")
+    stream = DrivenQuery(tmp_path / "t", TableSettings(), operation="delete")
+    messages = stream.tasks(1, [rows(1, value=2)])
+    other(tmp_path, rows(1, 3, value=5), table=TableSettings(index_type="BLOOM"))
+
+    stream.commit(messages)
+
+    assert rows_of(tmp_path / "t", "id", "value") == [("k2", 1), ("k3", 5)]
 
 
 @BOTH
@@ -201,6 +226,65 @@ def test_rows_go_where_the_table_that_another_writer_made_has_them(tmp_path: Pat
     assert_whole(tmp_path / "t")
 
 
+@pytest.mark.parametrize("partitioned", [False, True])
+def test_keys_are_spelt_by_the_types_of_the_table_that_another_writer_made(tmp_path: Path, partitioned: bool) -> None:
+    """By one plan 5 is the key, or partition, 5, and by the other 5.00."""
+
+    def given(kind: pa.DataType, value: int) -> pa.Table:
+        five = pa.array([Decimal(5)]).cast(kind)
+        return pa.table({"n": five, "id": ["k1"], "value": [value]})
+
+    table = replace(PLAIN, partition_fields=("n",)) if partitioned else TableSettings(record_key_fields=("n",))
+    mine, theirs = given(pa.decimal128(5, 0), 1), given(pa.decimal128(9, 2), 9)
+    stream = DrivenQuery(tmp_path / "t", table, schema=mine.schema)
+    messages = stream.tasks(0, [mine])
+    other(tmp_path, theirs, table=table)
+
+    if partitioned:
+        with pytest.raises(CommitConflictError, match="with other keys or partitions"):
+            stream.commit(messages)
+    else:
+        stream.commit(messages)
+    assert rows_of(tmp_path / "t", "n", "value") == [(Decimal("5.00"), 9 if partitioned else 1)]
+
+
+def test_rows_are_ordered_by_the_field_of_the_table_that_another_writer_made(tmp_path: Path) -> None:
+    stream = DrivenQuery(tmp_path / "t", PLAIN)
+    messages = stream.tasks(0, [rows(1, value=1, ts=5).set_column(1, "ts", pa.array([None], pa.int64()))])
+    other(tmp_path, rows(2, value=9, ts=3), table=replace(PLAIN, ordering_fields=("ts",)))
+
+    with pytest.raises(NullOrderingError, match="'ts' is null in 1 of 1 rows"):
+        stream.commit(messages)
+
+    assert rows_of(tmp_path / "t", "id") == [("k2",)]
+
+
+def test_rows_whose_order_the_first_plan_did_not_keep_end_the_query(tmp_path: Path) -> None:
+    """Under a global index the later of two rows of one key wins, whatever their partitions."""
+    table = replace(PLAIN, partition_fields=("p",))
+    first = [pa.concat_tables([parted("a", 9, value=0), parted("b", 1, value=1)]), parted("a", 1, value=2)]
+    stream = DrivenQuery(tmp_path / "t", table, schema=first[0].schema)
+    messages = stream.tasks(0, first)
+    other(tmp_path, parted("a", 7, value=9), table=replace(table, index_type="GLOBAL_BLOOM"))
+
+    with pytest.raises(CommitConflictError, match="with other keys or partitions"):
+        stream.commit(messages)
+
+    stream.restarted().run(0, *first)
+    assert rows_of(tmp_path / "t", "id", "p", "value") == [("k1", "a", 2), ("k7", "a", 9), ("k9", "a", 0)]
+
+
+def test_a_table_that_was_dropped_ends_the_query(tmp_path: Path) -> None:
+    stream = query(tmp_path, "COPY_ON_WRITE")
+    stream.run(0, rows(1, value=1))
+    planned = stream.planned()
+    shutil.rmtree(tmp_path / "t")
+    messages = stream.tasks(1, [rows(2, value=2)], planned)
+
+    with pytest.raises(CommitConflictError, match="The table was dropped meanwhile"):
+        stream.commit(messages)
+
+
 def test_options_that_the_made_table_contradicts_end_the_query_by_name(tmp_path: Path) -> None:
     stream = DrivenQuery(tmp_path / "t", replace(PLAIN, bucket_count=4))
     messages = stream.tasks(0, [rows(1, value=1)])
@@ -228,3 +312,56 @@ def test_a_batch_is_written_on_top_of_a_restore(tmp_path: Path, kind: str) -> No
     assert rows_of(tmp_path / "t", "id", "value", "more") == [("k1", 2, "y"), ("k2", 1, None)]
     assert [str(change) for change in done.schema_changes] == ["more string (new)"]
     assert_whole(tmp_path / "t")
+
+
+def test_a_batch_waits_for_a_restore(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It began between two attempts, of which the first met new columns."""
+    stream = query(tmp_path, "COPY_ON_WRITE", settings=FILLS)
+    stream.run(0, rows(1, 2, value=1))
+    storage, first = open_storage(str(tmp_path / "t")), instants(tmp_path)[0]
+    savepoint(storage, first)
+    messages = stream.tasks(1, [rows(1, value=2, ts=2)])
+    other(tmp_path, with_text(rows(1, value=3), "more", "x"), table=stream.table)
+    abort = read_seam("abort of an attempt")
+    pauses: list[int] = []
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    def abort_and_restore(*given: object, **said: object) -> object:
+        found = abort(*given, **said)
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch_seam(patch, "take restored instants off the timeline", stop)
+            restore(storage, first)
+        return found
+
+    def pause() -> None:
+        pauses.append(len(instants(tmp_path)))
+        restore(storage, first)
+
+    patch_seam(monkeypatch, "abort of an attempt", abort_and_restore)
+    patch_seam(monkeypatch, "pause between two looks for a restore", pause)
+    done = stream.commit(messages)
+
+    assert (len(pauses), done.attempts) == (1, 2)
+    assert rows_of(tmp_path / "t", "id", "value") == [("k1", 2), ("k2", 1)]
+    assert_whole(tmp_path / "t")
+
+
+def test_rows_that_an_undone_plan_made_wider_end_the_query(tmp_path: Path) -> None:
+    """They were cast to the type that a restore took back; a restart casts the batch's rows to that of now."""
+    small, wide = (pa.schema([("id", pa.string()), ("value", kind)]) for kind in (pa.float32(), pa.float64()))
+    given = pa.table({"id": ["k1"], "value": [0.1]})
+    stream = DrivenQuery(tmp_path / "t", PLAIN, schema=small)
+    stream.run(0, given.cast(small))
+    storage, first = open_storage(str(tmp_path / "t")), instants(tmp_path)[0]
+    savepoint(storage, first)
+    other(tmp_path, given.cast(wide))
+    planned = stream.planned()
+    restore(storage, first)
+    messages = stream.tasks(1, [given.cast(small)], planned)
+
+    with pytest.raises(CommitConflictError, match="other columns now than when the rows were taken in"):
+        stream.commit(messages)
+
+    assert stream.restarted().run(1, given.cast(small)).instant

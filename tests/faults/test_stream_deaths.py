@@ -11,12 +11,12 @@ from pyhudi.operations.write.micro_batch import BatchResult
 from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table
 from support.attempts import IMPATIENT, rows
-from support.drive import KEYED, write
+from support.drive import KEYED, rows_of, write
 from support.faults.failures import Work, check_deaths, check_failures
 from support.faults.faulty import Faults
 from support.places import Place
 from support.rules.checks import assert_whole
-from support.streams import STREAMED, DrivenQuery
+from support.streams import STREAMED, DrivenQuery, pending, query
 
 FIRST = [rows(1, 2, value=1), rows(3, value=1)]
 SECOND = [rows(1, 4, value=2, ts=2), rows(5, value=2)]
@@ -125,3 +125,23 @@ def test_a_batch_that_is_planned_again_and_dies_at_any_step_is_there_once(tmp_pa
 
     work = Overtaken(SECOND, FIRST, [*INSERTED, ("k8", 8)], "bulk_insert", table=KEYED)
     check_deaths(faults, work, tmp_path)
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_an_attempt_whose_begin_fails_is_given_up(tmp_path: Path, faults: Faults, after: bool) -> None:
+    """The next one once waited half a minute for that begin, which was its own."""
+    settings = replace(STREAMED, reconcile_schema=True, stream=StreamSettings(retries=2, retry_wait_s=0.001))
+    for at in range(70, 84, 2):
+        path = tmp_path / f"{at}"
+        stream = query(path, "COPY_ON_WRITE", settings=settings, operation="bulk_insert")
+        stream.run(0, rows(1, value=1))
+        messages = stream.tasks(1, [rows(2, value=2)])
+        other = rows(3, value=3)
+        write(path / "t", other.append_column("more", other["id"]), table=stream.table, operation="bulk_insert")
+        faults.steps.clear()
+        faults.at, faults.after = at, after
+        stream.commit(messages)
+        faults.at = 0
+
+        assert rows_of(path / "t", "id") == [("k1",), ("k2",), ("k3",)], at
+        assert not pending(path), at

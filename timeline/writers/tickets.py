@@ -129,16 +129,17 @@ def _older(ticket: Ticket, patience: Patience, known: dict[str, Ticket | None]) 
 
 
 def remove_dead(storage: Storage, patience: Patience) -> None:
-    """Delete the tickets of dead writers, which no other writer may meet again."""
+    """Delete the tickets of dead writers, which stay where no younger write of the same data comes."""
     now = storage.now()
     for info in storage.list(FOLDER, strict=False):
-        ticket = _read(storage, split(info.path)[1])
-        if ticket is not None and _is_dead(ticket, now - info.modified, patience):
+        silent_s = now - info.modified
+        ticket = _read(storage, split(info.path)[1]) if silent_s > patience.heartbeat_tolerance_s else None
+        if ticket is not None and _is_dead(ticket, silent_s, patience):
             storage.delete(ticket.path, durable=False)
 
 
 def _is_dead(ticket: Ticket, silent_s: float, patience: Patience) -> bool:
-    return silent_s > patience.heartbeat_tolerance_s or bool(is_gone(ticket.owner))
+    return silent_s > ticket.owner.tolerance_s(patience) or bool(is_gone(ticket.owner))
 
 
 def _read(storage: Storage, name: str) -> Ticket | None:

@@ -11,8 +11,9 @@ from pyhudi.storage import Storage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.writers.owner import Owner
 from pyhudi.timeline.writers.patience import Patience
-from pyhudi.timeline.writers.tickets import Places, Ticket, age_of, held, wait_for_older
+from pyhudi.timeline.writers.tickets import Places, Ticket, age_of, held, remove_dead, wait_for_older
 
+PATIENT = Patience()
 HASTY = Patience(heartbeat_interval_s=-1.0, heartbeat_misses=1)
 
 
@@ -21,8 +22,10 @@ def storage() -> Storage:
     return MemoryStorage.open(f"memory://tickets/{time.monotonic_ns()}")
 
 
-def ticket(storage: Storage, name: str, places: Places | None, write_id: str = "") -> Ticket:
-    return Ticket(storage, name, Owner.of_this_process(write_id or name), places)
+def ticket(
+    storage: Storage, name: str, places: Places | None, write_id: str = "", patience: Patience = PATIENT
+) -> Ticket:
+    return Ticket(storage, name, Owner.of_this_process(write_id or name, patience=patience), places)
 
 
 A0: Places = {"a": frozenset({"0"})}
@@ -77,7 +80,7 @@ def test_a_write_waits_no_longer_than_it_may(storage: Storage) -> None:
 
 
 def test_the_ticket_of_a_dead_write_keeps_no_write_waiting(storage: Storage) -> None:
-    dead = ticket(storage, "1", A0)
+    dead = ticket(storage, "1", A0, patience=HASTY)
     dead.touch()
 
     assert wait_for_older(ticket(storage, "2", A0), HASTY, 60).met == ()
@@ -96,3 +99,18 @@ def test_a_commit_has_the_age_of_the_ticket_that_its_write_holds(storage: Storag
 
     assert age_of(storage, "mine", "5") == "1.commit"
     assert age_of(storage, "other", "5") == "5"
+
+
+def test_only_tickets_of_the_dead_are_removed(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A writer that gives signs of life more rarely than the remover is not dead yet."""
+    mine = ticket(storage, "1", A0, patience=Patience(heartbeat_interval_s=600.0))
+    gone = ticket(storage, "2", A0, patience=HASTY)
+    for one in (mine, gone):
+        one.touch()
+    remove_dead(storage, Patience())
+    assert storage.exists(gone.path), "it was touched a moment ago"
+
+    remove_dead(storage, HASTY)
+
+    assert storage.exists(mine.path)
+    assert not storage.exists(gone.path)

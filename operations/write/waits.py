@@ -1,4 +1,4 @@
-"""A commit beside a rescale that holds partitions of its rows: it waits for the rescale."""
+"""How a commit waits for instants beside which it cannot merge: rescales of its partitions, and restores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from ...timeline.timeline import Timeline
 from ..planning.plan import WritePlan
 from ..rollback.dead import wait_until_over
 from ..rollback.pending import OtherWriters
-from ..transaction.conflicts import check_rescales
+from ..transaction.conflicts import check_rescales, check_restores
+from ..transaction.transaction import Transaction
+
+_POLL_S = 0.2
 
 
 def wait_for_rescale(plan: WritePlan, timeline: Timeline, paths: Collection[str]) -> Timeline:
@@ -33,3 +36,23 @@ def wait_for_rescale(plan: WritePlan, timeline: Timeline, paths: Collection[str]
             return timeline
         wait_until_over(OtherWriters(work.table, work.patience), named, until)
         timeline = work.table.timeline()
+
+
+def wait_for_restore(work: Transaction, until_s: float) -> None:
+    """Wait while a restore is at work, which undoes what begins beside it, at most until a monotonic time.
+
+    Raises `CommitConflictError` where the restore takes longer, or stopped halfway.
+    """
+    while True:
+        try:
+            check_restores(work, work.table.timeline())
+        except CommitConflictError:
+            if time.monotonic() > until_s:
+                raise
+            _pause()
+        else:
+            return
+
+
+def _pause() -> None:
+    time.sleep(_POLL_S)
