@@ -49,9 +49,14 @@ class Means:
     wait_s: float = 60.0
 
 
+def at_once() -> int:
+    """Return how many units this process executes at once, at most."""
+    return min(cores(), _MOST_WORKERS)
+
+
 def here(call: Callable[[Unit], Done], units: Sequence[Unit], finished: Callable[[Unit], object]) -> list[Done]:
     """Execute units in this process, as many at once as it has cores, and report each finished unit."""
-    workers = min(cores(), _MOST_WORKERS, len(units))
+    workers = min(at_once(), len(units))
     if workers < 2:
         done = []
         for unit in units:

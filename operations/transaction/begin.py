@@ -22,7 +22,7 @@ from .locks import lock_of
 from .transaction import Transaction
 
 _WAIT_FOR_FIRST_S = 30.0
-_POLL_S = 0.05
+_FIRST_POLL_S, _LAST_POLL_S = 0.004, 0.05
 # Each further note is for a time that another write took, or that an archiving passed, within a few requests.
 _MOST_NOTES = 100
 
@@ -128,7 +128,7 @@ def _begun_timeline(work: Transaction) -> Timeline | None:
 
     Every step of the first task is create-if-absent, so it can be taken again.
     """
-    deadline = time.monotonic() + _WAIT_FOR_FIRST_S
+    deadline, pause_s = time.monotonic() + _WAIT_FOR_FIRST_S, _FIRST_POLL_S
     while time.monotonic() < deadline:
         timeline = work.table.timeline()
         found = timeline.find(work.instant_time)
@@ -139,7 +139,8 @@ def _begun_timeline(work: Transaction) -> Timeline | None:
         refuse_sealed(work)
         if work.claim.owner() is None:
             raise _PassedError
-        time.sleep(_POLL_S)
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, _LAST_POLL_S)
     return None
 
 

@@ -158,6 +158,28 @@ def test_a_plan_is_cut_to_what_fits(tmp_path: Path) -> None:
     assert Counter(one.file_groups > 0 for one in of(COMPACTION, done)) == {True: 2}
 
 
+@pytest.mark.parametrize(("at_once", "taken"), [(1, ["a"]), (2, ["a", "b"]), (4, ["a", "b", "c"])])
+def test_file_groups_that_are_nearly_due_fill_the_cores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int, taken: list[str]
+) -> None:
+    """Of four, one is due, two wait for half as much, and one for less."""
+    patch_seam(monkeypatch, "units that a compaction executes at once", lambda: at_once)
+    table = replace(MERGED, partition_fields=("p",), bucket_count=1)
+    # Of 3.4 MiB for all four, 3.1 fit.
+    note_work(str(tmp_path / "t"), COMPACTION, [2 << 20], 48.0 * 3 / 4.1)
+    written = ["abcd", "abcd", "abc", "abc", "a", "a"]
+    for number, places in enumerate(written):
+        made = pa.table({"id": list(places), "ts": [number] * len(places), "v": [0] * len(places), "p": list(places)})
+        batch = StreamBatch("q", number)
+        last = replace(LONG, upkeep_s=60.0 if number == len(written) - 1 else 0.0)
+        settings = WriteSettings(durable=False, batch=batch, stream=last, upkeep=Upkeep())
+        done = write(tmp_path / "t", made, table=table, settings=settings, write_id=batch.write_id)
+
+    assert [one.file_groups for one in of(COMPACTION, [done])] == [len(taken)]
+    slices = open_snapshot(str(tmp_path / "t")).slices()
+    assert sorted(one.partition_path for one in slices if not one.logs) == taken
+
+
 def test_what_does_not_fit_is_left_to_a_round_and_said_once(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     stream = Stream(tmp_path / "t", stream=StreamSettings(upkeep_s=0.001), upkeep=Upkeep())
     stream.write(40)

@@ -30,6 +30,7 @@ from ...transaction.concurrency import (
 )
 from ...transaction.since import Since
 from ...transaction.transaction import Transaction
+from ..means import at_once
 from ..planned import PlannedService, Settings
 from ..throughput import note_left_out
 from .plan import FreeSlices, Plan, replaced_since
@@ -60,13 +61,17 @@ class SliceService(PlannedService[Settings, FileSlice, SliceResult]):
     def fits(self, slices: Sequence[FileSlice], timeline: Timeline) -> Plan | None:
         """Return the slices that fit into the seconds of the means, and note what they leave out; None for no slice.
 
-        Where they do not all fit, slices with few log files wait: their base files would be rewritten for little.
+        Where they do not all fit, slices with few log files wait: their base files would be rewritten for little. Some
+        come along with those that are due, so that no core is idle; from then on they are due together.
         """
         if self.means.within_s is None:
             return tuple(slices) or None
         waiting = {file_slice.group: len({log.instant_time for log in file_slice.logs}) for file_slice in slices}
-        many = [file_slice for file_slice in slices if waiting[file_slice.group] >= self.due_after]
-        plan = self.cut(slices if not many or self.allows(slices) else many)
+        by_need = sorted(slices, key=lambda file_slice: -waiting[file_slice.group])
+        due = sum(count >= self.due_after for count in waiting.values())
+        early = sum(2 * count >= self.due_after for count in waiting.values()) - due
+        taken = due + min(-due % at_once(), early)
+        plan = self.cut(slices if not due or self.allows(slices) else by_need[:taken])
         rest = waiting.keys() - {file_slice.group for file_slice in plan}
         most = max((waiting[group] for group in rest), default=0)
         note_left_out(self.table.path, self.action, most, timeline.greatest_time() or "")
