@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -126,20 +126,26 @@ class GroupRows:
             yield batch if columns is None else batch.select(columns)
 
 
+def rows_by_route(readers: Iterable[SpillReader]) -> dict[Route, GroupRows]:
+    """Return the rows of each route in some spills whose keys are routes, in the order of the spills."""
+    pieces: dict[Route, list[tuple[SpillReader, SpillPiece]]] = {}
+    for reader in readers:
+        for piece in reader.pieces:
+            pieces.setdefault(Route(*piece.key), []).append((reader, piece))
+    return {route: GroupRows(tuple(found)) for route, found in pieces.items()}
+
+
 class Gathered:
     """The rows of all routes after the last row came, in memory and in the spill."""
 
     def __init__(self, buffers: RowBuffers, storage: Storage) -> None:
         self._buffers = buffers
-        self._spilled: dict[Route, list[tuple[SpillReader, SpillPiece]]] = {}
         spill = buffers.finish_spill()
-        if spill is not None:
-            reader = SpillReader(storage, spill.path)
-            for piece in reader.pieces:
-                self._spilled.setdefault(Route(*piece.key), []).append((reader, piece))
+        self._spilled = rows_by_route([] if spill is None else [SpillReader(storage, spill.path)])
 
     def routes(self) -> list[Route]:
         return sorted({*self._spilled, *self._buffers.routes()})
 
     def take(self, route: Route) -> GroupRows:
-        return GroupRows(tuple(self._spilled.get(route, ())), tuple(self._buffers.take(route)))
+        spilled = self._spilled.get(route, GroupRows())
+        return GroupRows(spilled.pieces, tuple(self._buffers.take(route)))

@@ -132,7 +132,7 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges
             _check_write(work, instant, done, theirs, changes)
             _check_read(since, instant, done, changes)
             others.update(theirs)
-    _check_schema(since, changes.columns)
+    check_columns_since(since, changes.columns)
     _check_pending(since, changes)
     _check_undone(since, changes)
     _check_times(work, timeline, changes)
@@ -165,14 +165,13 @@ def _check_times(work: Transaction, timeline: Timeline, changes: WriteChanges) -
         raise work.conflict(f"It merged log files that were completed at {end}, after its own time")
 
 
-def check_moment(work: Transaction, timeline: Timeline, columns: pa.Schema) -> Since:
+def check_moment(work: Transaction, timeline: Timeline) -> Since:
     """Return what completed since the plan of a write that has read nothing.
 
     Raises `CommitConflictError` where the write must not be merged on top of this moment.
     """
     since = Since.of_unread(work, timeline)
     _check_restore(since)
-    _check_schema(since, columns)
     for instant in () if work.write_id.startswith(GENERATED_ID) else since.writes:
         _check_replay(work, instant, since.read(instant))
     return since
@@ -413,10 +412,11 @@ def _check_cleaned(since: Since, looked: NewKeys) -> None:
         raise since.work.conflict(f"A clean took{what or ' files meanwhile'}")
 
 
-def _check_schema(since: Since, columns: pa.Schema) -> None:
+def check_columns_since(since: Since, columns: pa.Schema, *, merges: bool = False) -> None:
     """Raise where either this write or a write that completed meanwhile drops columns of the other.
 
-    Readers take the columns of the write with the greatest requested time, whichever completed last.
+    Readers take the columns of the write with the greatest requested time, whichever completed last. A write that
+    ``merges`` stored rows from now on must not have narrower columns than theirs, either.
     """
     found = newest_schema(since.timeline) if since.writes else None
     if found is None:
@@ -424,24 +424,13 @@ def _check_schema(since: Since, columns: pa.Schema) -> None:
     instant, theirs = found
     last, first = (theirs, columns) if instant.requested_time > since.work.instant_time else (columns, theirs)
     lost = unheld(list(last), list(first))
-    _refuse_columns(since, instant, lost)
-
-
-def check_stored_columns(since: Since, columns: pa.Schema) -> None:
-    """Raise where a write that merges stored rows has narrower columns than a write that completed meanwhile."""
-    found = newest_schema(since.timeline) if since.writes else None
-    if found is None:
-        return
-    instant, theirs = found
-    known = [field for field in theirs if field.name in columns.names]
-    _refuse_columns(since, instant, unheld([columns.field(field.name) for field in known], known))
-
-
-def _refuse_columns(since: Since, instant: Instant, names: Sequence[str]) -> None:
-    if names and _forbids(WRITE, {Shared.COLUMNS: True}):
+    if merges:
+        shared = [field for field in theirs if field.name in columns.names]
+        lost += unheld([columns.field(field.name) for field in shared], shared)
+    if lost and _forbids(WRITE, {Shared.COLUMNS: True}):
         raise since.work.conflict(
             f"The {instant.action} {instant.requested_time} completed meanwhile and changed the table's columns "
-            f"({', '.join(map(repr, names))})",
+            f"({', '.join(map(repr, dict.fromkeys(lost)))})",
         )
 
 

@@ -34,7 +34,7 @@ from ..planning.settle_table import settle_table
 from ..result import ATTEMPTS, MET, CommitResult, find_write
 from ..streams.checkpoints import find_batch
 from ..transaction.abort import abort
-from ..transaction.conflicts import changed_numbers, check_moment, check_stored_columns
+from ..transaction.conflicts import changed_numbers, check_columns_since, check_moment
 from ..transaction.since import Since
 from ..transaction.taken import taken_as_conflicts
 from ..write_ids import GENERATED_ID
@@ -254,9 +254,8 @@ class Attempts:
             pinned = pin(plan.table, plan.settings)
         fresh = replace(plan, transaction=replace(plan.transaction, watermark=pinned.watermark))
         try:
-            since = check_moment(plan.transaction, pinned.now, plan.schema)
-            if plan.operation not in REPLACING:
-                check_stored_columns(since, plan.schema)
+            since = check_moment(plan.transaction, pinned.now)
+            check_columns_since(since, plan.schema, merges=plan.operation not in REPLACING)
             if changed_numbers(since, placed_by(plan, self.spilled.paths)):
                 numbers = bucket_numbers(plan.table, pinned.now)
                 refuse_unknown(numbers)

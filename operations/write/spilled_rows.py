@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -19,11 +19,11 @@ from ...index.bucket import BucketIndex
 from ...storage import open_storage
 from ...storage.base import Storage
 from ...storage.parallel import for_each
-from ...table.arrow.spill import SpillFile, SpillPiece, SpillReader, SpillWriter, bring_near
+from ...table.arrow.spill import SpillFile, SpillReader, SpillWriter, bring_near
 from ...table.schema.columns import RECORD_KEY
 from ...table.schema.fields import root_of
 from ...table.seen_table import SeenTable
-from ...writer.buffer import GroupRows
+from ...writer.buffer import GroupRows, rows_by_route
 from ...writer.routes import Route, Routes
 from ...writer.rows import IncomingRowReader
 from ..locating.routing import routing_of
@@ -82,7 +82,7 @@ class SpilledRows:
             raise plan.transaction.conflict(
                 f"The table has other columns now than when the rows were taken in: {error.what.rstrip('.')}"
             ) from error
-        return replace(self, plan=plan, rows={**kept, **_by_route([again])}, again=again)
+        return replace(self, plan=plan, rows={**kept, **rows_by_route([again])}, again=again)
 
     def discard(self) -> None:
         """Delete the rows that another plan changed."""
@@ -107,15 +107,7 @@ def opened_spills(plan: WritePlan, spills: Sequence[SpillFile]) -> Iterator[Spil
     with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
         local = open_storage(folder, durable=False)
         readers = for_each(plan.storage, lambda spill: bring_near(plan.storage, spill, local), spills)
-        yield SpilledRows(plan, _by_route(readers), sum(spill.size for spill in spills), local)
-
-
-def _by_route(readers: Iterable[SpillReader]) -> dict[Route, GroupRows]:
-    pieces: dict[Route, list[tuple[SpillReader, SpillPiece]]] = {}
-    for reader in readers:
-        for piece in reader.pieces:
-            pieces.setdefault(Route(*piece.key), []).append((reader, piece))
-    return {route: GroupRows(tuple(found)) for route, found in pieces.items()}
+        yield SpilledRows(plan, rows_by_route(readers), sum(spill.size for spill in spills), local)
 
 
 def _key_terms(plan: WritePlan) -> tuple[object, ...]:

@@ -149,7 +149,7 @@ def test_each_reader_prunes_by_the_numbers_of_its_moment(tmp_path: Path) -> None
 
 
 def test_a_query_by_key_reads_file_groups_of_no_bucket_of_their_partition(tmp_path: Path) -> None:
-    """A writer that was told another number makes such file groups; Apache Hudi's may be told one."""
+    """A writer whose options name another number makes such file groups; a writer of Apache Hudi may have them."""
     path = made(tmp_path / "t")
     news = rows(*(f"n{number}" for number in range(12)), parts=("a",))
     planned = replace(plan(path, news.schema, settings=COLOCATED), numbers=BucketNumbers(BucketRule("", 8)))

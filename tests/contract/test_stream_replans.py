@@ -13,10 +13,11 @@ from pyhudi.errors import CommitConflictError, NullOrderingError, OptionConflict
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.savepoint import savepoint
+from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.micro_batch import abort_batch
 from pyhudi.storage import open_storage
 from support.attempts import SCHEMA, parted, rows
-from support.drive import KEYED, plan, rows_of, write
+from support.drive import KEYED, plan, rows_of, task, write
 from support.places import files_below
 from support.rules.checks import assert_whole
 from support.seams import patch_seam, read_seam
@@ -96,9 +97,6 @@ def test_rows_get_a_wider_type(tmp_path: Path, kind: str) -> None:
 
 def test_a_plain_write_under_which_a_column_became_wider_is_a_conflict(tmp_path: Path) -> None:
     """It once said that its own column had a wrong type."""
-    from pyhudi.operations.write.commit import commit_write
-    from support.drive import task
-
     settings = replace(STREAMED, hand_over=False)
     write(tmp_path / "t", rows(1, value=1).cast(NARROW), table=KEYED, settings=settings)
     slow = plan(tmp_path / "t", NARROW, settings=settings)

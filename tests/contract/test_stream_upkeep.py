@@ -162,7 +162,7 @@ def test_a_plan_is_cut_to_what_fits(tmp_path: Path) -> None:
 def test_file_groups_that_are_nearly_due_fill_the_cores(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int, taken: list[str]
 ) -> None:
-    """Of four, one is due, two wait for half as much, and one for less."""
+    """Of the four file groups, a is due, b and c have three of the five delta commits for that, and d has one."""
     patch_seam(monkeypatch, "units that a compaction executes at once", lambda: at_once)
     table = replace(MERGED, partition_fields=("p",), bucket_count=1)
     # Of 3.4 MiB for all four, 3.1 fit.

@@ -323,7 +323,10 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
         "operations.write.commit:check_ownership",
         "operations.transaction.conflicts:check_ownership",
     ),
-    "check columns of other commits": "operations.transaction.conflicts:_check_schema",
+    "check columns of other commits": (
+        "operations.transaction.conflicts:check_columns_since",
+        "operations.write.attempts:check_columns_since",
+    ),
     "check that others undid nothing": "operations.transaction.conflicts:_check_undone",
     "file groups of other commits": "operations.transaction.conflicts:_file_groups",
     "find a key that another commit added": "operations.transaction.conflicts:find_twin",

@@ -101,7 +101,7 @@ def test_a_commit_has_the_age_of_the_ticket_that_its_write_holds(storage: Storag
     assert age_of(storage, "other", "5") == "5"
 
 
-def test_only_tickets_of_the_dead_are_removed(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_tickets_of_the_dead_are_removed(storage: Storage) -> None:
     """A writer that gives signs of life more rarely than the remover is not dead yet."""
     mine = ticket(storage, "1", A0, patience=Patience(heartbeat_interval_s=600.0))
     gone = ticket(storage, "2", A0, patience=HASTY)
