@@ -345,11 +345,17 @@ def write_log_file(
     group: FileGroupId,
     form: FileFormat,
     log_format: LogFormat,
+    resets: Iterable[Deletes],
     entries: Generator[tuple[pa.RecordBatch, Deletes]],
     replaces: Sequence[str],
 ) -> LogOutput:
-    """Write and publish the only log file of an instant in a file group: rows as they come, deletes behind them."""
+    """Write and publish the only log file of an instant in a file group: rows as they come, deletes behind them.
+
+    The deletes of ``resets`` come first, because they hide base rows from the rows behind them.
+    """
     with LogOutput(files, group, 1, form, log_format, replaces) as output, closing(entries):
+        for gone in by_blocks(resets, log_format.block_bytes):
+            output.add_deletes(gone)
         for gone in by_blocks(output.rows_added(entries), log_format.block_bytes):
             output.add_deletes(gone)
         output.publish(MarkerType.CREATE)

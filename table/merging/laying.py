@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from ...errors import KeyNotFoundError
 from ..schema.columns import RECORD_KEY
 from .key_codes import key_codes
-from .overlay import Given, Overlay, merged_partially
+from .overlay import Given, Overlay, behind_resets, merged_partially
 from .row_spec import RowSpec
 from .winners import joint_ranks, since_reset
 
@@ -38,7 +38,8 @@ class PartialMerge:
     def together(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """Return one row for each key, with all values that its rows give; a delete where the key is gone.
 
-        Raises KeyNotFoundError where a row that lacks columns comes after the delete of its key.
+        Deletes without an ordering value come in front, because they take base rows away. Raises KeyNotFoundError where
+        a row that lacks columns comes after the delete of its key.
         """
         chains = self._in_order(rows)
         if chains is None:
@@ -46,7 +47,7 @@ class PartialMerge:
         laid = merged_partially(self.spec, chains, self.given)
         if self.known_only:
             self._check_none_revived(chains, laid)
-        return laid
+        return behind_resets(self.spec, chains, laid)
 
     def over(self, rows: pa.RecordBatch) -> Overlay:
         return Overlay(self.spec, rows, self.given, list(self.columns), first_alone=False)

@@ -8,9 +8,10 @@ from enum import Enum
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...errors import KeyNotFoundError
-from ..arrow.arrays import Mask
+from ..arrow.arrays import Mask, mask
 from ..schema.columns import RECORD_KEY
 from .key_probe import Firsts, KeyProbe
 from .row_spec import Judged
@@ -89,11 +90,30 @@ def folded(spec: Judged, incoming: pa.RecordBatch) -> Positions:
     return fold(incoming.column(RECORD_KEY), spec.ordering(incoming), unordered, spec.stood(incoming), yielding)
 
 
+def hides_base(spec: Judged, incoming: pa.RecordBatch, winners: Positions) -> Mask | None:
+    """Return of which winners, one for each key, a delete without an ordering value is among the incoming rows.
+
+    Such a delete takes the base rows of its key away, even where a row that comes later wins. None: there is none.
+    """
+    unordered = spec.unordered(incoming, spec.deleted(incoming))
+    if unordered is None or not unordered.any():
+        return None
+    hides: Mask = unordered[winners]
+    outlived = unordered.copy()
+    outlived[winners] = False
+    if outlived.any():
+        keys = incoming.column(RECORD_KEY)
+        won = keys.take(pa.array(winners))
+        hides |= mask(pc.is_in(won, value_set=keys.filter(pa.array(outlived))))
+    return hides
+
+
 class Merger:
     """Merges the deciding columns of incoming rows, later rows further down, with the base rows of the same keys.
 
     A base may hold a key several times, because inserts add rows without a lookup. An incoming row then replaces every
-    base row of its key that it beats, and does not arrive where any of them beats it.
+    base row of its key that it beats, and does not arrive where any of them beats it. A delete without an ordering
+    value among the incoming rows takes all base rows of its key away, and the row that comes after it counts anew.
     """
 
     def __init__(
@@ -112,8 +132,8 @@ class Merger:
         self._given = incoming.num_rows
         self._winners = folded(spec, incoming)
         self._incoming = incoming if len(self._winners) == self._given else incoming.take(pa.array(self._winners))
+        self._hides = hides_base(spec, incoming, self._winners)
         self._deleted = spec.deleted(self._incoming)
-        self._unordered = spec.unordered(self._incoming, self._deleted)
         self._matched = np.zeros(self._incoming.num_rows, dtype=np.bool_)
         self._lost = np.zeros(self._incoming.num_rows, dtype=np.bool_)
         self._removed = 0
@@ -139,8 +159,8 @@ class Merger:
             if ordering:
                 older = [batch.column(name).take(pa.array(rows)) for name in self._spec.ordering_fields]
                 keeps = base_wins(older, [values.take(pa.array(hits)) for values in ordering])
-                if self._unordered is not None:
-                    keeps &= ~self._unordered[hits]
+                if self._hides is not None:
+                    keeps &= ~self._hides[hits]
                 self._lost[hits[keeps]] = True
                 rows = rows[~keeps]
             self._matched[hits] = True

@@ -16,10 +16,11 @@ import numpy as np
 import pyarrow as pa
 
 from ..arrow.arrays import Mask
+from ..arrow.batches import concat
 from ..schema.columns import RECORD_KEY
 from .key_codes import key_codes
 from .key_probe import Firsts, KeyProbe
-from .merger import MergeCounts
+from .merger import MergeCounts, hides_base
 from .row_spec import Judged
 from .winners import Positions, base_wins, joint_ranks, yielding
 
@@ -46,7 +47,8 @@ class Overlay:
         tops = incoming.take(pa.array(chains.winner))
         self._keys = tops.column(RECORD_KEY)
         self._ordering = spec.ordering(tops)
-        self._unordered = spec.unordered(tops, self._deleted)
+        hides = hides_base(spec, incoming, chains.winner)
+        self._hides = np.zeros(len(self._keys), dtype=np.bool_) if hides is None else hides
         self._states: dict[str, pa.Array] = {}
         self._open: dict[str, Mask] = {}
         for name in (column for column in columns if column in incoming.schema.names):
@@ -73,10 +75,11 @@ class Overlay:
             states = found[rows]
             stays = self._stays(batch, rows, states)
             self._matched[states] = True
-            gone = self._deleted[states] & ~stays
+            # No value of a hidden base row counts: the row that came after the delete arrives as if it were new.
+            gone = (self._deleted[states] & ~stays) | self._hides[states]
             self._removed += int(np.count_nonzero(gone))
             # A delete with a lesser ordering value does not change its base row.
-            meets = ~self._deleted[states]
+            meets = ~self._deleted[states] & ~gone
             laid, changed = self._laid(batch, rows[meets], states[meets], stays[meets])
             self._changed[states[meets][changed]] = True
             untouched = np.ones(batch.num_rows, dtype=np.bool_)
@@ -87,33 +90,28 @@ class Overlay:
                 yield laid.filter(pa.array(changed)), True
 
     def arrivals(self) -> pa.RecordBatch:
-        rows = pa.array(np.flatnonzero(self._unmet))
+        rows = pa.array(np.flatnonzero(~self._deleted & (~self._matched | self._hides)))
         names = [name for name in self._columns if name in self._states]
         return pa.RecordBatch.from_arrays([self._states[name].take(rows) for name in names], names)
 
     @property
     def counts(self) -> MergeCounts:
+        live = ~self._deleted
+        revived = int(np.count_nonzero(live & self._matched & self._hides))
         return MergeCounts(
-            inserts=int(np.count_nonzero(self._unmet)),
-            updates=int(np.count_nonzero(self._changed)),
-            deletes=self._removed,
+            inserts=int(np.count_nonzero(live & ~self._matched)),
+            updates=int(np.count_nonzero(self._changed)) + revived,
+            deletes=self._removed - revived,
             not_found=int(np.count_nonzero(self._deleted & ~self._matched)),
             keys=len(self._keys),
         )
-
-    @property
-    def _unmet(self) -> Mask:
-        return ~self._deleted & ~self._matched
 
     def _stays(self, batch: pa.RecordBatch, rows: Positions, states: Positions) -> Mask:
         """Return which base rows have a greater ordering value than the incoming row of their key."""
         if not self._ordering:
             return np.zeros(len(rows), dtype=np.bool_)
         older = [batch.column(name).take(pa.array(rows)) for name in self._spec.ordering_fields]
-        stays = base_wins(older, [values.take(pa.array(states)) for values in self._ordering])
-        if self._unordered is not None:
-            stays &= ~self._unordered[states]
-        return stays
+        return base_wins(older, [values.take(pa.array(states)) for values in self._ordering]) & ~self._hides[states]
 
     def _laid(
         self, batch: pa.RecordBatch, rows: Positions, states: Positions, stays: Mask
@@ -149,6 +147,14 @@ def merged_partially(spec: Judged, rows: pa.RecordBatch, given: Given) -> pa.Rec
         chosen = chains.winner if name in spec.ordering_fields else chains.chosen(given(rows, name, values))[0]
         columns.append(values.take(pa.array(chosen)))
     return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
+
+
+def behind_resets(spec: Judged, rows: pa.RecordBatch, merged: pa.RecordBatch) -> pa.RecordBatch:
+    """Return rows that were merged by key, behind those of the given rows that take base rows of their keys away."""
+    unordered = spec.unordered(rows, spec.deleted(rows))
+    if unordered is None or not unordered.any():
+        return merged
+    return concat([rows.filter(pa.array(unordered)), merged])
 
 
 @dataclass(frozen=True, slots=True)

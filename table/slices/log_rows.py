@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import pyarrow.compute as pc
 
 from ...storage.base import Storage
 from ..arrow.arrays import Mask, mask
-from ..arrow.batches import within
+from ..arrow.batches import rechunk, within
 from ..files.logs.log_blocks import BlockType, LogBlock
 from ..files.logs.log_contents import BlockContent
 from ..merging.deletes import IS_DELETED, DeleteMarker, deleted
@@ -109,6 +110,24 @@ class LogRows:
             for batch in read(block, wanted, number):
                 self.records += batch.num_rows
                 yield batch
+
+    def resets(self) -> Iterator[pa.StringArray]:
+        """Yield the keys of deletes without an ordering value, each array's once; none where the later entry wins."""
+        wanted = pa.schema([self._field(RECORD_KEY), self._field(KIND)])
+        if self.ordering_fields:
+            read = (
+                (self._deletes if block.type is BlockType.DELETE else self._rows)(block, wanted, number)
+                for number, block in enumerate(self.blocks)
+                if block.type is BlockType.DELETE or self._marks_deletes(block)
+            )
+            entries = chain.from_iterable(read)
+            for batch in rechunk(rows.filter(pa.array(kinds(rows) == RESET)) for rows in entries):
+                yield batch.column(RECORD_KEY).unique()
+
+    def _marks_deletes(self, block: LogBlock) -> bool:
+        """Return whether rows of a data block may be deletes."""
+        flagged = IS_DELETED in self.table_schema.names or self.marker is not None
+        return flagged or OPERATION_COLUMN in (block.schema or "")
 
     def _measured(self) -> Iterator[pa.RecordBatch]:
         for batch in self.batches():

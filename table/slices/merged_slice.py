@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ...errors import UnsupportedTableError
 from ...storage.base import Storage
-from ..arrow.arrays import Mask, mask
+from ..arrow.arrays import Mask
 from ..arrow.spill import SpillWriter
 from ..config import TableConfig, check_mergeable
 from ..config.property_keys import EVENT_TIME_ORDERING
@@ -123,8 +123,18 @@ class MergedSlice:
                 found = iter(()) if base is None else _rows_of(base, columns, row_groups)
             yield from found if wanted is None else _chosen(found, wanted)
 
+    def resets(self) -> Iterator[Deletes]:
+        """Yield the deletes without an ordering value, which hide base rows from all later rows of their keys."""
+        for keys in self._log_rows(self.schema).resets():
+            values = tuple(pa.nulls(len(keys), self.schema.field(name).type) for name in self._ordering)
+            every = pa.array(np.ones(len(keys), dtype=np.bool_))
+            yield Deletes(keys, _repeated(self.file_slice.partition_path, len(keys)), values, every)
+
     def entries(self) -> Generator[tuple[pa.RecordBatch, Deletes]]:
-        """Yield the folded log entries: rows with all columns, and deletes, each key once. No block may be partial."""
+        """Yield the folded log entries but for `resets`: rows with all columns, and deletes, each key once.
+
+        No block may be partial.
+        """
         partial, spec = self._partial, KeptEntries(self._ordering)
         rows = self._log_rows(self.schema)
         # A delete ends a chain of partial updates, so merging them must see which entries are deletes.
@@ -230,17 +240,23 @@ class LaidEntries:
 
 
 def parted(entries: pa.RecordBatch, ordering: tuple[str, ...], partition_path: str) -> tuple[pa.RecordBatch, Deletes]:
-    """Return the rows among folded entries, and the deletes, marked rows included, as a delete block has them."""
+    """Return the rows among folded entries, and the deletes, marked rows included, as a delete block has them.
+
+    Of ordered entries it leaves out deletes without an ordering value.
+    """
     kind = kinds(entries)
-    gone = kind != ROW
-    rows, deleted = (entries.filter(pa.array(chosen)) for chosen in (~gone, gone))
-    default = kind[gone] == RESET if ordering else np.ones(deleted.num_rows, dtype=np.bool_)
+    gone = (kind != ROW) & (kind != RESET) if ordering else kind != ROW
+    rows, deleted = (entries.filter(pa.array(chosen)) for chosen in (kind == ROW, gone))
     values = tuple(deleted.column(name) for name in ordering)
-    if any(mask(value.is_null())[~default].any() for value in values):
+    if any(value.null_count for value in values):
         raise UnsupportedTableError(
             f"A delete in the log files of partition {partition_path!r} has no value in one of the ordering fields "
             f"({', '.join(ordering)}), and no delete block has a place for that.",
             "Compact the table instead (HudiTable.compact).",
         )
-    paths = pa.repeat(pa.scalar(partition_path, pa.string()), deleted.num_rows)
-    return rows, Deletes(deleted.column(RECORD_KEY), paths, values, pa.array(default))
+    default = pa.array(np.full(deleted.num_rows, not ordering))
+    return rows, Deletes(deleted.column(RECORD_KEY), _repeated(partition_path, deleted.num_rows), values, default)
+
+
+def _repeated(partition_path: str, count: int) -> pa.StringArray:
+    return pa.repeat(pa.scalar(partition_path, pa.string()), count)

@@ -1,4 +1,7 @@
-"""A merged slice holds what a dict holds that goes by the rules of Apache Hudi's readers, entry by entry."""
+"""A merged slice holds what a dict holds that goes by the rules of Apache Hudi's readers, entry by entry.
+
+Only a delete without an ordering value hides the base row of its key here, whatever comes after it.
+"""
 
 from __future__ import annotations
 
@@ -106,10 +109,12 @@ class Model:
                 # From the first block of partial updates on they are the only ones that Apache Hudi knows.
                 now = replace(self, partial="columns")
             folded[key] = now.after(folded.get(key), entry)
+        hidden = {key for key, entry in entries if self.mode == EVENT and entry.has_no_order}
         rows = []
         for row in base:
             entry = folded.pop(row["id"], None)
-            result = Entry(row, deletes=False) if entry is None else now.after(Entry(row, deletes=False), entry)
+            older = None if row["id"] in hidden else Entry(row, deletes=False)
+            result = Entry(row, deletes=False) if entry is None else now.after(older, entry)
             rows += [] if result.deletes else [result.row]
         return [*rows, *(entry.row for entry in folded.values() if not entry.deletes)]
 

@@ -172,7 +172,8 @@ class LogCompactor(SliceWorker):
                 )
                 return self.result(unit, logs, began, skipped=skipped)
             form, replaces = self.files.form(), tuple(dict.fromkeys(block.instant_time for block in blocks))
-            made = write_log_file(files, unit.group, form, self.files.log_format(), logs.entries(), replaces)
+            log_format = self.files.log_format()
+            made = write_log_file(files, unit.group, form, log_format, logs.resets(), logs.entries(), replaces)
         return self.result(unit, logs, began, path=made.path, size=made.size, rows=made.rows, deletes=made.deletes)
 
     def stat(self, result: SliceResult) -> WriteStat:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from support.models.model import DROP, FOLD, POLICY, Counts, Key, Model, Row, Step, key_of, merges, stamp
+from support.models.model import DROP, FOLD, POLICY, Counts, Key, Model, Row, Step, key_of, merges, shown, stamp
 
 # A file group, by its partition and its bucket.
 Group = tuple[str, Hashable]
@@ -18,10 +18,12 @@ class Logged:
     Attributes:
         row: The row; None where the key is deleted.
         at: The ordering value; None for a delete that holds whatever it meets.
+        hides: Whether such a delete is among what they say, which hides base rows whatever comes after it.
     """
 
     row: Row | None
     at: int | None
+    hides: bool = False
 
     def then(self, newer: Logged, *, ordered: bool) -> Logged:
         """Return which of the two stays, the other one being newer."""
@@ -29,8 +31,13 @@ class Logged:
             return newer
         if self.at is None:
             # A delete that holds for what it met holds on, unless a row comes.
-            return self if newer.row is None else newer
-        return newer if newer.at >= self.at else self
+            return self if newer.row is None else replace(newer, hides=True)
+        return replace(newer if newer.at >= self.at else self, hides=self.hides or newer.hides)
+
+    def live(self, base: Sequence[Row], *, ordered: bool, hides: bool) -> list[Row]:
+        """Return what is seen of a key, given its base rows and whether a delete that was outlived hides these."""
+        newer = [one for one in base if ordered and self.at is not None and not hides and stamp(one) > self.at]
+        return newer or ([] if self.row is None else [self.row])
 
 
 @dataclass
@@ -94,11 +101,20 @@ class LoggedModel(Model):
     def least(self, key: Key) -> int:
         """Return the ordering value below which no row of a key is seen that comes.
 
-        Deletes are remembered; and a row that one without an ordering value hides is there again beside a lesser one.
+        Deletes are remembered, and what a pending compaction holds comes back where no log file hides it from then on.
         """
-        said = self.logs.get(key)
-        hidden = [*self.bases.get(key, []), *(self.planned.bases.get(key, []) if self.planned else [])]
-        return max(super().least(key), (said.at or 0) if said else 0, *map(stamp, hidden))
+        said, planned = self.logs.get(key), self.planned or Planned()
+        since = planned.since.get(key)
+        base = [] if said and said.hides else self.bases.get(key, [])
+        held = [] if since and since.hides else planned.bases.get(key, [])
+        return max(super().least(key), (said.at or 0) if said else 0, *map(stamp, [*base, *held]))
+
+    def elsewhere(self) -> list[tuple[object, ...]]:
+        """Return what is shown where a row that follows a delete without a value meets the base row."""
+        rows = dict(self.rows)
+        for key, said in self.logs.items():
+            rows[key] = said.live(self.bases.get(key, []), ordered=self.ordered, hides=False)
+        return shown(rows)
 
     def schedule(self) -> None:
         """Plan to write the base files of all file groups anew that have log files now, and are in no plan yet."""
@@ -109,8 +125,17 @@ class LoggedModel(Model):
         planned.bases |= {key: list(rows) for key, rows in self.rows.items() if self._group(key) in groups}
         planned.since = {key: said for key, said in planned.since.items() if self._group(key) not in groups}
 
-    def compact(self) -> None:
-        """Write base files anew, by which deletes are forgotten: those that are planned, or all."""
+    def compact(self, *, elsewhere: bool = False) -> None:
+        """Write base files anew, by which deletes are forgotten: those that are planned, or all.
+
+        Args:
+            elsewhere: Whether Apache Hudi does, which writes what it shows; nothing is planned then.
+        """
+        if elsewhere:
+            assert self.planned is None
+            for key, said in self.logs.items():
+                self.rows[key] = said.live(self.bases.get(key, []), ordered=self.ordered, hides=False)
+            self.rows = {key: rows for key, rows in self.rows.items() if rows}
         if self.planned is None:
             self._write_bases(self.groups)
             return
@@ -143,12 +168,13 @@ class LoggedModel(Model):
             # A delete that asks for no order holds for what other tasks have of its key, whatever else this one has.
             resets = {key_of(row) for row in hand if self._is_reset(row) and not deletes}
             for key in (one for one in resets if self._group(one) in there):
-                self._log(key, Logged(None, None))
+                self._log(key, Logged(None, None, hides=True))
                 counts.deletes += 1
             for row in self._folded(hand):
                 if self._group(key_of(row)) in there and (deletes or not self._is_reset(row)):
-                    gone = deletes or bool(row["_hoodie_is_deleted"])
-                    self._log(key_of(row), Logged(None if gone else row, None if deletes else stamp(row)))
+                    gone, key = deletes or bool(row["_hoodie_is_deleted"]), key_of(row)
+                    at = self._carried(key) if deletes else stamp(row)
+                    self._log(key, Logged(None if gone else row, at, hides=at is None))
                     counts.deletes += gone
                     counts.updates += not gone
         return counts
@@ -170,6 +196,10 @@ class LoggedModel(Model):
             {key: said for key, said in one.items() if not goes(key[0])} for one in (self.bases, self.logs)
         )
 
+    def _carried(self, key: Key) -> int | None:
+        """Return the ordering value with which the operation delete logs a key; None where it read no row of it."""
+        return None
+
     def _log(self, key: Key, newer: Logged) -> None:
         for logs in (self.logs, *(() if self.planned is None else (self.planned.since,))):
             logs[key] = logs[key].then(newer, ordered=self.ordered) if key in logs else newer
@@ -180,8 +210,7 @@ class LoggedModel(Model):
         live = self.bases.get(key, [])
         said = self.logs.get(key)
         if said is not None:
-            live = [one for one in live if self.ordered and said.at is not None and stamp(one) > said.at]
-            live = live or ([] if said.row is None else [said.row])
+            live = said.live(live, ordered=self.ordered, hides=said.hides)
         self.rows.pop(key, None)
         if live:
             self.rows[key] = live

@@ -107,15 +107,18 @@ class Model:
     Attributes:
         ordered: Whether the greater ordering value wins, as under EVENT_TIME_ORDERING; otherwise the later row does.
         resets: Whether deletes with the ordering value 0 have none.
+        taken: Keys of the write that is being taken which such a delete is of: it takes stored rows, whatever follows.
     """
 
     ordered: bool = True
     resets: bool = False
     rows: dict[Key, list[Row]] = field(default_factory=dict)
+    taken: set[Key] = field(default_factory=set)
 
     def apply(self, step: Step) -> Counts | None:
         """Take one write; None where it is to be refused because a key is there."""
         rows = self._folded(step.rows) if self._folds(step) else step.rows
+        self.taken = {key_of(row) for row in step.rows if self._is_reset(row)}
         if step.operation == "delete_partition":
             self._remove(step.rows, step.options.get(PARTITIONS))
             return Counts()
@@ -145,7 +148,11 @@ class Model:
 
     def tuples(self) -> list[tuple[object, ...]]:
         """Return the live rows as sorted tuples of (p, id, ts, value)."""
-        return sorted((row["p"], row["id"], row["ts"], row["value"]) for rows in self.rows.values() for row in rows)
+        return shown(self.rows)
+
+    def elsewhere(self) -> list[tuple[object, ...]]:
+        """Return what Apache Hudi and hudi-rs show, to whom a delete without a value hides nothing from a later row."""
+        return self.tuples()
 
     def _folds(self, step: Step) -> bool:
         return merges(step) or step.options.get(FOLD, step.options.get(DROP)) == "true"
@@ -179,7 +186,7 @@ class Model:
         counts = Counts()
         for row in rows:
             base = self.rows.pop(key_of(row), [])
-            takes_all = deletes or not self.ordered or self._is_reset(row)
+            takes_all = deletes or not self.ordered or key_of(row) in self.taken
             newer = [] if takes_all else [one for one in base if stamp(one) > stamp(row)]
             gone = len(base) - len(newer)
             left = list(newer)
@@ -208,6 +215,11 @@ class Model:
     def _is_reset(self, row: Row) -> bool:
         """Return whether a row is a delete without an ordering value, among rows that have one."""
         return self.resets and self.ordered and bool(row["_hoodie_is_deleted"]) and stamp(row) == 0
+
+
+def shown(rows: Mapping[Key, list[Row]]) -> list[tuple[object, ...]]:
+    """Return rows as sorted tuples of (p, id, ts, value)."""
+    return sorted((row["p"], row["id"], row["ts"], row["value"]) for some in rows.values() for row in some)
 
 
 def merges(step: Step) -> bool:
