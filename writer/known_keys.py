@@ -1,4 +1,4 @@
-"""The stored rows of keys that a partial update appends to log files: looked up, or read to make whole rows."""
+"""The stored rows of keys that go to log files: looked up, read to make whole rows, or read to order deletes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from ..table.arrow.batches import concat
 from ..table.files.file_group import FileSlice
+from ..table.files.logs.delete_block import Deletes
 from ..table.merging.key_probe import Firsts, KeyProbe
 from ..table.merging.merger import check_known
-from ..table.merging.winners import base_wins
+from ..table.merging.row_spec import DeleteOrder, RowSpec
+from ..table.merging.winners import Positions, base_wins, joint_ranks
 from ..table.schema.columns import RECORD_KEY
 from .slice_reader import SliceReader
 
@@ -72,3 +75,43 @@ class WholeRows:
             return laid
         before, after = ([rows.column(name) for name in self.ordering_fields] for rows in (stored, newer))
         return laid.filter(pa.array(~base_wins(before, after)))
+
+
+@dataclass(frozen=True, slots=True)
+class StoredOrder:
+    """Gives deletes by key the ordering values of the rows that they remove, so that a later row with less loses.
+
+    Attributes:
+        ordering: The ordering fields.
+    """
+
+    slices: SliceReader
+    ordering: pa.Schema
+
+    def of(self, file_slice: FileSlice, gone: Deletes) -> Deletes:
+        """Return deletes with the greatest values of their keys' stored rows; without one where there is no row.
+
+        No two deletes are of one key.
+        """
+        spec = RowSpec(self.ordering, tuple(self.ordering.names), deletes=True, order=DeleteOrder.STORED)
+        stored, keys = self._stored(file_slice, gone.keys)
+        # Of the rows of one key the greatest is the last; a null is the least.
+        order = np.lexsort([joint_ranks(spec.ordering(stored), len(keys)), keys])
+        last = order[np.append(keys[order][1:] != keys[order][:-1], True)] if len(order) else order
+        place = np.full(len(gone), -1, dtype=np.int64)
+        place[keys[last]] = last
+        values = stored.take(pa.array(place, mask=place < 0))
+        default = spec.unordered(values, np.ones(len(gone), dtype=np.bool_))
+        return Deletes(gone.keys, gone.partition_paths, tuple(values.columns), pa.array(default))
+
+    def _stored(self, file_slice: FileSlice, keys: pa.StringArray) -> tuple[pa.RecordBatch, Positions]:
+        """Return the ordering values of the stored rows, and the position of each row's key."""
+        probe = KeyProbe(keys)
+        batches, positions = [pa.RecordBatch.from_pylist([], self.ordering)], [np.zeros(0, np.int64)]
+        with closing(self.slices.read(file_slice, pa.schema([_KEY, *self.ordering]), keys)) as read:
+            for batch in read:
+                found = probe.find(batch.column(RECORD_KEY))
+                stored = np.flatnonzero(found >= 0)
+                batches.append(batch.select(self.ordering.names).take(pa.array(stored)))
+                positions.append(found[stored])
+        return concat(batches), np.concatenate(positions)

@@ -30,7 +30,7 @@ from ..table.merging.winners import fold
 from ..table.schema.columns import RECORD_KEY
 from ..timeline.writers.markers import MarkerType
 from .data_files import DataFiles, FileFormat, LogFormat, LogOutput, by_blocks
-from .known_keys import KnownKeys, WholeRows
+from .known_keys import KnownKeys, StoredOrder, WholeRows
 
 if TYPE_CHECKING:
     from ..table.merging.laying import PartialMerge
@@ -68,6 +68,7 @@ class LogWriter:
         memory: Arrow bytes of incoming rows that may be folded at once; `open_spill` opens a spill for more.
         laying: Joins partial rows of one key; None where the winner replaces the other row.
         known: Looks up the stored rows of a partial update, and returns the rows to write; None for whole rows.
+        stored: Reads the ordering values of the stored rows that deletes by key remove; None where they get none.
     """
 
     files: DataFiles
@@ -79,6 +80,7 @@ class LogWriter:
     open_spill: Callable[[], tuple[SpillWriter, Storage]]
     laying: PartialMerge | None = None
     known: KnownKeys | WholeRows | None = None
+    stored: StoredOrder | None = None
 
     def path_of(self, group: FileGroupId, number: int = 0) -> str:
         return self.files.log_path(group, self.versions.first + number)
@@ -117,7 +119,7 @@ class LogHandle:
         writer, spec = self._writer, self._writer.spec
         memory = max(writer.memory, rows.nbytes) if held else writer.memory
         encounter = Encounter(
-            _Entries(spec.columns, spec.ordering_fields, spec.deletes, spec.marker),
+            _Entries(spec.columns, spec.ordering_fields, spec.deletes, spec.marker, spec.order),
             MergeRules(),
             memory,
             writer.open_spill,
@@ -158,7 +160,9 @@ class LogHandle:
     def _add_all_deletes(self, batches: Iterable[pa.RecordBatch]) -> None:
         found = (self._deletes(rows) for rows in batches if rows.num_rows)
         for gone in by_blocks(found, self._writer.log_format.block_bytes):
-            self._file().add_deletes(gone)
+            stored = self._writer.stored
+            ordered = gone if stored is None or self._piece is None else stored.of(self._piece, gone)
+            self._file().add_deletes(ordered)
 
     def _add_rows(self, rows: pa.RecordBatch) -> None:
         # A block ends behind the batch that fills it.

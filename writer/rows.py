@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import NullOrderingError
-from ..table.arrow.arrays import Mask
+from ..table.arrow.arrays import Mask, mask
 from ..table.arrow.batches import rechunk
-from ..table.merging.row_spec import RowSpec
+from ..table.merging.row_spec import DeleteOrder, RowSpec
 from ..table.schema.columns import POSITION
 from ..table.schema.conform import conform
 from .routes import Numbers, Route, Router
@@ -59,15 +59,19 @@ class IncomingRowReader:
 def judged(spec: RowSpec, rows: pa.RecordBatch, record_keys: pa.Array) -> tuple[pa.RecordBatch, Mask]:
     """Return the columns that decide between rows, in the types of the table, and which rows are deletes."""
     judges = conform(rows, spec.judges, fill_missing=True, by_value=True)
-    for name, values in zip(spec.ordering_fields, spec.ordering(judges), strict=False):
-        if values.null_count:
-            key = record_keys.filter(values.is_null())[0].as_py()  # one value, for the error
+    deletes = spec.deleted(judges)
+    for name, values in zip(spec.ordering_fields, spec.ordering(judges), strict=True):
+        absent = mask(values.is_null())
+        if spec.order is not DeleteOrder.OWN:
+            absent &= ~deletes
+        if absent.any():
+            key = record_keys.filter(pa.array(absent))[0].as_py()  # one value, for the error
             raise NullOrderingError(
-                f"The ordering field {name!r} is null in {values.null_count} of {rows.num_rows} rows of one "
+                f"The ordering field {name!r} is null in {np.count_nonzero(absent)} of {rows.num_rows} rows of one "
                 f"batch, the first with the record key {key!r}, so it is unknown which row is newer.",
                 "Fill the column before writing, or drop those rows.",
             )
-    return judges, spec.deleted(judges)
+    return judges, deletes
 
 
 def cut(rows: pa.RecordBatch, codes: Numbers) -> Iterator[tuple[int, pa.RecordBatch]]:

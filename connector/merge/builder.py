@@ -246,7 +246,8 @@ def _carry_out(
             rows = rows_to_write(changes, found)
         made = time.monotonic() - began
         read = () if changes.reads is None else changes.reads.rows()
-        done = work.write(rows, {**options, WRITE_ID: write_id}, MadeFrom(target.moment, read, found.counts, past))
+        made_from = MadeFrom(target.moment, read, found.counts, past, deletes_read=True)
+        done = work.write(rows, {**options, WRITE_ID: write_id}, made_from)
         total = done.seconds.get("total", 0.0) + made
         return replace(done, seconds={**done.seconds, "changes": round(made, 3), "total": round(total, 3)})
 

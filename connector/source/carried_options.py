@@ -19,7 +19,7 @@ from ...errors import InvalidOptionError
 from ...operations.read_rows import ReadRows
 from ...reader.predicates import AnyOf, Compare, IsNotNull, IsNull, NoneOf, OneOf, Predicate, StartsWith, columns_of
 from ...timeline.plain_text import parse, spell
-from .paths import BUCKETS, PINNED, READ, SOUGHT, WHERE
+from .paths import BUCKETS, PINNED, READ, SOUGHT, WHERE, YES
 
 if TYPE_CHECKING:
     from ...reader.matches.sought_keys import SoughtKeys
@@ -52,6 +52,13 @@ def parse_carried(kind: type[T], option: str, text: str) -> T:
     if found is None or spell(found) != text:
         raise not_ours(option, text)
     return found
+
+
+def parse_yes(option: str, text: str) -> bool:
+    """Return True for `YES`; an `InvalidOptionError` refuses a user's own text."""
+    if text != YES:
+        raise not_ours(option, text)
+    return True
 
 
 def spell_predicates(predicates: Sequence[Predicate]) -> str:

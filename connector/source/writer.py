@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from ...errors import PyHudiError
-from .paths import BATCH, COUNTED, LOOKED_UP, PAST, READ, WRITE_KEY
+from .paths import BATCH, COUNTED, DELETES_READ, LOOKED_UP, PAST, READ, WRITE_KEY
 from .workers import worker_call
 
 if TYPE_CHECKING:
@@ -70,15 +70,16 @@ class HudiWriter(DataSourceArrowWriter):
             if carried:
                 from ...index.base import LookupFigures  # noqa: PLC0415
                 from ...operations.result import NO_PAST, PastAttempts, RowCounts  # noqa: PLC0415
-                from .carried_options import parse_carried, parse_read  # noqa: PLC0415
+                from .carried_options import parse_carried, parse_read, parse_yes  # noqa: PLC0415
 
                 looked_up, counted, read = known.get(LOOKED_UP), known.get(COUNTED), known.get(READ)
-                past = known.get(PAST)
+                past, deletes_read = known.get(PAST), known.get(DELETES_READ)
                 settings = replace(
                     request.write,
                     looked_up=None if looked_up is None else parse_carried(LookupFigures, LOOKED_UP, looked_up),
                     counted=None if counted is None else parse_carried(RowCounts, COUNTED, counted),
                     read=() if read is None else parse_read(read),
+                    deletes_read=deletes_read is not None and parse_yes(DELETES_READ, deletes_read),
                     past=NO_PAST if past is None else parse_carried(PastAttempts, PAST, past),
                 )
                 request = replace(request, write=settings)

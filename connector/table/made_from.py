@@ -18,6 +18,7 @@ class MadeFrom:
         read: The rows of the snapshot that decided which rows these are, where that counts.
         counted: How many rows they insert, update and delete; None where the caller did not count.
         past: What was done for the write before they were made.
+        deletes_read: Whether deletes among the rows have the ordering values of the rows of the snapshot.
         batch: The micro-batch that they are; None where they are not of a stream.
     """
 
@@ -25,6 +26,7 @@ class MadeFrom:
     read: tuple[ReadRows, ...] = ()
     counted: RowCounts | None = None
     past: PastAttempts = NO_PAST
+    deletes_read: bool = False
     batch: StreamBatch | None = None
 
 

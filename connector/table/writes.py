@@ -13,7 +13,8 @@ from ...operations.result import CommitResult, PastAttempts
 from ...options.names import OPTIONS
 from ...options.sources import WRITING
 from ...table.config import TableConfig
-from ...table.config.property_keys import SERIALIZABLE
+from ...table.config.property_keys import MERGE_ON_READ, SERIALIZABLE
+from ...table.files.logs.block_format import delete_order
 from ...table.schema.columns import with_meta
 from ...table.schema.fields import root_of
 from ...table.table import open_table
@@ -128,12 +129,15 @@ class TableWrites(TableQueries):
         def attempt(write_id: str, past: PastAttempts) -> CommitResult:
             # Read the timeline before the rows, so that the conflict check covers every commit in between.
             moment = spell_moment(table.timeline().completed)
-            rows = self.to_df(list(needed), where=which)
+            schema = self._columns()
+            # A log file remembers how new the deleted row was, so that an older row which comes later is not shown.
+            order = delete_order(config, schema) if config.table_type == MERGE_ON_READ else ()
+            rows = self.to_df([*dict.fromkeys([*needed, *order])], where=which)
             again = {**given, WRITE_ID: write_id}
             if not serializable:
-                return self._write(rows, again, MadeFrom(moment, past=past))
-            read = ReadRows(condition_predicates(self._spark, which, with_meta(self._columns()), self._path))
-            return self._write(rows, again, MadeFrom(moment, (read,), past=past))
+                return self._write(rows, again, MadeFrom(moment, past=past, deletes_read=True))
+            read = ReadRows(condition_predicates(self._spark, which, with_meta(schema), self._path))
+            return self._write(rows, again, MadeFrom(moment, (read,), past=past, deletes_read=True))
 
         return self._retries(given).run(attempt)
 

@@ -28,7 +28,7 @@ from ..placement.batch_keys import BatchKeys
 from ..source.carried_options import spell_read
 from ..source.logs import level_here
 from ..source.own_errors import own_errors
-from ..source.paths import BATCH, COUNTED, FORMAT, PAST, READ, WRITE_KEY
+from ..source.paths import BATCH, COUNTED, DELETES_READ, FORMAT, PAST, READ, WRITE_KEY, YES
 from ..source.spark_types import to_arrow
 from .frames import make_active
 from .local_writes import Turn, write_here
@@ -99,7 +99,9 @@ class _Write:
         application = options.application or application_of(self.df.sparkSession)
         request = replace(request, write_id=write_id, application=application)
         here = replace(request.write, colocated=False, commit_merge_max_bytes=NO_BOUND)
-        here = replace(here, counted=self.made_from.counted, read=self.made_from.read, past=past)
+        made_from = self.made_from
+        here = replace(here, counted=made_from.counted, read=made_from.read, past=past)
+        here = replace(here, deletes_read=made_from.deletes_read)
         done = write_here(self.df, replace(request, write=here), options, self.turn)
         if done is not None:
             return done
@@ -143,6 +145,7 @@ class _Write:
             OPTIONS["application"].key: request.application,
             **({} if made_from.counted is None else {COUNTED: spell(made_from.counted)}),
             **({READ: spell_read(made_from.read)} if made_from.read else {}),
+            **({DELETES_READ: YES} if made_from.deletes_read else {}),
             **({PAST: spell(past)} if past != NO_PAST else {}),
             **(
                 {} if made_from.batch is None else {BATCH: spell(made_from.batch), OPTIONS["stream_upkeep_ms"].key: "0"}

@@ -48,6 +48,7 @@ class WriteSettings:
         looked_up: Figures of the lookup that placed the rows; None where no lookup did.
         counted: Counts by a merge or an update that read the table; None for other writes.
         read: The rows of the table that decided what the write does, where its isolation level makes them count.
+        deletes_read: Whether the write has read the rows that it deletes, and its deletes have their ordering values.
         past: What was done for the write before this attempt.
         hand_over: Whether tasks leave all rows to the commit, which then merges them again as often as needed.
         batch: The micro-batch that the write is; None for other writes, and where only its tasks know it.
@@ -84,6 +85,7 @@ class WriteSettings:
     looked_up: LookupFigures | None = None
     counted: RowCounts | None = None
     read: tuple[ReadRows, ...] = ()
+    deletes_read: bool = False
     past: PastAttempts = NO_PAST
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     upkeep: Upkeep = field(default_factory=Upkeep)

@@ -13,12 +13,13 @@ from ...index.registry import has_buckets, index_for, lookup_for
 from ...storage import Storage
 from ...table.bucket_numbers import BucketNumbers, bucket_numbers, numbers_of_property
 from ...table.config import TableConfig
-from ...table.config.property_keys import COMMIT_TIME_ORDERING, MERGE_ON_READ, SORT_BY
+from ...table.config.property_keys import COMMIT_TIME_ORDERING, LOOKUP_INDEXES, MERGE_ON_READ, SORT_BY
 from ...table.config.sort_order import SortOrder
+from ...table.files.logs.block_format import delete_order
 from ...table.keys.generator import KeyGenerator
 from ...table.merging.deletes import IS_DELETED
 from ...table.merging.merger import MergeRules, RowMeeting
-from ...table.merging.row_spec import RowSpec
+from ...table.merging.row_spec import DeleteOrder, RowSpec
 from ...table.schema.changes import SchemaChange, changes_between
 from ...table.schema.columns import FILE_GROUP, POSITION, RECORD_KEY, check_storable, without_meta
 from ...table.schema.types import sql_name
@@ -148,13 +149,30 @@ class RowPlan:
 
     @property
     def spec(self) -> RowSpec:
+        order = DeleteOrder.OWN
+        if self.settings.deletes_read:
+            order = DeleteOrder.STORED if self._held_order else DeleteOrder.NONE
         if self.operation in {DELETE, DELETE_PARTITION}:
-            return RowSpec(pa.schema([]), (), deletes=True)
+            # The operation removes whatever is stored; values matter in log files alone, for rows that come later.
+            carried = self._held_order if order is DeleteOrder.STORED and self.appends else ()
+            values = pa.schema([self.schema.field(name).with_nullable(True) for name in carried])
+            return RowSpec(values, carried, deletes=True, order=order)
         flag = [pa.field(IS_DELETED, pa.bool_())] if self.flagged else []
         ordering = () if self.config.merge_mode == COMMIT_TIME_ORDERING else self.config.ordering_fields
         moved = [pa.field(POSITION, pa.int64(), nullable=False)] if self.positioned else []
         kept = [column for column in self.schema if self.partial_columns is None or column.name in self.partial_columns]
-        return RowSpec(pa.schema([*kept, *flag, *moved]), ordering, deletes=False, marker=self.config.delete_marker)
+        columns, marker = pa.schema([*kept, *flag, *moved]), self.config.delete_marker
+        return RowSpec(columns, ordering, deletes=False, marker=marker, order=order)
+
+    @property
+    def looked_up_order(self) -> tuple[str, ...]:
+        """The ordering fields whose stored values a delete by key gets, because the index has looked its row up."""
+        reads = self.operation == DELETE and self.config.index_type in LOOKUP_INDEXES
+        return self._held_order if reads and self.appends and not self.settings.deletes_read else ()
+
+    @property
+    def _held_order(self) -> tuple[str, ...]:
+        return delete_order(self.config, self.schema)
 
 
 def plan_rows(

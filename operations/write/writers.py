@@ -16,7 +16,7 @@ from ...writer.buffer import MERGE_RESERVE, GroupRows
 from ...writer.data_files import DataFiles, FileFormat
 from ...writer.foreign import ForeignRows
 from ...writer.group_writer import FileGroupWrite, GroupOutcome, GroupWriter
-from ...writer.known_keys import KnownKeys, WholeRows
+from ...writer.known_keys import KnownKeys, StoredOrder, WholeRows
 from ...writer.log_handle import LogHandle, LogOutcome, LogWriter, Versions
 from ...writer.rolling_writer import RollingWriter
 from ...writer.slice_reader import SliceReader
@@ -88,6 +88,7 @@ def writers(plan: WritePlan, work: FileWork, files: DataFiles, slices: SliceRead
             open_spill=slices.open_spill,
             laying=laying,
             known=_known(plan, slices),
+            stored=_stored(plan, slices),
         )
     return Writers(bases, logs, RollingWriter(bases, plan.settings.lookup.sizes.largest))
 
@@ -135,6 +136,13 @@ def _known(plan: WritePlan, slices: SliceReader) -> KnownKeys | WholeRows | None
         return KnownKeys(slices)
     names = set(plan.partial_columns) - set(plan.config.record_key_fields)
     return WholeRows(slices, frozenset(names), plan.spec.ordering_fields)
+
+
+def _stored(plan: WritePlan, slices: SliceReader) -> StoredOrder | None:
+    """Return what orders deletes by the stored rows that a look-up found; None where deletes come as they are."""
+    names = plan.looked_up_order
+    fields = [plan.schema.field(name).with_nullable(True) for name in names]
+    return StoredOrder(slices, pa.schema(fields)) if names else None
 
 
 def _laying(plan: WritePlan) -> PartialMerge | None:

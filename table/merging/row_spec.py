@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Protocol
 
 import numpy as np
@@ -45,19 +46,30 @@ class Judged(Protocol):
         ...
 
 
+class DeleteOrder(Enum):
+    """Which ordering values the deletes among the rows of a write have."""
+
+    OWN = "their own, none of them null: a delete loses against a stored row with a greater value"
+    STORED = "those of the stored rows that they remove; where one is null, the delete has no value"
+    NONE = "no delete has a value"
+
+
 @dataclass(frozen=True, slots=True)
 class RowSpec:
     """The columns of the rows of one write.
 
     Attributes:
         columns: The data columns that the write keeps, canonical types, and `POSITION` where a shuffle moved the rows.
-        deletes: Whether every row is a delete, whatever its ordering values.
+        ordering_fields: Empty where the later row wins, and where the rows are deletes without ordering values.
+        deletes: Whether every row is a delete.
+        order: Which ordering values deletes have.
     """
 
     columns: pa.Schema
     ordering_fields: tuple[str, ...]
     deletes: bool
     marker: DeleteMarker | None = None
+    order: DeleteOrder = DeleteOrder.OWN
 
     @property
     def schema(self) -> pa.Schema:
@@ -75,7 +87,7 @@ class RowSpec:
         return pa.schema([field.with_nullable(True) for field in self.columns if field.name in names])
 
     def ordering(self, rows: pa.RecordBatch) -> tuple[pa.Array, ...]:
-        return () if self.deletes else tuple(rows.column(name) for name in self.ordering_fields)
+        return tuple(rows.column(name) for name in self.ordering_fields)
 
     def stood(self, rows: pa.RecordBatch) -> Positions | None:
         return rows.column(POSITION).to_numpy() if POSITION in self.columns.names else None
@@ -90,16 +102,31 @@ class RowSpec:
         ordering field of type int for a missing value (``BufferedRecord.isCommitTimeOrderingDelete``).
         """
         ordering = self.ordering(rows)
-        if len(ordering) != 1 or not pa.types.is_int32(ordering[0].type) or not deletes.any():
+        if not ordering or not deletes.any():
             return None
-        return mask(pc.equal(ordering[0], 0)) & deletes
+        if self.order is DeleteOrder.NONE:
+            return deletes
+        absent = np.zeros(rows.num_rows, dtype=np.bool_)
+        if self.order is DeleteOrder.STORED:
+            for values in ordering:
+                absent |= mask(values.is_null())
+        elif not self._takes_zero:
+            return None
+        if self._takes_zero:
+            absent |= mask(pc.equal(ordering[0], 0))
+        return absent & deletes
 
     @property
     def may_reset(self) -> bool:
         """Whether deletes without an ordering value may be among rows that have a value."""
-        kinds = [field.type for field in self.columns if field.name in self.ordering_fields]
-        tells = len(self.judges) > len(self.ordering_fields)
-        return not self.deletes and tells and len(kinds) == 1 and bool(pa.types.is_int32(kinds[0]))
+        tells = self.deletes or len(self.judges) > len(self.ordering_fields)
+        return bool(self.ordering_fields) and tells and (self.order is not DeleteOrder.OWN or self._takes_zero)
+
+    @property
+    def _takes_zero(self) -> bool:
+        """Whether a 0 stands for no ordering value."""
+        kinds = [self.columns.field(name).type for name in self.ordering_fields]
+        return len(kinds) == 1 and bool(pa.types.is_int32(kinds[0]))
 
     def yielding(self, rows: pa.RecordBatch) -> Mask | None:
         """Return None: no row of a write yields to a delete without an ordering value."""

@@ -174,7 +174,7 @@ class _Writes:
             before, moment, others = self.seen
             step, changed = merged(drawn, before, unique=unique)
             if disturbed(changed, others, before, model):
-                bounds = replace(self.bounds, based_on=moment, counted=changed.counts())
+                bounds = replace(self.bounds, based_on=moment, counted=changed.counts(), deletes_read=True)
                 planned, parts = self._planned(step, bounds)
                 with pytest.raises(CommitConflictError):
                     commit_write(planned, run_tasks(planned, parts, self.chance))
@@ -267,7 +267,7 @@ def _assert_healthy(table: Place, *, whole: bool) -> None:
 def settings_of(step: Step, bounds: WriteSettings) -> WriteSettings:
     """Return what a step's options ask for, within the bounds."""
     settings = parse_options(step.options).write_settings()
-    kept = ("batch_size", "output", "colocated", "patience", "logs", "lookup", "based_on", "counted")
+    kept = ("batch_size", "output", "colocated", "patience", "logs", "lookup", "based_on", "counted", "deletes_read")
     return replace(settings, **{name: getattr(bounds, name) for name in kept})
 
 

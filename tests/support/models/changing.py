@@ -225,4 +225,4 @@ def moment_of(table: Place) -> str:
 
 def based_on(table: Place, settings: WriteSettings, counts: RowCounts | None = None) -> WriteSettings:
     """Return the settings of a write of rows that are made from the table as it is now."""
-    return replace(settings, based_on=moment_of(table), counted=counts)
+    return replace(settings, based_on=moment_of(table), counted=counts, deletes_read=True)

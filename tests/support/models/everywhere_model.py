@@ -103,7 +103,7 @@ class EverywhereLoggedModel(LookedUpModel):
             spots = self._spots(row)
             if deletes or row["_hoodie_is_deleted"]:
                 counts.not_found += not spots
-                self._leave(spots, None if deletes else stamp(row), counts)
+                self._leave(spots, None if deletes else stamp(row), counts, deletes=deletes)
                 continue
             elsewhere = [spot for spot in spots if self.moves and spot[0] != row["p"] and spot in self.rows]
             if any(self._newer(spot, stamp(row)) for spot in elsewhere):
@@ -180,10 +180,11 @@ class EverywhereLoggedModel(LookedUpModel):
             self.rows[spot] = [row]
         return True
 
-    def _leave(self, spots: Sequence[Key], at: int | None, counts: Counts) -> None:
+    def _leave(self, spots: Sequence[Key], at: int | None, counts: Counts, *, deletes: bool = False) -> None:
         for spot in spots:
             if self._group(spot) not in self.joined:
-                self._log(spot, Logged(None, at))
+                at = self._carried(spot) if deletes else at
+                self._log(spot, Logged(None, at, hides=at is None))
             elif self._newer(spot, at):
                 continue
             else:

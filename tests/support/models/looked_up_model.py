@@ -6,7 +6,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from support.models.logged_model import Group, Logged, LoggedModel
-from support.models.model import Counts, Key, Model, Row, Step, key_of
+from support.models.model import Counts, Key, Model, Row, Step, key_of, stamp
 
 
 @dataclass
@@ -85,6 +85,10 @@ class LookedUpModel(LoggedModel):
     def _appended(self) -> set[Group]:
         return super()._appended() - self.joined
 
+    def _carried(self, key: Key) -> int | None:
+        """Return the greatest ordering value of the rows that a delete found by its look-up."""
+        return max(map(stamp, self.rows[key])) if self.ordered and key in self.rows else None
+
     def schedule(self) -> None:
         """Plan to write base files anew."""
         held = set(self.planned.held) if self.planned else set()
@@ -93,10 +97,10 @@ class LookedUpModel(LoggedModel):
         fresh = self.planned.held - held
         self.stood_since = {key for key in self.stood_since if self._group(key) not in fresh}
 
-    def compact(self) -> None:
+    def compact(self, *, elsewhere: bool = False) -> None:
         """Write base files anew, of whose log files those count that came since they were planned."""
         planned = self.planned
-        super().compact()
+        super().compact(elsewhere=elsewhere)
         if planned is not None:
             self.stood = {key for key in self.stood if self._group(key) not in planned.groups}
             self.stood |= self.stood_since
