@@ -158,7 +158,7 @@ class WriteOptions(BaseModel):
     )
     metadata_enable: bool | None = option(
         WRITE.metadata_enable,
-        "False lets a write remove Apache Hudi's metadata table; pyhudi keeps none yet.",
+        "False lets a write take an index of Apache Hudi's metadata table out of use; pyhudi keeps none yet.",
         "hoodie.metadata.enable",
     )
     failed_writes: FailedWrites | None = option(

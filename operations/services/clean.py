@@ -41,6 +41,7 @@ from .clean_plan import CleanPlan, Survey, plan_clean
 from .clean_scope import SAVEPOINTS, CleanProgress, find_progress, make_survey, read_savepoints, write_note
 from .service import TableService
 from .settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
+from .unused_metadata import delete_unused_metadata
 
 if TYPE_CHECKING:
     from ...timeline.metadata.models import CleanerPlan
@@ -135,9 +136,9 @@ def clean(
 ) -> ServiceResult:
     """Delete the file slices that the settings do not keep, after finishing pending cleans.
 
-    `inline` marks a clean after a write, which waits for `CleanSettings.after_commits`. `timeline` is of right before,
-    where the caller has listed it. Raises `CorruptInstantError` for a pending clean whose plan names what must stay,
-    `ConcurrentWriteError` or `UnsupportedTableError`.
+    `inline` marks a clean after a write, which waits for `CleanSettings.after_commits` and leaves the folder of a
+    metadata table alone. `timeline` is of right before, where the caller has listed it. Raises `CorruptInstantError`
+    for a pending clean whose plan names what must stay, `ConcurrentWriteError` or `UnsupportedTableError`.
     """
     began = time.monotonic()
     table = open_table(storage)
@@ -156,6 +157,8 @@ def clean(
             f"{storage.path} was planned.",
             "Clean again.",
         )
+    if not inline:
+        delete_unused_metadata(table)
     return run.tally.result(storage, time.monotonic() - began)
 
 

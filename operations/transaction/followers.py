@@ -11,21 +11,26 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from ...errors import UnsupportedTableError
-from ...storage.base import Storage
+from ...storage.base import Storage, join
 from ...table.config import TableConfig, has_config, load_config
+from ...table.config.property_keys import METADATA_INFLIGHT, METADATA_PARTITIONS
 from ...table.table import Table
 from .outcome import Outcome
 
 logger = logging.getLogger("pyhudi")
 
 METADATA_TABLE = ".hoodie/metadata"
-INDEX_DEFINITIONS = ".hoodie/.index_defs"
+# A file of the time at which the metadata table came out of use: its folder stays for a day after that.
+OUT_OF_USE = join(METADATA_TABLE, ".hoodie", "pyhudi_out_of_use")
 _CHEAP = frozenset({"files", "column_stats", "partition_stats"})
 
 
 class Follower(Protocol):
-    def properties(self, config: TableConfig, outcome: Outcome | None) -> Mapping[str, str | None]:
-        """Return the property changes that must precede the next file; `outcome` is None before the completion."""
+    def properties(self, table: Table, config: TableConfig, outcome: Outcome | None) -> Mapping[str, str | None]:
+        """Return the property changes that must precede the next file; `outcome` is None before the completion.
+
+        The commit path may ask several times before it makes the changes.
+        """
 
     def completed(self, storage: Storage, outcome: Outcome) -> None:
         """Follow an instant that is complete; an error is logged, and fails nothing."""
@@ -36,21 +41,19 @@ class RetiredMetadataTable:
 
     Does what Apache Hudi does for ``hoodie.metadata.enable=false``: readers trust the property
     ``hoodie.table.metadata.partitions``, so that they list files again once it is empty (``HoodieTableMetadataUtil``).
+    The folder stays: queries of Apache Hudi that began before read on in it, and its writers build anew in it before
+    they set the property. A clean deletes it (`operations/services/unused_metadata.py`).
     """
 
-    def properties(self, config: TableConfig, outcome: Outcome | None) -> Mapping[str, str | None]:
+    def properties(self, table: Table, config: TableConfig, outcome: Outcome | None) -> Mapping[str, str | None]:
         if not config.metadata_partitions:
             return {}
-        return {
-            "hoodie.table.metadata.partitions": "",
-            "hoodie.table.metadata.partitions.inflight": "",
-            "hoodie.table.index.defs.path": None,
-        }
+        if table.storage.has_files(METADATA_TABLE):
+            table.storage.write(OUT_OF_USE, b"")
+        return {METADATA_PARTITIONS: "", METADATA_INFLIGHT: "", "hoodie.table.index.defs.path": None}
 
     def completed(self, storage: Storage, outcome: Outcome) -> None:
-        if storage.has_files(METADATA_TABLE) and not load_config(storage).metadata_partitions:
-            storage.delete_folder(METADATA_TABLE)
-            storage.delete_folder(INDEX_DEFINITIONS)
+        """Do nothing, because the folder stays."""
 
 
 FOLLOWERS: tuple[Follower, ...] = (RetiredMetadataTable(),)
@@ -65,7 +68,8 @@ def changed_properties(table: Table, outcome: Outcome | None) -> dict[str, str |
         if not has_config(table.storage):
             return {}
         config = load_config(table.storage)
-    return {key: value for follower in FOLLOWERS for key, value in follower.properties(config, outcome).items()}
+    asked = (follower.properties(table, config, outcome) for follower in FOLLOWERS)
+    return {key: value for changes in asked for key, value in changes.items()}
 
 
 def follow(table: Table, outcome: Outcome) -> None:

@@ -48,6 +48,7 @@ HISTORY_PATH = "hoodie.timeline.history.path"
 ARCHIVE_FOLDER = "hoodie.archivelog.folder"
 CDC_ENABLED = "hoodie.table.cdc.enabled"
 METADATA_PARTITIONS = "hoodie.table.metadata.partitions"
+METADATA_INFLIGHT = "hoodie.table.metadata.partitions.inflight"
 CREATE_SCHEMA = "hoodie.table.create.schema"
 BOOTSTRAP_BASE_PATH = "hoodie.bootstrap.base.path"
 

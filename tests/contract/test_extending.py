@@ -144,7 +144,7 @@ class _FakeFollower:
     asked: list[Outcome | None] = field(default_factory=list)
     followed: list[Outcome] = field(default_factory=list)
 
-    def properties(self, config: TableConfig, outcome: Outcome | None) -> Mapping[str, str | None]:
+    def properties(self, table: Table, config: TableConfig, outcome: Outcome | None) -> Mapping[str, str | None]:
         self.asked.append(outcome)
         return {"hoodie.fake.follower": str(len(self.followed) + 1)}
 

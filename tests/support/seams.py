@@ -378,6 +378,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     # --- cleaning
     "clean a table": "operations.services.clean:clean",
     "request a clean": "operations.services.service:TableService.request",
+    "delete an unused metadata table": "operations.services.unused_metadata:_delete",
     "progress of cleans": "operations.services.clean:find_progress",
     "savepoints that a clean keeps": (
         "operations.services.clean:read_savepoints",

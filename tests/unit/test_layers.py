@@ -141,6 +141,7 @@ LOOKS_AT_OTHERS = {
     "operations/services/savepoint.py": "it looks for the newest write; preconditions.py judges",
     "operations/services/target_times.py": "it finds the write that a time names; preconditions.py judges",
     "operations/services/service.py": "it looks whether its own instant is pending still",
+    "operations/services/unused_metadata.py": "it deletes what belongs to no instant, once no other engine is at work",
     "operations/services/planned.py": "it looks for the plans that it carries out; preconditions.py judges others",
     "operations/services/compaction/log_compactor.py": "it chooses a time that does not count as archived",
     "operations/services/compaction/compact.py": "a dry run looks for the plans that the call would carry out",
