@@ -26,6 +26,7 @@ from .bloom import BloomIndex, GlobalBloomIndex
 from .bucket import BucketIndex, NumberOfBuckets
 from .lookup import GlobalSimpleIndex, SimpleIndex
 from .settings import LookupSettings
+from .unnoted import UnnotedIndex
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -161,7 +162,7 @@ def _bucket(config: TableConfig, numbers: NumberOfBuckets | None = None) -> Buck
 
 
 _LOOKUPS: dict[str, Callable[[TableConfig, LookupSettings], LookupIndex]] = {
-    key.SIMPLE: lambda _, settings: SimpleIndex(settings),
+    key.SIMPLE: lambda _, settings: UnnotedIndex(settings) if settings.unnoted else SimpleIndex(settings),
     key.GLOBAL_SIMPLE: lambda _, settings: GlobalSimpleIndex(settings),
     key.BLOOM: lambda _, settings: BloomIndex(settings),
     key.GLOBAL_BLOOM: lambda _, settings: GlobalBloomIndex(settings),

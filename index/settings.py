@@ -41,6 +41,10 @@ class LookupSettings:
             ``hoodie.simple.index.use.caching``).
         moves_rows: Whether a row whose partition changed moves there; else it is updated where it is. Of global indexes
             alone (``hoodie.bloom.index.update.partition.path``, ``hoodie.simple.index.update.partition.path``).
+        unnoted: Whether the table says nothing of its index, so that keys which their partition lacks are looked for in
+            the others.
+        most_elsewhere: How many files such a search opens, after footers have excluded the others
+            (``hoodie.pyhudi.unnoted.index.max.files``).
         cache_bytes: Bytes of record keys, all tables together, that a process knows between batches of streams; 0 for
             none (``hoodie.pyhudi.index.cache.bytes``).
         sizes: Where new keys are written.
@@ -52,6 +56,8 @@ class LookupSettings:
     keys_per_task: int = 10_000_000
     caches: bool = True
     moves_rows: bool = True
+    unnoted: bool = False
+    most_elsewhere: int = 200
     cache_bytes: int = 512 * MIB
     sizes: FileSizes = field(default_factory=FileSizes)
     own: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -43,6 +43,12 @@ class LookupOptions(BaseModel):
         "hoodie.bloom.index.update.partition.path",
         "hoodie.simple.index.update.partition.path",
     )
+    unnoted_index_files: Count = option(
+        LOOKUP.most_elsewhere,
+        "How many files a write opens to look in other partitions for its keys, in a table of another engine that "
+        "notes no index; a write that would open more asks for the index.",
+        "hoodie.pyhudi.unnoted.index.max.files",
+    )
     index_cache_bytes: SizeOrNone = option(
         LOOKUP.cache_bytes,
         "Bytes of record keys, 16 for each key, that a process keeps from one batch of a stream to the next, so that "

@@ -1,7 +1,8 @@
-"""Infers a table's index from the names of its file groups, where its properties do not name it.
+"""Infers a table's index from its record index or the names of its file groups, where its properties do not name it.
 
 Apache Hudi keeps no note of a table's index. Its bucket index puts the number of the bucket in place of the first eight
-characters of a file id, which otherwise are those of a random UUID.
+characters of a file id, which otherwise are those of a random UUID. A record index is named in the table's index
+definitions.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from .config.table_config import TableConfig
 from .files.names import FileGroupId, bucket_by_name
 from .files.read_written import read_written
 from .files.view import FileView
+from .record_index import kind_by_record_index
 from .table import Table
 
 _RANDOM_IDS = 16**8
@@ -25,14 +27,18 @@ _HARDLY_EVER = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class InferredIndex:
-    """What the file groups of a table tell: SIMPLE, which is right for rows in any place, BUCKET, or None.
+    """What a table shows of its index.
 
-    None if file groups contradict each other; ``mixture`` then has a bucket, judged by its name, and a file group that
-    is not.
+    Attributes:
+        kind: BUCKET by the names of the file groups; the kind of a record index; else SIMPLE, which finds rows in any
+            file group of their partition. None if file groups contradict each other.
+        mixture: Then a bucket, judged by its name, and a file group that is none.
+        by_record_index: Whether a record index shows it.
     """
 
     kind: str | None
     mixture: tuple[FileGroupId, ...] = ()
+    by_record_index: bool = False
 
 
 def is_unnoted(config: TableConfig) -> bool:
@@ -67,11 +73,18 @@ def index_of_view(view: FileView, partitions: Iterable[str]) -> InferredIndex:
     return InferredIndex(key.SIMPLE) if inferred.kind is None else inferred
 
 
+def index_of_table(table: Table, view: FileView, partitions: Iterable[str]) -> InferredIndex:
+    """Return the index that a table shows: BUCKET by the names of its file groups, or that of its record index."""
+    inferred = index_of_view(view, partitions)
+    kind = None if inferred.kind == key.BUCKET else kind_by_record_index(table)
+    return inferred if kind is None else InferredIndex(kind, by_record_index=True)
+
+
 def infer_index(table: Table) -> InferredIndex:
-    """Return the index that the table's file groups show now; all its partitions are listed."""
+    """Return the index that the table shows now; all its partitions are listed."""
     timeline = table.timeline()
     view = FileView(timeline, read_written(timeline))
-    return index_of_view(view, view.partitions())
+    return index_of_table(table, view, view.partitions())
 
 
 def with_inferred_index(table: Table) -> Table:

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import functions as sf
@@ -18,6 +19,7 @@ from ...index.base import KeyedRows, LookupFigures, LookupIndex
 from ...index.lookup import TableLookup
 from ...index.outside import OutsideIndex
 from ...index.registry import lookup_for
+from ...index.unnoted import UnnotedIndex
 from ...operations.locating.spread_lookup import AskTask, SpreadLookup, pairs_of
 from ...operations.planning.operation import DELETE, INSERT, UPSERT
 from ...operations.planning.request import WriteRequest, WriteSettings
@@ -65,7 +67,7 @@ class Tagging:
     @property
     def index(self) -> LookupIndex | None:
         """The table's index; None if tasks cannot query it, which an outside index decides."""
-        found = lookup_for(self.target.config, self.settings.lookup)
+        found = lookup_for(self.target.config, self.target.lookup(self.settings.lookup))
         if isinstance(found, TableLookup):
             return found
         return found if isinstance(found, OutsideIndex) and found.asked_by_tasks else None
@@ -229,7 +231,10 @@ class KeyLookup:
             return KeyPlaces(through(pairs, task, text_fields(KEY, PATH, HOME, GROUP)), LookupFigures())
         known = None if self.work.known is None else self.work.known.keys
         spread = SpreadLookup(self.seen, self.index, self.work.spread, spark_tasks(pairs.sparkSession), known)
-        return self._few(pairs, spread) if self.met.is_few else self._many(pairs, spread)
+        if self.met.is_few:
+            return self._few(pairs, spread)
+        places = self._many(pairs, spread)
+        return None if places is None else self._checked_elsewhere(places, spread)
 
     def _few(self, pairs: DataFrame, spread: SpreadLookup) -> KeyPlaces:
         wanted = pairs.toArrow()
@@ -265,6 +270,40 @@ class KeyLookup:
             return KeyPlaces(pairs.join(keys.withColumnRenamed(PATH, HOME), KEY, "left"), figures)
         # A file may contain a key twice.
         return KeyPlaces(pairs.join(keys, [PATH, KEY], "left").select(PATH, KEY, GROUP).distinct(), figures)
+
+    def _checked_elsewhere(self, places: KeyPlaces, spread: SpreadLookup) -> KeyPlaces | None:
+        """Return the places of many keys, having looked in other partitions for those that their own lack.
+
+        None if this Spark cannot read all files. Raises as `UnnotedIndex.refuse_elsewhere`.
+        """
+        index, view = self.index, self.seen.view
+        if not isinstance(index, UnnotedIndex):
+            return places
+        pairs = self.work.keep(cast("DataFrame", places.pairs))
+        absent = pairs.where(sf.col(GROUP).isNull()).select(KEY, PATH)
+        first = absent.limit(max(FEW_KEYS, 0) + 1).toArrow()
+        if not first.num_rows:
+            return replace(places, pairs=pairs)
+        if first.num_rows <= FEW_KEYS:
+            rows = KeyedRows(as_array(first, KEY), as_array(first, PATH).dictionary_encode())
+            index.refuse_elsewhere(rows, np.arange(len(rows)), view, spread.look)
+            return replace(places, pairs=pairs)
+        slices = view.all_slices()
+        spans = dict.fromkeys((file_slice.partition_path for file_slice in slices), self.met.between)
+        candidates = spread.overlapping(slices, spans)
+        example = str(first.column(KEY)[0].as_py())  # one value, for the error
+        if len(candidates) > index.settings.most_elsewhere:
+            raise index.too_many(f"more than {FEW_KEYS:,}", example, view)
+        if candidates:
+            keys = table_keys(
+                pairs.sparkSession, candidates, self.seen, self.met.between, in_python=has_arrow_batches()
+            )
+            if keys is None:
+                left_to_the_commit(self.seen.table.path)
+                return None
+            for key, path, home in absent.join(keys.select(KEY, sf.col(PATH).alias(HOME)), KEY).take(1):
+                raise index.key_elsewhere(key, path, home, view)
+        return replace(places, pairs=pairs)
 
 
 def counted(keys: DataFrame | pa.Table, by: str) -> tuple[dict[str, int], int]:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InvalidOptionError, OptionConflictError
+from ...operations.planning.target import find_target
 from ...options.names import OPTIONS
 from ...options.sources import DEFAULTS_ENABLED, WRITING
+from ...table.infer_index import is_unnoted
 from ...table.table import open_table
 from ..source.own_errors import own_errors
+from ..source.spark_types import to_arrow
 from .micro_batches import MicroBatches
 from .upkeep import TableUpkeep
 
@@ -74,7 +77,9 @@ class TableStreams(TableUpkeep):
             )
         resolved = self._resolve(options, WRITING, warn=True)
         self._refuse(resolved.options, output_mode)
-        open_table(self._storage)
+        if is_unnoted(open_table(self._storage).config) and output_mode != "complete":
+            request = resolved.options.to_write_request(self._path, to_arrow(df.schema), overwrite=False, stream=True)
+            find_target(request, self._storage, creates=False)
         replaces = {OPTIONS["operation"].key: "insert_overwrite_table"} if output_mode == "complete" else {}
         texts = {**resolved.texts, **replaces, DEFAULTS_ENABLED: "false"}
         task = MicroBatches(self._path, texts, checkpoint)

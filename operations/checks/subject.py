@@ -22,7 +22,7 @@ from ...table.files.names import FileGroupId
 from ...table.files.partitions import is_partition
 from ...table.files.view import FileView
 from ...table.files.written import Written
-from ...table.infer_index import InferredIndex, index_of_view, is_unnoted, with_inferred
+from ...table.infer_index import InferredIndex, index_of_table, index_of_view, is_unnoted, with_inferred
 from ...table.table import Table
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
@@ -191,8 +191,12 @@ class Subject:
 
     @cached_property
     def told(self) -> InferredIndex | None:
-        """The index by the file groups' names; None where the properties note the index."""
-        return index_of_view(self.view(), sorted(self.folders.partitions)) if is_unnoted(self.config) else None
+        """The index that the table shows; None where the properties note the index."""
+        if not is_unnoted(self.config):
+            return None
+        with self.findings.turning(NOT_CHECKED):
+            return index_of_table(self.table, self.view(), sorted(self.folders.partitions))
+        return index_of_view(self.view(), sorted(self.folders.partitions))
 
     @cached_property
     def index(self) -> Index | None:

@@ -14,7 +14,7 @@ from ...table.config import check_supported
 from ...table.files.file_group import FileSlice
 from ...table.files.read_written import read_written
 from ...table.files.view import FileView
-from ...table.infer_index import index_of_view, is_unnoted
+from ...table.infer_index import index_of_table, is_unnoted
 from ...table.table import Table, open_table
 from ...timeline.delta_commits import MAKE_COMPACTION_DUE, since_compaction
 from ...timeline.held import log_compactions
@@ -86,7 +86,7 @@ def detail(storage: Storage) -> pa.Table:
         "record_key": config.record_key_fields,
         "partition_by": config.partition_fields,
         "order_by": config.ordering_fields,
-        "index": index_of_view(view, partitions).kind if is_unnoted(config) else config.index_type,
+        "index": index_of_table(table, view, partitions).kind if is_unnoted(config) else config.index_type,
         "buckets": config.bucket_count if numbers is None else numbers.default,
         "other_buckets": _other_numbers(numbers, partitions),
         "partitions": len({file_slice.partition_path for file_slice in slices}),

@@ -16,7 +16,7 @@ from ...table.files.names import bucket_by_name
 from ...table.files.partitions import walk_partitions
 from ...table.files.read_written import read_replaced
 from ...table.files.view import FileView
-from ...table.infer_index import index_of_view, is_unnoted
+from ...table.infer_index import index_of_table, is_unnoted
 from ...table.table import Table, open_table
 from ...timeline.timeline import Timeline
 
@@ -71,9 +71,11 @@ class WalkedTable:
 
     @cached_property
     def index(self) -> str | None:
-        """The index that the properties name, or that the file groups show; None where these contradict each other."""
+        """The index that the properties name, or that the table shows; None where file groups contradict each other."""
         config = self.table.config
-        return index_of_view(self.view, self.partitions).kind if is_unnoted(config) else config.index_type
+        if not is_unnoted(config):
+            return config.index_type
+        return index_of_table(self.table, self.view, self.partitions).kind
 
     @cached_property
     def numbers(self) -> BucketNumbers | None:

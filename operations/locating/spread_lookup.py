@@ -92,9 +92,10 @@ class SpreadLookup:
     known: KeysOfWrite | None = None
 
     def tag(self, rows: KeyedRows) -> Tags:
-        return self.index.tag_by(rows, self.table.view, self._look)
+        return self.index.tag_by(rows, self.table.view, self.look)
 
-    def _look(self, units: Sequence[Unit]) -> list[Hits]:
+    def look(self, units: Sequence[Unit]) -> list[Hits]:
+        """Return which keys each slice holds."""
         known = self.known
         if known is None:
             return self._look_by_tasks(units)

@@ -8,8 +8,12 @@ from ...errors import MissingOptionError, OptionConflictError
 from ...table.config import TableConfig
 from ...table.config.key_types import PartitionType
 from ...table.config.property_keys import (
+    BLOOM,
     BUCKET,
     BUCKET_COUNT,
+    GLOBAL_BLOOM,
+    GLOBAL_INDEXES,
+    GLOBAL_SIMPLE,
     INDEX_TYPE,
     PARTIAL_UPDATE_MODE,
     SIMPLE,
@@ -33,8 +37,8 @@ class AdoptedTable(TableTerms):
 
         Apache Hudi stores neither the index nor the number of buckets: the first write whose options name them adds
         them. An index that ``look`` infers from names of file groups is returned but never added, because the next
-        overwrite of another writer may choose a different index. A write that ``rewrites`` replaces all those file
-        groups.
+        overwrite of another writer may choose a different index; that of a record index is added, because a write takes
+        the record index out of use. A write that ``rewrites`` replaces all those file groups.
         """
         self._check_agrees(config)
         marker = self.marker(config.delete_marker)
@@ -46,6 +50,7 @@ class AdoptedTable(TableTerms):
         )
         if is_unnoted(config) and named != BUCKET:
             inferred = look()
+            named = (str(inferred.kind) if inferred.by_record_index else None) if named is None else named
             added = {} if named is None else self._added_lookup(named, inferred, rewrites=rewrites)
             config = config if named else self._as_inferred(config, inferred)
         else:
@@ -130,6 +135,12 @@ class AdoptedTable(TableTerms):
                 f"{INDEX_TYPE} is {named} here, and the file groups of the table {self.path} are buckets, whose "
                 "writers find no row elsewhere and fail on other file groups.",
                 f"Leave the option out and give {BUCKET_COUNT}, or rewrite the table with mode overwrite.",
+            )
+        if inferred.kind in GLOBAL_INDEXES and named in {SIMPLE, BLOOM} and not rewrites:
+            raise OptionConflictError(
+                f"{INDEX_TYPE} is {named} here, and the table {self.path} has a record index, by which its keys are "
+                "unique in the whole table, not only within their partitions.",
+                f"Leave the option out, or give {INDEX_TYPE}={GLOBAL_SIMPLE} or {GLOBAL_BLOOM}.",
             )
         return {INDEX_TYPE: named}
 

@@ -199,7 +199,7 @@ def plan_rows(
         flagged=IS_DELETED not in schema.names and (IS_DELETED in request.schema.names or leaves),
         positioned=target.operation.breaks_ties and (moved or index.is_global),
         located=located and index.needs_lookup,
-        settings=_with_filters(request.write, target),
+        settings=_of_table(request.write, target),
         partial_columns=partial,
         schema_changes=() if known is None or makes_anew(request, operation) else changes_between(known, schema),
         numbers=numbers,
@@ -214,11 +214,12 @@ def seen_numbers(target: Target, timeline: Timeline) -> BucketNumbers | None:
     return bucket_numbers(target.table, timeline) if target.exists else numbers_of_property(target.config)
 
 
-def _with_filters(settings: WriteSettings, target: Target) -> WriteSettings:
-    """Return the settings, with bloom filters for a table whose index is only inferred.
+def _of_table(settings: WriteSettings, target: Target) -> WriteSettings:
+    """Return the settings, with bloom filters and a wider search for a table whose index is only inferred.
 
     Apache Hudi gives all files of such a table a filter, and its bloom index fails on a file without.
     """
+    settings = replace(settings, lookup=target.lookup(settings.lookup))
     if not target.inferred or settings.output.bloom_filter is not None:
         return settings
     return replace(settings, output=replace(settings.output, bloom_filter=True))

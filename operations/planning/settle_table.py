@@ -57,7 +57,7 @@ def _check_same_additions(plan: WritePlan, theirs: Mapping[str, str]) -> None:
 def _check_same_places(plan: WritePlan, found: TableConfig) -> None:
     """Refuse a table that was made anew meanwhile so that the rows of this write belong in other places."""
     keys = ["record_key_fields", "hash_fields", "partition_fields", "partition_types", "hive_style", "url_encode"]
-    names = ["table_type", *keys, "bucket_count"]
+    names = ["table_type", *keys, "index_type", "bucket_count"]
     if plan.numbers is not None and plan.numbers.by_rule:
         # The property follows the rules, which the decision compares.
         names.remove("bucket_count")

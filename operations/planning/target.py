@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ...errors import OptionConflictError, TableNotFoundError
 from ...index.registry import index_for
+from ...index.settings import LookupSettings
+from ...index.unnoted import unknown_index
 from ...storage.base import Storage
+from ...storage.kept import keep
 from ...table.bucket_metadata import has_bucket_rules
 from ...table.bucket_numbers import BucketNumbers, bucket_numbers, refuse_unknown
 from ...table.config import TableConfig, check_supported, load_config
-from ...table.config.property_keys import BUCKET, BUCKET_COUNT, INDEX_TYPE
+from ...table.config.property_keys import BUCKET, BUCKET_COUNT, GLOBAL_SIMPLE, INDEX_TYPE, SIMPLE
 from ...table.config.table_settings import TableSettings
 from ...table.infer_index import infer_index, is_unnoted
 from ...table.infer_key_encoding import with_inferred_key_encoding
@@ -19,8 +23,22 @@ from ...table.infer_zone import infer_zone
 from ...table.table import Table
 from .adopted_table import AdoptedTable
 from .new_table import NewTable
-from .operation import DELETE, DELETE_PARTITION, OVERWRITE_TABLE, Operation, choose_operation, makes_keyless
-from .request import WriteRequest
+from .operation import (
+    DELETE,
+    DELETE_PARTITION,
+    OVERWRITE_TABLE,
+    UPSERT,
+    Operation,
+    choose_operation,
+    makes_keyless,
+)
+from .request import WriteRequest, WriteSettings
+
+logger = logging.getLogger("pyhudi")
+
+# The paths of tables of which this process has said that their index is unknown.
+_TOLD: dict[str, bool] = {}
+_MOST_TOLD = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +49,8 @@ class Target:
         exists: Whether the table exists before the write.
         changes: Properties that the write's commit adds to an existing table.
         inferred: Whether only the names of its file groups say which index it has.
+        unnoted: Whether its keys may be unique in the whole table or within their partitions: another engine made it,
+            with partitions, and nothing says which index it has.
     """
 
     table: Table
@@ -38,10 +58,16 @@ class Target:
     changes: Mapping[str, str]
     operation: Operation
     inferred: bool = False
+    unnoted: bool = False
 
     @property
     def config(self) -> TableConfig:
         return self.table.config
+
+    def lookup(self, settings: LookupSettings) -> LookupSettings:
+        """Return how the write looks keys up: upserts and deletes look everywhere if the index is unknown."""
+        unnoted = self.unnoted and self.operation.name in {UPSERT, DELETE}
+        return replace(settings, unnoted=True) if unnoted else settings
 
 
 def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True) -> Target:
@@ -66,16 +92,39 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
     asked = with_number_by_rule(Table(storage, found), request.table)
     asked = replace(asked, time_options={**request.table.time_options, **zone})
     config, changes = AdoptedTable(asked, storage.path).changes_to(
-        spelt,
-        lambda: infer_index(Table(storage, found)),
-        rewrites=operation.name == OVERWRITE_TABLE,
+        spelt, lambda: infer_index(Table(storage, found)), rewrites=operation.name == OVERWRITE_TABLE
     )
     if config.index_type not in {None, BUCKET}:
         index_for(config, request.write.lookup)
     # A delete of partitions reads no key that could contradict a number of buckets.
     noted = {option: text for option, text in spelt.properties.items() if option not in found.properties}
     changes = {} if operation.name == DELETE_PARTITION else {**noted, **changes}
-    return Target(Table(storage, config), True, changes, operation, is_unnoted(found) and INDEX_TYPE not in changes)
+    inferred = is_unnoted(found) and INDEX_TYPE not in changes
+    unnoted = inferred and config.index_type == SIMPLE and bool(config.partition_fields)
+    target = Target(Table(storage, config), True, changes, operation, inferred, unnoted)
+    if target.lookup(request.write.lookup).unnoted:
+        _tell_unknown_index(target, request.write)
+    return target
+
+
+def _tell_unknown_index(target: Target, settings: WriteSettings) -> None:
+    """Log once in this process that the index is unknown. Raises `MissingOptionError` for a batch of a stream.
+
+    A later batch would end a stream that has run for long.
+    """
+    path = target.table.path
+    if settings.is_batch:
+        raise unknown_index("A stream asks for the index before its first batch", path)
+    if path not in _TOLD:
+        keep(_TOLD, path, True, _MOST_TOLD)
+        logger.warning(
+            "table %s: notes no index, so that writes look in all partitions for keys that their own partition lacks; "
+            "say once %s=%s if its keys are unique in the whole table, or %s if they are within their partitions",
+            path,
+            INDEX_TYPE,
+            GLOBAL_SIMPLE,
+            SIMPLE,
+        )
 
 
 def check_numbers(request: WriteRequest, target: Target, numbers: BucketNumbers | None) -> None:

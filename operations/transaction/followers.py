@@ -13,7 +13,9 @@ from typing import Protocol
 from ...errors import UnsupportedTableError
 from ...storage.base import Storage, join
 from ...table.config import TableConfig, has_config, load_config
-from ...table.config.property_keys import METADATA_INFLIGHT, METADATA_PARTITIONS
+from ...table.config.property_keys import BUCKET, INDEX_TYPE, METADATA_INFLIGHT, METADATA_PARTITIONS
+from ...table.infer_index import infer_index, is_unnoted
+from ...table.record_index import kind_by_record_index
 from ...table.table import Table
 from .outcome import Outcome
 
@@ -29,7 +31,8 @@ class Follower(Protocol):
     def properties(self, table: Table, config: TableConfig, outcome: Outcome | None) -> Mapping[str, str | None]:
         """Return the property changes that must precede the next file; `outcome` is None before the completion.
 
-        The commit path may ask several times before it makes the changes.
+        ``config`` are the properties as they are stored, ``table`` has those that its writer adds, too. The commit path
+        may ask several times before it makes the changes.
         """
 
     def completed(self, storage: Storage, outcome: Outcome) -> None:
@@ -42,7 +45,8 @@ class RetiredMetadataTable:
     Does what Apache Hudi does for ``hoodie.metadata.enable=false``: readers trust the property
     ``hoodie.table.metadata.partitions``, so that they list files again once it is empty (``HoodieTableMetadataUtil``).
     The folder stays: queries of Apache Hudi that began before read on in it, and its writers build anew in it before
-    they set the property. A clean deletes it (`operations/services/unused_metadata.py`).
+    they set the property. A clean deletes it (`operations/services/unused_metadata.py`). A record index also says where
+    its keys are unique; without it the table's properties have to say so.
     """
 
     def properties(self, table: Table, config: TableConfig, outcome: Outcome | None) -> Mapping[str, str | None]:
@@ -50,10 +54,28 @@ class RetiredMetadataTable:
             return {}
         if table.storage.has_files(METADATA_TABLE):
             table.storage.write(OUT_OF_USE, b"")
-        return {METADATA_PARTITIONS: "", METADATA_INFLIGHT: "", "hoodie.table.index.defs.path": None}
+        gone = {METADATA_PARTITIONS: "", METADATA_INFLIGHT: "", "hoodie.table.index.defs.path": None}
+        return {**gone, **_noted_index(table, config)}
 
     def completed(self, storage: Storage, outcome: Outcome) -> None:
         """Do nothing, because the folder stays."""
+
+
+def _noted_index(table: Table, config: TableConfig) -> Mapping[str, str]:
+    """Return the property that notes the kind of a record index which goes out of use; nothing for other tables.
+
+    A write has chosen the index already. The file groups of a bucketed table show their index themselves.
+    """
+    if not is_unnoted(config):
+        return {}
+    stored = Table(table.storage, config)
+    if kind_by_record_index(stored) is None:
+        return {}
+    kind = table.config.index_type
+    if kind is None:
+        inferred = infer_index(stored)
+        kind = inferred.kind if inferred.by_record_index else None
+    return {} if kind in {None, BUCKET} else {INDEX_TYPE: kind}
 
 
 FOLLOWERS: tuple[Follower, ...] = (RetiredMetadataTable(),)

@@ -152,7 +152,8 @@ def _new_keys(plan: WritePlan, outcomes: Sequence[Outcome], touched: Collection[
     for outcome in outcomes:
         if isinstance(outcome, LogOutcome) and outcome.rows:
             logs.setdefault(outcome.group, {})[outcome.path] = outcome.rows
-    return NewKeys(files, plan.lookup.is_global, logs, frozenset(touched))
+    anywhere = plan.lookup.is_global or plan.settings.lookup.unnoted
+    return NewKeys(files, anywhere, logs, frozenset(touched))
 
 
 def _keep_partitions(plan: WritePlan, written: Sequence[str]) -> None:

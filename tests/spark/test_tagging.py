@@ -20,14 +20,17 @@ from pyhudi.connector.write_job import write
 from pyhudi.errors import (
     CommitConflictError,
     DuplicateColumnError,
+    MissingOptionError,
     NullKeyError,
     OptionConflictError,
     PartitionValueError,
     PlacementError,
 )
 from pyhudi.operations.result import CommitResult
+from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig
 from pyhudi.table.config.key_types import KeyGeneratorType
+from pyhudi.table.config.properties_file import update_config
 from pyhudi.table.config.table_settings import TableSettings
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -96,6 +99,32 @@ def shown(table: HudiTable) -> list[tuple[Any, ...]]:
 
 def told(done: CommitResult) -> tuple[int, ...]:
     return done.inserts, done.updates, done.deletes, done.not_found, done.dropped
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_many_and_few_keys_are_looked_for_in_other_partitions_of_a_table_that_notes_no_index(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """Tasks and Spark's join find what the commit would; nothing is written."""
+    filters = {"hoodie.parquet.bloom.filter.enabled": True}
+    table = create(spark, tmp_path / "t", COLUMNS)
+    table.upsert(made(spark, "sequence(0, 299)", 1), **filters)
+    update_config(open_storage(table.path), {"hoodie.index.type": None})
+    WAYS[way](monkeypatch)
+    moved = made(spark, "array(3, 350)", 2).withColumn("p", sf.lit("p2"))
+    before = shown(table)
+
+    done = table.upsert(made(spark, "array(3, 350)", 2), **PLACED)
+    assert told(done) == (1, 1, 0, 0, 0)
+    after = shown(table)
+    with pytest.raises(MissingOptionError, match=r"'k3' of a row for partition 'p2' is in partition 'p0'"):
+        table.upsert(moved, **PLACED)
+    with pytest.raises(MissingOptionError, match="stream asks"):
+        source = spark.readStream.format("rate").load().selectExpr("'k' id", "1 ts", "1 n", "'p0' p")
+        table.stream(source, checkpoint=str(tmp_path / "c"))
+    assert shown(table) == after != before
+    table.upsert(moved, **PLACED, index="GLOBAL_SIMPLE")
+    assert [row[3] for row in shown(table) if row[0] == "k3"] == ["p2"]
 
 
 STEPS: list[Callable[[HudiTable, SparkSession, dict[str, Any]], CommitResult]] = [

@@ -1,0 +1,51 @@
+"""The record index of a table, as Apache Hudi's index definitions and the table's properties name it.
+
+A record index is the only index of which Apache Hudi leaves a note. It keeps record keys unique in the whole table, or
+within their partitions if its definition says ``isPartitioned``.
+
+Source: ``org.apache.hudi.common.model.HoodieIndexMetadata`` and ``HoodieIndexDefinition``.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ..errors import TableConfigError
+from ..storage.base import Storage
+from .config import property_keys as key
+from .table import Table
+
+INDEXES_FOLDER = ".hoodie/.index_defs"
+RECORD_INDEX = "record_index"
+
+_FILE = f"{INDEXES_FOLDER}/index.json"
+
+
+def kind_by_record_index(table: Table) -> str | None:
+    """Return the lookup index that finds the keys of a record index, GLOBAL_SIMPLE or SIMPLE; None without one.
+
+    Apache Hudi before 1.1 defines none in the file, and its record index is global. Raises `TableConfigError` where the
+    file cannot be read.
+    """
+    named = _named(table.storage)
+    if RECORD_INDEX not in named:
+        return key.GLOBAL_SIMPLE if RECORD_INDEX in table.config.metadata_partitions else None
+    options = named[RECORD_INDEX].get("indexOptions") or {}
+    is_partitioned = str(options.get("isPartitioned", "")).lower() == "true"
+    return key.SIMPLE if is_partitioned else key.GLOBAL_SIMPLE
+
+
+def _named(storage: Storage) -> dict[str, dict[str, Any]]:
+    """Return the definitions of the table's indexes by the names of their metadata partitions."""
+    if not storage.exists(_FILE):
+        return {}
+    try:
+        found = json.loads(storage.read(_FILE))["indexDefinitions"]
+        return {str(name): dict(definition) for name, definition in found.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise TableConfigError(
+            f"{_FILE} of the table {storage.path} cannot be read ({error!r}), so that it is unknown whether a record "
+            "index keeps keys unique in the whole table.",
+            "Restore the file from a backup; or delete it if the table has no record index.",
+        ) from error
