@@ -11,8 +11,10 @@ import sys
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from support.interleaving.acts import Drawn, Read, Write
 from support.interleaving.machine import machine
 from support.interleaving.many import Stretch, run_stretches
+from support.interleaving.scheduler import Fate
 from support.interleaving.trial import run
 
 # make test-long runs 100,000; test_mutations_of_interleavings.py has the seeds that show each known mistake.
@@ -56,6 +58,19 @@ def test_a_seed_repeats_an_interleaving() -> None:
     with machine() as there:
         for seed in range(20):
             assert run(there, seed).scheduler.taken == run(there, seed).scheduler.taken
+
+
+def test_a_killed_delete_that_is_run_again_before_any_write_makes_no_table() -> None:
+    """What a dead job was about to delete from is not there: the delete is refused, and the next upsert is the first.
+
+    Seeds that are odd run the jobs of the dead again.
+    """
+    drawn = Drawn("mor bucket", [[Write("delete", (("k4", "a", 0, 1),))], [Read()]], empty=True)
+    with machine() as there:
+        trial = run(there, 1, drawn, {0: {3: Fate.KILLED}})
+
+    assert trial.tries["actor0act0try0end"].refused.startswith("TableNotFoundError")
+    assert [name for _, name in trial.completed] == ["actor0act9try9end"]
 
 
 @pytest.mark.long

@@ -345,9 +345,21 @@ class Trial:
         again = broken if self.seed % 2 else []
         for write_id, known in (*again, ("actor0act9try9end", act)):
             actor.begins(self.scheduler.now)
+            # Where no write has made the table, there is nothing to delete from.
+            refusable = known.operation == "delete" and not self._is_made()
             # The first may find a dead write that was decided, and complete it.
-            if not any(self._try(actor, known, write_id) for _ in range(_TRIES)):
-                self.scheduler.fail(f"the table takes no more writes: {self.tries[write_id].refused}")
+            if not any(self._try(actor, known, write_id) for _ in range(1 if refusable else _TRIES)):
+                if not refusable:
+                    self.scheduler.fail(f"the table takes no more writes: {self.tries[write_id].refused}")
+            elif refusable:
+                self.scheduler.fail(f"{write_id} deleted from a table that no write has made")
+
+    def _is_made(self) -> bool:
+        try:
+            open_table(self.machine.open(self.path).inner)
+        except TableNotFoundError:
+            return False
+        return True
 
     def check_end(self) -> None:
         """Check what is left once each actor is over or gone."""
