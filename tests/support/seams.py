@@ -394,6 +394,10 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "seconds between looks at tasks": "operations.progress:POLL_S",
     # --- compaction
     "compact after a write": "operations.services.compaction.after_write:compact",
+    "clock of the upkeep after a batch": (
+        "operations.write.after_batch:time",
+        "operations.services.compaction.compact:time",
+    ),
     "clock of compactions after writes": "operations.services.compaction.after_write:time",
     "plan a compaction": "operations.services.compaction.compact:schedule_compaction",
     "slices that a compaction must leave": "operations.services.compaction.plan:held_by_plans",
