@@ -36,6 +36,7 @@ from support.drive import KEYED, rows_of
 from support.places import files_below
 from support.rules.checks import assert_whole
 from support.seams import patch_seam, read_seam
+from support.threads import HANGS_S
 
 DEFAULTS = WriteSettings()
 SCHEMA = rows(1, value=1).schema
@@ -132,9 +133,7 @@ def test_the_heartbeat_lasts_while_the_next_part_is_awaited(tmp_path: Path) -> N
         storage = open_storage(str(tmp_path))
         path = next(tmp_path.glob(".hoodie/.heartbeat/*"))
         heartbeat.Heartbeat(storage, path.name).delete()
-        for _ in range(1000):
-            if path.exists():
-                break
+        while not path.exists():
             Event().wait(0.01)
         beaten.append(path.exists())
         yield batches(2)
@@ -187,7 +186,7 @@ def test_a_thread_that_interrupts_leave_behind_publishes_nothing(
             with pytest.raises(KeyboardInterrupt):
                 run.write(asked, [second.to_batches()])
             undone.set()
-            stalled[0].join(60)
+            stalled[0].join(HANGS_S)
     finally:
         undone.set()
         signal.signal(signal.SIGINT, usual)

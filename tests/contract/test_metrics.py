@@ -20,6 +20,7 @@ from pyhudi.options.parsing import parse_options
 from support.drawn.histories import LOGGED, TABLE, part
 from support.drive import write
 from support.seams import patch_seam
+from support.threads import HANGS_S
 
 GATEWAY = {
     "hoodie.metrics.on": "true",
@@ -111,7 +112,7 @@ def gateway(answers: threading.Event) -> Iterator[tuple[str, list[tuple[str, str
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"])).decode()
             got.append((self.path, body))
-            answers.wait(20)
+            answers.wait(HANGS_S)
             self.send_response(202)
             self.end_headers()
 
@@ -160,6 +161,9 @@ def test_a_gateway_that_does_not_answer_is_given_up(
         done = write(
             tmp_path / "t", rows(FIRST), table=TABLE, settings=WriteSettings(metrics=MetricsSettings(gateway=address))
         )
+        # The server may read what was sent once the write has given it up.
+        while not got:
+            threading.Event().wait(0.01)
 
     assert done.inserts == 3
     assert len(got) == 1

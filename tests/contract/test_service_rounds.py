@@ -40,7 +40,7 @@ from pyhudi.timeline.writers.reserve import Reserve
 from support.drive import carry_out, plan, rows_of, task, write
 from support.made.compacting import SCHEMA, Row, append, begin, new_table, rows, schedule, timeline_of
 from support.seams import patch_seam
-from support.threads import at_once
+from support.threads import HANGS_S, at_once
 from support.upkeep.meetings import COW, MOR, QUIET, Scene
 
 SOON = Upkeep(CleanSettings(commits=1), ArchiveSettings(min_commits=2, max_commits=3))
@@ -129,7 +129,7 @@ def test_two_rounds_at_once_execute_each_plan_once(tmp_path: Path) -> None:
     def executor(call: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:
         executed.extend(one.group for one in units)
         # The other round meets the plan while it is executed here.
-        other_ended.wait(20)
+        other_ended.wait(HANGS_S)
         return [call(one) for one in units]
 
     def act(_: int) -> ServicesResult:
@@ -155,7 +155,7 @@ def test_two_jobs_at_once_execute_each_plan_once(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pyhudi.connector.jobs", "services", f"--path={path}"]
 
     jobs = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    told = [one.communicate(timeout=120) for one in jobs]
+    told = [one.communicate(timeout=HANGS_S) for one in jobs]
 
     assert [(one.returncode, text[1]) for one, text in zip(jobs, told, strict=True) if one.returncode] == []
     services = [one for text in told for one in json.loads(text[0])["services"] if one["service"] == "compaction"]
@@ -172,7 +172,7 @@ def test_a_round_that_is_broken_off_leaves_its_plan_to_the_next_process(tmp_path
     def executor(call: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:
         call(units[0])
         os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(30)
+        time.sleep(HANGS_S)
         return []
 
     def call() -> int:

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -63,12 +64,13 @@ Service = Callable[[Storage, str], ServiceResult]
 def made(tmp_path_factory: pytest.TempPathFactory) -> Life:
     """Two writes with a whole second between them."""
     path, instants, contents = tmp_path_factory.mktemp("spelled") / "t", [], [[]]
+    began = int(time.time())
     for value in (1, 2):
-        # A write that is complete before its second ends.
-        time.sleep(1 - time.time() % 1)
-        instants.append(write(path, [parted("a", value, value=value)], table=PARTED).instant)
+        with pytest.MonkeyPatch.context() as patch:
+            # A write is complete before its second ends, however busy the machine is.
+            patch.setattr(time, "time", count(began - 10 + 2 * value, 0.0005).__next__)
+            instants.append(write(path, [parted("a", value, value=value)], table=PARTED).instant)
         contents.append(content(path))
-        time.sleep(1)
     return Life(path, tuple(instants), tuple(contents))
 
 

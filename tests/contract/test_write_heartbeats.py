@@ -1,10 +1,17 @@
-"""The heartbeat of a write by the process that waits for its tasks: between tasks, and never longer than the write."""
+"""The heartbeat of a write by the process that waits for its tasks: between tasks, and never longer than the write.
+
+No test waits: an interval passes when it says so, by which each heartbeat gets as much older.
+"""
 
 from __future__ import annotations
 
-import time
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pyhudi.errors import StorageError
@@ -24,22 +31,64 @@ from support.drive import KEYED, noted, plan, task, write
 from support.rules.checks import assert_whole
 from support.seams import patch_seam, read_seam
 
-INTERVAL_S = 0.2
-SETTINGS = WriteSettings(upkeep=OFF, retry_s=60.0, patience=Patience(heartbeat_interval_s=INTERVAL_S))
-# Of a process that never touches anything by itself within a test.
-SILENT = replace(SETTINGS, patience=Patience(heartbeat_interval_s=3600.0))
+# Much longer than a test takes on a busy machine.
+INTERVAL_S = 600.0
+SETTINGS = WriteSettings(upkeep=OFF, retry_s=600.0, patience=Patience(heartbeat_interval_s=INTERVAL_S))
+
+
+class Intervals(threading.Event):
+    """What the thread of a heartbeat waits for: the next interval is over, or the write is."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._passed, self._waited = threading.Semaphore(0), threading.Semaphore(0)
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Return whether the write is over, once an interval is or the write."""
+        assert timeout == INTERVAL_S
+        self._waited.release()
+        self._passed.acquire()
+        return self.is_set()
+
+    def set(self) -> None:
+        """End the write."""
+        super().set()
+        self._passed.release()
+
+    def pass_by(self, planned: WritePlan, count: int) -> None:
+        """Let intervals pass, in each of which the thread does what it has to do."""
+        for _ in range(count):
+            assert self._waited.acquire(timeout=INTERVAL_S), "the thread has ended"
+            grow_old(planned)
+            self._passed.release()
+        assert self._waited.acquire(timeout=INTERVAL_S), "the thread has ended"
+        self._waited.release()
+
+
+def grow_old(planned: WritePlan) -> None:
+    """Have all heartbeats be an interval older."""
+    for one in heartbeats(planned):
+        path = Path(planned.path, one)
+        os.utime(path, (path.stat().st_mtime - INTERVAL_S,) * 2)
+
+
+@contextmanager
+def beating(planned: WritePlan) -> Iterator[Intervals]:
+    """Give the heartbeat of a write while the block runs."""
+    intervals = Intervals()
+    with pytest.MonkeyPatch.context() as patch:
+        patch_seam(patch, "threads of heartbeats", SimpleNamespace(Event=lambda: intervals, Thread=threading.Thread))
+        given = WriteHeartbeat(planned.storage, planned.transaction.key, INTERVAL_S)
+    with given:
+        yield intervals
 
 
 @pytest.fixture
 def begun(tmp_path: Path) -> tuple[WritePlan, TaskResult]:
     """A write of which the first task is done, and no other has begun."""
-    write(tmp_path / "t", rows(1, 2, value=1), table=KEYED, settings=SILENT)
-    planned = plan(tmp_path / "t", SCHEMA, settings=SILENT)
+    write(tmp_path / "t", rows(1, 2, value=1), table=KEYED, settings=SETTINGS)
+    planned = plan(tmp_path / "t", SCHEMA, settings=SETTINGS)
     return planned, task(planned, rows(1, value=2, ts=2), 0)
-
-
-def beat(planned: WritePlan) -> WriteHeartbeat:
-    return WriteHeartbeat(planned.storage, planned.transaction.key, INTERVAL_S)
 
 
 def heartbeat(planned: WritePlan) -> Heartbeat:
@@ -52,13 +101,13 @@ def heartbeats(planned: WritePlan) -> list[str]:
 
 def test_the_heartbeat_is_young_while_no_task_runs(begun: tuple[WritePlan, TaskResult]) -> None:
     planned, result = begun
-    with beat(planned):
-        time.sleep(5 * INTERVAL_S)
+    with beating(planned) as intervals:
+        intervals.pass_by(planned, 5)
         age = heartbeat(planned).age()
         assert age is not None
         assert age < 3 * INTERVAL_S
         commit_write(planned, [result])
-        time.sleep(2 * INTERVAL_S)
+        intervals.pass_by(planned, 2)
 
     assert heartbeats(planned) == []
     assert_whole(planned.path)
@@ -72,9 +121,9 @@ def test_it_follows_a_write_to_the_instant_of_its_next_note(begun: tuple[WritePl
     assert planned.transaction.notes.make(2, second)
     Claim(planned.storage, second).make(planned.transaction.owner)
     Heartbeat(planned.storage, second).touch()
-    time.sleep(INTERVAL_S)
-    with beat(planned):
-        time.sleep(4 * INTERVAL_S)
+    grow_old(planned)
+    with beating(planned) as intervals:
+        intervals.pass_by(planned, 4)
         ages = [Heartbeat(planned.storage, one).age() or 0.0 for one in (first, second)]
 
     assert ages[1] < 3 * INTERVAL_S < ages[0]
@@ -89,9 +138,9 @@ def test_the_log_names_the_instant_whose_heartbeat_cannot_be_touched(
         raise StorageError("The store is away.", "Try again.")
 
     patch_seam(monkeypatch, "touch a heartbeat", broken)
-    time.sleep(INTERVAL_S)
-    with beat(planned):
-        time.sleep(2 * INTERVAL_S)
+    grow_old(planned)
+    with beating(planned) as intervals:
+        intervals.pass_by(planned, 2)
 
     assert f"the heartbeat of {noted(planned)} could not be touched" in caplog.text
 
@@ -120,10 +169,10 @@ def test_a_write_that_is_not_at_work_gets_no_heartbeat(begun: tuple[WritePlan, T
         planned.storage.delete_folder(f".hoodie/.pyhudi/{at}")
         Claim(planned.storage, at).make(replace(planned.transaction.owner, key="2026010100/" + "0" * 32))
     else:
-        planned = plan(planned.path, SCHEMA, settings=SILENT)
+        planned = plan(planned.path, SCHEMA, settings=SETTINGS)
     Heartbeat(planned.storage, at).delete()
-    with beat(planned):
-        time.sleep(3 * INTERVAL_S)
+    with beating(planned) as intervals:
+        intervals.pass_by(planned, 3)
 
     assert heartbeats(planned) == []
 
@@ -134,9 +183,9 @@ def test_a_write_whose_process_is_gone_stays_dead(
     """The process that waits for it, such as a client of Spark Connect, does not keep it alive."""
     planned, _ = begun
     patch_seam(monkeypatch, "find a process", lambda _: None)
-    time.sleep(INTERVAL_S)
-    with beat(planned):
-        time.sleep(4 * INTERVAL_S)
+    grow_old(planned)
+    with beating(planned) as intervals:
+        intervals.pass_by(planned, 4)
         age = heartbeat(planned).age()
 
     assert age is not None
@@ -157,10 +206,10 @@ def test_a_heartbeat_that_a_late_touch_brings_back_goes_with_the_write(
                 commit_write(planned, [result])
         original(self)
 
-    time.sleep(INTERVAL_S)
+    grow_old(planned)
     patch_seam(monkeypatch, "touch a heartbeat", touch)
-    with beat(planned):
-        time.sleep(4 * INTERVAL_S)
+    with beating(planned) as intervals:
+        intervals.pass_by(planned, 4)
         assert heartbeats(planned) != []
 
     assert heartbeats(planned) == []
@@ -176,8 +225,8 @@ def test_a_write_that_its_own_process_keeps_alive_is_not_rolled_back(
     planned = plan(table, SCHEMA, settings=SETTINGS)
     result = task(planned, rows(1, value=2, ts=2), 0)
     patch_seam(monkeypatch, "id of the machine", lambda: "another machine")
-    with beat(planned):
-        time.sleep(6 * INTERVAL_S)
+    with beating(planned) as intervals:
+        intervals.pass_by(planned, 6)
         write(table, rows(3, value=3), settings=SETTINGS)
         done = commit_write(planned, [result])
 

@@ -34,6 +34,7 @@ from support.places import files_below
 from support.readers import read_without_spark
 from support.rules.health import findings
 from support.seams import patch_seam, read_seam
+from support.threads import HANGS_S
 
 from .test_types import VALUES, exactly
 
@@ -457,7 +458,12 @@ def test_the_write_of_a_killed_driver_is_rolled_back(spark: SparkSession, tmp_pa
 
     tests = str(Path(__file__).parents[1])
     done = subprocess.run(
-        [sys.executable, "-c", DYING, made.path], cwd=tests, capture_output=True, text=True, timeout=240, check=False
+        [sys.executable, "-c", DYING, made.path],
+        cwd=tests,
+        capture_output=True,
+        text=True,
+        timeout=HANGS_S,
+        check=False,
     )
 
     assert done.returncode == -signal.SIGKILL, done.stderr[-2000:]

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.threads import HANGS_S
 
 SCRIPT = """
 import logging, sys
@@ -34,7 +35,7 @@ def test_phases_reach_the_console_of_the_user_who_asks_for_them(tmp_path: Path) 
     The line about a new table comes to everybody.
     """
     done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path)], capture_output=True, text=True, timeout=240, check=False
+        [sys.executable, "-c", SCRIPT, str(tmp_path)], capture_output=True, text=True, timeout=HANGS_S, check=False
     )
     assert done.returncode == 0, done.stderr[-2000:]
     lines = [line[line.index("{") :] for line in done.stderr.splitlines() if '{"event": ' in line]

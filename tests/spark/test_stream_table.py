@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from support.drive import rows_of
 from support.seams import patch_seam, read_seam
+from support.threads import HANGS_S
 
 SCHEMA = "id string, ts long, n long"
 BOTH_TYPES = pytest.mark.parametrize("kind", ["cow", "mor"])
@@ -229,8 +230,8 @@ def test_spark_sees_that_a_batch_was_stopped(
             patch_seam(patch, "write the rows of a batch", find_no_source)
         query = pipe.table.stream(rows, checkpoint=str(pipe.checkpoint))
         started.append(query)
-        assert begun.wait(60)
-        until = time.monotonic() + 60
+        assert begun.wait(HANGS_S)
+        until = time.monotonic() + HANGS_S
         while ends_in == "a job" and not spark.sparkContext.statusTracker().getActiveJobsIds():
             assert time.monotonic() < until
             time.sleep(0.1)

@@ -107,6 +107,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "hold a reserve on the disk": "timeline.writers.reserve:Reserve.hold",
     "size of the reserve on the disk": "timeline.writers.reserve:_SIZE",
     "seconds of work after which its owner is shown": "timeline.writers.long_work:SHOWN_AFTER_S",
+    "threads of heartbeats": "timeline.writers.heartbeat:threading",
     "clock of heartbeats": "timeline.writers.owner:time",
     "files that the process watches": "timeline.writers.owner:_seen",
     "heartbeat in a thread": (
@@ -139,6 +140,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "write the rows of a batch": "connector.table.batch_writes:write_placed",
     "where this process met other writers": "connector.table.retries:_MET",
     "seconds for which a meeting is remembered": "connector.table.retries:_RECENT_S",
+    "clock of the wait for tickets": "timeline.writers.tickets:time",
     "whether the process of a ticket is gone": "timeline.writers.tickets:is_gone",
     # --- properties of a table
     "patience with torn properties": "table.config.properties_file:_PATIENCE_S",

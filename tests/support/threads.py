@@ -8,6 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 T = TypeVar("T")
+# What has not happened by then never will, however busy the machine is: tests wait for events, and so long at most.
+HANGS_S = 900.0
 
 
 def at_once(count: int, call: Callable[[int], T]) -> list[T | Exception]:

@@ -27,6 +27,7 @@ from support.faults.faulty import Faults, FaultyStorage
 from support.places import Place, below, files_below
 from support.rules.checks import assert_whole
 from support.stores import wrap_stores
+from support.threads import HANGS_S
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("value", pa.int64())])
 TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=1)
@@ -123,7 +124,7 @@ def check_straggler(folder: Place, *, colocated: bool) -> None:
     def batches() -> Iterator[pa.RecordBatch]:
         yield from rows("a", "k1", value=2).to_batches()
         reached.set()
-        assert go_on.wait(60)
+        assert go_on.wait(HANGS_S)
         yield from rows("b", "k2", value=2).to_batches()
 
     def straggle() -> None:
@@ -134,10 +135,10 @@ def check_straggler(folder: Place, *, colocated: bool) -> None:
 
     thread = threading.Thread(target=straggle)
     thread.start()
-    assert reached.wait(60)
+    assert reached.wait(HANGS_S)
     abort_write(planned)
     go_on.set()
-    thread.join(60)
+    thread.join(HANGS_S)
 
     assert data_files(table) == before
     assert rows_of(table, "id", "value") == [("k1", 1)]

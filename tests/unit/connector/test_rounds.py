@@ -16,6 +16,7 @@ from pyhudi.connector.command.changing import repeat_rounds
 from pyhudi.connector.jobs import main
 from pyhudi.errors import InvalidOptionError, StorageError
 from support.drive import KEYED, write
+from support.threads import HANGS_S
 
 DOWN = StorageError("The store is away.", "Try again.")
 
@@ -62,25 +63,23 @@ def test_a_round_that_outlives_the_grace_after_a_signal_is_broken_off() -> None:
     def call() -> int:
         os.kill(os.getpid(), signal.SIGINT)
         try:
-            time.sleep(30)
+            time.sleep(HANGS_S)
         finally:
             ended.append("undone")
         return 0
 
-    began = time.monotonic()
     assert repeat_rounds(call, every_s=1, grace_s=0.1) == 4
     assert ended == ["undone"]
-    assert time.monotonic() - began < 10
 
 
 def test_a_second_signal_breaks_a_round_off_at_once() -> None:
     def call() -> int:
         for _ in range(2):
             os.kill(os.getpid(), signal.SIGTERM)
-        time.sleep(30)
+        time.sleep(HANGS_S)
         return 0
 
-    assert repeat_rounds(call, every_s=1, grace_s=30) == 4
+    assert repeat_rounds(call, every_s=1, grace_s=HANGS_S) == 4
 
 
 def test_a_job_repeats_rounds_until_it_is_stopped(tmp_path: Path) -> None:
@@ -90,7 +89,7 @@ def test_a_job_repeats_rounds_until_it_is_stopped(tmp_path: Path) -> None:
         assert job.stdout is not None
         lines = [json.loads(job.stdout.readline()) for _ in range(3)]
         job.send_signal(signal.SIGTERM)
-        _, errors = job.communicate(timeout=60)
+        _, errors = job.communicate(timeout=HANGS_S)
 
     assert (job.returncode, errors) == (0, "")
     assert [[one["service"] for one in line["services"]] for line in lines] == [

@@ -69,13 +69,12 @@ def test_a_long_service_shows_its_process_until_it_ends(
     def slow(self: Storage, *paths: str, **options: Any) -> None:
         if not seen and any(one.endswith(".parquet") for one in paths):
             waiting = threading.Event()
-            for _ in range(500):
+            while not seen:
                 # The heartbeat comes first, and the process a moment later.
                 seen[:] = [
                     one for one in activity(storage).to_pylist() if one["heartbeat_age_s"] is not None and one["pid"]
                 ]
-                if seen or waiting.wait(0.02):
-                    break
+                waiting.wait(0.02)
         delete(self, *paths, **options)
 
     patch_seam(monkeypatch, "delete local files", slow)

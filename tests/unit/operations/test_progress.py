@@ -10,6 +10,7 @@ import pytest
 from pyhudi.operations.progress import LoggedProgress, Progress, Steps, polling
 from pyhudi.operations.services.means import here
 from support.seams import patch_seam
+from support.threads import HANGS_S
 
 
 def test_each_finished_unit_is_told_once_with_the_bytes_of_all() -> None:
@@ -66,7 +67,7 @@ def test_what_happens_elsewhere_is_looked_at_until_it_is_over(monkeypatch: pytes
         raise OSError("the store is away")
 
     with polling(look):
-        assert enough.wait(10)
+        assert enough.wait(HANGS_S)
 
     before = looked[0]
     assert before >= 3

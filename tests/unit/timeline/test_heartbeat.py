@@ -9,9 +9,9 @@ import pytest
 from pyhudi.errors import StorageError
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.writers import heartbeat
+from support.threads import HANGS_S
 
 T = "20261120224644250"
-LONG_S = 30.0
 
 
 class Touched(LocalStorage):
@@ -87,13 +87,13 @@ def test_the_thread_touches_at_once_and_goes_on(tmp_path: Path) -> None:
     storage = open_touched(tmp_path, touches=4)
     with heartbeat.HeartbeatThread(storage, T, interval_s=0.01):
         assert heartbeat.Heartbeat(storage, T).age() is not None
-        assert storage.reached.wait(LONG_S)
+        assert storage.reached.wait(HANGS_S)
 
 
 def test_the_thread_ends_with_the_block_and_brings_nothing_back(tmp_path: Path) -> None:
     storage = open_touched(tmp_path, touches=3)
     with heartbeat.HeartbeatThread(storage, T, interval_s=0.001):
-        assert storage.reached.wait(LONG_S)
+        assert storage.reached.wait(HANGS_S)
     heartbeat.Heartbeat(storage, T).delete()
 
     assert not [thread for thread in threading.enumerate() if thread.name.endswith(T)]
@@ -111,7 +111,7 @@ def test_a_long_interval_does_not_hold_up_the_end(tmp_path: Path) -> None:
 def test_a_failing_store_is_logged_and_tried_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     storage = open_touched(tmp_path, touches=4, failures=2)
     with caplog.at_level(logging.WARNING, "pyhudi"), heartbeat.HeartbeatThread(storage, T, interval_s=0.01):
-        assert storage.reached.wait(LONG_S)
+        assert storage.reached.wait(HANGS_S)
 
     assert len([message for message in caplog.messages if T in message]) == 2
     assert heartbeat.Heartbeat(storage, T).age() is not None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 import time
+from contextlib import ExitStack
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from pyhudi.storage import Storage
@@ -12,6 +13,7 @@ from pyhudi.storage.memory import MemoryStorage
 from pyhudi.timeline.writers.owner import Owner
 from pyhudi.timeline.writers.patience import Patience
 from pyhudi.timeline.writers.tickets import Places, Ticket, age_of, held, remove_dead, wait_for_older
+from support.seams import patch_seam
 
 PATIENT = Patience()
 HASTY = Patience(heartbeat_interval_s=-1.0, heartbeat_misses=1)
@@ -50,25 +52,23 @@ def test_tickets_meet_where_both_rewrite_a_place(storage: Storage, mine: Places,
     assert not first.meets(replace(second, owner=first.owner)), "both are of one write"
 
 
-def test_the_younger_waits_until_the_older_is_given_back(storage: Storage) -> None:
+def test_the_younger_waits_until_the_older_is_given_back(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> None:
     older, younger = ticket(storage, "1", A0), ticket(storage, "2", A0)
-    back = threading.Event()
+    at = [100.0]
 
-    def work() -> None:
-        with held(older, Patience()):
-            back.wait(60)
+    def pause(seconds: float) -> None:
+        at[0] += seconds
+        if at[0] > 101:
+            holding.close()
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    while not storage.exists(older.path):
-        time.sleep(0.001)
-    assert wait_for_older(older, Patience(), 60).met == (), "the oldest never waits"
-    threading.Timer(0.05, back.set).start()
-    waited = wait_for_older(younger, Patience(), 60)
-    thread.join()
+    with ExitStack() as holding:
+        holding.enter_context(held(older, Patience()))
+        patch_seam(monkeypatch, "clock of the wait for tickets", SimpleNamespace(monotonic=lambda: at[0], sleep=pause))
+        assert wait_for_older(older, Patience(), 60).met == (), "the oldest never waits"
+        waited = wait_for_older(younger, Patience(), 60)
 
     assert waited.met == ("1",)
-    assert waited.seconds > 0
+    assert waited.seconds == at[0] - 100 > 1
     assert not storage.exists(older.path)
 
 
