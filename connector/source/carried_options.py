@@ -19,7 +19,7 @@ from ...errors import InvalidOptionError
 from ...operations.read_rows import ReadRows
 from ...reader.predicates import AnyOf, Compare, IsNotNull, IsNull, NoneOf, OneOf, Predicate, StartsWith, columns_of
 from ...timeline.plain_text import parse, spell
-from .paths import BUCKETS, PINNED, READ, SOUGHT, WHERE, YES
+from .paths import BUCKETS, MARKED, PINNED, READ, SOUGHT, WHERE
 
 if TYPE_CHECKING:
     from ...reader.matches.sought_keys import SoughtKeys
@@ -54,9 +54,9 @@ def parse_carried(kind: type[T], option: str, text: str) -> T:
     return found
 
 
-def parse_yes(option: str, text: str) -> bool:
-    """Return True for `YES`; an `InvalidOptionError` refuses a user's own text."""
-    if text != YES:
+def parse_marked(option: str, text: str) -> bool:
+    """Return True for `MARKED`; an `InvalidOptionError` refuses a user's own text."""
+    if text != MARKED:
         raise not_ours(option, text)
     return True
 

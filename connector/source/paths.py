@@ -43,7 +43,7 @@ COUNTED = "hoodie.pyhudi.write.counted"
 # From `HudiTable`: the rows of the table that decided what the write does.
 READ = "hoodie.pyhudi.write.read"
 # From `HudiTable`: that the rows to be deleted were read from the table, with their ordering values.
-DELETES_READ, YES = "hoodie.pyhudi.write.deletes.read", "true"
+DELETES_READ, MARKED = "hoodie.pyhudi.write.deletes.read", "true"
 # From `HudiTable`: what it did for the write before.
 PAST = "hoodie.pyhudi.write.past"
 # From `HudiTable`: the name of the notes by which it finds the write's instant.

@@ -70,7 +70,7 @@ class HudiWriter(DataSourceArrowWriter):
             if carried:
                 from ...index.base import LookupFigures  # noqa: PLC0415
                 from ...operations.result import NO_PAST, PastAttempts, RowCounts  # noqa: PLC0415
-                from .carried_options import parse_carried, parse_read, parse_yes  # noqa: PLC0415
+                from .carried_options import parse_carried, parse_marked, parse_read  # noqa: PLC0415
 
                 looked_up, counted, read = known.get(LOOKED_UP), known.get(COUNTED), known.get(READ)
                 past, deletes_read = known.get(PAST), known.get(DELETES_READ)
@@ -79,7 +79,7 @@ class HudiWriter(DataSourceArrowWriter):
                     looked_up=None if looked_up is None else parse_carried(LookupFigures, LOOKED_UP, looked_up),
                     counted=None if counted is None else parse_carried(RowCounts, COUNTED, counted),
                     read=() if read is None else parse_read(read),
-                    deletes_read=deletes_read is not None and parse_yes(DELETES_READ, deletes_read),
+                    deletes_read=deletes_read is not None and parse_marked(DELETES_READ, deletes_read),
                     past=NO_PAST if past is None else parse_carried(PastAttempts, PAST, past),
                 )
                 request = replace(request, write=settings)

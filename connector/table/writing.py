@@ -28,7 +28,7 @@ from ..placement.batch_keys import BatchKeys
 from ..source.carried_options import spell_read
 from ..source.logs import level_here
 from ..source.own_errors import own_errors
-from ..source.paths import BATCH, COUNTED, DELETES_READ, FORMAT, PAST, READ, WRITE_KEY, YES
+from ..source.paths import BATCH, COUNTED, DELETES_READ, FORMAT, MARKED, PAST, READ, WRITE_KEY
 from ..source.spark_types import to_arrow
 from .frames import make_active
 from .local_writes import Turn, write_here
@@ -145,7 +145,7 @@ class _Write:
             OPTIONS["application"].key: request.application,
             **({} if made_from.counted is None else {COUNTED: spell(made_from.counted)}),
             **({READ: spell_read(made_from.read)} if made_from.read else {}),
-            **({DELETES_READ: YES} if made_from.deletes_read else {}),
+            **({DELETES_READ: MARKED} if made_from.deletes_read else {}),
             **({PAST: spell(past)} if past != NO_PAST else {}),
             **(
                 {} if made_from.batch is None else {BATCH: spell(made_from.batch), OPTIONS["stream_upkeep_ms"].key: "0"}

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from ...errors import KeyNotFoundError
 from ..schema.columns import RECORD_KEY
 from .key_codes import key_codes
-from .overlay import Given, Overlay, behind_resets, merged_partially
+from .overlay import Given, Overlay, after_resets, merged_partially
 from .row_spec import RowSpec
 from .winners import joint_ranks, since_reset
 
@@ -47,7 +47,7 @@ class PartialMerge:
         laid = merged_partially(self.spec, chains, self.given)
         if self.known_only:
             self._check_none_revived(chains, laid)
-        return behind_resets(self.spec, chains, laid)
+        return after_resets(self.spec, chains, laid)
 
     def over(self, rows: pa.RecordBatch) -> Overlay:
         return Overlay(self.spec, rows, self.given, list(self.columns), first_alone=False)

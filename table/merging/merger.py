@@ -90,7 +90,7 @@ def folded(spec: Judged, incoming: pa.RecordBatch) -> Positions:
     return fold(incoming.column(RECORD_KEY), spec.ordering(incoming), unordered, spec.stood(incoming), yielding)
 
 
-def hides_base(spec: Judged, incoming: pa.RecordBatch, winners: Positions) -> Mask | None:
+def hidden_bases(spec: Judged, incoming: pa.RecordBatch, winners: Positions) -> Mask | None:
     """Return of which winners, one for each key, a delete without an ordering value is among the incoming rows.
 
     Such a delete takes the base rows of its key away, even where a row that comes later wins. None: there is none.
@@ -98,14 +98,14 @@ def hides_base(spec: Judged, incoming: pa.RecordBatch, winners: Positions) -> Ma
     unordered = spec.unordered(incoming, spec.deleted(incoming))
     if unordered is None or not unordered.any():
         return None
-    hides: Mask = unordered[winners]
+    hidden: Mask = unordered[winners]
     outlived = unordered.copy()
     outlived[winners] = False
     if outlived.any():
         keys = incoming.column(RECORD_KEY)
         won = keys.take(pa.array(winners))
-        hides |= mask(pc.is_in(won, value_set=keys.filter(pa.array(outlived))))
-    return hides
+        hidden |= mask(pc.is_in(won, value_set=keys.filter(pa.array(outlived))))
+    return hidden
 
 
 class Merger:
@@ -132,7 +132,7 @@ class Merger:
         self._given = incoming.num_rows
         self._winners = folded(spec, incoming)
         self._incoming = incoming if len(self._winners) == self._given else incoming.take(pa.array(self._winners))
-        self._hides = hides_base(spec, incoming, self._winners)
+        self._hidden = hidden_bases(spec, incoming, self._winners)
         self._deleted = spec.deleted(self._incoming)
         self._matched = np.zeros(self._incoming.num_rows, dtype=np.bool_)
         self._lost = np.zeros(self._incoming.num_rows, dtype=np.bool_)
@@ -159,8 +159,8 @@ class Merger:
             if ordering:
                 older = [batch.column(name).take(pa.array(rows)) for name in self._spec.ordering_fields]
                 keeps = base_wins(older, [values.take(pa.array(hits)) for values in ordering])
-                if self._hides is not None:
-                    keeps &= ~self._hides[hits]
+                if self._hidden is not None:
+                    keeps &= ~self._hidden[hits]
                 self._lost[hits[keeps]] = True
                 rows = rows[~keeps]
             self._matched[hits] = True

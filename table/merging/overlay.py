@@ -20,7 +20,7 @@ from ..arrow.batches import concat
 from ..schema.columns import RECORD_KEY
 from .key_codes import key_codes
 from .key_probe import Firsts, KeyProbe
-from .merger import MergeCounts, hides_base
+from .merger import MergeCounts, hidden_bases
 from .row_spec import Judged
 from .winners import Positions, base_wins, joint_ranks, yielding
 
@@ -47,8 +47,8 @@ class Overlay:
         tops = incoming.take(pa.array(chains.winner))
         self._keys = tops.column(RECORD_KEY)
         self._ordering = spec.ordering(tops)
-        hides = hides_base(spec, incoming, chains.winner)
-        self._hides = np.zeros(len(self._keys), dtype=np.bool_) if hides is None else hides
+        hidden = hidden_bases(spec, incoming, chains.winner)
+        self._hidden = np.zeros(len(self._keys), dtype=np.bool_) if hidden is None else hidden
         self._states: dict[str, pa.Array] = {}
         self._open: dict[str, Mask] = {}
         for name in (column for column in columns if column in incoming.schema.names):
@@ -76,7 +76,7 @@ class Overlay:
             stays = self._stays(batch, rows, states)
             self._matched[states] = True
             # No value of a hidden base row counts: the row that came after the delete arrives as if it were new.
-            gone = (self._deleted[states] & ~stays) | self._hides[states]
+            gone = (self._deleted[states] & ~stays) | self._hidden[states]
             self._removed += int(np.count_nonzero(gone))
             # A delete with a lesser ordering value does not change its base row.
             meets = ~self._deleted[states] & ~gone
@@ -90,14 +90,14 @@ class Overlay:
                 yield laid.filter(pa.array(changed)), True
 
     def arrivals(self) -> pa.RecordBatch:
-        rows = pa.array(np.flatnonzero(~self._deleted & (~self._matched | self._hides)))
+        rows = pa.array(np.flatnonzero(~self._deleted & (~self._matched | self._hidden)))
         names = [name for name in self._columns if name in self._states]
         return pa.RecordBatch.from_arrays([self._states[name].take(rows) for name in names], names)
 
     @property
     def counts(self) -> MergeCounts:
         live = ~self._deleted
-        revived = int(np.count_nonzero(live & self._matched & self._hides))
+        revived = int(np.count_nonzero(live & self._matched & self._hidden))
         return MergeCounts(
             inserts=int(np.count_nonzero(live & ~self._matched)),
             updates=int(np.count_nonzero(self._changed)) + revived,
@@ -111,7 +111,7 @@ class Overlay:
         if not self._ordering:
             return np.zeros(len(rows), dtype=np.bool_)
         older = [batch.column(name).take(pa.array(rows)) for name in self._spec.ordering_fields]
-        return base_wins(older, [values.take(pa.array(states)) for values in self._ordering]) & ~self._hides[states]
+        return base_wins(older, [values.take(pa.array(states)) for values in self._ordering]) & ~self._hidden[states]
 
     def _laid(
         self, batch: pa.RecordBatch, rows: Positions, states: Positions, stays: Mask
@@ -149,7 +149,7 @@ def merged_partially(spec: Judged, rows: pa.RecordBatch, given: Given) -> pa.Rec
     return pa.RecordBatch.from_arrays(columns, schema=rows.schema)
 
 
-def behind_resets(spec: Judged, rows: pa.RecordBatch, merged: pa.RecordBatch) -> pa.RecordBatch:
+def after_resets(spec: Judged, rows: pa.RecordBatch, merged: pa.RecordBatch) -> pa.RecordBatch:
     """Return rows that were merged by key, behind those of the given rows that take base rows of their keys away."""
     unordered = spec.unordered(rows, spec.deleted(rows))
     if unordered is None or not unordered.any():

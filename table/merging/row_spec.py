@@ -50,7 +50,7 @@ class DeleteOrder(Enum):
     """Which ordering values the deletes among the rows of a write have."""
 
     OWN = "their own, none of them null: a delete loses against a stored row with a greater value"
-    STORED = "those of the stored rows that they remove; where one is null, the delete has no value"
+    STORED = "those of the stored rows that they remove; with a null among them, a delete has no value"
     NONE = "no delete has a value"
 
 

@@ -18,7 +18,7 @@ from ..config import TableConfig
 from ..config import property_keys as key
 from ..files.logs.log_blocks import LogBlock
 from ..files.logs.log_contents import columns_of
-from ..merging.overlay import behind_resets, merged_partially
+from ..merging.overlay import after_resets, merged_partially
 from ..merging.row_spec import Judged
 
 # The number of an entry's block among those that count; a column of entries where a block is partial.
@@ -64,7 +64,7 @@ class PartialUpdates:
             return entries
         first_entries = entries.filter(pa.array(early))
         begun = merged_partially(spec, first_entries, self.until_then.given)
-        return concat([behind_resets(spec, first_entries, begun), entries.filter(pa.array(~early))])
+        return concat([after_resets(spec, first_entries, begun), entries.filter(pa.array(~early))])
 
     def given(self, rows: pa.RecordBatch | None, name: str, values: pa.Array) -> Mask | None:
         """Return which rows give a column, None where all do; ``rows`` is None for rows of a base file."""

@@ -11,77 +11,32 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi.errors import NullOrderingError
-from pyhudi.operations.planning.request import TableSettings, WriteSettings
-from pyhudi.operations.result import CommitResult
+from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.table.config.property_keys import IGNORE_DEFAULTS, LOOKUP_INDEXES, MERGE_ON_READ
-from support.drawn.upkept import OFF
-from support.drive import rows_of
-from support.drive import write as written
+from support.drawn.deleted_rows import (
+    LOGGED,
+    QUIET,
+    READ,
+    check_hidden_rows,
+    check_late_rows,
+    indexed,
+    rows,
+    shown,
+    write,
+)
 from support.made.compacting import join, run
-from support.readers import read_without_spark
 from support.rules.log_bytes import DELETE, blocks_of
-
-FLAG = pa.field("_hoodie_is_deleted", pa.bool_())
-QUIET = WriteSettings(upkeep=OFF)
-READ = replace(QUIET, deletes_read=True)
-LOGGED = TableSettings(record_key_fields=("id",), ordering_fields=("ts",), table_type=MERGE_ON_READ, bucket_count=1)
-# What every index says of deletes, and those by key besides that a look-up reads the row of.
-READ_KEYS, BARE_KEYS = ["flag", "read"], ["key", "logged"]
-
-
-def rows(*keys: str, ts: Any, value: int, deleted: bool = False, kind: pa.DataType | None = None) -> pa.Table:
-    """Return rows of some keys with one ordering value."""
-    columns = {"id": pa.array(keys), "ts": pa.array([ts] * len(keys), kind or pa.int64())}
-    return pa.table({**columns, "value": [value] * len(keys), FLAG.name: pa.array([deleted] * len(keys))})
-
-
-def write(path: Path, parts: pa.Table | list[pa.Table], **options: Any) -> CommitResult:
-    """Write rows; no service follows."""
-    return written(path, parts, **{"settings": QUIET, **options})
-
-
-def shown(path: Path) -> dict[Any, Any]:
-    """Return the value of each key."""
-    return dict(rows_of(path, "id", "value"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("index", ["BUCKET", *LOOKUP_INDEXES])
 def test_a_row_that_was_deleted_does_not_come_back_beside_an_older_one(tmp_path: Path, index: str) -> None:
     """A delete that read the row holds against rows with less; one by key alone makes every later row count anew."""
-    hashes = index == "BUCKET"
-    table = replace(LOGGED, index_type=index, bucket_count=1 if hashes else None)
-    write(tmp_path, rows(*READ_KEYS, "key", "stays", ts=10, value=1), table=table)
-    write(tmp_path, rows("logged", ts=3, value=1))
-    write(tmp_path, rows("logged", ts=10, value=1))
-    write(tmp_path, rows("flag", ts=10, value=2, deleted=True))
-    write(tmp_path, rows("read", ts=10, value=2), operation="delete", settings=READ)
-    deleted = write(tmp_path, rows(*BARE_KEYS, ts=1, value=2), operation="delete").instant
-    assert shown(tmp_path) == {"stays": 1}
-
-    every = [*READ_KEYS, *BARE_KEYS]
-    write(tmp_path, rows(*every, ts=5, value=3))
-    expected = {"stays": 1, **(dict.fromkeys(BARE_KEYS, 3) if hashes else {})}
-    assert shown(tmp_path) == expected
-    window = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.read.begin.instanttime": deleted}
-    late = read_without_spark(tmp_path, window)
-    assert set(late["id"].to_pylist()) == {key for key in expected if key != "stays"}
-
-    assert join(tmp_path).files
-    assert shown(tmp_path) == expected
-    write(tmp_path, rows(*every, ts=6, value=4))
-    expected |= dict.fromkeys(BARE_KEYS, 4) if hashes else {}
-    assert shown(tmp_path) == expected
-    assert run(tmp_path).instant
-    assert shown(tmp_path) == expected, "a compaction changes nothing of what entries show"
-
-    write(tmp_path, rows(*every, ts=6, value=5))
-    assert shown(tmp_path) == {"stays": 1, **dict.fromkeys(every, 5)}, "a compaction forgets deletes"
+    check_late_rows(tmp_path, index)
 
 
 @pytest.mark.parametrize("index", ["BUCKET", "SIMPLE", "GLOBAL_SIMPLE"])
 def test_a_row_as_new_as_the_deleted_one_comes_back(tmp_path: Path, index: str) -> None:
-    table = replace(LOGGED, index_type=index, bucket_count=1 if index == "BUCKET" else None)
-    write(tmp_path, rows("key", "read", ts=10, value=1), table=table)
+    write(tmp_path, rows("key", "read", ts=10, value=1), table=indexed(index))
     write(tmp_path, rows("key", ts=10, value=2), operation="delete")
     write(tmp_path, rows("read", ts=10, value=2), operation="delete", settings=READ)
     write(tmp_path, rows("key", "read", ts=10, value=3))
@@ -138,8 +93,7 @@ def wrapper(path: Path) -> list[int]:
 def test_a_delete_has_the_wrapper_of_its_ordering_column(tmp_path: Path, name: str, index: str) -> None:
     """Of a delete that comes with the stored row's value, and of one by key whose row a look-up found."""
     kind, stored, less, number = WRAPPERS[name]
-    table = replace(LOGGED, index_type=index, bucket_count=1 if index == "BUCKET" else None)
-    write(tmp_path, rows("k", ts=stored, value=1, kind=kind), table=table)
+    write(tmp_path, rows("k", ts=stored, value=1, kind=kind), table=indexed(index))
     settings = READ if index == "BUCKET" else QUIET
     write(tmp_path, rows("k", ts=stored, value=2, kind=kind), operation="delete", settings=settings)
     assert wrapper(tmp_path) == [number]
@@ -169,9 +123,7 @@ def test_a_value_that_no_wrapper_holds_makes_a_delete_without_one(tmp_path: Path
 @pytest.mark.parametrize("settings", [READ, QUIET], ids=["read", "looked up"])
 def test_deletes_with_and_without_a_value_have_blocks_of_their_own(tmp_path: Path, settings: WriteSettings) -> None:
     """hudi-rs reads no block that has both."""
-    looks_up = settings != READ
-    table = replace(LOGGED, index_type="SIMPLE", bucket_count=None) if looks_up else LOGGED
-    kind = pa.int32()
+    table, kind = indexed("BUCKET" if settings == READ else "SIMPLE"), pa.int32()
     write(tmp_path, pa.concat_tables([rows(key, ts=n, value=1, kind=kind) for n, key in enumerate("abc")]), table=table)
     gone = pa.concat_tables([rows(key, ts=n, value=2, kind=kind) for n, key in enumerate("abc")])
     done = write(tmp_path, gone, operation="delete", settings=settings)
@@ -240,3 +192,7 @@ def test_a_delete_without_value_hides_the_base_row_from_later_rows_of_its_own_wr
         assert shown(tmp_path) == dict.fromkeys(keys)
         run(tmp_path)
         assert shown(tmp_path) == dict.fromkeys(keys)
+
+
+def test_an_open_column_takes_no_value_of_a_hidden_row(tmp_path: Path) -> None:
+    check_hidden_rows(tmp_path)

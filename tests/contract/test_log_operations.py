@@ -23,6 +23,7 @@ from support.attempts import parted, rows
 from support.drive import KEYED, read, rows_of, write
 from support.readers import rows_by_hudi_rs
 from support.recorded.fixture_tables import recorded, unpack
+from support.recorded.recorded_merges import LATE_ROW, REBORN
 
 MERGED = replace(KEYED, table_type="MERGE_ON_READ")
 PARTED = replace(MERGED, partition_fields=("p",))
@@ -164,7 +165,9 @@ def test_rows_without_keys_are_deleted_by_where_they_were_read(tmp_path: Path) -
 
 
 def shown(name: str) -> list[tuple[object, object, object]]:
-    return sorted((one["p"], one["id"], one["name"]) for one in recorded(name))
+    """Return what pyhudi shows, which hides a deleted base row from a late one."""
+    late = {LATE_ROW[0]: LATE_ROW[1]} if name in REBORN else {}
+    return sorted((one["p"], one["id"], late.get(one["id"], one["name"])) for one in recorded(name))
 
 
 @pytest.mark.parametrize("name", ["v9_mor_avro", "v9_mor_parquet", "v9_mor_commit_time", "v9_mor_log_only"])
@@ -181,6 +184,7 @@ def test_tables_of_apache_hudi_are_appended_to_and_rewritten(tmp_path: Path, nam
     assert (done.log_files, done.files) == ((2, 0) if operation == "upsert" else (0, 2))
     expected = sorted([*shown(name), *(("a", f"new{n}", "ours") for n in range(9))])
     assert rows_of(path, "p", "id", "name") == expected
+    # A base file or a compaction after the fifth append has what pyhudi shows.
     assert rows_by_hudi_rs(path, "p", "id", "name") == expected
 
 

@@ -54,7 +54,7 @@ def test_what_we_joined_is_read_continued_and_compacted_by_them(shared: Shared) 
     assert any(blocks(shared.path, file_slice) == [again.instant] for file_slice in slices(shared.path))
 
     shared.theirs("k10 99, k3 19", hoodie__compact__inline="true", hoodie__compact__inline__max__delta__commits="1")
-    shared.model.compact()
+    shared.model.compact(elsewhere=True)
     shared.check()
     assert not any(file_slice.logs for file_slice in slices(shared.path))
     shared.ours("k3 1, k8 1, -k10 98")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ...config import TableConfig
-from ...config.property_keys import COMMIT_TIME_ORDERING, NEWEST_VERSION
+from ...config.property_keys import COMMIT_TIME_ORDERING
 from ..output import GIB, MIB
 from .log_blocks import BlockType
 
@@ -51,12 +51,9 @@ def ordered_by(config: TableConfig, schema: pa.Schema, kind: Callable[[pa.DataTy
 
 
 def delete_order(config: TableConfig, schema: pa.Schema) -> tuple[str, ...]:
-    """Return the ordering fields, if every reader of the table reads their values in delete blocks; else none.
-
-    Apache Hudi 1.0.2, which reads tables of version 8, fails on decimals there and has no wrapper for several fields.
-    """
+    """Return the ordering fields, if every reader of the table reads their values in delete blocks; else none."""
     fields = ordered_by(config, schema, lambda _: True)
     decimals = [schema.field(name).type for name in ordered_by(config, schema, pa.types.is_decimal)]
-    is_old = config.version < NEWEST_VERSION and (len(fields) > 1 or bool(decimals))
+    unread = not config.orders_every_delete and (len(fields) > 1 or bool(decimals))
     too_long = any(max(kind.scale - _DIGITS, kind.precision - kind.scale - _WHOLE_DIGITS) > 0 for kind in decimals)
-    return () if is_old or too_long or len(fields) < len(config.ordering_fields) else fields
+    return () if unread or too_long or len(fields) < len(config.ordering_fields) else fields

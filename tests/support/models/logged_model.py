@@ -155,6 +155,11 @@ class LoggedModel(Model):
         self.bucket_of = bucket_of
         self.groups = {self._group(key) for key in self.rows}
 
+    def delete_read(self, rows: Iterable[Row]) -> None:
+        """Log deletes of rows as they are, which were read before."""
+        for row in rows:
+            self._log(key_of(row), Logged(None, stamp(row)))
+
     def join(self) -> None:
         """Join log files, which changes nothing of what they say."""
 

@@ -22,9 +22,24 @@ LOGGED = [
 ]
 
 
+# The tables in which a key is deleted without an ordering value, and comes back with less than its base row has.
+REBORN, LATE_ROW = ("v9_mor_avro", "v9_mor_parquet", "v9_mor_ignore_defaults"), ("k5", "reborn, but too early", 1)
+
+
 def check_recorded(folder: Path, name: str, query: str = "snapshot") -> None:
     """Assert that a table reads as Apache Hudi reads it, all columns, meta columns among them."""
-    assert in_order(shown(unpack(name, folder), query)) == in_order(recorded(name, query))
+    assert_recorded(unpack(name, folder), name, query)
+
+
+def assert_recorded(path: str, name: str, query: str = "snapshot") -> None:
+    """Assert the same of a table that was unpacked. Apache Hudi alone shows a deleted base row beside a late one."""
+    rows, told = in_order(shown(path, query)), in_order(recorded(name, query))
+    if name in REBORN and query == "snapshot":
+        late, erased = ([row for row in some if row["_hoodie_record_key"] == LATE_ROW[0]] for some in (rows, told))
+        assert [(row["id"], row["name"], row["ts"]) for row in late] == [LATE_ROW]
+        assert [(row["id"], row["name"], row["ts"]) for row in erased] == [(LATE_ROW[0], "base", 10)]
+        rows, told = ([row for row in some if row not in (*late, *erased)] for some in (rows, told))
+    assert rows == told
 
 
 def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
