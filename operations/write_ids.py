@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ..errors import CorruptFileError, CorruptInstantError
-from ..storage.base import Storage, join
+from ..storage.base import Storage
 from ..storage.bounds import parse_json
 from ..table.table import Table
 from ..timeline import formats
@@ -21,9 +21,9 @@ from ..timeline.archive.lsm_writer import MergedLevel
 from ..timeline.archive.manifest import Manifest
 from ..timeline.instants import WRITE_ACTIONS, Instant
 from ..timeline.metadata.codec import WRITE_ID, Codec, InstantBody
-from ..timeline.writers.owner import ROOT
+from ..timeline.writers.owner import WRITE_IDS
 
-NOTE = join(ROOT, "write_ids")
+NOTE = WRITE_IDS
 # Prefix of ids that no user gave.
 GENERATED_ID = "auto-"
 # Prefix of the ids of micro-batches: the query's id and the batch's follow.

@@ -113,13 +113,25 @@ def bucket_numbers(table: Table, timeline: Timeline) -> BucketNumbers:
     )
 
 
+def rules_without_instant(table: Table, timeline: Timeline) -> list[RuleFile]:
+    """Return the rule files that are newer than the rule in force and whose instants the table does not know."""
+    unknown = []
+    for file in reversed(rule_files(table)):
+        state = _state_of(table, timeline, file.instant_time)
+        if state == State.COMPLETED:
+            break
+        if state is None:
+            unknown.append(file)
+    return unknown
+
+
 def refuse_unknown(numbers: BucketNumbers) -> None:
     """Raise UnsupportedTableError where the numbers of buckets are unknown, so that no write may place rows."""
     if numbers.unknown:
         raise UnsupportedTableError(
             f"{numbers.unknown} So it is unknown in which bucket a key belongs.",
-            "Roll the rescale back with Apache Hudi's procedure partition_bucket_index_manager, or see what validate() "
-            "finds; until then read the table.",
+            "See what validate() finds: HudiTable.repair() deletes the rule of a rescale that was rolled back, and "
+            "Apache Hudi's procedure partition_bucket_index_manager rolls one back; until then read the table.",
         )
 
 
@@ -223,5 +235,6 @@ __all__ = [
     "numbers_of_property",
     "refuse_unknown",
     "rule_files",
+    "rules_without_instant",
     "write_bucket_rule",
 ]

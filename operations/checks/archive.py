@@ -20,11 +20,13 @@ from .check_catalogue import (
     ARCHIVE_BROKEN_OFF,
     ARCHIVE_FILE_CORRUPT,
     ARCHIVE_FILE_LOST,
+    ARCHIVE_LOST,
     ARCHIVE_MANIFEST,
     LINK,
     STRANGE_FILE,
 )
 from .finding import Check, Findings
+from .subject import Subject
 
 
 def check_archive(folder: str, findings: Findings) -> tuple[Instant, ...]:
@@ -55,6 +57,13 @@ def check_archive(folder: str, findings: Findings) -> tuple[Instant, ...]:
 
     found = {instant.identity: instant for part in for_each(storage, instants, counting) for instant in part}
     return tuple(found[identity] for identity in sorted(found))
+
+
+def check_lost_archive(subject: Subject) -> None:
+    """Look for signs of archived instants where the archive is gone."""
+    if subject.lost_archive:
+        folder = subject.config.archive_folder
+        subject.findings.add(ARCHIVE_LOST, subject.lost_archive, file=folder)
 
 
 @dataclass(frozen=True, slots=True)

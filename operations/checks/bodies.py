@@ -126,6 +126,26 @@ def read_record(timeline: Timeline, instant: Instant) -> Mapping[str, Any]:
     return timeline.files.codec.decode_record(InstantBody(data, path)) if data else {}
 
 
+def undone_instants(subject: Subject) -> Mapping[str, Instant]:
+    """Return the instants that completed rollbacks and restores undid, each with what undid it."""
+    victims: dict[str, Instant] = {}
+    for instant in subject.timeline.completed:
+        if instant.action in {"rollback", "restore"}:
+            with subject.turning(TORN_INSTANT, instant):
+                record = read_record(subject.timeline, instant)
+                named = record.get("commitsRollback") or record.get("instantsToRollback") or ()
+                victims |= {str(time): instant for time in named}
+    return victims
+
+
+def is_by_pyhudi(subject: Subject, instant: Instant) -> bool:
+    """Return whether a completed write is of pyhudi; False where its body cannot be read."""
+    with subject.turning(TORN_INSTANT, instant):
+        record = read_record(subject.timeline, instant)
+        return any(name.startswith(PYHUDI_KEYS) for name in record.get("extraMetadata") or ())
+    return False
+
+
 def _has_body(instant: Instant) -> bool:
     """Return whether the file of a state may hold a record: writers request commits with an empty file."""
     if instant.state == State.COMPLETED:
@@ -161,6 +181,7 @@ def _files_of(said: Said, instant: Instant, record: Mapping[str, Any]) -> Commit
     by_pyhudi = any(key.startswith(PYHUDI_KEYS) for key in record.get("extraMetadata") or ())
     for partition, stat in _stats(record):
         path = stat.get("path")
+        said.merged.add(str(stat.get("prevCommit")))
         stats.setdefault(partition, []).append({name: stat.get(name) for name in _OF_FILES})
         if not path:
             continue

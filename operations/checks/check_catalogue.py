@@ -194,6 +194,12 @@ SAVEPOINT_WITHOUT_COMMIT = _warning(
     "A savepoint keeps an instant that is neither on the timeline nor archived.",
     "Delete the savepoint.",
 )
+ARCHIVE_LOST = _error(
+    "ARCHIVE_LOST",
+    "The archive is empty, though instants were archived: a write that is given again under its id is done twice, and "
+    "queries of archived times fail.",
+    "Restore the archive's folder from a backup. Do not delete data files whose instant is on no timeline.",
+)
 ARCHIVE_MANIFEST = _error(
     "ARCHIVE_MANIFEST",
     "The archive's `_version_` or its manifest cannot be used.",
@@ -295,6 +301,12 @@ BUCKETS_UNKNOWN = _error(
     "A file says how many buckets partitions have, and its instant neither completed nor waits, or the file cannot be "
     "used: Apache Hudi may go by it, pyhudi refuses to write, and reads look into every bucket.",
     "Roll the rescale back with Apache Hudi, or remove the file if all file groups are older than it.",
+)
+RESCALE_UNDONE = _error(
+    "RESCALE_UNDONE",
+    "Apache Hudi rolled a rescale back, and its number of buckets is still noted: Apache Hudi's writers go by it, and "
+    "put keys where their rows are not, so that keys are there twice.",
+    "Stop Apache Hudi's writers, roll back the writes that `what` names, newest first, and call HudiTable.repair().",
 )
 INDEX_UNCLEAR = _error(
     "INDEX_UNCLEAR",
@@ -427,6 +439,11 @@ DECISION_OPEN = _warning(
     "DECISION_OPEN",
     "The table's next step was decided, and the writer that decided it has not taken it.",
     "Write to the table; the next decision carries this step out.",
+)
+DECISION_UNREADABLE = _warning(
+    "DECISION_UNREADABLE",
+    "The table's newest decision cannot be read: the next writers wait five seconds for it.",
+    "Write to the table: the write passes over it and makes the next decision.",
 )
 
 ALL = tuple(sorted((check for check in globals().values() if isinstance(check, Check)), key=lambda check: check.code))

@@ -13,7 +13,7 @@ from ...table.files.file_group import FileGroup
 from ...table.files.names import parse_data_name
 from ...table.infer_index import mixture
 from ...timeline.instants import State
-from .bodies import hear_archive, read_record
+from .bodies import hear_archive, undone_instants
 from .check_catalogue import (
     BUCKET_TWICE,
     BUCKETS_UNKNOWN,
@@ -26,6 +26,7 @@ from .check_catalogue import (
     ORPHAN_SHOWN,
     OTHER_BUCKETS,
     REPLACED_SHOWN,
+    RESCALE_UNDONE,
     ROLLED_BACK_FILE,
     SIZE_MISMATCH,
     TORN_INSTANT,
@@ -34,6 +35,7 @@ from .check_catalogue import (
 from .finding import Check
 from .folders import instant_of
 from .subject import Subject
+from .undone_rescales import undone_rescales
 
 
 def check_files(subject: Subject) -> None:
@@ -44,9 +46,9 @@ def check_files(subject: Subject) -> None:
     wanted = writes if subject.deep else [instant for instant in replacements if instant.identity not in on_timeline]
     hear_archive(subject, wanted)
     returned = _returned(subject, {instant.requested_time for instant in replacements})
-    rolled_back = _rolled_back(subject)
+    undone = {time: instant.requested_time for time, instant in undone_instants(subject).items()}
     for info in _data_files(subject):
-        _check_file(subject, info, rolled_back, returned)
+        _check_file(subject, info, undone, returned)
     with subject.findings.turning(NOT_CHECKED):
         _check_lost(subject)
     with subject.findings.turning(NOT_CHECKED):
@@ -84,19 +86,7 @@ def _returned(subject: Subject, archived: set[str]) -> _Replaced:
     return _Replaced(gone)
 
 
-def _rolled_back(subject: Subject) -> dict[str, str]:
-    """Return the instants that completed rollbacks and restores undid, each with the time of what undid it."""
-    victims: dict[str, str] = {}
-    for instant in subject.timeline.completed:
-        if instant.action in {"rollback", "restore"}:
-            with subject.turning(TORN_INSTANT, instant):
-                record = read_record(subject.timeline, instant)
-                named = record.get("commitsRollback") or record.get("instantsToRollback") or ()
-                victims |= {str(time): instant.requested_time for time in named}
-    return victims
-
-
-def _check_file(subject: Subject, info: FileInfo, rolled_back: Mapping[str, str], returned: _Replaced) -> None:
+def _check_file(subject: Subject, info: FileInfo, undone: Mapping[str, str], returned: _Replaced) -> None:
     time, said = instant_of(info), subject.said
     found = subject.timeline.find(time)
     if found is not None and found.is_write and found.state != State.COMPLETED:
@@ -120,8 +110,10 @@ def _check_file(subject: Subject, info: FileInfo, rolled_back: Mapping[str, str]
             _report_if_there(
                 subject, SIZE_MISMATCH, info, f"has {info.size} bytes, and the write {time} says {named.size}"
             )
-    elif time in rolled_back:
-        _report_if_there(subject, ROLLED_BACK_FILE, info, f"is there, and {rolled_back[time]} undid the instant {time}")
+    elif time in undone:
+        _report_if_there(subject, ROLLED_BACK_FILE, info, f"is there, and {undone[time]} undid the instant {time}")
+    elif subject.timeline.is_committed(time) and subject.lost_archive:
+        pass  # `check_lost_archive` tells that its instant may have been archived.
     elif subject.timeline.is_committed(time):
         _report_if_there(subject, ORPHAN_SHOWN, info, f"is shown to readers, and its instant {time} completed nowhere")
     else:
@@ -175,8 +167,10 @@ def _check_buckets(subject: Subject) -> None:
     if path is not None:
         what = f"The table notes the index {subject.config.index_type}, and {path} shows consistent hashing."
         subject.findings.add(OTHER_BUCKETS, what, file=path)
-    numbers = subject.numbers
-    if numbers is not None and numbers.unknown:
+    numbers, undone = subject.numbers, undone_rescales(subject)
+    for rescale in undone:
+        subject.findings.add(RESCALE_UNDONE, rescale.what, file=rescale.file.path, instant=rescale.file.instant_time)
+    if numbers is not None and numbers.unknown and not undone:
         subject.findings.add(BUCKETS_UNKNOWN, numbers.unknown)
     if subject.told is not None and subject.told.mixture:
         subject.findings.add(INDEX_UNCLEAR, f"The table {mixture(subject.told)}.")

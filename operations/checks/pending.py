@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from time import monotonic, sleep
 from typing import Any
 
 from ...errors import UnsupportedTableError
@@ -18,6 +19,7 @@ from .check_catalogue import (
     CLAIMED_TWICE,
     CLEAN_TAKES_LIVE,
     DECISION_OPEN,
+    DECISION_UNREADABLE,
     PENDING_RESTORE,
     PENDING_SERVICE,
     PENDING_WRITE,
@@ -29,6 +31,7 @@ from .check_catalogue import (
 )
 from .subject import Subject, called
 
+_POLL_S = 0.1
 _WRITES = frozenset({"commit", "deltacommit", "replacecommit"})
 # What a pending service holds up.
 _IN_THE_WAY = {
@@ -177,18 +180,32 @@ def _check_decision(subject: Subject) -> None:
     if not known:
         return
     path = decisions.path_of(known[-1])
-    if not subject.findings.is_old(subject.storage.modified(path)):
-        return
-    with subject.findings.turning(DECISION_OPEN, file=path):
-        data = subject.storage.read(path)
-        found = Decision.parse(data)
+    with subject.findings.turning(DECISION_UNREADABLE, file=path):
+        found = _whole(subject, path)
+        if found is None or found.kind != DecisionKind.MAKE or found.instant.state != State.COMPLETED:
+            return
+        group = (found.instant.requested_time, found.instant.group)
+        is_pending = any((instant.requested_time, instant.group) == group for instant in subject.timeline.pending)
+        if is_pending and subject.findings.is_old(subject.storage.modified(path)):
+            what = f"The {found.instant.action} {found.instant.requested_time} was decided, and is not complete."
+            subject.findings.add(DECISION_OPEN, what, file=path, instant=found.instant.requested_time)
+
+
+def _whole(subject: Subject, path: str) -> Decision | None:
+    """Return a decision, or None and a finding where it stays half-made for as long as writers wait for it."""
+    until_s = monotonic() + min(decisions.HALF_MADE_S, max(subject.findings.stale_s, 0.0))
+    while True:
+        try:
+            data = subject.storage.read(path)
+        except FileNotFoundError:
+            return None  # old decisions go when newer decisions are made
         if decisions.format_of(data) > formats.DECISION:
             # Only a newer release can tell whether this decision is carried out.
-            return
-        if found is None:
-            subject.findings.add(DECISION_OPEN, f"{path} is not whole, so that no writer follows it.", file=path)
-        elif found.kind == DecisionKind.MAKE and found.instant.state == State.COMPLETED:
-            group = (found.instant.requested_time, found.instant.group)
-            if any((instant.requested_time, instant.group) == group for instant in subject.timeline.pending):
-                what = f"The {found.instant.action} {found.instant.requested_time} was decided, and is not complete."
-                subject.findings.add(DECISION_OPEN, what, file=path, instant=found.instant.requested_time)
+            return None
+        found = Decision.parse(data)
+        if found is not None:
+            return found
+        if monotonic() >= until_s:
+            subject.findings.add(DECISION_UNREADABLE, f"{path} is not whole, so that no writer follows it.", file=path)
+            return None
+        sleep(_POLL_S)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,12 +25,16 @@ from ...table.files.view import FileView
 from ...table.files.written import Written
 from ...table.infer_index import InferredIndex, index_of_table, index_of_view, is_unnoted, with_inferred
 from ...table.table import Table
+from ...timeline.archive.manifest import is_archive_file
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
+from ...timeline.writers.owner import WRITE_IDS
 from .check_catalogue import FILE_CORRUPT, NOT_CHECKED, WRONG_BUCKET
 from .finding import Check, Findings
 
 META_FOLDER = ".hoodie"
+# Instants of a bootstrap have times that begin with zeros.
+_TIME = re.compile("[12][0-9]{13,16}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +78,7 @@ class Said:
         silent: Requested times of writes that the checks cannot parse, and whose files they do not know.
         operations: Each write's operation, by its requested time.
         given_up: The damaged log files that repairs gave up.
+        merged: Requested times of the writes whose file slices they merged, and what stands for none.
     """
 
     files: dict[str, NamedFile] = field(default_factory=dict)
@@ -80,6 +86,7 @@ class Said:
     silent: set[str] = field(default_factory=set)
     operations: dict[str, str] = field(default_factory=dict)
     given_up: set[str] = field(default_factory=set)
+    merged: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -176,6 +183,22 @@ class Subject:
     def view(self) -> FileView:
         """Return the file slices that readers see, by the writes that could be parsed."""
         return FileView(self.timeline, self.said.written, self.folders.partitions)
+
+    @cached_property
+    def lost_archive(self) -> str:
+        """What shows that instants were archived where the archive has no file; empty where there is no such sign."""
+        folder = self.config.archive_folder
+        if any(map(is_archive_file, self.storage.look(folder).names)):
+            return ""
+        merged = [time for time in self.said.merged if _TIME.fullmatch(time) and self.timeline.find(time) is None]
+        archived = [time for time in merged if self.timeline.is_committed(time)]
+        if archived:
+            return f"{folder} has no file, and writes of the timeline merged the slice of the instant {max(archived)}."
+        return (
+            f"{folder} has no file, and {WRITE_IDS} notes the ids of its writes."
+            if self.storage.exists(WRITE_IDS)
+            else ""
+        )
 
     @cached_property
     def _listed(self) -> frozenset[str]:

@@ -10,7 +10,7 @@ from ...storage.base import Storage
 from ...table.table import Table
 from ...timeline.listing import newest_states
 from ...timeline.timeline import Timeline
-from ..checks.archive import check_archive
+from ..checks.archive import check_archive, check_lost_archive
 from ..checks.bodies import hear
 from ..checks.check_catalogue import NOT_CHECKED
 from ..checks.duplicates import check_duplicates
@@ -32,6 +32,7 @@ STALE_S = 3600.0
 # Files come first: the other checks use what this check finds out about archived writes.
 _CHECKS: tuple[Callable[[Subject], None], ...] = (
     check_files,
+    check_lost_archive,
     check_properties,
     check_folders,
     check_instants,

@@ -20,7 +20,7 @@ from ...table.table import Table
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers import decisions
-from ...timeline.writers.decisions import Decision, DecisionKind
+from ...timeline.writers.decisions import HALF_MADE_S, Decision, DecisionKind
 from .bucket_rules import delete_rule
 from .carried_out import carry_out, is_carried_out
 from .locks import lock_of
@@ -32,8 +32,6 @@ KEPT = 16
 _ROUNDS = 100
 # The longer the pause, the more instants complete meanwhile, which the next round has to check.
 _LONGEST_PAUSE_S = 0.25
-# Where a file system knows no links, a decision is written in place: it may be half-made for this long.
-HALF_MADE_S = 5.0
 _POLL_S = 0.1
 _TRIES = 3
 # The shortest time in which another process can complete our decision, commit again and archive the instant.

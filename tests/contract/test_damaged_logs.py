@@ -25,7 +25,6 @@ from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.settings import ArchiveSettings
 from pyhudi.operations.write.inline import means_of
 from pyhudi.storage import open_storage
-from pyhudi.table.files import read_written
 from pyhudi.table.files.logs.block_format import LogSettings
 from pyhudi.table.files.logs.log_blocks import MAGIC, LogBlock
 from pyhudi.table.files.logs.log_file import read_blocks
@@ -369,16 +368,6 @@ def test_a_log_file_of_another_writer_may_be_longer_and_may_repeat_a_torn_block(
     assert "SKIPPED_BLOCK" in codes(table)
 
 
-def by_another_writer(path: Path) -> None:
-    """Take from completed writes what tells that pyhudi made them."""
-    files = compacting.timeline_of(path).files
-    for done in compacting.timeline_of(path).writes:
-        body = files.read_commit(done)
-        kept = {key: text for key, text in body.extra_metadata.items() if not key.startswith("pyhudi.")}
-        files.storage.write(files.path(done), files.codec.encode(body.model_copy(update={"extra_metadata": kept})))
-    read_written._KNOWN.clear()
-
-
 @pytest.mark.parametrize("block_format", ["parquet", "avro"])
 def test_whole_blocks_are_missed_by_size_and_by_records(tmp_path: Path, block_format: str) -> None:
     """A cut at a block's end leaves no torn block; of another writer's file a torn one may be there once more."""
@@ -396,7 +385,7 @@ def test_whole_blocks_are_missed_by_size_and_by_records(tmp_path: Path, block_fo
     }
     for other in (False, True):
         if other:
-            by_another_writer(tmp_path)
+            compacting.as_another_writer(tmp_path)
             lost["torn"] = (lost["torn"][0], "records, and the instant states 20")
         for damaged, why in lost.values():
             log.write_bytes(damaged)

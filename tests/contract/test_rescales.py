@@ -20,6 +20,7 @@ from pyhudi.operations.inspect.history import history
 from pyhudi.operations.inspect.validate import validate
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean
+from pyhudi.operations.services.repair.repair_table import repair_table
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import savepoint
@@ -39,7 +40,7 @@ from pyhudi.timeline.instants import State
 from pyhudi.timeline.writers.reserve import Reserve
 from pyhudi.timeline.writers.write_notes import WriteNotes
 from support.drive import carry_out, plan, read, rows_of, task, write
-from support.made.compacting import SCHEMA, append, rows, schedule, slices, timeline_of
+from support.made.compacting import SCHEMA, append, as_another_writer, means, rows, schedule, slices, timeline_of
 from support.made.rescales import leave_rescale, numbers, rescale
 from support.places import copied, files_below
 from support.rules.checks import assert_whole
@@ -451,6 +452,90 @@ def test_a_rollback_brings_rows_and_number_back(table: Path) -> None:
     assert rules(table) == {FIRST}
     assert numbers(table).of("a") == 4
     assert_whole(table)
+
+
+def undone_by_java(path: Path, n: int, partitions: list[str] | None, **terms: Any) -> str:
+    """Rescale, and undo that as Apache Hudi's `rollback_to_instant` does: rule and property stay."""
+    done = rescale(path, n, partitions, **terms)
+    kept = {name: data for name, data in files_below(path).items() if is_number_of_buckets(name)}
+    rollback(open_storage(str(path)), done.instant)
+    for name, data in kept.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(data)
+    return done.instant
+
+
+def is_number_of_buckets(name: str) -> bool:
+    return name.startswith((APACHE, OWN)) or name.endswith("hoodie.properties")
+
+
+def codes(path: Path) -> list[str]:
+    return validate(open_storage(str(path)))["code"].to_pylist()
+
+
+@pytest.mark.parametrize("partitions", [["a"], None])
+def test_a_repair_deletes_the_number_of_a_rescale_that_apache_hudi_rolled_back(
+    table: Path, partitions: list[str] | None
+) -> None:
+    """Apache Hudi goes by it, and would put keys where their rows are not."""
+    before = rows_of(table, *META)
+    undone = undone_by_java(table, 8, partitions, whole_table=partitions is None)
+    [finding] = validate(open_storage(str(table))).to_pylist()
+    assert (finding["code"], finding["instant"]) == ("RESCALE_UNDONE", undone)
+    assert f"{undone}.hashing_config stays" in finding["what"]
+    with pytest.raises(UnsupportedTableError, match="repair"):
+        write(table, some(0, 1), settings=QUIET)
+
+    storage = open_storage(str(table))
+    told = repair_table(storage, means(storage), dry_run=True)
+    assert codes(table) == ["RESCALE_UNDONE"]
+    done = repair_table(storage, means(storage))
+
+    assert done.steps == told.steps
+    assert [undone in step for step in done.steps] == [True]
+    assert (rules(table), load_config(storage).bucket_count, codes(table)) == ({FIRST}, 4, [])
+    assert rows_of(table, *META) == before
+    write(table, some(0, 60, value=9), settings=QUIET)
+    assert len(rows_of(table, "id")) == 60
+    assert_whole(table)
+
+
+def test_a_repair_keeps_the_number_by_which_another_engine_wrote_since(table: Path) -> None:
+    """A look-up by the number of before would miss its rows; once that write is undone, the number goes."""
+    before = rows_of(table, *META)
+    undone = undone_by_java(table, 8, ["a"])
+    since = write(table, some(0, 1), operation="delete_partition", settings=QUIET).instant
+    as_another_writer(table, since)
+    storage = open_storage(str(table))
+    [finding] = validate(storage).to_pylist()
+    assert since in finding["what"]
+
+    done = repair_table(storage, means(storage))
+    assert done.steps == ()
+    assert since in done.skipped
+    assert rules(table) == {FIRST, undone}
+
+    rollback(storage, since)
+    repair_table(storage, means(storage))
+    assert (rules(table), codes(table)) == ({FIRST}, [])
+    assert rows_of(table, *META) == before
+
+
+def test_the_property_of_a_table_of_version_8_follows_a_rescale_that_apache_hudi_rolled_back(tmp_path: Path) -> None:
+    """Jobs of Apache Hudi 1.0 have to agree with it, and pyhudi goes by its own rule, which tells the rollback."""
+    path = fill(tmp_path / "t", version=8)
+    undone = undone_by_java(path, 8, None)
+    write(path, some(0, 60, value=9), settings=QUIET)
+    storage = open_storage(str(path))
+    [finding] = validate(storage).to_pylist()
+    assert (finding["code"], finding["instant"]) == ("RESCALE_UNDONE", undone)
+    assert f"{BUCKET_COUNT}=8" in finding["what"]
+
+    done = repair_table(storage, means(storage))
+
+    assert f"{BUCKET_COUNT}=4" in done.todo
+    assert (load_config(storage).bucket_count, codes(path)) == (4, [])
+    assert_whole(path)
 
 
 def test_a_restore_brings_rows_and_numbers_back(table: Path) -> None:

@@ -8,11 +8,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from interop.apache_hudi import ApacheHudi, ApacheHudiError
+from interop.undone import call, newest
 from interop.writer import write_without_spark
+from pyhudi.operations.inspect.validate import validate
+from pyhudi.operations.services.repair.repair_table import repair_table
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.storage import open_storage
 from pyhudi.timeline.writers.reserve import Reserve
-from support.made.compacting import timeline_of
+from support.made.compacting import means, timeline_of
 from support.made.rescales import leave_rescale, numbers, rescale
 from support.readers import read_without_spark
 from support.recorded.hudi_options import SMALL
@@ -117,3 +120,34 @@ def test_a_rolled_back_rescale_leaves_apache_hudi_the_old_number(tmp_path: Path,
 
     apache.write(path, rows(*range(0, 60, 2), ts=3), OF_FOUR)
     held(path, apache, {f"k{key}": 1 for key in range(40)} | {f"k{key}": 3 for key in range(0, 60, 2)})
+
+
+@pytest.mark.parametrize("partitions", [["a"], None])
+def test_a_repair_takes_back_what_rollback_to_instant_leaves_of_a_rescale(
+    tmp_path: Path, apache: ApacheHudi, of_type: dict[str, str], partitions: list[str] | None
+) -> None:
+    """When its keys are no longer there twice without the repair, docs/buckets.md has to change."""
+    path, expected = tmp_path / "t", {f"k{key}": 1 for key in range(40)}
+    apache.write(path, rows(*range(40), ts=1), of_type)
+    write_without_spark(path, rows(0, ts=1), {BUCKETS: "4", **WITHOUT_CLEAN})
+    done = rescale(path, 8, partitions, whole_table=partitions is None)
+    storage = open_storage(str(path))
+    call(apache, path, "rollback_to_instant", f"instant_time => '{done.instant}'")
+    assert [one["instant"] for one in errors(path) if one["code"] == "RESCALE_UNDONE"] == [done.instant]
+
+    # They go by the rule that is left, whatever they say, or have to say what the property says.
+    number = "4" if partitions else "8"
+    apache.write(path, rows(*range(0, 60, 2), ts=3), {**of_type, BUCKETS: number, **WITHOUT_CLEAN})
+    assert apache.read(path).num_rows > 50, "keys are there twice"
+    since = newest(path)
+    [finding] = [one for one in validate(storage).to_pylist() if one["code"] == "RESCALE_UNDONE"]
+    assert since in finding["what"]
+    assert since in repair_table(storage, means(storage)).skipped
+    rollback(storage, since)
+
+    repair_table(storage, means(storage))
+
+    held(path, apache, expected)
+    apache.write(path, rows(*range(0, 60, 2), ts=4), {**of_type, **WITHOUT_CLEAN})
+    write_without_spark(path, rows(1, 99, ts=5), {})
+    held(path, apache, expected | {f"k{key}": 4 for key in range(0, 60, 2)} | {"k1": 5, "k99": 5})

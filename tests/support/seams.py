@@ -347,7 +347,10 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "decisions that stay": "operations.transaction.decide:KEPT",
     "seconds after which a commit is late": "operations.transaction.decide:LATE_S",
     "pause between two looks at a decision": "operations.transaction.decide:_POLL_S",
-    "age at which a torn decision is dead": "operations.transaction.decide:HALF_MADE_S",
+    "age at which a torn decision is dead": (
+        "operations.transaction.decide:HALF_MADE_S",
+        "timeline.writers.decisions:HALF_MADE_S",
+    ),
     # --- rollback and restore
     "roll back an instant": "operations.services.rollback:roll_back",
     "whether an instant builds on earlier ones": "operations.services.rollback:_depends_on",

@@ -21,6 +21,8 @@ from ..instants import Instant, State
 from .owner import ROOT
 
 FOLDER = f"{ROOT}/decisions"
+# Where a file system knows no links, a decision is written in place: it may be half-made for this long.
+HALF_MADE_S = 5.0
 _NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 _TIME = re.compile(r"\d{1,17}", re.ASCII)
 _ACTION = re.compile(r"[a-z]+", re.ASCII)

@@ -30,6 +30,8 @@ ROOT = ".hoodie/.pyhudi"
 OWNER_FILE = "owner.json"
 # Files of the archive grow here. The next write removes the remains of a process that died.
 SCRATCH = f"{ROOT}/merging"
+# Which archived write had which id, a note that each archiving makes.
+WRITE_IDS = f"{ROOT}/write_ids"
 # Notes of finished writes outlive the writes' working folders; `seals` expires them.
 SEALS = f"{ROOT}/sealed"
 # Digits of a requested time that name the folder of its seal.

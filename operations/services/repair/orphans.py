@@ -53,7 +53,7 @@ def find_orphans(storage: Storage) -> FoundOrphans:
         return FoundOrphans(kept=(why, *_texts_of(blind)))
     saved = kept_by_savepoints(subject)
     first = min((instant.requested_time for instant in subject.archived if instant.is_write), default="")
-    files, kept = [], []
+    files, kept = [], [subject.lost_archive.rstrip(".")] if subject.lost_archive else []
     for finding in sorted(found, key=lambda finding: finding.file):
         if finding.file in saved:
             kept.append(f"{finding.file} stays, as the savepoint {saved[finding.file]} keeps it")

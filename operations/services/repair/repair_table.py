@@ -1,6 +1,7 @@
 """Repair: recovers the properties, rolls dead writes back, and moves orphaned files aside, where an undo finds them.
 
-The first two are steps of each write, too. Only files whose write never completed are moved.
+The first two are steps of each write, too. Only files whose write never completed are moved. A number of buckets goes
+whose rescale Apache Hudi rolled back.
 """
 
 from __future__ import annotations
@@ -32,12 +33,15 @@ from ..means import Means
 from ..preconditions import dead_writes, open_for_service, refuse_restoring
 from .moves import copy_file, move_aside
 from .orphans import find_orphans
+from .undone_numbers import delete_undone, find_undone
 
 logger = logging.getLogger("pyhudi")
 
 
 def repair_table(storage: Storage, means: Means, *, dry_run: bool = False) -> ServiceResult:
     """Recover the properties from their backup, roll dead writes back, and move orphaned files aside.
+
+    Where Apache Hudi rolled a rescale back, delete the number of buckets that it left.
 
     `steps` of the result has each step, `skipped` what stays and why. Raises `ConcurrentWriteError` while a writer
     lives, or may live, and beside a restore.
@@ -58,13 +62,19 @@ def refuse_writers(table: Table, patience: Patience) -> tuple[Instant, ...]:
 
 def _foretold(table: Table, dead: Sequence[Instant]) -> ServiceResult:
     properties, found = _properties(table.storage), find_orphans(table.storage)
+    undone = find_undone(table)
     return ServiceResult(
         table.path,
         "repair",
         instants=len(dead),
         moved=(*properties, *(orphan.file for orphan in found.files)),
-        steps=(*_steps_of_properties(properties), *_rollbacks(dead), *map(_step_of_orphan, found.files)),
-        skipped="; ".join(found.kept),
+        steps=(
+            *_steps_of_properties(properties),
+            *_rollbacks(dead),
+            *undone.steps,
+            *map(_step_of_orphan, found.files),
+        ),
+        skipped="; ".join((*undone.kept, *found.kept)),
         dry=True,
     )
 
@@ -88,6 +98,9 @@ class _Repair:
             exclusive(table, partial(self._recover_properties, properties), removes_files=False)
         undone = roll_back_dead_writes(storage, means.patience, metadata_enable=means.metadata_enable)
         self.steps += _rollbacks(self.dead)
+        numbers = find_undone(table)
+        self.steps += numbers.steps
+        todo = delete_undone(table, numbers) if numbers.rescales else ""
         found = find_orphans(storage)
         if found.files:
             exclusive(table, partial(self._move, found.files), removes_files=True)
@@ -100,8 +113,10 @@ class _Repair:
             bytes=self.bytes,
             moved=tuple(self.moved),
             steps=tuple(self.steps),
-            skipped="; ".join(filter(None, (undone.skipped, *found.kept))),
-            todo=f"repair --undo {at} puts the files back, for seven days" if at else "",
+            skipped="; ".join(filter(None, (undone.skipped, *numbers.kept, *found.kept))),
+            todo="; ".join(
+                filter(None, (todo, f"repair --undo {at} puts the files back, for seven days" if at else ""))
+            ),
         )
 
     def _recover_properties(self, properties: Mapping[str, str]) -> None:

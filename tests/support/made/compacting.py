@@ -23,6 +23,7 @@ from pyhudi.storage.parallel import for_each
 from pyhudi.table.arrow.spill import local_spills
 from pyhudi.table.config import load_config
 from pyhudi.table.config.table_config import TableConfig
+from pyhudi.table.files import read_written
 from pyhudi.table.files.base_file import file_schema
 from pyhudi.table.files.file_group import FileSlice
 from pyhudi.table.files.logs.delete_block import Deletes
@@ -286,3 +287,14 @@ def _deletes(some: Sequence[tuple[str, str, int | None]]) -> Deletes:
         (pa.array([value for _, _, value in some], pa.int64()),),
         pa.array([value is None for _, _, value in some]),
     )
+
+
+def as_another_writer(path: Path, *times: str) -> None:
+    """Take from completed writes, of some times or from all, what tells that pyhudi made them."""
+    files = timeline_of(path).files
+    for done in timeline_of(path).writes:
+        if not times or done.requested_time in times:
+            body = files.read_commit(done)
+            kept = {key: text for key, text in body.extra_metadata.items() if not key.startswith("pyhudi.")}
+            files.storage.write(files.path(done), files.codec.encode(body.model_copy(update={"extra_metadata": kept})))
+    read_written._KNOWN.clear()

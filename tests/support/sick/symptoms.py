@@ -54,6 +54,7 @@ from support.sick.spoiling import (
     time_of,
     torn_decision,
     twice_completed,
+    undone_rescale,
     wanted_twice,
 )
 
@@ -180,6 +181,8 @@ SYMPTOMS = [
     ),
     Symptom("SAVEPOINT_FILE_LOST", "gone", "x/gone.parquet", lambda p: savepoint_of(p, ["gone.parquet"])),
     Symptom("SAVEPOINT_WITHOUT_COMMIT", "none", SOON, lambda p: savepoint_of(p, [], SOON)),
+    Symptom("ARCHIVE_LOST", "merged", "merged the slice", archived(lambda p: shutil.rmtree(p / HISTORY))),
+    Symptom("ARCHIVE_LOST", "noted", "write_ids notes the ids", new_folder(".hoodie/.pyhudi/write_ids")),
     Symptom("ARCHIVE_MANIFEST", "version", "_version_", archived(at(f"{HISTORY}/_version_", lambda _: b"7"))),
     Symptom("ARCHIVE_MANIFEST", "noise", "manifest_1", archived(at(f"{HISTORY}/manifest_1", lambda _: b"{"))),
     Symptom(
@@ -232,6 +235,7 @@ SYMPTOMS = [
     Symptom("OTHER_BUCKETS", "ring", "hashing_meta", record_ring),
     Symptom("BUCKETS_UNKNOWN", "gone", f"{LONG_AGO}.hashing_config", partial(record_rule, b'{"rule": "regex"}')),
     Symptom("BUCKETS_UNKNOWN", "damaged", "is damaged", partial(record_rule, b"{", time="0" * 14)),
+    Symptom("RESCALE_UNDONE", "rule", f"{SOON}.hashing_config stays", undone_rescale),
     Symptom("INDEX_UNCLEAR", "mixture", "beside 8c0f11d2", of_two_minds),
     Symptom("FILE_CORRUPT", "empty", "x/0000000", lambda p: newest_files(p)[0].write_bytes(b"")),
     Symptom(
@@ -318,5 +322,5 @@ SYMPTOMS = [
     Symptom("LEFT_OVER", "heartbeat", "heartbeat of", new_folder(f".hoodie/.heartbeat/{SOON}")),
     Symptom("LOCK_LEFT", "lock", ".hoodie/lock", leave(".hoodie/lock")),
     Symptom("DECISION_OPEN", "not carried out", "was decided", opened_decision),
-    Symptom("DECISION_OPEN", "torn", "not whole", torn_decision),
+    Symptom("DECISION_UNREADABLE", "torn", "not whole", torn_decision),
 ]

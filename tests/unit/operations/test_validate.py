@@ -5,6 +5,7 @@ import shutil
 import zlib
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyhudi.errors import NotATableError, StorageError, TableNotFoundError
@@ -12,6 +13,7 @@ from pyhudi.operations.checks import bodies
 from pyhudi.operations.checks.check_catalogue import ALL
 from pyhudi.operations.inspect.validate import FINDINGS_SCHEMA, validate
 from pyhudi.storage import open_storage
+from pyhudi.timeline.writers import decisions
 from support.bad_inputs.case import GOOD, KEYED
 from support.drawn.lookups import APART, TABLE
 from support.drawn.lookups import rows as looked_up
@@ -64,6 +66,32 @@ def test_each_sickness_is_told_with_its_place_and_cure(table: Path, case: Sympto
     assert {(one["table"], one["severity"], one["cure"]) for one in found} == {
         (str(table), sickness.severity, sickness.cure)
     }
+
+
+def test_a_torn_decision_is_told_however_young_it_is_once_writers_wait_no_longer(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may be half-made until then: it is read again, and what has become whole is no finding."""
+    newest = max((table / decisions.FOLDER).iterdir())
+    whole, reads = newest.read_bytes(), []
+    patch_seam(monkeypatch, "age at which a torn decision is dead", 0.3)
+    newest.write_bytes(whole[:50])
+    assert codes(table) == {"DECISION_UNREADABLE"}
+
+    class Completing:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(storage, name)
+
+        def read(self, path: str, *given: Any) -> bytes:
+            found = storage.read(path, *given)
+            if path.endswith(newest.name) and not reads:
+                reads.append(path)
+                newest.write_bytes(whole)
+            return found
+
+    storage = open_storage(str(table))
+    assert validate(Completing()).to_pylist() == []  # type: ignore[arg-type]
+    assert reads
 
 
 @pytest.mark.parametrize("case", [one for one in SYMPTOMS if one.deep], ids=lambda case: f"{case.code}-{case.name}")

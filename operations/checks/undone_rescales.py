@@ -1,0 +1,67 @@
+"""Rescales that Apache Hudi rolled back, and whose number of buckets is still noted.
+
+Apache Hudi's ``rollback_to_instant`` puts the file groups of before back and leaves the rule file, which its writers go
+by whatever became of the rule's instant. On tables of version 8 it leaves the property, which its jobs must agree with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...table.bucket_numbers import RuleFile, rules_without_instant
+from ...table.config import property_keys as key
+from ...timeline.instants import Instant
+from .bodies import is_by_pyhudi, undone_instants
+from .subject import Subject, called
+
+
+@dataclass(frozen=True, slots=True)
+class UndoneRescale:
+    """A rule file whose rescale was rolled back.
+
+    Attributes:
+        undone_by: The rollback or the restore.
+        since: The writes that completed since then, of another engine, which may have gone by the rule.
+        what: What is wrong, for `validate` and `repair`.
+    """
+
+    file: RuleFile
+    undone_by: Instant
+    since: tuple[Instant, ...]
+    what: str
+
+
+def undone_rescales(subject: Subject) -> tuple[UndoneRescale, ...]:
+    """Return the rescales that were rolled back and whose numbers writers of Apache Hudi still go by."""
+    if subject.config.index_type not in {None, key.BUCKET}:
+        return ()
+    files = rules_without_instant(subject.table, subject.timeline)
+    victims = undone_instants(subject) if files else {}
+    in_use = [file for file in files if file.instant_time in victims and (file.for_java or _noted(subject))]
+    return tuple(_described(subject, file, victims[file.instant_time]) for file in in_use)
+
+
+def _noted(subject: Subject) -> bool:
+    """Return whether the property says another number than the rule in force, which pyhudi goes by."""
+    numbers = subject.numbers
+    return (
+        numbers is not None
+        and numbers.by_rule
+        and not numbers.differ
+        and numbers.default != subject.config.bucket_count
+    )
+
+
+def _described(subject: Subject, file: RuleFile, undone_by: Instant) -> UndoneRescale:
+    since = tuple(
+        instant
+        for instant in subject.timeline.writes
+        if instant.visible_since > undone_by.visible_since and not is_by_pyhudi(subject, instant)
+    )
+    place = file.path if file.for_java else f"{key.BUCKET_COUNT}={subject.config.bucket_count}"
+    what = f"The {called(undone_by)} undid the rescale {file.instant_time}, and {place} "
+    what += "stays, which Apache Hudi goes by."
+    if since:
+        named = ", ".join(map(called, since))
+        what += f" These writes may have put keys into other buckets than those of their rows: {named}."
+    return UndoneRescale(file, undone_by, since, what)
