@@ -132,3 +132,26 @@ def test_apache_hudi_builds_its_metadata_table_anew_in_the_folder_that_stays(
     table.theirs("k3", "k8", "k9", **(COMPACT if kind == "MERGE_ON_READ" else {}))
     assert table.names_partitions()
     table.check()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_that_a_record_index_keeps_in_its_partition_is_no_error(
+    kind: str, tmp_path: Path, apache: ApacheHudi
+) -> None:
+    """A global record index leaves a row whose partition value changes where it is, by default."""
+    table = tmp_path / "t"
+    options = {
+        **{name: value for name, value in OPTIONS.items() if name not in {"hoodie.index.type", BUCKETS}},
+        "hoodie.datasource.write.table.type": kind,
+        "hoodie.index.type": "RECORD_INDEX",
+        "hoodie.metadata.record.index.enable": "true",
+    }
+    apache.write(table, pa.table({"id": ["k0", "k1"], "p": ["a", "b"], "ts": [1, 1]}), options)
+    apache.write(table, pa.table({"id": ["k0"], "p": ["b"], "ts": [2]}), options)
+
+    rows = read_without_spark(table)
+    assert sorted(zip(*(rows[name].to_pylist() for name in ("_hoodie_partition_path", "id", "ts")), strict=True)) == [
+        ("a", "k0", 2),
+        ("b", "k1", 1),
+    ]
+    assert errors(table) == []
