@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from typing import ClassVar
 
 from ..table.config.table_config import TableConfig
-from ..table.files.base_file import BaseFileReader
+from ..table.files.base_file import open_base
 from ..table.files.bloom_filter import BloomSettings
 from ..table.files.file_group import BaseFile
 from ..table.files.key_footers import FEW, FOOTERS, KeyFooter
@@ -40,7 +40,7 @@ class BloomIndex(TableLookup):
         if not len(possible):
             return Hits.none()
         with ExitStack() as stack:
-            base = stack.enter_context(BaseFileReader(storage, file.path))
+            base = stack.enter_context(open_base(storage, file))
             if known.filter is None:
                 footer = FOOTERS.keep(storage, file, base.parquet)
                 possible = KeyFooter(footer.range).possible(wanted.filtered, by_range=by_range)

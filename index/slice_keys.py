@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from ..errors import NullKeyError
 from ..storage.base import Storage
-from ..table.files.base_file import BaseFileReader
+from ..table.files.base_file import BaseFileReader, open_base
 from ..table.files.bloom_filter import FilterKeys
 from ..table.files.file_group import BaseFile, FileSlice
 from ..table.files.footers import leaves_of, row_groups_around
@@ -108,7 +108,7 @@ class SliceKeys:
         """Yield all record keys, of the base file and of rows in log files."""
         base = self.slice.base
         if base is not None:
-            with BaseFileReader(self.storage, base.path) as reader:
+            with open_base(self.storage, base) as reader:
                 yield from _keys(reader.batches(_KEYS), f"The base file {base.path}")
         for keys in self._of_blocks():
             yield from keys
@@ -118,7 +118,7 @@ class SliceKeys:
         base = self.slice.base
         if base is None:
             return found
-        with BaseFileReader(self.storage, base.path) as reader:
+        with open_base(self.storage, base) as reader:
             return hits_of_base(reader, base, wanted, self.gathered) + found
 
     def hits_of_logs(self, wanted: WantedKeys) -> Hits:

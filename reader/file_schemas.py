@@ -8,7 +8,7 @@ from functools import lru_cache
 import pyarrow as pa
 
 from ..storage.parallel import for_each
-from ..table.files.base_file import BaseFileReader
+from ..table.files.base_file import open_base
 from ..table.files.file_group import FileSlice
 from ..table.latest_schema import schema_text
 from ..table.schema.columns import arrow_schema, canonical, without_meta
@@ -33,7 +33,7 @@ def by_file_schema(timeline: Timeline, slices: Iterable[FileSlice]) -> list[tupl
             text = schema_text(timeline, instant, of_files=True)
             if text:
                 return parse(text)
-        with BaseFileReader(timeline.storage, by_instant[instant_time][0].base_file.path) as reader:
+        with open_base(timeline.storage, by_instant[instant_time][0].base_file) as reader:
             return without_meta(canonical(reader.parquet.schema_arrow))
 
     schemas = for_each(timeline.storage, schema_of, by_instant)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from ..storage.base import Storage
 from ..storage.parallel import for_each
 from ..table.config import TableConfig
-from ..table.files.base_file import BaseFileReader
-from ..table.files.file_group import FileSlice
+from ..table.files.base_file import open_base
+from ..table.files.file_group import BaseFile, FileSlice
 from ..table.files.footers import leaves_of
 from ..table.files.key_footers import FOOTERS
 from .plan import RowGroup
@@ -31,17 +31,17 @@ def matching_slices(
         )
     if search.columns <= {*config.partition_fields} or len(found) > _MOST_FOOTERS:
         return found
-    return _filtered(storage, found, lambda file_slice: bool(row_groups(storage, file_slice.base_file.path, search)))
+    return _filtered(storage, found, lambda file_slice: bool(row_groups(storage, file_slice.base_file, search)))
 
 
-def row_groups(storage: Storage, path: str, search: Search, columns: Sequence[str] = ()) -> list[RowGroup]:
+def row_groups(storage: Storage, file: BaseFile, search: Search, columns: Sequence[str] = ()) -> list[RowGroup]:
     """Return the row groups of a base file that a search leaves, each with the size of some columns."""
-    with BaseFileReader(storage, path) as reader:
+    with open_base(storage, file) as reader:
         metadata = reader.parquet.metadata
         leaves = leaves_of(reader.parquet, columns)
         return [
             RowGroup(number, sum(metadata.row_group(number).column(leaf).total_compressed_size for leaf in leaves))
-            for number in search.row_groups(reader.parquet, path)
+            for number in search.row_groups(reader.parquet, file.path)
         ]
 
 

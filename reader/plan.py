@@ -21,6 +21,7 @@ class Piece:
     Attributes:
         path: The base file, or the first log file of a slice without one, relative to the table's root.
         row_groups: The file's row groups to read; None for all.
+        stated: The base file's size as its completed instant states it; 0 where it states none.
     """
 
     path: str
@@ -28,6 +29,7 @@ class Piece:
     row_groups: tuple[int, ...] | None
     size: int
     merged: FileSlice | None = None
+    stated: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,24 +75,25 @@ def plan_splits(
 
 
 def whole(file_slice: FileSlice) -> Piece:
-    return Piece(
-        file_slice.files[0], file_slice.partition_path, None, file_slice.size, file_slice if file_slice.logs else None
-    )
+    stated = 0 if file_slice.base is None else file_slice.base.stated
+    merged = file_slice if file_slice.logs else None
+    return Piece(file_slice.files[0], file_slice.partition_path, None, file_slice.size, merged, stated)
 
 
 def _pieces(file_slice: FileSlice, known: Mapping[str, Sequence[RowGroup]], split_size: int) -> list[Piece]:
     row_groups = None if file_slice.logs else known.get(file_slice.base_file.path)
     if row_groups is None:
         return [whole(file_slice)]
+    base = file_slice.base_file
     pieces: list[Piece] = []
     numbers: list[int] = []
     size = 0
     for group in row_groups:
         if numbers and size + group.size > split_size:
-            pieces.append(Piece(file_slice.base_file.path, file_slice.partition_path, tuple(numbers), size))
+            pieces.append(Piece(base.path, file_slice.partition_path, tuple(numbers), size, stated=base.stated))
             numbers, size = [], 0
         numbers.append(group.number)
         size += group.size
     if numbers:
-        pieces.append(Piece(file_slice.base_file.path, file_slice.partition_path, tuple(numbers), size))
+        pieces.append(Piece(base.path, file_slice.partition_path, tuple(numbers), size, stated=base.stated))
     return pieces

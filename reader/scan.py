@@ -151,7 +151,7 @@ class RowReader:
             yield from self._wanted_rows(rows)
 
     def _base_file_rows(self, piece: Piece, search: Search) -> Iterator[pa.RecordBatch]:
-        with BaseFileReader(self.storage, piece.path) as reader:
+        with BaseFileReader(self.storage, piece.path, stated=piece.stated) as reader:
             matching = search.row_groups(reader.parquet, piece.path)
             groups = [number for number in matching if piece.row_groups is None or number in piece.row_groups]
             if not groups:

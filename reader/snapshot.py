@@ -153,7 +153,7 @@ class Snapshot:
         large = [file_slice for file_slice in slices if not file_slice.logs and file_slice.base_file.size > split_size]
         with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
             footers = pool.map(
-                lambda file_slice: row_groups(self.storage, file_slice.base_file.path, search, schema.names), large
+                lambda file_slice: row_groups(self.storage, file_slice.base_file, search, schema.names), large
             )
             known = {file_slice.base_file.path: groups for file_slice, groups in zip(large, footers, strict=True)}
         return plan_splits(slices, known, split_size)

@@ -10,7 +10,7 @@ from ..timeline import formats
 from ..timeline.instants import Instant
 from ..timeline.timeline import Timeline
 from .config import TableConfig
-from .files.base_file import BaseFileReader
+from .files.base_file import open_base
 from .files.logs.log_blocks import DATA_BLOCKS
 from .files.logs.log_contents import columns_of
 from .files.logs.whole_log import read_log
@@ -66,7 +66,7 @@ def refuse_newer_keys(timeline: Timeline, instant: Instant, extra_metadata: Mapp
 def _schema_of_a_file(timeline: Timeline) -> pa.Schema | None:
     slices = open_view(timeline).all_slices()
     for base in (file_slice.base for file_slice in slices if file_slice.base is not None):
-        with BaseFileReader(timeline.storage, base.path) as reader:
+        with open_base(timeline.storage, base) as reader:
             return without_meta(canonical(reader.parquet.schema_arrow))
     for log in (log for file_slice in slices for log in file_slice.logs):
         for block in read_log(timeline.storage, log):

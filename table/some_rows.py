@@ -8,7 +8,7 @@ from itertools import islice
 import pyarrow as pa
 
 from ..storage.base import Storage
-from .files.base_file import BaseFileReader
+from .files.base_file import open_base
 from .files.file_group import DataFile, FileSlice
 from .files.logs.log_contents import BlockContent
 from .files.logs.whole_log import read_log
@@ -16,7 +16,7 @@ from .files.logs.whole_log import read_log
 
 def some_rows(storage: Storage, file_slice: FileSlice, schema: pa.Schema) -> Iterator[tuple[DataFile, pa.RecordBatch]]:
     if file_slice.base is not None:
-        with BaseFileReader(storage, file_slice.base.path) as reader:
+        with open_base(storage, file_slice.base) as reader:
             for rows in islice(reader.batches(schema), 1):
                 yield file_slice.base, rows
     for log in file_slice.logs[-1:]:

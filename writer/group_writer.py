@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ..table.files.base_file import BaseFileReader
+from ..table.files.base_file import BaseFileReader, open_base
 from ..table.files.file_group import BaseFile, FileSlice
 from ..table.files.names import FileGroupId
 from ..table.merging.meet import Encounter
@@ -133,7 +133,7 @@ class GroupWriter:
         looked_into = {RECORD_KEY, FILE_NAME, *self.spec.ordering_fields}
         if self.laying is not None:
             looked_into |= {*self.laying.columns}
-        return BaseFileReader(self.files.storage, previous.path, plain=looked_into)
+        return open_base(self.files.storage, previous, plain=looked_into)
 
     def _base(self, job: FileGroupWrite, file: BaseFileReader | None) -> Iterator[pa.RecordBatch]:
         if job.file_slice is None:

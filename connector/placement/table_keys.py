@@ -80,7 +80,7 @@ def _scanned(
             GROUP: pa.array([file_slice.file_id for file_slice in file_slices], pa.string()),
         }
     )
-    keys = scan_record_keys(spark, [storage.uri(file_slice.base_file.path) for file_slice in file_slices])
+    keys = scan_record_keys(spark, storage, [file_slice.base_file for file_slice in file_slices])
     # Spark Connect looks for the files only when the schema is needed.
     _ = keys.schema
     missing = NullKeyError(

@@ -32,6 +32,8 @@ from ...reader.predicates import Predicate
 from ...reader.snapshot import Snapshot
 from ...reader.window import COMMIT_TIME
 from ...storage import open_storage
+from ...storage.base import Storage
+from ...table.files.base_file import check_listed
 from ...table.files.file_group import BaseFile, FileSlice
 from ...table.schema.casts import fits, keeps_values
 from ...table.schema.columns import FILE_NAME, RECORD_KEY
@@ -134,6 +136,7 @@ class _PlainScan:
 
     def _scan(self, wanted: pa.Schema, files: Sequence[BaseFile], wide: StructField | None) -> DataFrame:
         schema, storage = StructType([*to_spark(wanted), *([] if wide is None else [wide])]), self.snapshot.storage
+        check_listed(storage, files)
         found = [(storage.uri(file.path), file.size) for file in files]
         if len(files) <= FEW or not reads_lists(self.spark):
             frame = _scan(self.spark, schema, [uri for uri, _ in found])
@@ -145,12 +148,14 @@ class _PlainScan:
         return frame if wide is None else frame.drop(wide.name)
 
 
-def scan_record_keys(spark: SparkSession, files: Sequence[str]) -> DataFrame:
+def scan_record_keys(spark: SparkSession, storage: Storage, files: Sequence[BaseFile]) -> DataFrame:
     """Return the record key of each row of base files, with the name of its file as Spark knows it.
 
     The file name in the rows' meta column may be that of an older file.
     """
-    keys = _scan(spark, to_spark(pa.schema([pa.field(RECORD_KEY, pa.string())])), files)
+    check_listed(storage, files)
+    schema = to_spark(pa.schema([pa.field(RECORD_KEY, pa.string())]))
+    keys = _scan(spark, schema, [storage.uri(file.path) for file in files])
     return keys.select(RECORD_KEY, sf.col("_metadata.file_name").alias(FILE_NAME))
 
 

@@ -118,10 +118,16 @@ NO_SIZE = _error(
     "A completed write does not say how large its file is: Apache Hudi's incremental queries pass over it.",
     "Write the instant's file anew with the size.",
 )
-SIZE_MISMATCH = _warning(
+SIZE_MISMATCH = _error(
     "SIZE_MISMATCH",
-    "A file has another size than the write that made it says.",
-    "Compare the file with a backup; another file has taken its place.",
+    "A base file has another size than the write that made it says: another file has taken its place, and reads and "
+    "writes of its file group fail where that write is still on the timeline.",
+    "Put the file back as that write wrote it, or roll back that write and all later writes.",
+)
+LOG_SIZE = _warning(
+    "LOG_SIZE",
+    "A log file, or a file of changes, has another size than the write that made it says; readers accept it.",
+    "Compare the file with a backup.",
 )
 ROW_COUNT = _warning(
     "ROW_COUNT",

@@ -9,7 +9,7 @@ from ...index.bucket import BucketIndex
 from ...storage.base import FileInfo, join, split
 from ...table.bucket_metadata import recorded_hashing
 from ...table.files.cleaned import deleted_by
-from ...table.files.file_group import FileGroup
+from ...table.files.file_group import FileGroup, base_file
 from ...table.files.names import parse_data_name
 from ...table.infer_index import mixture
 from ...timeline.instants import State
@@ -19,6 +19,7 @@ from .check_catalogue import (
     BUCKETS_UNKNOWN,
     CLEANED_LIVE_FILE,
     INDEX_UNCLEAR,
+    LOG_SIZE,
     LOST_FILE,
     NO_BUCKET,
     NOT_CHECKED,
@@ -43,8 +44,10 @@ def check_files(subject: Subject) -> None:
     replacements = [instant for instant in subject.archived if instant.action == "replacecommit"]
     on_timeline = {instant.identity for instant in subject.timeline.instants}
     writes = [instant for instant in subject.archived if instant.is_write and instant.identity not in on_timeline]
-    wanted = writes if subject.deep else [instant for instant in replacements if instant.identity not in on_timeline]
-    hear_archive(subject, wanted)
+    times = {instant_of(info) for info in _data_files(subject)}
+    hear_archive(
+        subject, [write for write in writes if subject.deep or write.replaces or write.requested_time in times]
+    )
     returned = _returned(subject, {instant.requested_time for instant in replacements})
     undone = {time: instant.requested_time for time, instant in undone_instants(subject).items()}
     for info in _data_files(subject):
@@ -107,9 +110,8 @@ def _check_file(subject: Subject, info: FileInfo, undone: Mapping[str, str], ret
         elif named is not None and named.log is not None and not named.log.allows_size(info.size):
             pass  # `check_logs` tells of a damaged log file.
         elif named is not None and named.size and named.size != info.size:
-            _report_if_there(
-                subject, SIZE_MISMATCH, info, f"has {info.size} bytes, and the write {time} says {named.size}"
-            )
+            check = LOG_SIZE if base_file(info.path) is None else SIZE_MISMATCH
+            _report_if_there(subject, check, info, f"has {info.size} bytes, and the write {time} says {named.size}")
     elif time in undone:
         _report_if_there(subject, ROLLED_BACK_FILE, info, f"is there, and {undone[time]} undid the instant {time}")
     elif subject.timeline.is_committed(time) and subject.lost_archive:

@@ -15,7 +15,7 @@ from ...index.base import GroupKeys
 from ...index.outside import News
 from ...reader.scan import MergeTerms, RowReader
 from ...storage.parallel import for_each
-from ...table.files.base_file import BaseFileReader
+from ...table.files.base_file import open_base
 from ...table.files.file_group import FileSlice
 from ...table.files.names import FileGroupId
 from ...table.schema.columns import RECORD_KEY
@@ -130,7 +130,7 @@ def _keys_of(seen: SeenTable, file_slice: FileSlice | None) -> pa.Array:
         schema, terms = seen.schema or pa.schema([]), MergeTerms(seen.table.config)
         rows = RowReader(seen.storage, _KEYS, schema, terms=terms).merged(file_slice)
         return _distinct([batch.column(RECORD_KEY) for batch in rows])
-    with BaseFileReader(seen.storage, file_slice.base_file.path) as reader:
+    with open_base(seen.storage, file_slice.base_file) as reader:
         return _distinct([batch.column(RECORD_KEY) for batch in reader.batches(_KEYS)])
 
 

@@ -19,7 +19,7 @@ from ...index.registry import computed_index_for
 from ...storage.parallel import for_each
 from ...table.config.key_types import PartitionType
 from ...table.config.property_keys import BUCKET_COUNT, TIME_OPTIONS
-from ...table.files.base_file import BaseFileReader
+from ...table.files.base_file import open_base
 from ...table.files.file_group import BaseFile, DataFile, FileSlice
 from ...table.files.view import FileView
 from ...table.keys.generator import KeyGenerator
@@ -70,7 +70,7 @@ def check_spelling_of_others(plan: WritePlan, view: FileView, partitions: Iterab
     files = [file_slice.base for file_slice in islice(pieces, _FILES_LOOKED_INTO) if file_slice.base is not None]
 
     def look(file: BaseFile) -> None:
-        with BaseFileReader(plan.storage, file.path) as reader:
+        with open_base(plan.storage, file) as reader:
             if not reader.stamped:
                 for rows in islice(reader.batches(schema, batch_rows=_ROWS_LOOKED_AT), 1):
                     check_spelling(keys, rows, file)

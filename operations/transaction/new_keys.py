@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from ...storage.base import Storage, split
 from ...table.arrow.arrays import plain
 from ...table.arrow.string_hash import hash64
-from ...table.files.base_file import BaseFileReader
+from ...table.files.base_file import open_base
 from ...table.files.file_group import BaseFile, DataFile, FileSlice, data_file
 from ...table.files.logs.log_contents import BlockContent
 from ...table.files.logs.whole_log import read_log
@@ -144,7 +144,7 @@ class _Search:
 def _keys(storage: Storage, files: Iterable[DataFile], times: Collection[str]) -> Iterator[pa.Array]:
     for file in files:
         if isinstance(file, BaseFile):
-            with BaseFileReader(storage, file.path) as reader:
+            with open_base(storage, file) as reader:
                 yield from _written_at(reader.batches(_COLUMNS), times)
             continue
         for block in read_log(storage, file):

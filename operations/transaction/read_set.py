@@ -20,7 +20,7 @@ from ...reader.pruning import Pruning
 from ...reader.search import Search
 from ...table.arrow.arrays import plain
 from ...table.bucket_numbers import BucketNumbers
-from ...table.files.base_file import BaseFileReader
+from ...table.files.base_file import open_base
 from ...table.files.file_group import BaseFile, DataFile, LogFile, data_file
 from ...table.files.logs.log_contents import BlockContent
 from ...table.files.logs.whole_log import read_log
@@ -110,7 +110,7 @@ class _Meeting:
             return True
 
     def _base_has(self, file: BaseFile) -> bool:
-        with BaseFileReader(self.work.storage, file.path) as reader:
+        with open_base(self.work.storage, file) as reader:
             groups = self.search.row_groups(reader.parquet, file.path)
             return any(map(self._holds_row, reader.batches(self._wanted, row_groups=groups))) if groups else False
 

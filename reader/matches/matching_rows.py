@@ -80,7 +80,7 @@ class MatchingRows:
     def _of_base_file(self, sought: SoughtPiece, search: Search, chosen: _Chosen) -> Iterator[pa.RecordBatch]:
         path = sought.piece.path
         # Dictionaries are faster to decode, and only the chosen rows become plain.
-        with BaseFileReader(self.storage, path, plain=()) as reader:
+        with BaseFileReader(self.storage, path, plain=(), stated=sought.piece.stated) as reader:
             groups = search.row_groups(reader.parquet, path)
             if not groups:
                 return

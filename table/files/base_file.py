@@ -19,6 +19,8 @@ from ..schema.columns import FILE_NAME, PARTITION_PATH, RECORD_KEY, SEQUENCE_NUM
 from ..schema.conform import conform
 from .bloom_filter import BloomSettings, FileFilter, checksum
 from .encodings import dictionary_columns, statistics_columns
+from .file_group import BaseFile
+from .names import PARQUET
 from .output import Output
 
 if TYPE_CHECKING:
@@ -200,6 +202,7 @@ class BaseFileReader:
         part: Offset and length of the Parquet bytes inside a log file; None for the whole file.
         shown: The name of what is read in messages; None for the base file of the path.
         check_footer: Called with the bytes from the Parquet footer on before pyarrow parses them.
+        stated: The size that the file's completed instant states; 0 where it states none.
     """
 
     def __init__(
@@ -211,11 +214,13 @@ class BaseFileReader:
         part: tuple[int, int] | None = None,
         shown: str | None = None,
         check_footer: Callable[[bytes], None] | None = None,
+        stated: int = 0,
     ) -> None:
         self._shown = shown or f"the base file {path}"
         self._table = storage.path
         try:
             self._input = storage.open_input(path)
+            _check_size(storage, path, self._input.size(), stated)
             if part is not None:
                 self._input = open_part(self._input, *part)
             # Over a network, fetch neighbouring column chunks in one request.
@@ -343,6 +348,28 @@ class BaseFileReader:
 
     def close(self) -> None:
         self.parquet.close(force=True)
+
+
+def open_base(storage: Storage, file: BaseFile, *, plain: Collection[str] | None = None) -> BaseFileReader:
+    """Open a base file of a file slice, and raise where it has another size than its completed instant states."""
+    return BaseFileReader(storage, file.path, plain=plain, stated=file.stated)
+
+
+def check_listed(storage: Storage, files: Iterable[BaseFile]) -> None:
+    """Raise as `open_base` does, by the sizes in the listing, for files that another reader opens."""
+    for file in files:
+        _check_size(storage, file.path, file.size, file.stated)
+
+
+def _check_size(storage: Storage, path: str, size: int, stated: int) -> None:
+    if stated and size != stated:
+        instant_time = path.rpartition("_")[2].removesuffix(PARQUET)
+        raise CorruptFileError(
+            f"The base file {path} of the table {storage.path} has {size:,} bytes, and the completed instant "
+            f"{instant_time}, which wrote it, states {stated:,}: it is cut off, or another file has taken its place.",
+            "Restore the file as that instant wrote it, or roll back the instant in its name; HudiTable.validate() "
+            "names every such file.",
+        )
 
 
 def _dictionaried(parquet: pq.ParquetFile) -> frozenset[str]:

@@ -10,11 +10,18 @@ from .names import BaseFileName, FileGroupId, LogFileName
 
 @dataclass(frozen=True, slots=True)
 class BaseFile:
+    """One base file; its path is relative to the table's root.
+
+    Attributes:
+        stated: Its size as its completed instant states it; 0 where no instant at hand does.
+    """
+
     path: str
     size: int
     file_id: str
     write_token: str
     instant_time: str
+    stated: int = field(default=0, compare=False)
 
     @property
     def name(self) -> str:

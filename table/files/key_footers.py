@@ -18,7 +18,7 @@ import pyarrow as pa
 from ...storage.base import Storage
 from ...storage.parallel import for_each
 from ..arrow.arrays import span_of
-from .base_file import MAX_KEY, MIN_KEY, RANGE_CHECKSUM, BaseFileReader
+from .base_file import MAX_KEY, MIN_KEY, RANGE_CHECKSUM, open_base
 from .bloom_filter import FILTER, FILTER_CHECKSUM, OLD_FILTER, SIMPLE, TYPE_CODE, BloomFilter, FilterKeys, checksum
 from .file_group import BaseFile
 
@@ -182,7 +182,7 @@ class KeyFooters:
         known = self.known(storage, file)
         if known is not None:
             return known
-        with BaseFileReader(storage, file.path) as base:
+        with open_base(storage, file) as base:
             return self.keep(storage, file, base.parquet)
 
 

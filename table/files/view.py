@@ -161,8 +161,9 @@ class FileView:
                 known = bases.get(file.instant_time)
                 if known is None or _attempt(file) > _attempt(known):
                     bases[file.instant_time] = file
+        stated = [replace(base, stated=self._written.stated_size(base)) for base in bases.values()]
         logs = [replace(file, stated=self._written.stated(file)) for file in files if isinstance(file, LogFile)]
-        return FileGroup(group, self._rule.slices(group, [*bases.values()], logs, self._completed_at))
+        return FileGroup(group, self._rule.slices(group, stated, logs, self._completed_at))
 
     def _files(self, partition_path: str) -> tuple[FileInfo, ...]:
         if partition_path not in self._listings:

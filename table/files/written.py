@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ...storage.base import split
 from ...timeline.instants import Instant
 from ...timeline.metadata.codec import CommitFiles, Stat
-from .file_group import LogFile, StatedLog, log_file
+from .file_group import BaseFile, LogFile, StatedLog, log_file
 from .names import PARQUET
 
 FileGroups = frozenset[tuple[str, str]]
+BasesWritten = Mapping[str, Mapping[str, "BaseWritten"]]
 LogsWritten = Mapping[str, Mapping[str, Mapping[str, "LogWritten"]]]
 
 
@@ -26,19 +28,26 @@ class LogWritten:
     stated: StatedLog
 
 
+class BaseWritten(NamedTuple):
+    """A base file's name, and its size as its write states it; 0 where the write states none, or several."""
+
+    name: str
+    size: int
+
+
 @dataclass(frozen=True, slots=True)
 class Written:
     """What some completed writes say together.
 
     Attributes:
-        newest: The name of the newest base file by partition path and file id, replaced file groups included.
+        newest: The newest base file by partition path and file id, replaced file groups included.
         replaced_by: The file groups that each replacecommit among them took away.
         logs: The log files that go with the newest base file, or with none, by partition path, file id and name.
         ids: The requested time of the newest write of each write id.
     """
 
     instants: frozenset[Instant] = frozenset()
-    newest: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    newest: BasesWritten = field(default_factory=dict)
     replaced_by: Mapping[Instant, FileGroups] = field(default_factory=dict)
     logs: LogsWritten = field(default_factory=dict)
     ids: Mapping[str, str] = field(default_factory=dict)
@@ -73,9 +82,15 @@ class Written:
         found = self.logs.get(split(log.path)[0], {}).get(log.file_id, {}).get(split(log.path)[1])
         return None if found is None or not found.stated.size else found.stated
 
+    def stated_size(self, base: BaseFile) -> int:
+        """Return the size of a base file as the write that made it states it; 0 where none of the writes states it."""
+        partition_path, name = split(base.path)
+        newest = self.newest.get(partition_path, {}).get(base.file_id)
+        return newest.size if newest is not None and newest.name == name else 0
+
     def names(self, partition_path: str) -> Iterator[tuple[str, str]]:
         """Yield the file id and the name of each base and log file that is held of a partition."""
-        yield from self.newest.get(partition_path, {}).items()
+        yield from ((file_id, base.name) for file_id, base in self.newest.get(partition_path, {}).items())
         for file_id, names in self.logs.get(partition_path, {}).items():
             yield from ((file_id, name) for name in names)
 
@@ -85,8 +100,8 @@ class Written:
             return self
         kept = self.instants.difference(gone)
         newest = {
-            partition: {file_id: name for file_id, name in names.items() if time_in(name) >= first}
-            for partition, names in self.newest.items()
+            partition: {file_id: base for file_id, base in bases.items() if time_in(base.name) >= first}
+            for partition, bases in self.newest.items()
         }
         replaced_by = {instant: groups for instant, groups in self.replaced_by.items() if instant in kept}
         logs = {
@@ -99,7 +114,7 @@ class Written:
         }
         return Written(
             kept,
-            {partition: names for partition, names in newest.items() if names},
+            {partition: bases for partition, bases in newest.items() if bases},
             replaced_by,
             {partition: groups for partition, groups in logs.items() if groups},
             {write_id: time for write_id, time in self.ids.items() if time >= first},
@@ -118,20 +133,20 @@ class Written:
             if replaced:
                 replaced_by[instant] = frozenset((path, file_id) for path, groups in replaced for file_id in groups)
             for partition, stats in body.stats.items():
-                known, names = newest.get(partition, {}), dict(_base_files(stats))
+                known, bases = newest.get(partition, {}), bases_in(stats)
                 if instant.requested_time < last:  # requested before a write that completed earlier
-                    names = {
-                        file_id: name
-                        for file_id, name in names.items()
-                        if time_in(name) > time_in(known.get(file_id, ""))
+                    bases = {
+                        file_id: base
+                        for file_id, base in bases.items()
+                        if time_in(base.name) > _base_time(known, file_id)
                     }
-                newest[partition] = {**known, **names}
+                newest[partition] = {**known, **bases}
                 for file_id, name, stated in logs_in(stats, body.by_pyhudi):
                     logs.setdefault(partition, {}).setdefault(file_id, {})[name] = LogWritten(instant, stated)
         return Written(frozenset(instants), newest, replaced_by, _still_newest(self.logs, logs, newest), ids)
 
 
-def _still_newest(known: LogsWritten, fresh: LogsWritten, newest: Mapping[str, Mapping[str, str]]) -> LogsWritten:
+def _still_newest(known: LogsWritten, fresh: LogsWritten, newest: BasesWritten) -> LogsWritten:
     """Return the log files that go with the newest base file of their file group, or with none."""
     if not known and not fresh:
         return known
@@ -139,12 +154,17 @@ def _still_newest(known: LogsWritten, fresh: LogsWritten, newest: Mapping[str, M
     for partition in {**known, **fresh}:
         before, added = known.get(partition, {}), fresh.get(partition, {})
         for file_id in {**before, **added}:
-            since = time_in(newest.get(partition, {}).get(file_id, ""))
+            since = _base_time(newest.get(partition, {}), file_id)
             names = {**before.get(file_id, {}), **added.get(file_id, {})}
             left = {name: log for name, log in names.items() if log.instant.visible_since >= since}
             if left:
                 found.setdefault(partition, {})[file_id] = left
     return found
+
+
+def _base_time(bases: Mapping[str, BaseWritten], file_id: str) -> str:
+    """Return the time in the name of a file group's base file; "" where it has none."""
+    return time_in(bases[file_id].name) if file_id in bases else ""
 
 
 def time_in(name: str) -> str:
@@ -154,11 +174,20 @@ def time_in(name: str) -> str:
 _NONE: FileGroups = frozenset()
 
 
-def _base_files(stats: Iterable[Stat]) -> Iterator[tuple[str, str]]:
+def bases_in(stats: Iterable[Stat]) -> dict[str, BaseWritten]:
+    """Return the base files in a write's statistics of one partition, by file id.
+
+    Apache Hudi's writers for Flink may write one file anew, with a statistic each time; its size counts as unstated.
+    Source: ``FlinkMergeHandle``.
+    """
+    found: dict[str, BaseWritten] = {}
     for stat in stats:
         file_id, name = stat.get("fileId"), (stat.get("path") or "").rpartition("/")[2]
         if file_id and name.endswith(PARQUET):
-            yield file_id, name
+            base = BaseWritten(name, stat.get("fileSizeInBytes") or 0)
+            before = found.get(file_id, base)
+            found[file_id] = base if before.name != name or before.size == base.size else BaseWritten(name, 0)
+    return found
 
 
 def logs_in(stats: Iterable[Stat], by_pyhudi: bool) -> Iterator[tuple[str, str, StatedLog]]:

@@ -21,7 +21,7 @@ from ...timeline.layout import Layout
 from ...timeline.timeline import Timeline
 from ...timeline.writers.owner import ROOT
 from .file_group import StatedLog
-from .written import LogWritten, Written
+from .written import BaseWritten, LogWritten, Written
 
 NOTE = join(ROOT, "written")
 
@@ -55,7 +55,15 @@ def _encoded(found: Written, layout: Layout) -> bytes:
     numbers = {instant: number for number, instant in enumerate(instants)}
     content = {
         "instants": [layout.format(instant) for instant in instants],
-        "newest": found.newest,
+        "newest": {
+            partition: {file_id: base.name for file_id, base in bases.items()}
+            for partition, bases in found.newest.items()
+        },
+        # Apart from the names, which older releases read too.
+        "sizes": {
+            partition: {file_id: base.size for file_id, base in bases.items() if base.size}
+            for partition, bases in found.newest.items()
+        },
         "replaced": [[numbers[instant], sorted(groups)] for instant, groups in found.replaced_by.items()],
         "logs": {
             partition: {file_id: _encoded_logs(logs, numbers) for file_id, logs in groups.items()}
@@ -81,10 +89,15 @@ def _parsed(data: bytes, layout: Layout) -> Written:
     content = parse_json(text)
     if formats.number_of(content) > formats.WRITTEN_NOTE:
         raise ValueError("a newer release wrote it")
-    instants = [_instant(name, layout) for name in content["instants"]]
+    instants, sizes = [_instant(name, layout) for name in content["instants"]], content.get("sizes", {})
     return Written(
         frozenset(instants),
-        content["newest"],
+        {
+            partition: {
+                file_id: BaseWritten(name, sizes.get(partition, {}).get(file_id, 0)) for file_id, name in names.items()
+            }
+            for partition, names in content["newest"].items()
+        },
         {instants[number]: frozenset(map(_pair, groups)) for number, groups in content["replaced"]},
         {
             partition: {file_id: _parsed_logs(logs, instants) for file_id, logs in groups.items()}

@@ -17,7 +17,7 @@ from ..arrow.arrays import Mask
 from ..arrow.spill import SpillWriter
 from ..config import TableConfig, check_mergeable
 from ..config.property_keys import EVENT_TIME_ORDERING
-from ..files.base_file import BaseFileReader, with_dictionaries
+from ..files.base_file import BaseFileReader, open_base, with_dictionaries
 from ..files.file_group import FileSlice
 from ..files.footers import batch_rows
 from ..files.logs.delete_block import Deletes
@@ -116,7 +116,7 @@ class MergedSlice:
             base = None
             if self.file_slice.base is not None:
                 plain = frozenset(self.schema.names) - (dictionaries if self._partial is None else frozenset())
-                base = stack.enter_context(BaseFileReader(self.storage, self.file_slice.base.path, plain=plain))
+                base = stack.enter_context(open_base(self.storage, self.file_slice.base, plain=plain))
             if self.blocks:
                 found = self._merged(base, columns, row_groups, wanted)
             else:

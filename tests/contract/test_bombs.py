@@ -33,6 +33,7 @@ from pyhudi.timeline.writers.decisions import Decision
 from pyhudi.timeline.writers.markers import Markers
 from support.drawn.histories import TABLE, part, row
 from support.drive import read, write
+from support.made.stated_sizes import state_sizes
 from support.seams import patch_seam
 
 INSTANT = "20260101000000000"
@@ -239,6 +240,7 @@ def test_a_base_file_of_rows_without_bytes_is_refused(tmp_path: Path) -> None:
     rows = 3_000_000
     nulls = pa.table({"value": pa.nulls(rows, pa.int64())})
     pq.write_table(nulls, file, row_group_size=rows, max_rows_per_page=rows, write_statistics=False)
+    state_sizes(tmp_path)
     with pytest.raises(CorruptFileError, match="its footer counts 3000000 rows"):
         read(tmp_path)
 

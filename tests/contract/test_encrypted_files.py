@@ -16,6 +16,7 @@ from support.attempts import rows
 from support.drawn.upkept import OFF
 from support.drive import KEYED, write
 from support.made import compacting
+from support.made.stated_sizes import state_sizes
 from support.readers import read_without_spark
 from support.rules.health import findings
 
@@ -47,6 +48,7 @@ def encrypt(path: Path, *columns: str, footer: bool) -> None:
         properties = factory.file_encryption_properties(encryption.KmsConnectionConfig(), wished)
         with pq.ParquetWriter(file, table.schema, encryption_properties=properties) as writer:
             writer.write_table(table)
+    state_sizes(path)
 
 
 @pytest.mark.parametrize("footer", [True, False], ids=["footer", "columns"])

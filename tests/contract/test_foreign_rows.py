@@ -16,6 +16,7 @@ from pyhudi.table.config.key_types import KeyGeneratorType
 from pyhudi.table.files.base_file import STAMP
 from support.drawn.lookups import said
 from support.drive import rows_of, write
+from support.made.stated_sizes import state_sizes
 from support.seams import patch_seam
 
 COMPLEX = TableSettings(
@@ -36,6 +37,7 @@ def as_another_writer(table: Path, key: str) -> None:
         footer = {name: value for name, value in (found.schema.metadata or {}).items() if name != STAMP}
         found = found.set_column(2, "_hoodie_record_key", keys).replace_schema_metadata(footer)
         pq.write_table(found, file, store_schema=False)
+    state_sizes(table)
 
 
 @pytest.fixture
@@ -84,6 +86,7 @@ def test_a_row_that_has_a_key_and_no_values_for_it_is_refused(table: Path) -> No
         found = pq.read_table(file)
         nothing = pa.nulls(found.num_rows, pa.int64())
         pq.write_table(found.set_column(found.schema.names.index("id"), "id", nothing), file, store_schema=False)
+    state_sizes(table)
 
     with pytest.raises(UnsupportedTableError, match="whose key pyhudi refuses"):
         write(table, rows(1, ts=2))

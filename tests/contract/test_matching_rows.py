@@ -17,6 +17,7 @@ from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.table.schema.columns import RECORD_KEY
 from support.drawn.near_rows import KEYS, SCHEMA, check_hashed, check_shape, matching, row, shapes, written
 from support.drive import read, write
+from support.made.stated_sizes import state_sizes
 from support.seams import patch_seam, read_seam
 
 
@@ -184,6 +185,7 @@ def test_a_row_without_a_key_is_always_read(tmp_path: Path) -> None:
     rows = pq.read_table(file).to_pylist()
     keyless = {**rows[1], RECORD_KEY: None, "id": None}
     pq.write_table(pa.Table.from_pylist([rows[0], keyless, rows[2]], pq.read_schema(file)), file)
+    state_sizes(tmp_path / "t")
 
     found = matching(open_snapshot(str(tmp_path / "t")), SoughtKeys.of(pa.array(["3"])))
 

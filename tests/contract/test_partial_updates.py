@@ -44,6 +44,7 @@ from support.drawn.partial_checks import (
     shown,
 )
 from support.drive import plan, read, write
+from support.made.stated_sizes import state_sizes
 from support.models.partial_model import random_steps, rows
 from support.seams import patch_seam, read_seam
 
@@ -284,6 +285,7 @@ def test_keys_are_looked_for_in_row_groups_that_may_hold_them(tmp_path: Path, mo
     write(path, many, table=replace(made(None, logs=True), bucket_count=1), settings=SETTINGS)
     (base,) = path.glob("a/*.parquet")
     pq.write_table(pq.read_table(base, partitioning=None), base, row_group_size=50, store_schema=False)
+    state_sizes(path)
     read_groups: list[tuple[int, int]] = []
     original = read_seam("read batches of a base file")
 

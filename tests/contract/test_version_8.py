@@ -20,6 +20,7 @@ from pyhudi.table.config.key_types import KeyGeneratorType
 from pyhudi.table.config.property_keys import COMPLEX_KEY_ENCODING
 from pyhudi.table.files.base_file import STAMP
 from support.drive import rows_of, write
+from support.made.stated_sizes import state_sizes
 from support.rules.health import errors
 
 KEYED = TableSettings(version=8, record_key_fields=("id",), ordering_fields=("ts",), bucket_count=1)
@@ -55,6 +56,7 @@ def of_another_writer(table: Path, before: str) -> None:
         }
         found = found.set_column(2, "_hoodie_record_key", keys).replace_schema_metadata(footer)
         pq.write_table(found, file, store_schema=False)
+    state_sizes(table)
     update_config(open_storage(str(table)), {COMPLEX_KEY_ENCODING: None})
 
 

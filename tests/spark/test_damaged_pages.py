@@ -1,4 +1,4 @@
-"""A flipped bit in a base file, met by Spark's own Parquet reader and by ours."""
+"""A flipped bit in a base file, or another file in its place, met by Spark's own Parquet reader and by ours."""
 
 from __future__ import annotations
 
@@ -42,3 +42,14 @@ def test_a_flipped_bit_is_never_shown(spark: SparkSession, tmp_path: Path) -> No
         assert isinstance(from_spark(raised.value), CorruptFileError)
     file.write_bytes(whole)
     assert table.to_df().where("n = id / 7D").count() == 1000
+
+    pq.write_table(pq.read_table(file).slice(0, 10), file)
+    for way in (
+        table.to_df,
+        lambda: table.update({"n": 0.0}, "id = 3"),
+        lambda: table.merge(df, "source.id = target.id").when_matched_update_all().execute(),
+        lambda: spark.read.format("pyhudi").load(path).collect(),
+    ):
+        with pytest.raises(Exception, match="states") as raised:
+            way()
+        assert isinstance(from_spark(raised.value), CorruptFileError)

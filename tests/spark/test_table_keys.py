@@ -18,6 +18,7 @@ from pyhudi.table.seen_table import SeenTable
 from pyhudi.table.table import open_table
 from pyspark.sql import SparkSession
 from support.drawn.lookups import slices
+from support.made.stated_sizes import state_sizes
 from support.seams import patch_seam
 
 COLUMNS = "id string, p string"
@@ -57,6 +58,7 @@ def test_a_file_with_rows_without_keys_is_refused(
     place = rows.schema.get_field_index(RECORD_KEY)
     keys = pc.if_else(pc.equal(rows["id"], "a2"), pa.scalar(None, pa.string()), rows[RECORD_KEY])
     pq.write_table(rows.set_column(place, RECORD_KEY, keys), file)
+    state_sizes(tmp_path / "t")
 
     with pytest.raises(NullKeyError, match="without a record key"):
         table.upsert(

@@ -13,7 +13,7 @@ import pyarrow as pa
 from ....index.registry import has_buckets, noted_index_for
 from ....storage.parallel import for_each
 from ....table.bucket_numbers import BucketNumbers, bucket_numbers
-from ....table.files.base_file import BaseFileReader
+from ....table.files.base_file import open_base
 from ....table.files.file_group import FileSlice
 from ....table.keys.generator import KeyGenerator
 from ....table.schema.columns import FILE_NAME, RECORD_KEY, with_meta
@@ -134,7 +134,7 @@ class Compactor(SliceWorker):
         if all(log.instant_time in self.ours for log in file_slice.logs):
             if file_slice.base is None:
                 return None
-            with BaseFileReader(self.work.storage, file_slice.base.path) as base:
+            with open_base(self.work.storage, file_slice.base) as base:
                 base.refuse_newer()
                 if base.stamped:
                     return None

@@ -238,7 +238,9 @@ def _slice(
 
 
 def _stated(file_slice: FileSlice, written: Written) -> FileSlice:
-    return replace(file_slice, logs=tuple(replace(log, stated=written.stated(log)) for log in file_slice.logs))
+    base = file_slice.base and replace(file_slice.base, stated=written.stated_size(file_slice.base))
+    logs = tuple(replace(log, stated=written.stated(log)) for log in file_slice.logs)
+    return replace(file_slice, base=base, logs=logs)
 
 
 def _listed(storage: Storage, partitions: Sequence[str]) -> dict[str, tuple[FileInfo, ...]]:

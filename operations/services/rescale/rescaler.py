@@ -18,7 +18,7 @@ from ....reader.matches.key_values import number_columns
 from ....storage import open_storage
 from ....storage.base import Storage, join
 from ....table.arrow.spill import SpillFile, SpillReader, SpillWriter, local_spills
-from ....table.files.base_file import BaseFileReader
+from ....table.files.base_file import open_base
 from ....table.files.file_group import FileSlice
 from ....table.files.names import FileGroupId
 from ....table.keys.generator import KeyGenerator
@@ -237,7 +237,7 @@ class _Task:
             return True
         if source.base is None:
             return False
-        with BaseFileReader(self.rescaler.work.storage, source.base.path) as base:
+        with open_base(self.rescaler.work.storage, source.base) as base:
             base.refuse_newer()
             return not base.stamped
 

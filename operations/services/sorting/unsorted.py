@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ....storage.base import Storage
 from ....storage.parallel import for_each
 from ....table.config.sort_order import SortOrder
-from ....table.files.base_file import SORTED_BY, BaseFileReader
+from ....table.files.base_file import SORTED_BY, open_base
 from ....table.files.file_group import BaseFile, FileSlice
 from ....table.files.partitions import choose_partitions, list_partitions
 from ....timeline.timeline import Timeline
@@ -61,6 +61,6 @@ class Unsorted:
         return [path for path in paths if path in named]
 
     def _is_sorted(self, base: BaseFile) -> bool:
-        with BaseFileReader(self.storage, base.path) as reader:
+        with open_base(self.storage, base) as reader:
             footer = reader.parquet.metadata.metadata or {}
         return footer.get(SORTED_BY.encode()) == str(self.order).encode()

@@ -156,7 +156,7 @@ LOG_SYMPTOMS = [
     Symptom("SKIPPED_BLOCK", "half before", "60 bytes from byte 0 on", _change(lambda data, _: data[:60] + data)),
     Symptom("BLOCK_INSTANT", "older", SOON, _change(lambda data, own: data.replace(own.encode(), SOON.encode(), 1))),
     Symptom("FILE_CORRUPT", "version", ".log.1", _change(lambda data, _: data[:14] + b"\0\0\0\x09" + data[18:])),
-    Symptom("SIZE_MISMATCH", "longer", "and the write", _change(lambda data, _: data + b"#HUDI#")),
+    Symptom("LOG_SIZE", "longer", "and the write", _change(lambda data, _: data + b"#HUDI#")),
     Symptom("LOST_FILE", "log", ".log.1", lambda p: newest_logs(p)[0].unlink()),
     Symptom("LOST_FILE", "the only one", "y/.", lambda p: newest_logs(p, "y")[0].unlink()),
     Symptom("CLEANED_LIVE_FILE", "log", "a clean took it", lambda p: clean_of(p, newest_logs(p), done=True)),

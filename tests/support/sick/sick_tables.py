@@ -17,6 +17,7 @@ from pyhudi.storage import open_storage
 from pyhudi.table.files.base_file import STAMP
 from support.bad_inputs.case import GOOD, SCHEMA, Act
 from support.drive import carry_out, plan, write
+from support.made.stated_sizes import state_sizes
 
 PROPERTIES = ".hoodie/hoodie.properties"
 TIMELINE = ".hoodie/timeline"
@@ -85,6 +86,7 @@ def written_by_others(path: Path, *, keys: str) -> None:
         rows = rows.set_column(2, "_hoodie_record_key", pa.array([keys] * rows.num_rows))
         footer = {name: value for name, value in rows.schema.metadata.items() if name != STAMP}
         pq.write_table(rows.replace_schema_metadata(footer), file, store_schema=False)
+    state_sizes(path)
 
 
 def rename_bucket(path: Path) -> None:

@@ -11,7 +11,7 @@ from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table.files.file_group import StatedLog
 from pyhudi.table.files.read_written import read_written
-from pyhudi.table.files.written import Written, logs_in
+from pyhudi.table.files.written import Written, bases_in, logs_in
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata, WriteStat
@@ -63,7 +63,8 @@ def test_the_newest_file_of_each_group_and_what_was_replaced(storage: Storage) -
     found = read_written(timeline_in(storage))
 
     one, two = f"{1:017d}", f"{2:017d}"
-    assert found.newest == {"p": {"a": f"a_0-0-0_{one}.parquet", "b": f"b_0-0-0_{two}.parquet"}}
+    assert dict(found.names("p"))["a"] == f"a_0-0-0_{one}.parquet"
+    assert dict(found.names("p"))["b"] == f"b_0-0-0_{two}.parquet"
     assert found.replaced_by == {last: {("p", "a")}}
 
 
@@ -123,6 +124,16 @@ def test_the_greatest_size_and_number_of_records_that_a_write_states_count() -> 
     ]
 
     assert list(logs_in(stats, True)) == [("logged", name, StatedLog(1200, 5, True))]
+
+
+def test_a_base_file_that_a_write_states_in_several_sizes_has_none() -> None:
+    """Apache Hudi's writers for Flink write a file anew under its name, and keep the statistic of each attempt."""
+    stats = [{"fileId": group, "path": f"p/{group}_0-0-0_1.parquet", "fileSizeInBytes": size} for group, size in SIZES]
+
+    assert {file_id: base.size for file_id, base in bases_in(stats).items()} == {"a": 7, "b": 0, "c": 0}
+
+
+SIZES = (("a", 7), ("a", 7), ("b", 7), ("b", 8), ("c", None))
 
 
 def test_a_process_forgets_tables_that_it_looked_at_long_ago(storage: Storage, tmp_path: Path) -> None:
