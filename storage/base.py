@@ -131,7 +131,14 @@ class Storage(Protocol):
         """Return a file's modification time in epoch seconds by the store's clock; None where it is absent."""
 
     def now(self) -> float:
-        """Return the store's clock in epoch seconds."""
+        """Return the store's clock in epoch seconds, as far as this process knows it without writing."""
+
+    def file_time(self) -> float:
+        """Return the modification time in epoch seconds that a file of the table would get which is made now.
+
+        The age of a file that decides whether its writer is dead counts from this. To find it out, a file may be made
+        and deleted.
+        """
 
     def write(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Put a whole file in place of any file at the path; readers see either the old or the new bytes."""

@@ -44,6 +44,7 @@ from .disk import (
     remove_tree,
     write_new,
 )
+from .kept import keep
 
 logger = logging.getLogger("pyhudi")
 
@@ -51,6 +52,12 @@ _NO_LINKS = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSY
 _BUFFER = 1 << 20
 # A warning names each link once; every listing meets it again.
 _warned_links: set[str] = set()
+
+# For how long the comparison of two clocks holds, unless this machine's clock steps.
+_COMPARED_S = 60.0
+_STEP_S = 1.0
+_MOST_CLOCKS = 64
+_clocks: dict[str, _Compared] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +151,12 @@ class LocalStorage:
             return None if stat.S_ISDIR(status.st_mode) else status.st_mtime
 
     def now(self) -> float:
-        """Return this machine's clock, which stamps the files of a local file system."""
+        """Return this machine's clock; a file server stamps the files of a mounted file system by its own."""
         return time.time()
+
+    def file_time(self) -> float:
+        """Return this machine's clock, corrected by the modification time of a file that was just made."""
+        return self.now() + _lead_of_store(self.root)
 
     def write(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Replace the file by rename."""
@@ -233,7 +244,7 @@ class LocalStorage:
                     continue
                 for entry in [entry for entry in self._entries(folder) if is_temporary(entry.name)]:
                     with suppress(FileNotFoundError):
-                        if self.now() - entry.stat(follow_symlinks=False).st_mtime > older_than_s:
+                        if self.file_time() - entry.stat(follow_symlinks=False).st_mtime > older_than_s:
                             Path(entry.path).unlink()
                 if empty:
                     _remove_empty(self._entry(folder))
@@ -387,6 +398,45 @@ class _Reporting(io.RawIOBase):
         if not self.closed:
             self._raw.close()
             super().close()
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """By how many seconds a store's clock is ahead of this machine's, and both clocks of this machine back then."""
+
+    lead_s: float
+    wall_s: float
+    steady_s: float
+
+    def holds(self) -> bool:
+        passed_s = time.monotonic() - self.steady_s
+        return passed_s <= _COMPARED_S and abs(time.time() - self.wall_s - passed_s) <= _STEP_S
+
+
+def _lead_of_store(root: str) -> float:
+    """Return by how many seconds the clock that stamps new files below a root is ahead of this machine's.
+
+    0 where this process may not make files there.
+    """
+    compared = _clocks.get(root)
+    if compared is None or not compared.holds():
+        stamp = _stamp_of_new_file(Path(root, ".hoodie"))
+        wall_s = time.time()
+        compared = _Compared(0.0 if stamp is None else stamp - wall_s, wall_s, time.monotonic())
+        keep(_clocks, root, compared, _MOST_CLOCKS)
+    return compared.lead_s
+
+
+def _stamp_of_new_file(folder: Path) -> float | None:
+    path = folder / temporary_name()
+    try:
+        with path.open("xb") as file:
+            return os.fstat(file.fileno()).st_mtime
+    except OSError:
+        return None
+    finally:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def _remove_empty(folder: Path) -> None:

@@ -107,6 +107,9 @@ class MemoryStorage:
     def now(self) -> float:
         return time.time()
 
+    def file_time(self) -> float:
+        return self.now()
+
     def write(self, path: str, data: bytes, *, durable: bool = True) -> None:
         with _LOCK:
             _FILES.put(self._key(path), _File(bytes(data), self.now()))

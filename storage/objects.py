@@ -153,6 +153,9 @@ class ObjectStorage:
         with self._errors("ask for its time", ""):
             return self._client().now()
 
+    def file_time(self) -> float:
+        return self.now()
+
     def write(self, path: str, data: bytes, *, durable: bool = True) -> None:
         with self._errors("write", path):
             self._client().put(self._key(path), data)

@@ -95,6 +95,9 @@ class RemoteStorage:
         """Return this machine's clock: a reader cannot learn the store's."""
         return time.time()
 
+    def file_time(self) -> float:
+        return self.now()
+
     def write(self, path: str, data: bytes, *, durable: bool = True) -> None:
         self._refuse()
 

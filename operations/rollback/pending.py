@@ -109,7 +109,7 @@ class OtherWriters:
 
     def suspect(self, instant: Instant) -> Suspect:
         table = self.table
-        return Suspect(table.instants, instant, self.patience, table.storage.now(), table.config.timezone)
+        return Suspect(table.instants, instant, self.patience, table.storage.file_time(), table.config.timezone)
 
     def settle_pending(
         self, timeline: Timeline, going: Collection[str] = frozenset()

@@ -139,7 +139,7 @@ def finish_rollbacks(table: Table, timeline: Timeline, age_s: float) -> None:
         if instant.action != "rollback":
             continue
         changed = table.storage.modified(timeline.files.path(instant))
-        if changed is None or table.storage.now() - changed <= age_s:
+        if changed is None or table.storage.file_time() - changed <= age_s:
             continue
         if judge(Meeting(WRITE, ROLLBACK, Known.DEAD)) is not Verdict.FINISH:
             continue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from ...storage.base import Storage, join, split
 from ...table.files.marked_files import marked_files
 from ...table.table import Table
@@ -17,6 +19,13 @@ from ..transaction.left_overs import forget
 from .rollback import GIVEN_UP_S, finish_rollbacks
 
 META_FOLDER = ".hoodie"
+
+
+class _Sign(NamedTuple):
+    """The file that last showed life in a working folder."""
+
+    modified: float
+    path: str
 
 
 def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | None = None) -> Swept:
@@ -44,17 +53,17 @@ def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | No
     working = {name for name in folders if name.isdecimal() or name == split(owner.SCRATCH)[1]}
     marked = set(marked_instants(table.storage))
     beating = {split(info.path)[1] for info in table.storage.list(heartbeat.ROOT, strict=False)}
-    ages = {
-        instant_time: _seconds_since(table.storage, instant_time)
+    signs = {
+        instant_time: _last_sign(table.storage, instant_time)
         for instant_time in sorted((working | marked | beating) - {own})
     }
     # A writer makes its folder right before the note of its claim, so an empty folder is no sign that a write stalled.
-    empty = [instant_time for instant_time, found in ages.items() if not found and instant_time not in marked]
+    empty = [instant_time for instant_time, sign in signs.items() if sign is None and instant_time not in marked]
     _remove_empty(table.storage, empty)
     deserted = [
         instant_time
-        for instant_time in ages
-        if instant_time not in empty and _deserted(table.storage, instant_time, ages[instant_time], patience)
+        for instant_time, sign in signs.items()
+        if instant_time not in empty and (sign is None or _is_deserted(table.storage, instant_time, sign, patience))
     ]
     if deserted or timeline is None:
         # Read after the folders: a write that made its folder since is on the timeline, or not in these lists.
@@ -95,18 +104,25 @@ def _remove_empty(storage: Storage, instant_times: list[str]) -> None:
         storage.sweep([claim.aside, claim.spills, claim.folder], seals.KEPT_S, empty=True)
 
 
-def _seconds_since(storage: Storage, instant_time: str) -> list[float]:
-    """Return the seconds since the files of an instant's working folder were made, and since its heartbeat."""
+def _last_sign(storage: Storage, instant_time: str) -> _Sign | None:
+    """Return the youngest among the heartbeat of an instant and the files of its working folder."""
     folder = owner.Claim(storage, instant_time).folder
-    times = [info.modified for info in storage.list(folder, recursive=True, strict=False)]
-    beat = heartbeat.Heartbeat(storage, instant_time).age()
-    return [storage.now() - time for time in times] + ([] if beat is None else [beat])
+    signs = [_Sign(info.modified, info.path) for info in storage.list(folder, recursive=True, strict=False)]
+    heart = heartbeat.Heartbeat(storage, instant_time).path
+    beat = storage.modified(heart)
+    return max([*signs, *([] if beat is None else [_Sign(beat, heart)])], default=None)
 
 
-def _deserted(storage: Storage, instant_time: str, ages: list[float], patience: Patience) -> bool:
-    if not ages:
-        return True
-    if min(ages) <= patience.heartbeat_tolerance_s:
+def _is_deserted(storage: Storage, instant_time: str, sign: _Sign, patience: Patience) -> bool:
+    """Return whether the writer of a working folder is dead, by the same signs as the writer of a pending instant.
+
+    Where no note names the process, this process watches the folder, or it goes after a day.
+    """
+    now_s = storage.file_time()
+    if now_s - sign.modified <= patience.heartbeat_tolerance_s:
         return False
     known = owner.Claim(storage, instant_time).owner()
-    return known is None or min(ages) > known.tolerance_s(patience)
+    if known is not None:
+        return owner.is_dead(storage, sign.path, sign.modified, known, patience, now_s)
+    still_s = owner.stood_still_s(storage, sign.path, sign.modified)
+    return still_s > patience.heartbeat_tolerance_s or now_s - sign.modified > seals.KEPT_S

@@ -15,10 +15,10 @@ from ...timeline.instants import Instant, State
 from ...timeline.pending_undo import pending_restore, pending_rollbacks
 from ...timeline.timeline import Timeline
 from ...timeline.writers.heartbeat import INTERVAL_S, Heartbeat
-from ...timeline.writers.owner import Claim
+from ...timeline.writers.owner import Claim, Liveness, Suspect
 from ...timeline.writers.patience import Patience
 from ..inspect.walked_table import WalkedTable
-from ..rollback.pending import OtherWriters, is_given_up
+from ..rollback.pending import is_given_up
 from ..services.archivable import before_replaced_files, candidates
 from ..services.archive import retained_from
 from ..services.clean_plan import plan_clean
@@ -186,14 +186,21 @@ class TableNeeds:
         """Return why the writer of a pending write counts as dead; empty where it lives, or may live."""
         if is_given_up(self.walked.table.storage, write.requested_time):
             return "it gave the write up"
-        found = OtherWriters(self.walked.table, self.patience).suspect(write).judge(may_wait=False)
+        found = self._judge(write)
         return "" if found.alive else found.reason
+
+    def _judge(self, instant: Instant) -> Liveness:
+        table = self.walked.table
+        # A look makes no file to find the store's clock out.
+        suspect = Suspect(table.instants, instant, self.patience, table.storage.now(), table.config.timezone)
+        return suspect.judge(may_wait=False)
 
     def _is_silent(self, plan: Instant) -> bool:
         """Return whether no living process carries out the plan of a pending instant."""
         if Claim(self.walked.table.storage, plan.requested_time).owner() is None:
             return plan.state == State.REQUESTED or not self._beats(plan)
-        return bool(self._death_of(plan))
+        # Nothing but a write holds room on the disk, by whose lack a write shows that it was given up.
+        return not self._judge(plan).alive
 
     def _beats(self, instant: Instant) -> bool:
         """Return whether a process at work on a pending instant gave a sign of life within two minutes."""

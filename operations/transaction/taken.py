@@ -1,4 +1,4 @@
-"""Files and instants that a read missed because other instants took them since the write's plan.
+"""What other instants took from a write since its plan: files and instants that a read missed, or the write itself.
 
 Such an error looks like damage, and running the write again cures it. It is known by its text, as Spark hands on the
 errors of its tasks as text, and the timeline of now tells what became of the names in it.
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from ...errors import StorageError
+from ...errors import StorageError, WriteSealedError
 from ...storage.base import Storage, split
 from ...table.files.file_group import data_file
 from ...table.files.lost import BEING_UNDONE
@@ -19,6 +19,7 @@ from ...table.files.read_written import read_written
 from ...table.table import find_table
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
+from ...timeline.writers.write_notes import GIVEN_UP
 from .transaction import Transaction
 
 # What pyhudi, Spark and Hadoop say of files that are gone; Spark Connect leaves the cause of a failed read out.
@@ -47,6 +48,32 @@ def again_where(run: Callable[[], Result], may_cure: Callable[[StorageError], bo
 def was_removed(error: StorageError) -> bool:
     """Return whether a read failed because its file is there no more, which a later listing tells."""
     return isinstance(error.__cause__, FileNotFoundError)
+
+
+@contextmanager
+def given_up_as_conflicts(work: Transaction, after: str = "") -> Iterator[None]:
+    """Raise `CommitConflictError` instead of an error that another writer caused, which took this one for dead.
+
+    Such a writer seals the write for good, and deletes its files. The newest instant that the notes of a write name
+    counts, too, where it is ``after`` a time.
+    """
+    try:
+        yield
+    except (StorageError, WriteSealedError) as error:
+        condemned = _given_up_by_others(work, after)
+        if condemned is None:
+            raise
+        what = "It was given up by another process, taking its writer for dead, and its files were deleted"
+        raise work.at(condemned).conflict(what) from error
+
+
+def _given_up_by_others(work: Transaction, after: str) -> str | None:
+    """Return the time of a write's instant that is sealed for good; None where its own abort has left the last note."""
+    newest = work.notes.newest() if work.key else None
+    if newest == GIVEN_UP:
+        return None
+    times = (work.instant_time, newest if newest and newest > after else "")
+    return next((time for time in times if time and work.at(time).seal.is_given_up()), None)
 
 
 @contextmanager

@@ -36,7 +36,7 @@ from ..streams.checkpoints import find_batch
 from ..transaction.abort import abort
 from ..transaction.conflicts import changed_numbers, check_columns_since, check_moment
 from ..transaction.since import Since
-from ..transaction.taken import taken_as_conflicts
+from ..transaction.taken import given_up_as_conflicts, taken_as_conflicts
 from ..write_ids import GENERATED_ID
 from .begin import begun
 from .spilled_rows import SpilledRows, opened_spills
@@ -127,7 +127,7 @@ class Attempts:
         while True:
             self.number += 1
             try:
-                with self._begun() as plan:
+                with given_up_as_conflicts(self.first.transaction, after=self.previous), self._begun() as plan:
                     return attempt(plan)
             except CommitConflictError as error:
                 done = self._replayed()
@@ -198,9 +198,10 @@ class Attempts:
 
     @property
     def _can_merge_again(self) -> bool:
-        # A process that took the write for dead has rolled it back and deleted the spills.
-        there = self.number > 1 or self.first.transaction.claim.owner() is not None
-        return self.merges_again and there and not self.is_last and self._fits_again
+        if not self.merges_again or self.is_last:
+            return False
+        # A process that took the write for dead has deleted the spills with the folder of the first instant.
+        return self.first.transaction.claim.owner() is not None and self._fits_again
 
     @property
     def _fits_again(self) -> bool:

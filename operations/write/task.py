@@ -26,7 +26,7 @@ from ..planning.operation import DELETE_PARTITION
 from ..planning.plan import WritePlan
 from ..progress import Progress
 from ..transaction.since import seen_by
-from ..transaction.taken import taken_as_conflicts
+from ..transaction.taken import given_up_as_conflicts, taken_as_conflicts
 from .begin import begun
 from .own_groups import OwnGroups
 from .phases import PhaseProgress, Phases
@@ -61,7 +61,7 @@ def run_task(plan: WritePlan, batches: Iterator[pa.RecordBatch], token: WriteTok
     if first is None or plan.replays is not None:
         return TaskResult(token)
     began = time.monotonic()
-    with begun(plan) as work, taken_as_conflicts(work.plan.transaction):
+    with given_up_as_conflicts(plan.transaction), begun(plan) as work, taken_as_conflicts(work.plan.transaction):
         task = _Task(work.plan, token)
         # The first task of a write rolls dead writes back, and may wait for the decisions of other writers.
         task.phases.add("begin", time.monotonic() - began)

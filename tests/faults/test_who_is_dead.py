@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from pyhudi.errors import ConcurrentWriteError
+from pyhudi.errors import CommitConflictError, ConcurrentWriteError
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.rollback.pending import OtherWriters, PlannedRollback
 from pyhudi.operations.rollback.rollback import roll_back
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.settings import ArchiveSettings
+from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table
 from pyhudi.timeline.writers import heartbeat, owner
 from pyhudi.timeline.writers.patience import Patience
 from support.drive import carry_out, noted, plan, rows_of, task, write
-from support.faults.races import SCHEMA, TABLE, rows
+from support.faults.races import SCHEMA, TABLE, interleaved, rows
 from support.rules.checks import assert_whole
 from support.seams import patch_seam
 
@@ -135,6 +138,68 @@ def test_a_rollback_looks_again_before_it_decides(tmp_path: Path) -> None:
     commit_write(slow, [result])
 
     assert rows_of(tmp_path, "id", "value") == [("k1", 2)]
+    assert_whole(tmp_path)
+
+
+@pytest.mark.parametrize("place", ["here", "elsewhere"])
+def test_the_folder_of_a_living_write_outlives_a_judge_whose_clock_is_ahead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    """It is claimed, and not on the timeline yet; a process elsewhere is judged by the clock that stamps files."""
+    write(tmp_path, rows("a", "k1", value=1), table=TABLE)
+    storage = open_storage(str(tmp_path))
+    who = owner.Owner.of_this_process("slow")
+    claim = owner.Claim(storage, "20260101000000000")
+    claim.make(who if place == "here" else replace(who, host="elsewhere", boot_id="other"))
+    storage.write(f"{claim.spills}/0.spill", b"rows")
+    real = time.time
+    if place == "here":
+        # The clock of the disk steps, too.
+        patch_seam(monkeypatch, "time of a local store", lambda self: real() + 3600)
+    monkeypatch.setattr(time, "time", lambda: real() + 3600)
+    write(tmp_path, rows("a", "k1", value=2))
+
+    assert claim.owner() is not None
+    assert storage.exists(f"{claim.spills}/0.spill")
+    assert not owner.Seal(storage, claim.instant_time).is_given_up()
+
+
+def test_the_folder_of_a_dead_write_goes_at_the_tolerance_or_after_a_day_without_an_owner(tmp_path: Path) -> None:
+    write(tmp_path, rows("a", "k1", value=1), table=TABLE)
+    storage = open_storage(str(tmp_path))
+    who = replace(owner.Owner.of_this_process("dead"), host="elsewhere", boot_id="other")
+    # Files of an hour ago, of an hour ago without an owner, and of two days ago without one.
+    claims = [owner.Claim(storage, f"2026010100000000{number}") for number in (0, 2, 4)]
+    claims[0].make(who)
+    for claim, hours in zip(claims, (1, 1, 48), strict=True):
+        storage.write(f"{claim.spills}/0.spill", b"rows")
+        for path in (tmp_path / claim.folder).rglob("*.*"):
+            os.utime(path, (time.time() - hours * 3600,) * 2)
+    write(tmp_path, rows("a", "k1", value=2))
+
+    assert [storage.has_files(claim.folder) for claim in claims] == [False, True, False]
+
+
+@pytest.mark.parametrize("handed_over", [True, False])
+def test_a_task_whose_files_were_taken_by_another_writer_meets_a_conflict(tmp_path: Path, handed_over: bool) -> None:
+    """The store is not to blame, and a conflict is run again."""
+    write(tmp_path, rows("a", "k1", value=1), table=TABLE)
+
+    def lose(publish: Callable[[], Any]) -> Any:
+        storage = open_storage(str(tmp_path))
+        owner.Seal(storage, noted(slow)).set_for_good()
+        storage.delete_folder(owner.Claim(storage, noted(slow)).folder)
+        return publish()
+
+    with interleaved() as moments, pytest.raises(CommitConflictError, match=r"taking its writer for dead") as met:
+        slow = plan(tmp_path, SCHEMA, settings=WriteSettings(colocated=not handed_over))
+        moments.planned["publish"] = lose
+        task(slow, rows("a", "k1", value=2), 0)
+    assert noted(slow) in met.value.what
+    abort_write(slow)
+
+    assert rows_of(tmp_path, "value") == [(1,)]
+    write(tmp_path, rows("a", "k1", value=3))
     assert_whole(tmp_path)
 
 

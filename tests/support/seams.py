@@ -19,6 +19,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     # --- store and machine
     "open the store of a write": "operations.planning.plan:open_storage",
     "time of a local store": "storage.local:LocalStorage.now",
+    "time of a store in memory": "storage.memory:MemoryStorage.now",
     "list a local folder": "storage.local:LocalStorage.list",
     "look into a local folder": "storage.local:LocalStorage.look",
     "delete local files": "storage.local:LocalStorage.delete",
@@ -92,6 +93,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "row group size of archive files": "timeline.archive.lsm_writer:_ROW_GROUP_BYTES",
     "age at which a torn manifest is dead": "timeline.archive.manifest:_HALF_MADE_S",
     # --- writers at work
+    "whether a working folder is deserted": "operations.rollback.sweep:_is_deserted",
     "judge a writer": "timeline.writers.owner:Suspect.judge",
     "touch a heartbeat": "timeline.writers.heartbeat:Heartbeat.touch",
     "find a note of a write": "timeline.writers.write_notes:WriteNotes.find",
@@ -141,7 +143,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "where this process met other writers": "connector.table.retries:_MET",
     "seconds for which a meeting is remembered": "connector.table.retries:_RECENT_S",
     "clock of the wait for tickets": "timeline.writers.tickets:time",
-    "whether the process of a ticket is gone": "timeline.writers.tickets:is_gone",
+    "whether the writer of a ticket is dead": "timeline.writers.tickets:is_dead",
     # --- properties of a table
     "patience with torn properties": "table.config.properties_file:_PATIENCE_S",
     "patience with torn properties without a backup": "table.config.properties_file:_PATIENCE_WITHOUT_BACKUP_S",

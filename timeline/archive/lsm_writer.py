@@ -125,7 +125,7 @@ def merge_levels(archive: Archive, aside: str, batch: int) -> list[MergedLevel]:
 
 def tidy(archive: Archive, merged_levels: int) -> None:
     """Delete manifests beyond the newest few and those of ``merged_levels``, and the files that they alone name."""
-    listing, now = archive.storage.list(archive.folder), archive.storage.now()
+    listing, now = archive.storage.list(archive.folder), archive.storage.file_time()
     numbers = sorted(number for info in listing if (number := manifest_number(split(info.path)[1])) is not None)
     named = {number: archive.manifests.parse(number) for number in numbers}
     whole = [number for number in numbers if named[number] is not None]

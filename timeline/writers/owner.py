@@ -193,6 +193,20 @@ def is_gone(owner: Owner) -> bool | None:
     return bool(owner.process_started and found.started and owner.process_started != found.started)
 
 
+def is_dead(storage: Storage, sign: str, modified: float, owner: Owner, patience: Patience, now_s: float) -> bool:
+    """Return whether the writer of a note counts as dead, by the file that was its last sign of life; wait for nothing.
+
+    ``modified`` is the sign's modification time, and ``now_s`` the time that a file made now gets.
+    """
+    gone = is_gone(owner)
+    tolerance_s = owner.tolerance_s(patience)
+    if gone is None:
+        return now_s - modified > tolerance_s
+    # The steady clock counts from this process's first look, so look in either case.
+    still_s = stood_still_s(storage, sign, modified)
+    return gone or still_s > tolerance_s < now_s - modified
+
+
 def seal_of(instant_time: str, write_id: str) -> str:
     """Return the name of a seal for one of the processes that work on an instant one after another."""
     # A write id comes from another process's file, so a hash of it makes the path.

@@ -84,7 +84,7 @@ def removed_times(storage: Storage) -> tuple[str, ...]:
 
 def expire(storage: Storage) -> None:
     """Delete the files of repairs that are older than `KEPT_S`; those of a newer release stay."""
-    now = storage.now()
+    now = storage.file_time()
     for time, note in _with_time(storage.list(FOLDER, strict=False)).items():
         removed = RemovedFiles(storage, time)
         if now - note.modified > KEPT_S and removed.is_known():

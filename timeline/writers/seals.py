@@ -31,7 +31,7 @@ def expire(storage: Storage, zone: str) -> None:
     A folder is removed by its name, and by the age of its newest seal: a write that took days is sealed in the folder
     of the hour in which it was requested.
     """
-    found, now = storage.look(SEALS), storage.now()
+    found, now = storage.look(SEALS), storage.file_time()
     formats.refuse_newer_names(storage.path, (join(SEALS, name) for name in found.folders), formats.SEALS)
     storage.delete(*(info.path for info in found.files if now - info.modified > KEPT_S), durable=False)
     oldest = format_time(int((now - KEPT_S - _LENIENCE_S) * 1000), zone)

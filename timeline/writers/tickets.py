@@ -16,7 +16,7 @@ from ...storage.base import Storage, join, split
 from ...storage.bounds import MOST_OF_A_NOTE, parse_json
 from .. import formats
 from .heartbeat import HeartbeatThread
-from .owner import ROOT, Owner, is_gone, parse_owner
+from .owner import ROOT, Owner, is_dead, parse_owner
 from .patience import Patience, Waited
 
 FOLDER = join(ROOT, "tickets")
@@ -111,7 +111,7 @@ def age_of(storage: Storage, write_id: str, begun: str) -> str:
 
 def _older(ticket: Ticket, patience: Patience, known: dict[str, Ticket | None]) -> list[Ticket]:
     found = []
-    now = ticket.storage.now()
+    now = ticket.storage.file_time()
     for info in ticket.storage.list(FOLDER, strict=False):
         name = split(info.path)[1]
         if name >= ticket.name:
@@ -121,7 +121,7 @@ def _older(ticket: Ticket, patience: Patience, known: dict[str, Ticket | None]) 
         other = known[name]
         if other is None or not ticket.meets(other):
             continue
-        if _is_dead(other, now - info.modified, patience):
+        if is_dead(ticket.storage, info.path, info.modified, other.owner, patience, now):
             ticket.storage.delete(other.path, durable=False)
         else:
             found.append(other)
@@ -130,16 +130,12 @@ def _older(ticket: Ticket, patience: Patience, known: dict[str, Ticket | None]) 
 
 def remove_dead(storage: Storage, patience: Patience) -> None:
     """Delete the tickets of dead writers, which stay where no younger write of the same data comes."""
-    now = storage.now()
+    now = storage.file_time()
     for info in storage.list(FOLDER, strict=False):
-        silent_s = now - info.modified
-        ticket = _read(storage, split(info.path)[1]) if silent_s > patience.heartbeat_tolerance_s else None
-        if ticket is not None and _is_dead(ticket, silent_s, patience):
+        is_silent = now - info.modified > patience.heartbeat_tolerance_s
+        ticket = _read(storage, split(info.path)[1]) if is_silent else None
+        if ticket is not None and is_dead(storage, info.path, info.modified, ticket.owner, patience, now):
             storage.delete(ticket.path, durable=False)
-
-
-def _is_dead(ticket: Ticket, silent_s: float, patience: Patience) -> bool:
-    return silent_s > ticket.owner.tolerance_s(patience) or bool(is_gone(ticket.owner))
 
 
 def _read(storage: Storage, name: str) -> Ticket | None:

@@ -294,7 +294,7 @@ def check_given_up_by_another_release(folder: Place) -> None:
         open_storage(table).write(f"{SEALS}/{noted(planned)}", b"given up")
         return publish()
 
-    with interleaved() as moments, pytest.raises(WriteSealedError):
+    with interleaved() as moments, pytest.raises(CommitConflictError, match="taking its writer for dead"):
         planned = plan(table, SCHEMA, settings=COLOCATED)
         moments.planned["publish"] = give_up
         task(planned, rows("a", "k1", value=2), 0)
@@ -313,7 +313,7 @@ def check_publish_during_rollback(folder: Place) -> None:
     def roll_back() -> None:
         write(table, rows("b", "k2", value=3), settings=IMPATIENT)
 
-    with interleaved() as moments, pytest.raises(WriteSealedError):
+    with interleaved() as moments, pytest.raises(CommitConflictError, match="taking its writer for dead"):
         sleeper = plan(table, SCHEMA, settings=replace(IMPATIENT, colocated=True))
         task(sleeper, rows("c", "k4", value=2), 1)
         moments.planned["publish"] = _ends_first(moments, roll_back)

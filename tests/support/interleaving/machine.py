@@ -10,7 +10,7 @@ import secrets
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -38,6 +38,8 @@ class Machine:
         scheduler: Of the interleaving that runs.
         torn: Whether listings may be torn.
         apart: Whether each actor is on a host of its own, so that only heartbeats tell whether it lives.
+        ahead_s: By how much the clock of each actor's host is ahead of the store's, by the actor's number.
+        step: By how many seconds the clock of the one host, which is the store's too, steps, and after which step.
         made: Called for each new file.
         deleted: Called for each file that is deleted.
         listed: Called after each listing, with the folder and the time at which the listing began.
@@ -46,6 +48,8 @@ class Machine:
     scheduler: Scheduler = field(default_factory=lambda: Scheduler(Schedule(0)))
     torn: bool = False
     apart: bool = False
+    ahead_s: Mapping[int, float] = field(default_factory=dict)
+    step: tuple[float, int] = (0.0, 0)
     made: Made = lambda *_: None
     deleted: Callable[[str], None] = lambda _: None
     listed: Callable[[str, float], None] = lambda *_: None
@@ -62,6 +66,18 @@ class Machine:
         read_seam("archived rescales that the process knows").clear()
         read_seam("footers in memory").__init__()
         read_seam("slices that this process knows").__init__()
+
+    # --- clocks
+
+    def store_clock(self) -> float:
+        """Return the clock by which the store stamps files."""
+        seconds, after = self.step
+        return self.scheduler.now + (seconds if self.scheduler.steps > after else 0.0)
+
+    def clock(self) -> float:
+        """Return the clock of the host that calls."""
+        actor = self.scheduler.here()
+        return self.store_clock() + (0.0 if actor is None else self.ahead_s.get(actor.number, 0.0))
 
     # --- processes
 
@@ -124,7 +140,8 @@ def _patch_clocks(patch: pytest.MonkeyPatch, there: Machine) -> None:
         else:
             there.scheduler.sleep(seconds)
 
-    patch.setattr(time, "time", lambda: there.scheduler.now)
+    patch.setattr(time, "time", there.clock)
+    patch_seam(patch, "time of a store in memory", lambda _: there.store_clock())
     patch.setattr(time, "monotonic", lambda: there.scheduler.now)
     patch.setattr(time, "sleep", slept)
     waited = threading.Event.wait

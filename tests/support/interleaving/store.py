@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from support.interleaving.machine import Machine
 
 # What asks the store for nothing, or changes nothing in memory.
-_NO_STEPS = frozenset({"uri", "now", "flush", "sweep"})
+_NO_STEPS = frozenset({"uri", "file_time", "flush", "sweep"})
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,10 @@ class SteppedStorage:
         """Return the folder above."""
         above = self.inner.parent()
         return None if above is None else SteppedStorage(above, self.machine)
+
+    def now(self) -> float:
+        """Return the clock of the host that asks, as of a mounted file system."""
+        return self.machine.clock()
 
     def list(self, folder: str, *, recursive: bool = False, strict: bool = True) -> list[FileInfo]:
         """List a folder."""

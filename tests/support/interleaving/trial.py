@@ -73,6 +73,9 @@ _LONG_S = 100.0
 _DATA = re.compile(rf"(?:{'|'.join(PARTITIONS)})/.*_(\d{{17}})\b|(?:{'|'.join(PARTITIONS)})/\..*_(\d{{17}})\.log")
 # By the place of an actor, what befalls it at which of its steps.
 Fates = dict[int, dict[int, Fate]]
+# As of `Machine`: by how much the hosts' clocks are ahead of the store's, and how the store's steps.
+Clocks = tuple[Mapping[int, float], tuple[float, int]]
+RIGHT: Clocks = ({}, (0.0, 0))
 REFUSALS = (ConcurrentWriteError, CommitConflictError)
 WITHOUT_TABLE = (TableNotFoundError, OptionConflictError)
 
@@ -408,6 +411,7 @@ _TEMPLATES: dict[str, tuple[dict[str, memory._File], Rows, float]] = {}
 def _template(machine: Machine, kind: str) -> tuple[Mapping[str, memory._File], Rows, float]:
     if kind not in _TEMPLATES:
         machine.scheduler = Scheduler(Schedule(0))
+        machine.ahead_s, machine.step = RIGHT
         machine.made, machine.deleted, machine.listed = lambda *_: None, lambda _: None, lambda *_: None
         path = f"memory://template/{kind.replace(' ', '-')}"
         rows: Rows = {}
@@ -421,7 +425,9 @@ def _template(machine: Machine, kind: str) -> tuple[Mapping[str, memory._File], 
     return _TEMPLATES[kind]
 
 
-def run(machine: Machine, seed: int, drawn: Drawn | None = None, fates: Fates | None = None) -> Trial:
+def run(
+    machine: Machine, seed: int, drawn: Drawn | None = None, fates: Fates | None = None, clocks: Clocks | None = None
+) -> Trial:
     """Carry out what a seed draws, or what is given; raises AssertionError where the dict does not hold."""
     chance = random.Random(seed)
     drawn = with_rescale(with_stream(draw(chance), seed), seed) if drawn is None else drawn
@@ -430,6 +436,7 @@ def run(machine: Machine, seed: int, drawn: Drawn | None = None, fates: Fates | 
     machine.scheduler = Scheduler(Schedule(seed), now=now)
     trial = Trial(machine, seed, drawn, path, states=[{} if drawn.empty else dict(rows)])
     machine.torn, machine.apart = chance.random() < 0.2, chance.random() < 0.5
+    machine.ahead_s, machine.step = clocks_of(seed, machine.apart) if clocks is None else clocks
     machine.made, machine.deleted, machine.listed = trial.made, trial.tickets.deleted, trial.tickets.listed
     machine.forget()
     users_know(lambda time: not any(time in one.instants and one.actor.killed for one in trial.tries.values()))
@@ -466,12 +473,23 @@ def fates_of(seed: int) -> Fates:
     return fates
 
 
+def clocks_of(seed: int, apart: bool) -> Clocks:
+    """Return which clocks are wrong in one seed of three: those of hosts apart all the time, that of one host later."""
+    chance = random.Random(seed ^ (1 << 57))
+    if chance.random() < 2 / 3:
+        return RIGHT
+    if apart:
+        return {number: chance.choice([-3600.0, 0.0, 200.0, 7200.0]) for number in range(6)}, (0.0, 0)
+    return {}, (chance.choice([200.0, 7200.0]), chance.randrange(1, 300))
+
+
 def _failed(trial: Trial) -> str:
     drawn = "\n".join(f"  {number}: {program}" for number, program in enumerate(trial.drawn.programs))
     refused = "\n".join(f"  {name}: {one.refused}" for name, one in trial.tries.items() if one.refused)
     fates = {one.number: one.fates for one in trial.scheduler.actors if one.fates}
     return (
         f"{trial.scheduler.failure}\nseed {trial.seed}, a table {trial.drawn.kind}, empty={trial.drawn.empty}, "
-        f"torn={trial.machine.torn}, apart={trial.machine.apart}, fates={fates}\nactors:\n{drawn}\n"
+        f"torn={trial.machine.torn}, apart={trial.machine.apart}, fates={fates}, "
+        f"clocks={trial.machine.ahead_s} {trial.machine.step}\nactors:\n{drawn}\n"
         f"completed: {trial.completed}\nrefused:\n{refused}\nsteps:\n{trial.scheduler.text()}"
     )
