@@ -71,6 +71,11 @@ class BucketNumbers:
         """Whether a rule file says the numbers, not the table's properties."""
         return self.rule is None or self.rule.instant_time != ""
 
+    @property
+    def rescaled(self) -> bool:
+        """Whether the rule in force is of a rescale, not of the table's first numbers."""
+        return self.rule is not None and self.rule.instant_time not in {"", FIRST}
+
 
 @dataclass(frozen=True, slots=True)
 class RuleFile:

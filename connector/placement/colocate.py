@@ -25,6 +25,7 @@ from ...index.registry import has_buckets, index_for
 from ...operations.planning.adopted_table import AdoptedTable
 from ...operations.planning.columns import key_schema
 from ...operations.planning.target import with_number_by_rule
+from ...operations.write.after_commit import warn_once
 from ...options.sources import READING, resolve_options
 from ...storage import open_storage
 from ...table.bucket_numbers import bucket_numbers, refuse_unknown
@@ -96,7 +97,9 @@ def colocate(
         storage_options = resolve_options({}, path, READING, session=spark).options.storage_options
     storage = open_storage(path, storage_options)
     found = with_inferred_key_encoding(open_table(storage))
-    asked = with_number_by_rule(found, TableSettings(bucket_count=buckets, time_options=infer_zone(found, {})))
+    settings = TableSettings(bucket_count=buckets, time_options=infer_zone(found, {}))
+    asked, notices = with_number_by_rule(found, settings)
+    warn_once(notices)
     said = AdoptedTable(asked, path)
     config, _ = said.changes_to(found.config, lambda: infer_index(found))
     if config.generates_keys:

@@ -14,7 +14,7 @@ from ...operations.planning.operation import INSERT
 from ...operations.planning.plan import WritePlan, plan_write
 from ...operations.planning.request import WriteRequest
 from ...operations.planning.target import find_target
-from ...operations.write.after_commit import describe, tables
+from ...operations.write.after_commit import describe, tables, warn_once
 from ...options.names import OPTIONS
 from ...options.sources import WRITING, find_config, resolve_options
 from ...storage import open_storage
@@ -80,7 +80,9 @@ def create_table(
     columns, rows = _columns_of(spark, schema)
     request = parsed.to_write_request(path, to_arrow(columns), overwrite=False)
     if there:
-        _check_same(find_target(request, storage).table, request, path)
+        target = find_target(request, storage)
+        warn_once(target.notices)
+        _check_same(target.table, request, path)
         return False
     plan, measured = plan_write(request), None
     if rows is not None and request.table.bucket_count is None and plan.config.index_type == BUCKET:

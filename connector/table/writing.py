@@ -120,6 +120,7 @@ class _Write:
             return done
         if known is not None:
             known.complete(timeline, done.instant)
+        done = replace(done, warnings=(*target.notices, *done.warnings))
         return with_services_after(self.df.sparkSession, done, timeline, options, is_batch=batch is not None)
 
     def _by_spark(self, request: WriteRequest, target: Target, past: PastAttempts, known: BatchKeys | None) -> None:

@@ -38,6 +38,7 @@ class WritePlan(RowPlan):
         rollbacks: Dead writes that are rolled back before the write begins.
         config_changes: Properties that the commit adds to an existing table.
         replays: Requested time of a completed instant with the same write id, which makes the write a no-op.
+        notices: A sentence for each option that does not count, though the write names it.
     """
 
     transaction: Transaction
@@ -45,6 +46,7 @@ class WritePlan(RowPlan):
     creates_table: bool
     config_changes: Mapping[str, str]
     replays: str | None
+    notices: tuple[str, ...] = ()
 
     @property
     def instant_time(self) -> str:
@@ -102,7 +104,7 @@ def _planned(request: WriteRequest, storage: Storage) -> tuple[WritePlan, SeenTa
     timeline = pinned.timeline
     known = latest_schema(config, timeline, writing=True) if target.exists else None
     numbers = seen_numbers(target, timeline)
-    check_numbers(request, target, numbers)
+    notices = (*target.notices, *check_numbers(request, target, numbers))
     rows = plan_rows(request, target, known, numbers)
     replays = None
     if request.write_id and not request.write_id.startswith(GENERATED_ID):
@@ -132,6 +134,7 @@ def _planned(request: WriteRequest, storage: Storage) -> tuple[WritePlan, SeenTa
         creates_table=not target.exists,
         config_changes=target.changes,
         replays=replays,
+        notices=tuple(dict.fromkeys(notices)),
     )
     check_judges(plan.spec, plan.schema, config.payload, storage.path)
     check_log_orders(config, plan.schema, plan.settings.logs.block_format, storage.path)

@@ -51,6 +51,7 @@ class Target:
         inferred: Whether only the names of its file groups say which index it has.
         unnoted: Whether its keys may be unique in the whole table or within their partitions: another engine made it,
             with partitions, and nothing says which index it has.
+        notices: A sentence for each option that does not count, though the write names it.
     """
 
     table: Table
@@ -59,6 +60,7 @@ class Target:
     operation: Operation
     inferred: bool = False
     unnoted: bool = False
+    notices: tuple[str, ...] = ()
 
     @property
     def config(self) -> TableConfig:
@@ -89,7 +91,7 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
     check_supported(found, storage.path, writing=True)
     spelt = with_inferred_key_encoding(Table(storage, found)).config
     zone = infer_zone(Table(storage, found), request.table.time_options)
-    asked = with_number_by_rule(Table(storage, found), request.table)
+    asked, notices = with_number_by_rule(Table(storage, found), request.table)
     asked = replace(asked, time_options={**request.table.time_options, **zone})
     config, changes = AdoptedTable(asked, storage.path).changes_to(
         spelt, lambda: infer_index(Table(storage, found)), rewrites=operation.name == OVERWRITE_TABLE
@@ -101,7 +103,7 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
     changes = {} if operation.name == DELETE_PARTITION else {**noted, **changes}
     inferred = is_unnoted(found) and INDEX_TYPE not in changes
     unnoted = inferred and config.index_type == SIMPLE and bool(config.partition_fields)
-    target = Target(Table(storage, config), True, changes, operation, inferred, unnoted)
+    target = Target(Table(storage, config), True, changes, operation, inferred, unnoted, notices)
     if target.lookup(request.write.lookup).unnoted:
         _tell_unknown_index(target, request.write)
     return target
@@ -127,43 +129,62 @@ def _tell_unknown_index(target: Target, settings: WriteSettings) -> None:
         )
 
 
-def check_numbers(request: WriteRequest, target: Target, numbers: BucketNumbers | None) -> None:
-    """Refuse a write that would place rows by a number of buckets that is unknown, or that its options contradict."""
+def check_numbers(request: WriteRequest, target: Target, numbers: BucketNumbers | None) -> tuple[str, ...]:
+    """Refuse a write that would place rows by a number of buckets that is unknown, or that its options contradict.
+
+    Return a notice where a rescale has overruled its options.
+    """
     if numbers is None or target.operation.name == DELETE_PARTITION:
-        return
+        return ()
     refuse_unknown(numbers)
     asked = request.table.bucket_count
-    if asked is not None and asked != numbers.default:
-        rule = "" if numbers.rule is None else numbers.rule.instant_time
-        raise OptionConflictError(
-            f"{BUCKET_COUNT} is {asked} here, and the partitions of the table {target.table.path} have "
-            f"{numbers.default} buckets by the rule of the instant {rule}, where no expression says otherwise.",
-            "Leave the option out: after creation a write needs none.",
-        )
+    if asked is None or asked == numbers.default:
+        return ()
+    if numbers.rescaled:
+        return (_overruled(target.table, asked, numbers),)
+    rule = "" if numbers.rule is None else numbers.rule.instant_time
+    raise OptionConflictError(
+        f"{BUCKET_COUNT} is {asked} here, and the partitions of the table {target.table.path} have "
+        f"{numbers.default} buckets by the rule of the instant {rule}, where no expression says otherwise.",
+        "Leave the option out: after creation a write needs none.",
+    )
 
 
-def with_number_by_rule(table: Table, asked: TableSettings) -> TableSettings:
+def with_number_by_rule(table: Table, asked: TableSettings) -> tuple[TableSettings, tuple[str, ...]]:
     """Return the options of a write with the number of buckets as rule files have it, where the properties lack it.
 
-    It drops a number that only the properties contradict, because they may be older than the rules.
+    It drops a number that only the properties contradict, because they may be older than the rules, and with a notice a
+    number that a rescale has overruled: a job that names the number of before must not end with the rescale.
     """
-    kept = table.config.bucket_count
+    kept, said = table.config.bucket_count, asked.bucket_count
     if is_unnoted(table.config):
         if not has_bucket_rules(table.storage):
-            return asked
+            return asked, ()
         if asked.index_type not in {None, BUCKET}:
             raise OptionConflictError(
                 f"{INDEX_TYPE} is {asked.index_type} here, and rule files in .hoodie/.bucket_index say how many "
                 f"buckets the partitions of the table {table.path} have.",
                 "Leave the option out.",
             )
-        if asked.bucket_count is not None:
-            return asked
         numbers = bucket_numbers(table, table.timeline())
-        refuse_unknown(numbers)
-        return replace(asked, bucket_count=numbers.default)
-    if asked.bucket_count in {None, kept} or table.config.index_type != BUCKET:
-        return asked
+        if said is None:
+            refuse_unknown(numbers)
+        if said is not None and not (numbers.rescaled and said != numbers.default):
+            return asked, ()
+        notices = () if said is None else (_overruled(table, said, numbers),)
+        return replace(asked, bucket_count=numbers.default), notices
+    if said in {None, kept} or table.config.index_type != BUCKET:
+        return asked, ()
     numbers = bucket_numbers(table, table.timeline())
-    by_rule = numbers.by_rule and numbers.default == asked.bucket_count
-    return replace(asked, bucket_count=None) if by_rule else asked
+    without = replace(asked, bucket_count=None)
+    if numbers.by_rule and numbers.default == said:
+        return without, ()
+    return (without, (_overruled(table, said, numbers),)) if said and numbers.rescaled else (asked, ())
+
+
+def _overruled(table: Table, asked: int, numbers: BucketNumbers) -> str:
+    rule = "" if numbers.rule is None else numbers.rule.instant_time
+    return (
+        f"{BUCKET_COUNT} is {asked} here, and the rescale {rule} gave the table {table.path} {numbers.default} "
+        "buckets, which count. Leave the option out."
+    )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
+from ...storage.kept import keep
 from ...table.config import TableConfig
 from ...table.config.property_keys import BUCKET, COMMIT_TIME_ORDERING, GLOBAL_INDEXES
 from ...table.files.read_written import note_written
@@ -22,6 +24,9 @@ logger = logging.getLogger("pyhudi")
 # A logger of its own, so that a user can show its lines without all others of that level.
 tables = logging.getLogger("pyhudi.tables")
 
+_noticed: dict[str, None] = {}
+_MOST_NOTICED = 256
+
 
 def follow_up(plan: WritePlan, result: CommitResult, timeline: Timeline) -> CommitResult:
     """Undo dead writes, and return the result with those of the services that ran; no failure here fails the write.
@@ -33,6 +38,7 @@ def follow_up(plan: WritePlan, result: CommitResult, timeline: Timeline) -> Comm
     if plan.creates_table:
         tables.info("%s", describe(plan.config, plan.path))
     _announce_changes(plan)
+    warn_once(plan.notices)
     try_to_undo_dead(plan.transaction, timeline)
     try:
         note_written(timeline)
@@ -55,6 +61,14 @@ def _announce_changes(plan: WritePlan) -> None:
     if plan.schema_changes:
         changes = ", ".join(map(str, plan.schema_changes))
         tables.info("The commit %s changed columns of the table %s: %s.", plan.instant_time, plan.path, changes)
+
+
+def warn_once(notices: Iterable[str]) -> None:
+    """Log each notice, unless this process has: a stream names the same options with every batch."""
+    for notice in notices:
+        if notice not in _noticed:
+            logger.warning("%s", notice)
+        keep(_noticed, notice, None, _MOST_NOTICED)
 
 
 def describe(config: TableConfig, path: str) -> str:

@@ -154,14 +154,14 @@ def _merge_and_complete(
     seconds = {**sum_seconds(result.seconds for result in results), **phases.seconds, **attempts.seconds}
     metadata = build_metadata(plan, outcomes, replaced, seconds, merged, attempts.extra_metadata)
     if completion.is_empty and not plan.settings.allow_empty_commit:
-        empty = replace(result_from(plan.path, "", metadata), warnings=replacement.warnings)
+        empty = replace(result_from(plan.path, "", metadata), warnings=(*plan.notices, *replacement.warnings))
         return Committed(plan, empty, timeline)
     with phases.phase("complete"):
         completion.complete(metadata)
     if attempts.known is not None:
         attempts.known.complete()
     done = result_from(plan.path, plan.instant_time, metadata)
-    return Committed(plan, replace(done, warnings=replacement.warnings), timeline)
+    return Committed(plan, replace(done, warnings=(*plan.notices, *replacement.warnings)), timeline)
 
 
 def _replaced(plan: WritePlan, replacement: Replacement) -> dict[str, list[str]]:

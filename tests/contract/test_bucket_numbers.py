@@ -26,6 +26,7 @@ from pyhudi.reader.scan import scan
 from pyhudi.reader.snapshot import Snapshot, open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.bucket_numbers import FIRST, BucketNumbers, BucketRule, delete_bucket_rule, write_bucket_rule
+from pyhudi.table.config.property_keys import BUCKET_COUNT
 from pyhudi.timeline.watermark import Watermark
 from support.drive import SparkLikeRun, plan, read, rows_of, task, write
 from support.made.compacting import means
@@ -260,10 +261,10 @@ def test_a_table_that_only_apache_hudi_wrote_is_taken_over_by_its_rules(tmp_path
     properties.write_text("".join(line for line in lines if "index" not in line))
 
     assert rows_of(path, "p", "id") == sorted((p, key) for key in KEYS for p in "ab")
-    for asked in (TableSettings(bucket_count=3), TableSettings(index_type="BLOOM")):
-        with pytest.raises(OptionConflictError):
-            write(path, rows(*KEYS, ts=2), table=asked)
-    write(path, rows(*KEYS, ts=2), settings=COLOCATED)
+    with pytest.raises(OptionConflictError):
+        write(path, rows(*KEYS, ts=2), table=TableSettings(index_type="BLOOM"))
+    done = write(path, rows(*KEYS, ts=2), table=TableSettings(bucket_count=3), settings=COLOCATED)
+    assert ["gave the table" in one and "2 buckets" in one for one in done.warnings] == [True]
 
     assert rows_of(path, "p", "id", "ts") == sorted((p, key, 2) for key in KEYS for p in "ab")
     assert table_at(path).config.bucket_count == 2
@@ -271,15 +272,41 @@ def test_a_table_that_only_apache_hudi_wrote_is_taken_over_by_its_rules(tmp_path
     assert findings(path) == []
 
 
-def test_an_option_has_to_agree_with_the_rule_in_force_not_with_the_older_property(tmp_path: Path) -> None:
+@pytest.mark.parametrize("noted", ["2", "3"])
+def test_a_rescaled_number_counts_whatever_number_a_job_names(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, noted: str
+) -> None:
+    """The property may be older than the rule, or follow it; each write has one notice, and the process logs one."""
     path = made(tmp_path / "t")
     rescale(path, {"a": 3, "b": 3}, default=3)
+    properties = path / ".hoodie/hoodie.properties"
+    properties.write_text(properties.read_text().replace(f"{BUCKET_COUNT}=2", f"{BUCKET_COUNT}={noted}"))
 
-    with pytest.raises(OptionConflictError, match=r"is 2 here, and the partitions .* have 3"):
-        write(path, rows("k1"), table=TableSettings(bucket_count=2))
-    write(path, rows("k1", ts=4), table=TableSettings(bucket_count=3), settings=COLOCATED)
-    assert table_at(path).config.bucket_count == 2
+    told = [write(path, rows("k1", ts=ts), table=replace(KEYED, bucket_count=2)).warnings for ts in (4, 5)]
+    assert write(path, rows("k2", ts=4), table=TableSettings(bucket_count=3), settings=COLOCATED).warnings == ()
+
+    assert [(len(one), "gave the table" in one[0], "3 buckets" in one[0]) for one in told] == [(1, True, True)] * 2
+    assert [record.message for record in caplog.records if "gave the table" in record.message] == [told[0][0]]
+    assert table_at(path).config.bucket_count == int(noted)
     assert numbers_at(path).default == 3
+    assert found(open_snapshot(str(path)), "k1") == [("a", 5), ("b", 5)]
+    assert_whole(path)
+
+
+def test_a_number_that_differs_is_refused_where_nothing_was_rescaled(tmp_path: Path) -> None:
+    """So is, on a rescaled table, every other option of the table."""
+    path = made(tmp_path / "t")
+    with pytest.raises(OptionConflictError, match=BUCKET_COUNT):
+        write(path, rows("k1"), table=replace(KEYED, bucket_count=5))
+    write_bucket_rule(table_at(path), BucketRule(FIRST, 2))
+    with pytest.raises(OptionConflictError, match=BUCKET_COUNT):
+        write(path, rows("k1"), table=replace(KEYED, bucket_count=5))
+    rescale(path, {"a": 3, "b": 3}, default=3)
+    with pytest.raises(OptionConflictError) as refused:
+        write(path, rows("k1"), table=replace(KEYED, bucket_count=2, record_key_fields=("ts",)))
+
+    assert "recordkey" in str(refused.value)
+    assert BUCKET_COUNT not in str(refused.value)
 
 
 def test_a_compaction_of_a_rescaled_table_takes_rows_of_other_engines(
