@@ -107,6 +107,10 @@ class OtherWriters:
             return Known.PENDING
         return Known.FOREIGN if found.foreign else Known.LIVING
 
+    def known_of_restore(self, restore: Instant) -> Known:
+        """Return whether the process at work on a restore lives; FOREIGN where nothing tells."""
+        return known_by(self.suspect(restore).judge(may_wait=False))
+
     def suspect(self, instant: Instant) -> Suspect:
         table = self.table
         return Suspect(table.instants, instant, self.patience, table.storage.file_time(), table.config.timezone)
@@ -162,18 +166,20 @@ class OtherWriters:
         return instant not in timeline.reload().pending
 
     def _beside_rescale(self, timeline: Timeline, instant: Instant) -> Liveness | None:
-        """Return why the maker of a rescale counts as dead that holds whatever a write changes; None beside any other.
+        """Return why the maker of a rescale counts as dead; None where it lives, and beside any other instant.
 
-        Raises `CommitConflictError` where the maker lives and the commit does not wait for it. A rescale of some
-        partitions is met by the commit.
+        Raises `CommitConflictError` where the maker lives, the rescale holds whatever a write changes, and the commit
+        does not wait for it. A living rescale of some partitions is met by the commit.
         """
         rescale, fields = rescale_of(timeline, instant), self.table.config.partition_fields
-        if rescale is None or not (rescale.partitions is None or (not fields and rescale.holds(""))):
+        if rescale is None:
             return None
+        holds_all = rescale.partitions is None or (not fields and rescale.holds(""))
+        meeting = Meeting(WRITE, RESCALE, shared=frozenset({Shared.PARTITION}))
         try:
-            return self.refuse_living(instant, Meeting(WRITE, RESCALE, shared=frozenset({Shared.PARTITION})))
+            return self.refuse_living(instant, meeting, may_wait=holds_all)
         except ConcurrentWriteError as error:
-            if self.waits:
+            if self.waits or not holds_all:
                 return None
             raise CommitConflictError(
                 f"The write to the table {self.table.path} cannot be made. {rescaling(instant, None)}: {error.what}",
@@ -209,13 +215,18 @@ class OtherWriters:
     ) -> Liveness | None:
         """As `refuse_living`, by the signs of life alone; `state` says in the error what the process does and where."""
         found = self.suspect(instant).judge(known_beat, may_wait=may_wait)
-        known = Known.DEAD if not found.alive else Known.FOREIGN if found.foreign else Known.LIVING
-        verdict = judge(replace(meeting, known=known), rules_of(self.patience))
+        verdict = judge(replace(meeting, known=known_by(found)), rules_of(self.patience))
         if found.alive and verdict is Verdict.REFUSE:
             raise ConcurrentWriteError(
                 f"The {instant.action} {instant.requested_time} {state}: {found.reason}.", found.todo
             )
         return None if verdict is Verdict.GO_ON else found
+
+
+def known_by(found: Liveness) -> Known:
+    if not found.alive:
+        return Known.DEAD
+    return Known.FOREIGN if found.foreign else Known.LIVING
 
 
 def in_the_way(timeline: Timeline, instant: Instant) -> ConcurrentWriteError:

@@ -108,14 +108,14 @@ class _Restore:
         if plan is None or judge(Meeting(RESTORE, RESTORE, shared=same)) is not Verdict.FINISH:
             raise restoring(timeline, pending)
         self._take_back_if_archived(pending)
-        with LongWork(table.storage, pending.requested_time):
+        with LongWork(table.storage, pending.requested_time, at_once=True):
             undone = undo_writes(table, timeline, pending, plan)
-        seconds = time.monotonic() - began
+            seconds = time.monotonic() - began
 
-        def outcome(now: Timeline) -> Outcome | None:
-            return None if pending_restore(now) is None else _outcome(table, pending, plan, undone, seconds)
+            def outcome(now: Timeline) -> Outcome | None:
+                return None if pending_restore(now) is None else _outcome(table, pending, plan, undone, seconds)
 
-        complete(table, pending, outcome)
+            complete(table, pending, outcome)
         for victim in plan.instants_to_rollback:
             forget(table.storage, victim.commit_time)
         _forget_rollbacks(table.timeline(), to)

@@ -261,6 +261,9 @@ SINGLE_WRITER = ConcurrencyRules.of(
         ),
         ((WRITE,), (RESTORE,), _PENDING, _WHENEVER, {NOTHING: _REFUSE}),
         ((WRITE,), (RESTORE,), _COMPLETED, _SINCE, {NOTHING: _REFUSE}),
+        # A commit waits before it plans anew; a restore that died is finished by its user's call alone.
+        ((WRITE,), (RESTORE,), _LIVING, _SINCE, {NOTHING: _WAIT}),
+        ((WRITE,), (RESTORE,), _DEAD, _SINCE, {NOTHING: _REFUSE}),
         ((WRITE,), (SAVEPOINT,), _PENDING, _WHENEVER, {NOTHING: _GO_ON}),
         ((WRITE,), (ARCHIVING,), _PENDING, _SINCE, {NOTHING: _GO_ON, Shared.ITSELF: _GIVE_WAY}),
         # --- a compaction, a log compaction

@@ -6,11 +6,13 @@ import time
 from collections.abc import Collection
 
 from ...errors import CommitConflictError
+from ...timeline.pending_undo import pending_restore
 from ...timeline.rescales import named_rescale
 from ...timeline.timeline import Timeline
 from ..planning.plan import WritePlan
 from ..rollback.dead import wait_until_over
-from ..rollback.pending import OtherWriters
+from ..rollback.pending import OtherWriters, restoring
+from ..transaction.concurrency import RESTORE, WRITE, Asked, Meeting, Verdict, judge
 from ..transaction.conflicts import check_rescales, check_restores
 from ..transaction.transaction import Transaction
 
@@ -39,19 +41,25 @@ def wait_for_rescale(plan: WritePlan, timeline: Timeline, paths: Collection[str]
 
 
 def wait_for_restore(work: Transaction, until_s: float) -> None:
-    """Wait while a restore is at work, which undoes what begins beside it, at most until a monotonic time.
+    """Wait while a process is at work on a restore, which undoes what begins beside it, at most until a monotonic time.
 
-    Raises `CommitConflictError` where the restore takes longer, or stopped halfway.
+    Raises `CommitConflictError` where the restore takes longer, and `ConcurrentWriteError` at once where it stopped
+    halfway and its process is dead.
     """
+    others = OtherWriters(work.table, work.patience)
     while True:
-        try:
-            check_restores(work, work.table.timeline())
-        except CommitConflictError:
-            if time.monotonic() > until_s:
-                raise
-            _pause()
-        else:
+        timeline = work.table.timeline()
+        restore = pending_restore(timeline)
+        if restore is None:
             return
+        verdict = judge(Meeting(WRITE, RESTORE, others.known_of_restore(restore), asked=Asked.SINCE_PLAN))
+        if verdict is Verdict.REFUSE:
+            raise restoring(timeline, restore)
+        if verdict is not Verdict.WAIT:
+            return
+        if time.monotonic() > until_s:
+            check_restores(work, timeline)
+        _pause()
 
 
 def _pause() -> None:

@@ -391,12 +391,14 @@ def test_a_write_to_a_table_that_is_rescaled_as_a_whole_is_refused_before_its_ro
         plan(table, SCHEMA, settings=QUIET)
 
 
-def test_what_a_dead_rescale_left_is_undone_by_the_next_write(table: Path) -> None:
+@pytest.mark.parametrize("partitions", [(), ("a",), ("b",)], ids=["all", "its own", "another"])
+def test_what_a_dead_rescale_left_is_undone_by_the_next_write(table: Path, partitions: tuple[str, ...]) -> None:
+    """The write's tasks have placed its rows, so that its commit could not wait."""
     before = rows_of(table, *META)
-    found = leave_rescale(table, inflight=True)
+    found = leave_rescale(table, *partitions, inflight=True)
     Reserve(open_storage(str(table)), found.requested_time).release()
 
-    write(table, some(100, 101), settings=QUIET)
+    write(table, some(100, 101), settings=replace(QUIET, colocated=True, retry_s=0.0))
 
     assert timeline_of(table).find(found.requested_time) is None
     assert len(rows_of(table, *META)) == len(before) + 1

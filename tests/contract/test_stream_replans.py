@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
 from dataclasses import replace
 from decimal import Decimal
@@ -9,15 +11,23 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyhudi.errors import CommitConflictError, NullOrderingError, OptionConflictError, SchemaMismatchError
+from pyhudi.errors import (
+    CommitConflictError,
+    ConcurrentWriteError,
+    NullOrderingError,
+    OptionConflictError,
+    SchemaMismatchError,
+)
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.savepoint import savepoint
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.micro_batch import abort_batch
 from pyhudi.storage import open_storage
+from pyhudi.timeline.writers.owner import Claim
 from support.attempts import SCHEMA, parted, rows
 from support.drive import KEYED, plan, rows_of, task, write
+from support.made.compacting import timeline_of
 from support.places import files_below
 from support.rules.checks import assert_whole
 from support.seams import patch_seam, read_seam
@@ -312,7 +322,10 @@ def test_a_batch_is_written_on_top_of_a_restore(tmp_path: Path, kind: str) -> No
     assert_whole(tmp_path / "t")
 
 
-def test_a_batch_waits_for_a_restore(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("dies", [False, True])
+def test_a_batch_waits_for_a_restore_at_work_and_for_no_dead_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies: bool
+) -> None:
     """It began between two attempts, of which the first met new columns."""
     stream = query(tmp_path, "COPY_ON_WRITE", settings=FILLS)
     stream.run(0, rows(1, 2, value=1))
@@ -331,6 +344,12 @@ def test_a_batch_waits_for_a_restore(tmp_path: Path, monkeypatch: pytest.MonkeyP
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch_seam(patch, "take restored instants off the timeline", stop)
             restore(storage, first)
+        pending = next(one for one in timeline_of(tmp_path / "t").pending if one.action == "restore")
+        note = tmp_path / "t" / Claim(storage, pending.requested_time).path
+        who = json.loads(note.read_text())
+        assert who["pid"] == os.getpid()
+        if dies:
+            note.write_text(json.dumps({**who, "pid": 2**22 + 1}))
         return found
 
     def pause() -> None:
@@ -339,9 +358,15 @@ def test_a_batch_waits_for_a_restore(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
     patch_seam(monkeypatch, "abort of an attempt", abort_and_restore)
     patch_seam(monkeypatch, "pause between two looks for a restore", pause)
+    if dies:
+        with pytest.raises(ConcurrentWriteError, match=rf"run HudiTable.restore\('{first}'\) again"):
+            stream.commit(messages)
+        assert pauses == []
+        return
     done = stream.commit(messages)
 
     assert (len(pauses), done.attempts) == (1, 2)
+    assert not (tmp_path / "t" / Claim(storage, instants(tmp_path)[0]).folder).exists()
     assert rows_of(tmp_path / "t", "id", "value") == [("k1", 2), ("k2", 1)]
     assert_whole(tmp_path / "t")
 

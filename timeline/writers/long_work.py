@@ -13,7 +13,7 @@ from types import TracebackType
 
 from ...storage.base import Storage
 from .heartbeat import Heartbeat, HeartbeatThread
-from .owner import Claim, Owner
+from .owner import Claim, Owner, is_gone
 
 logger = logging.getLogger("pyhudi")
 
@@ -23,39 +23,65 @@ _FAILED = "table %s: the note of the process at work on instant %s is missing or
 
 
 class LongWork:
-    """Shows this process as the owner of an instant from some seconds after the block's begin until its end."""
+    """Shows this process as the owner of an instant until the block ends, from some seconds after its begin or at once.
 
-    def __init__(self, storage: Storage, instant_time: str) -> None:
+    Where the block of a process fails that showed itself at once, its note stays, and others judge by it as if the
+    process had died.
+    """
+
+    def __init__(self, storage: Storage, instant_time: str, *, at_once: bool = False) -> None:
         self._storage = storage
         self._instant_time = instant_time
+        self._at_once = at_once
         self._over = threading.Event()
-        self._shown = False
+        self._beats: HeartbeatThread | None = None
         self._thread = threading.Thread(target=self._run, name=f"pyhudi-shows-{instant_time}", daemon=True)
 
     def __enter__(self) -> LongWork:
-        self._thread.start()
+        if self._at_once:
+            self._show()
+        else:
+            self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         self._over.set()
-        # Do not wait for a hanging store; a write sweeps up what stays.
-        self._thread.join(_PATIENCE_S)
-        if self._shown:
-            try:
-                Heartbeat(self._storage, self._instant_time).delete()
-                self._storage.delete_folder(Claim(self._storage, self._instant_time).folder)
-            except Exception:
-                logger.warning(_FAILED, self._storage.path, self._instant_time, exc_info=True)
-
-    def _run(self) -> None:
-        if self._over.wait(SHOWN_AFTER_S):
+        if not self._at_once:
+            # Do not wait for a hanging store; a write sweeps up what stays.
+            self._thread.join(_PATIENCE_S)
+        if self._beats is None:
+            return
+        self._beats.__exit__(kind, error, traceback)
+        if self._at_once and kind is not None:
             return
         try:
-            self._shown = Claim(self._storage, self._instant_time).make(Owner.of_this_process(uuid.uuid4().hex))
-            if self._shown:
-                with HeartbeatThread(self._storage, self._instant_time):
-                    self._over.wait()
+            Heartbeat(self._storage, self._instant_time).delete()
+            self._storage.delete_folder(Claim(self._storage, self._instant_time).folder)
         except Exception:
             logger.warning(_FAILED, self._storage.path, self._instant_time, exc_info=True)
+
+    def _run(self) -> None:
+        if not self._over.wait(SHOWN_AFTER_S):
+            self._show()
+
+    def _show(self) -> None:
+        try:
+            if self._claim():
+                self._beats = HeartbeatThread(self._storage, self._instant_time).__enter__()
+        except Exception:
+            logger.warning(_FAILED, self._storage.path, self._instant_time, exc_info=True)
+
+    def _claim(self) -> bool:
+        """Return whether this process gives signs of life; beside another's note only where it shows itself at once."""
+        claim, mine = Claim(self._storage, self._instant_time), Owner.of_this_process(uuid.uuid4().hex)
+        if claim.make(mine):
+            return True
+        if not self._at_once:
+            return False
+        known = claim.owner()
+        if known is not None and is_gone(known):
+            self._storage.delete(claim.path, durable=False)
+            claim.make(mine)
+        return True

@@ -14,7 +14,7 @@ from ....timeline.rescales import Rescale, rescale_of
 from ....timeline.timeline import Timeline
 from ....timeline.writers.owner import Claim, Seal, seal_of
 from ...inspect.activity import shown
-from ...rollback.pending import OtherWriters, PlannedRollback, is_given_up
+from ...rollback.pending import OtherWriters, PlannedRollback, is_given_up, known_by
 from ...rollback.rollback import roll_back
 from ...transaction.commit_path import begin_reading
 from ...transaction.concurrency import (
@@ -171,10 +171,7 @@ class Beside:
     def _known(self, instant: Instant) -> Known:
         if self._is_given_up(instant):
             return Known.DEAD
-        found = self.others.suspect(instant).judge(may_wait=False)
-        if not found.alive:
-            return Known.DEAD
-        return Known.FOREIGN if found.foreign else Known.LIVING
+        return known_by(self.others.suspect(instant).judge(may_wait=False))
 
     def _is_given_up(self, instant: Instant) -> bool:
         storage, requested = self.table.storage, instant.requested_time

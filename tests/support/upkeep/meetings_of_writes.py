@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from pyhudi.operations.read_rows import ReadRows
 from pyhudi.operations.rollback.rollback import carry_on
 from pyhudi.operations.rollback.undo import hide
@@ -17,14 +18,17 @@ from pyhudi.operations.services.clean import clean as run_clean
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
+from pyhudi.operations.write.waits import wait_for_restore
 from pyhudi.reader.predicates import Compare
 from pyhudi.table.table import open_table
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.writers import announcements
+from pyhudi.timeline.writers.owner import Claim, Owner
 from pyhudi.timeline.writers.patience import Patience
 from support.drive import carry_out, choosing_now, noted, plan
 from support.made.compacting import SCHEMA, join, plan_join, rows, run, schedule
 from support.made.rescaling import rescale
+from support.seams import patch_seam
 from support.upkeep.meetings import APART, COLOCATED, COW, QUIET, Scene, stage
 from support.upkeep.undoing import condemn
 
@@ -448,6 +452,44 @@ def _(some: Scene) -> str:
 @stage("write | restore | pending | - | since plan")
 def _(some: Scene) -> str:
     return some.commits(some.plan(COLOCATED), K1, after=some.restore)
+
+
+def _for_a_restore(some: Scene, make: Callable[[str], object]) -> str:
+    """Return what a commit does that looks for a restore before it plans anew, where a process has left these signs."""
+    work, theirs = some.plan().transaction, some.restore()
+    make(theirs.requested_time)
+    pauses: list[bool] = []
+
+    def pause() -> None:
+        pauses.append(True)
+        theirs_gone(some, theirs)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch_seam(patch, "pause between two looks for a restore", pause)
+        found = some.outcome(lambda: wait_for_restore(work, time.monotonic() + 60))
+    return "waits" if pauses else found
+
+
+def theirs_gone(some: Scene, theirs: Instant) -> None:
+    """Have a restore be over."""
+    some.timeline().files.remove_pending(theirs)
+
+
+@stage("write | restore | living | - | since plan")
+def _(some: Scene) -> str:
+    mine = Owner.of_this_process("theirs")
+    return _for_a_restore(some, lambda at: Claim(some.storage, at).make(mine))
+
+
+@stage("write | restore | foreign | - | since plan")
+def _(some: Scene) -> str:
+    return _for_a_restore(some, lambda _: None)
+
+
+@stage("write | restore | dead | - | since plan")
+def _(some: Scene) -> str:
+    gone = replace(Owner.of_this_process("theirs"), pid=(1 << 22) + 1)
+    return _for_a_restore(some, lambda at: Claim(some.storage, at).make(gone))
 
 
 @stage("write | restore | completed | - | since plan")
