@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import argparse
 import re
 from collections.abc import Mapping, Sequence
 
 from ...errors import InvalidOptionError
+from ...operations.arguments import Given, text
+
+# The arguments that are pairs of a key and a value.
+_OF_PAIRS = frozenset({"option", "source_option"})
 
 
 def pairs(texts: Sequence[str]) -> dict[str, str]:
@@ -29,3 +34,16 @@ def refuse_secrets(options: Mapping[str, str]) -> None:
             f"The option {found} may hold a secret, and a command line is shown to every user of the machine.",
             "Give it by the store's environment variables, or in the file hudi-defaults.conf.",
         )
+
+
+def refuse_strange_texts(asked: argparse.Namespace) -> None:
+    """Raise `InvalidOptionError` for an argument that holds a NUL, or a path out of the table, before any work."""
+    for name, value in vars(asked).items():
+        for word in value if isinstance(value, list) else [value]:
+            if not isinstance(word, str):
+                continue
+            if name in _OF_PAIRS and "\0" in word:
+                # Its value may be a secret.
+                key = word.partition("=")[0].replace("\0", "")
+                raise InvalidOptionError(f"The option {key} has a NUL in it.", "Give a text without NUL characters.")
+            text(Given(f"The command {asked.operation}", name, word))

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import math
+import re
 import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from ...errors import InvalidOptionError
+from ...operations.arguments import Given, whole_number
 from ...operations.write.services import REQUIRED, SERVICES, VALIDATE, Argument
 from .commands import (
     CAT,
@@ -39,6 +44,7 @@ OPERATIONS = (
 # Shorter names of services, beside their own.
 ALIASES = {"rescale_buckets": ("rescale",)}
 _READING = frozenset({SHOW, REPORT, CAT, DIFF, COMPLETION, VALIDATE, *READS})
+_DIGITS = re.compile(r"-?[0-9]{1,20}")
 _BASH = """\
 # Completions of pyhudi for bash: eval "$(pyhudi completion bash)"
 _pyhudi() {{
@@ -204,7 +210,7 @@ def _service_arguments(job: argparse.ArgumentParser, arguments: Iterable[Argumen
         if argument.default is REQUIRED:
             given |= {"required": True, "default": None}
         if argument.kind is int:
-            given["type"] = int
+            given["type"] = partial(_whole_number, argument.name)
         if argument.kind is bool:
             job.add_argument(name, action="store_true", **given)
         else:
@@ -219,16 +225,37 @@ def _round_arguments(job: argparse.ArgumentParser) -> None:
         "--service", action="append", default=[], choices=names, help="a service of the round; all without it"
     )
     job.add_argument(
-        "--every", type=float, metavar="SECONDS", help="begin a round so often, until SIGTERM or SIGINT; one without it"
+        "--every",
+        type=_seconds,
+        metavar="SECONDS",
+        help="begin a round so often, until SIGTERM or SIGINT; one without it",
     )
     job.add_argument(
         "--grace",
-        type=float,
+        type=_seconds,
         default=20.0,
         metavar="SECONDS",
         help="how long a round that has begun may run on after such a signal (20)",
     )
     job.add_argument("--dry-run", action="store_true", help="only report what the table needs")
+
+
+def _whole_number(name: str, value: str) -> int:
+    """Return a whole number that a command line gives in digits."""
+    try:
+        return whole_number(Given("", name, int(value) if _DIGITS.fullmatch(value) else value))
+    except InvalidOptionError as error:
+        raise argparse.ArgumentTypeError(f"{value!r} is none. {error.todo}") from None
+
+
+def _seconds(value: str) -> float:
+    try:
+        seconds = float(value)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"{value!r} is none. Give seconds that are not negative.")
+    return seconds
 
 
 def _repeated(job: argparse.ArgumentParser, name: str, what: str) -> None:

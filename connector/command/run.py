@@ -18,7 +18,7 @@ from .commands import CAT, COMPLETION, CREATE, DIFF, READS, REPORT, SHOW
 from .confirming import NotConfirmedError
 from .escaping import escaped
 from .exit_codes import FAILED, exit_code
-from .given_options import pairs, refuse_secrets
+from .given_options import pairs, refuse_secrets, refuse_strange_texts
 from .output import CommandOutput
 from .parser import ROUND, EntryPoint, build_parser, completion, with_path_in_place
 from .reading import cat, compare, read_rows, show
@@ -42,6 +42,7 @@ def run_command(arguments: Sequence[str] | None, entry: EntryPoint, write: Write
         return 0
     with _logged(entry):
         try:
+            refuse_strange_texts(asked)
             code = _run(CommandLine(output, entry, asked, pairs(asked.option)), write)
             # A pipe that nothing reads any more fails here, where it is understood, and not at the end of the process.
             sys.stdout.flush()

@@ -14,6 +14,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from ...errors import InvalidOptionError, OptionConflictError
+from ...operations.arguments import checked
 from ...reader.buckets.hashed_columns import ADVICE, Doubts, doubts_of_one, doubts_of_two
 from ..conditions.tree import named
 from ..source.believed_size import LIMIT, parse_bytes, value_of
@@ -34,6 +35,7 @@ NO_DOUBTS = Doubts()
 _HINT = "merge"
 
 
+@checked
 def bucket_join(left: Side, right: Side, on: OnColumns, how: str = "inner", *, tasks: int | None = None) -> DataFrame:
     """Return the join of two tables with bucket indexes, for which Spark moves no rows of them.
 
@@ -84,6 +86,7 @@ def bucket_join(left: Side, right: Side, on: OnColumns, how: str = "inner", *, t
     return union(frames)
 
 
+@checked
 def bucket_agg(
     table: Side, by: str | Sequence[str], *aggregates: Column | Mapping[str, str], tasks: int | None = None
 ) -> DataFrame:

@@ -8,6 +8,7 @@ from datetime import date
 from typing import TypeAlias
 
 from ...errors import InvalidOptionError
+from ...operations.arguments import checked
 from ..conditions.condition import Where
 from ..table.queries import TableQueries
 from ..table.shown_rows import AskedRows, ShownRows
@@ -42,6 +43,8 @@ class TableRows:
     until: str | date | None = None
     read_optimized: bool = False
 
+
+TableRows.__init__ = checked(TableRows.__init__)  # type: ignore[method-assign]
 
 Side: TypeAlias = "TableQueries | TableRows"
 

@@ -22,6 +22,7 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 from ...errors import DuplicateColumnError, InvalidOptionError, OptionConflictError
 from ...index.registry import has_buckets, index_for
+from ...operations.arguments import checked
 from ...operations.planning.adopted_table import AdoptedTable
 from ...operations.planning.columns import key_schema
 from ...operations.planning.target import with_number_by_rule
@@ -59,6 +60,7 @@ class HasPath(Protocol):
     def storage_options(self) -> Mapping[str, str]: ...
 
 
+@checked
 def colocate(
     df: DataFrame, table: HasPath | AnyPath, *, tasks: int | None = None, buckets: int | None = None
 ) -> DataFrame:

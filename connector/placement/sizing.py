@@ -10,12 +10,14 @@ from pyspark.sql import DataFrame
 
 from ...errors import InvalidOptionError
 from ...index import sizing
+from ...operations.arguments import checked
 from ...table.config.property_keys import COPY_ON_WRITE
 from ..source.spark_types import to_arrow
 
 SAMPLE_ROWS = 20_000
 
 
+@checked
 def suggest_buckets(
     rows: DataFrame | int,
     *,

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ...errors import InvalidOptionError
+from ...operations.arguments import checked
 from .other_keywords import Keywords, name_arguments
 
 _OPEN = "HudiTable(spark, path)"
@@ -60,6 +62,9 @@ MERGE_CALLS: Mapping[str, str] = {
 }
 
 
+_METHODS = (FunctionType, classmethod, staticmethod)
+
+
 def _unknown(owner: object, cls: type[NamesOtherCalls], name: str) -> AttributeError:
     text = f"{cls.__name__} has no attribute {name!r}"
     here = cls._other_calls.get(name)
@@ -92,7 +97,7 @@ class _NamesOfClass(type):
 
 
 class NamesOtherCalls(metaclass=_NamesOfClass):
-    """Raises for an unknown attribute an AttributeError that names the method to use."""
+    """Raises for an unknown attribute an AttributeError that names the method to use; its methods check arguments."""
 
     # The method to use, by the name that the class lacks; by method, the call to make in place of other keywords; and
     # whether the constructor takes the session first.
@@ -104,11 +109,15 @@ class NamesOtherCalls(metaclass=_NamesOfClass):
 
         def __init_subclass__(cls) -> None:
             super().__init_subclass__()
-            for name in vars(cls).keys() & cls._other_keywords.keys():
-                method, calls = vars(cls)[name], cls._other_keywords[name]
-                by_class = isinstance(method, classmethod)
-                checked = name_arguments(method.__func__ if by_class else method, calls)
-                setattr(cls, name, classmethod(checked) if by_class else checked)
+            for name, method in list(vars(cls).items()):
+                kind = type(method)
+                if (name.startswith("_") and name != "__init__") or kind not in _METHODS:
+                    continue
+                own = method if kind is FunctionType else method.__func__
+                taken = checked(own)
+                if name in cls._other_keywords:
+                    taken = name_arguments(taken, cls._other_keywords[name])
+                setattr(cls, name, taken if kind is FunctionType else kind(taken))
 
         def __getattr__(self, name: str) -> Any:
             raise _unknown(self, type(self), name)

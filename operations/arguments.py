@@ -1,0 +1,196 @@
+"""The arguments of public calls, checked by their annotations before any work begins.
+
+A call whose arguments are wrong fails by an error that names call and argument, whatever the value is. Without this the
+error would be Python's, raised somewhere in the work. numpy's numbers, texts and flags count as Python's.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, TypeAlias, TypeVar, cast
+
+from ..errors import InvalidOptionError
+
+# No number of a table, such as one of its commits, buckets or rows, comes near it, and a JVM can count to it.
+MOST = (1 << 31) - 1
+# Bytes of a table.
+MOST_BYTES = (1 << 63) - 1
+# Characters of a value in an error.
+_SHOWN = 80
+# Parameters whose texts are paths below a table's root.
+INSIDE = frozenset({"partitions", "paths", "accept_loss"})
+# Parameters that take a path as Spark takes it, also as an object.
+_PLACES = frozenset({"checkpoint"})
+
+Called = TypeVar("Called", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One value that a call was given for a parameter."""
+
+    call: str
+    name: str
+    value: Any
+
+    def wrong(self, advice: str) -> InvalidOptionError:
+        shown = repr(self.value)
+        shown = shown if len(shown) <= _SHOWN else f"{shown[:_SHOWN]}…"
+        return InvalidOptionError(f"{self.call} got {self.name}={shown}.", advice)
+
+
+Check: TypeAlias = Callable[[Given], Any]
+
+
+def whole_number(given: Given, most: int = MOST) -> int:
+    """Return a whole number from 0 on; raises `InvalidOptionError` for anything else, flags, floats and texts too."""
+    value = _plain(given.value)
+    advice = f"Give a whole number from 0 to {most:,}."
+    if isinstance(value, bool):
+        raise given.wrong(advice)
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise given.wrong(advice) from None
+    if not 0 <= number <= most:
+        raise given.wrong(advice)
+    return number
+
+
+def _number(given: Given) -> float:
+    value = _plain(given.value)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise given.wrong("Give a finite number that is not negative.")
+    return value
+
+
+def _flag(given: Given) -> bool:
+    value = _plain(given.value)
+    if not isinstance(value, bool):
+        raise given.wrong("Give True or False.")
+    return value
+
+
+def text(given: Given) -> str:
+    """Return a text without NUL, which names of files, columns and queries cannot have; for `INSIDE` a path below."""
+    value = given.value
+    if given.name in _PLACES and hasattr(value, "__fspath__"):
+        value = value.__fspath__()
+    if not isinstance(value, str):
+        raise given.wrong("Give a text.")
+    if "\0" in value:
+        raise given.wrong("Give a text without NUL characters.")
+    if given.name in INSIDE and (value.startswith("/") or ".." in value.split("/")):
+        raise given.wrong("Give paths below the table's path, without '..'.")
+    return value
+
+
+def _time(given: Given) -> str | date:
+    return given.value if isinstance(given.value, date) else text(given)
+
+
+def _texts(given: Given) -> Any:
+    value = given.value
+    if isinstance(value, str | bytes | Mapping) or not isinstance(value, Iterable):
+        raise given.wrong("Give a list of texts.")
+    texts = [text(Given(given.call, given.name, each)) for each in value]
+    return value if isinstance(value, list | tuple) else texts
+
+
+def _text_or_texts(given: Given) -> Any:
+    return text(given) if isinstance(given.value, str) else _texts(given)
+
+
+def _place(given: Given) -> Any:
+    """Check a table's path, which may be relative, or an object of pathlib."""
+    path = given.value.__fspath__() if hasattr(given.value, "__fspath__") else given.value
+    if not isinstance(path, str) or not path or "\0" in path:
+        raise given.wrong("Give a path, as a text that is not empty and has no NUL, or as an object of pathlib.")
+    return given.value
+
+
+def _mapping(given: Given) -> Any:
+    if not isinstance(given.value, Mapping):
+        raise given.wrong("Give a dictionary.")
+    return given.value
+
+
+def _bytes_or_rows(given: Given) -> Any:
+    value = _plain(given.value)
+    countable = isinstance(value, int | float | str | bytes) or value is None
+    return whole_number(given, MOST_BYTES) if countable else value
+
+
+def _table_or_place(given: Given) -> Any:
+    return given.value if hasattr(given.value, "storage_options") else _place(given)
+
+
+def _columns_or_condition(given: Given) -> Any:
+    value = _plain(given.value)
+    if isinstance(value, bool | int | float | bytes | Mapping):
+        raise given.wrong("Give a condition, a column or a list of columns.")
+    return text(given) if isinstance(value, str) else given.value
+
+
+# By the annotation of a parameter, without its "| None".
+CHECKS: Mapping[str, Check] = {
+    "int": whole_number,
+    "float": _number,
+    "bool": _flag,
+    "str": text,
+    "str | date": _time,
+    "Sequence[str]": _texts,
+    "str | Sequence[str]": _text_or_texts,
+    "AnyPath": _place,
+    "HasPath | AnyPath": _table_or_place,
+    "DataFrame | int": _bytes_or_rows,
+    "On": _columns_or_condition,
+    "Mapping[str, Any]": _mapping,
+    "Mapping[str, Value]": _mapping,
+}
+
+
+def kind_of(parameter: inspect.Parameter) -> str:
+    """Return the annotation of a parameter, without its "| None"."""
+    return str(parameter.annotation).removesuffix(" | None")
+
+
+def checked(call: Called) -> Called:
+    """Return a call that checks its arguments by `CHECKS` first; a constructor has the name of its class in errors."""
+    signature = inspect.signature(call)
+    parameters = signature.parameters
+    kinds = {key: kind_of(parameter) for key, parameter in parameters.items()}
+    checks = {key: CHECKS[kind] for key, kind in kinds.items() if kind in CHECKS}
+    if not checks:
+        return call
+
+    @functools.wraps(call)
+    def checked_call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError:
+            # Python says best which argument is missing, or too many.
+            return call(*args, **kwargs)
+        shown = f"{type(args[0]).__name__ if call.__name__ == '__init__' else call.__name__}()"
+        for key, check in checks.items():
+            if key not in bound.arguments:
+                continue
+            value = bound.arguments[key]
+            if parameters[key].kind is inspect.Parameter.VAR_POSITIONAL:
+                bound.arguments[key] = tuple(check(Given(shown, key, each)) for each in value)
+            elif value is not None or parameters[key].default is not None:
+                bound.arguments[key] = check(Given(shown, key, value))
+        return call(*bound.args, **bound.kwargs)
+
+    return cast("Called", checked_call)
+
+
+def _plain(value: Any) -> Any:
+    """Return a scalar of numpy as Python's; numpy itself is not imported for it."""
+    return value.item() if type(value).__module__ == "numpy" and getattr(value, "shape", None) == () else value
