@@ -156,7 +156,7 @@ class LocalStorage:
 
     def file_time(self) -> float:
         """Return this machine's clock, corrected by the modification time of a file that was just made."""
-        return self.now() + _lead_of_store(self.root)
+        return self.now() + _clock_offset(self.root)
 
     def write(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Replace the file by rename."""
@@ -404,16 +404,16 @@ class _Reporting(io.RawIOBase):
 class _Compared:
     """By how many seconds a store's clock is ahead of this machine's, and both clocks of this machine back then."""
 
-    lead_s: float
-    wall_s: float
+    offset_s: float
+    clock_s: float
     steady_s: float
 
     def holds(self) -> bool:
         passed_s = time.monotonic() - self.steady_s
-        return passed_s <= _COMPARED_S and abs(time.time() - self.wall_s - passed_s) <= _STEP_S
+        return passed_s <= _COMPARED_S and abs(time.time() - self.clock_s - passed_s) <= _STEP_S
 
 
-def _lead_of_store(root: str) -> float:
+def _clock_offset(root: str) -> float:
     """Return by how many seconds the clock that stamps new files below a root is ahead of this machine's.
 
     0 where this process may not make files there.
@@ -421,10 +421,10 @@ def _lead_of_store(root: str) -> float:
     compared = _clocks.get(root)
     if compared is None or not compared.holds():
         stamp = _stamp_of_new_file(Path(root, ".hoodie"))
-        wall_s = time.time()
-        compared = _Compared(0.0 if stamp is None else stamp - wall_s, wall_s, time.monotonic())
+        clock_s = time.time()
+        compared = _Compared(0.0 if stamp is None else stamp - clock_s, clock_s, time.monotonic())
         keep(_clocks, root, compared, _MOST_CLOCKS)
-    return compared.lead_s
+    return compared.offset_s
 
 
 def _stamp_of_new_file(folder: Path) -> float | None:

@@ -72,7 +72,7 @@ class BucketNumbers:
         return self.rule is None or self.rule.instant_time != ""
 
     @property
-    def rescaled(self) -> bool:
+    def by_rescale(self) -> bool:
         """Whether the rule in force is of a rescale, not of the table's first numbers."""
         return self.rule is not None and self.rule.instant_time not in {"", FIRST}
 

@@ -140,8 +140,8 @@ def check_numbers(request: WriteRequest, target: Target, numbers: BucketNumbers 
     asked = request.table.bucket_count
     if asked is None or asked == numbers.default:
         return ()
-    if numbers.rescaled:
-        return (_overruled(target.table, asked, numbers),)
+    if numbers.by_rescale:
+        return (_words_of_rescale(target.table, asked, numbers),)
     rule = "" if numbers.rule is None else numbers.rule.instant_time
     raise OptionConflictError(
         f"{BUCKET_COUNT} is {asked} here, and the partitions of the table {target.table.path} have "
@@ -169,9 +169,9 @@ def with_number_by_rule(table: Table, asked: TableSettings) -> tuple[TableSettin
         numbers = bucket_numbers(table, table.timeline())
         if said is None:
             refuse_unknown(numbers)
-        if said is not None and not (numbers.rescaled and said != numbers.default):
+        if said is not None and not (numbers.by_rescale and said != numbers.default):
             return asked, ()
-        notices = () if said is None else (_overruled(table, said, numbers),)
+        notices = () if said is None else (_words_of_rescale(table, said, numbers),)
         return replace(asked, bucket_count=numbers.default), notices
     if said in {None, kept} or table.config.index_type != BUCKET:
         return asked, ()
@@ -179,10 +179,10 @@ def with_number_by_rule(table: Table, asked: TableSettings) -> tuple[TableSettin
     without = replace(asked, bucket_count=None)
     if numbers.by_rule and numbers.default == said:
         return without, ()
-    return (without, (_overruled(table, said, numbers),)) if said and numbers.rescaled else (asked, ())
+    return (without, (_words_of_rescale(table, said, numbers),)) if said and numbers.by_rescale else (asked, ())
 
 
-def _overruled(table: Table, asked: int, numbers: BucketNumbers) -> str:
+def _words_of_rescale(table: Table, asked: int, numbers: BucketNumbers) -> str:
     rule = "" if numbers.rule is None else numbers.rule.instant_time
     return (
         f"{BUCKET_COUNT} is {asked} here, and the rescale {rule} gave the table {table.path} {numbers.default} "

@@ -21,7 +21,7 @@ from .rollback import GIVEN_UP_S, finish_rollbacks
 META_FOLDER = ".hoodie"
 
 
-class _Sign(NamedTuple):
+class _LastBeat(NamedTuple):
     """The file that last showed life in a working folder."""
 
     modified: float
@@ -54,7 +54,7 @@ def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | No
     marked = set(marked_instants(table.storage))
     beating = {split(info.path)[1] for info in table.storage.list(heartbeat.ROOT, strict=False)}
     signs = {
-        instant_time: _last_sign(table.storage, instant_time)
+        instant_time: _last_beat(table.storage, instant_time)
         for instant_time in sorted((working | marked | beating) - {own})
     }
     # A writer makes its folder right before the note of its claim, so an empty folder is no sign that a write stalled.
@@ -104,16 +104,16 @@ def _remove_empty(storage: Storage, instant_times: list[str]) -> None:
         storage.sweep([claim.aside, claim.spills, claim.folder], seals.KEPT_S, empty=True)
 
 
-def _last_sign(storage: Storage, instant_time: str) -> _Sign | None:
+def _last_beat(storage: Storage, instant_time: str) -> _LastBeat | None:
     """Return the youngest among the heartbeat of an instant and the files of its working folder."""
     folder = owner.Claim(storage, instant_time).folder
-    signs = [_Sign(info.modified, info.path) for info in storage.list(folder, recursive=True, strict=False)]
+    signs = [_LastBeat(info.modified, info.path) for info in storage.list(folder, recursive=True, strict=False)]
     heart = heartbeat.Heartbeat(storage, instant_time).path
     beat = storage.modified(heart)
-    return max([*signs, *([] if beat is None else [_Sign(beat, heart)])], default=None)
+    return max([*signs, *([] if beat is None else [_LastBeat(beat, heart)])], default=None)
 
 
-def _is_deserted(storage: Storage, instant_time: str, sign: _Sign, patience: Patience) -> bool:
+def _is_deserted(storage: Storage, instant_time: str, sign: _LastBeat, patience: Patience) -> bool:
     """Return whether the writer of a working folder is dead, by the same signs as the writer of a pending instant.
 
     Where no note names the process, this process watches the folder, or it goes after a day.

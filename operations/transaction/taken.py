@@ -52,9 +52,9 @@ def was_removed(error: StorageError) -> bool:
 
 @contextmanager
 def given_up_as_conflicts(work: Transaction, after: str = "") -> Iterator[None]:
-    """Raise `CommitConflictError` instead of an error that another writer caused, which took this one for dead.
+    """Raise `CommitConflictError` instead of the error of a write that another process has given up as dead.
 
-    Such a writer seals the write for good, and deletes its files. The newest instant that the notes of a write name
+    That process seals the write for good, and deletes its files. The newest instant that the notes of a write name
     counts, too, where it is ``after`` a time.
     """
     try:
