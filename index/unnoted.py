@@ -108,7 +108,7 @@ def unknown_index(what: str, where: str) -> MissingOptionError:
     return MissingOptionError(
         f"{what}. The table {where} notes no index, so that it is unknown whether its keys are unique in the whole "
         "table or within their partitions.",
-        f"Say it once, pyhudi remembers it in the table: {names.INDEX_TYPE}={names.GLOBAL_SIMPLE} if its other writers "
-        f"use {names.GLOBAL_SIMPLE}, {names.GLOBAL_BLOOM} or a global record index, by which such a row leaves its old "
-        f"partition; {names.INDEX_TYPE}={names.SIMPLE} if a key may be in several partitions.",
+        f"Say once which of both, as the table's other writers do; pyhudi remembers it in the table. "
+        f"{names.INDEX_TYPE}={names.GLOBAL_SIMPLE} or {names.GLOBAL_BLOOM}: such a row leaves its old partition. "
+        f"{names.INDEX_TYPE}={names.SIMPLE} or {names.BLOOM}: a key may be in several partitions.",
     )

@@ -97,6 +97,12 @@ class WriteOptions(BaseModel):
         "hoodie.pyhudi.delete.missing.ok",
         "missing_ok",
     )
+    keys_may_collide: bool = option(
+        WRITE.keys_may_collide,
+        "Whether rows with different values in several key columns may have one record key and replace one another, as "
+        "in Apache Hudi; see [Keys](keys.md#keys-of-several-columns).",
+        "hoodie.pyhudi.keys.may.collide",
+    )
     based_on: str = option(
         WRITE.based_on,
         "Completion time of the newest instant that the rows were made from; a commit since then that changed the same "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -13,21 +14,36 @@ from ..table.arrow.batches import rechunk
 from ..table.merging.row_spec import DeleteOrder, RowSpec
 from ..table.schema.columns import POSITION
 from ..table.schema.conform import conform
-from .routes import Numbers, Route, Router
+from .routes import Numbers, Route, Router, Routes
+
+
+class RowCheck(Protocol):
+    """Refuses incoming rows that no other check refuses."""
+
+    def check(self, rows: pa.RecordBatch, routes: Routes, deletes: Mask) -> None:
+        """Check rows, of which some are deletes; raise `DataError` for a bad row."""
+        ...
+
+    def finish(self) -> None:
+        """Check what `check` left; raise `DataError` for a bad row."""
+        ...
 
 
 class IncomingRowReader:
     """Turns Spark's small batches into keyed rows by file group; `first` is the first row's position."""
 
-    def __init__(self, spec: RowSpec, router: Router, first: int = 0) -> None:
+    def __init__(self, spec: RowSpec, router: Router, first: int = 0, check: RowCheck | None = None) -> None:
         self._spec = spec
         self._router = router
         self._next = first
+        self._check = check
 
     def routed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Route, pa.RecordBatch]]:
         """Yield the rows of each file group, whole chunks of input at a time, in the order they came."""
         for chunk in rechunk(batches):
             yield from self._cut(self._numbered(chunk))
+        if self._check is not None:
+            self._check.finish()
 
     def _numbered(self, chunk: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows with their positions where the write needs these, as it may reorder rows."""
@@ -41,6 +57,8 @@ class IncomingRowReader:
         routes = self._router.route(chunk)
         record_keys, paths = routes.record_keys, routes.paths
         _, deletes = judged(self._spec, chunk, record_keys)
+        if self._check is not None:
+            self._check.check(chunk, routes, deletes)
         # A delete needs a key, a partition and its ordering values: its other columns may be null where rows' may not.
         live = pa.array(~deletes) if deletes.any() else None
         rows = conform(chunk, self._spec.columns, fill_missing=True, by_value=True, present=live)

@@ -21,6 +21,7 @@ from ...table.seen_table import SeenTable
 from ..conditions.condition import conjuncts
 from ..placement.colocate import placement_of
 from ..placement.key_columns import KEY, PATH, can_spell, with_keys
+from ..placement.shared_keys import text_keys
 from ..source.spark_types import to_spark
 from .clauses import Clause, ClauseKind, Side, of
 from .expressions import Value, as_column, explained
@@ -159,10 +160,30 @@ def _by_key(source: DataFrame, target: MergeTarget) -> tuple[DataFrame, Match]:
     condition = reduce(
         Column.__and__, (sf.col(of(SOURCE, mine)) == sf.col(of(TARGET, theirs)) for mine, theirs in names.items())
     )
+    condition = reduce(Column.__and__, _same_texts(keyed, target), condition)
     fields = target.config.record_key_fields if target.is_global else target.place_fields
     same, _ = _known(source, fields, target)
     whole = all(field in same for field in target.place_fields)
     return keyed, Match(condition, same, spells=whole, exact=set(fields) <= same)
+
+
+def _same_texts(source: DataFrame, target: MergeTarget) -> list[Column]:
+    """Return that key columns of texts are equal, because texts of several columns may make one key.
+
+    A source row that has the key of a stored row with other texts is an insert, which the write then refuses.
+    """
+    kinds = to_spark(target.schema)
+    found = []
+    for name in text_keys(source, target.config.record_key_fields):
+        field = find_field(target.schema, name)
+        if field is not None and root_of(name) in kinds.names and pa.types.is_string(field.type):
+            mine, theirs = (_inside(of(side, root_of(name)), name) for side in (SOURCE, TARGET))
+            found.append(mine.eqNullSafe(theirs))
+    return found
+
+
+def _inside(root: str, name: str) -> Column:
+    return reduce(Column.__getitem__, name.split(".")[1:], sf.col(root))
 
 
 def _by_columns(source: DataFrame, names: Sequence[str], target: MergeTarget) -> Match:

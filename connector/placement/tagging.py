@@ -43,6 +43,7 @@ from .key_columns import (
 )
 from .key_places import FoundKeys, KeyLookup, KeysMet, Tagging
 from .new_places import FIRST_NEW, Places
+from .shared_keys import without_shared_keys
 from .table_keys import GROUP, HOME, spark_tasks
 from .unique_keys import LEAVES, UniqueKeys, sent, with_homes
 
@@ -83,7 +84,8 @@ def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
     rows = with_position(df) if work.target.operation.breaks_ties else df
     for name in (FILE_GROUP, GROUP, HOME, LEAVES):
         refuse_name(rows, name)
-    keyed = work.keep(with_keys(rows, placement))
+    keyed = with_keys(rows, placement)
+    keyed = work.keep(without_shared_keys(keyed, work) if index.is_global else keyed)
     lookup = KeyLookup(work, index, seen, KeysMet.of(keyed, work.target.table.path))
     met = lookup.met
     found: FoundKeys | None = None

@@ -16,6 +16,7 @@ from ...table.config.property_keys import (
     GLOBAL_SIMPLE,
     INDEX_TYPE,
     PARTIAL_UPDATE_MODE,
+    RECORD_INDEX_LOOKUP,
     SIMPLE,
 )
 from ...table.config.table_config import bucket_properties
@@ -50,9 +51,13 @@ class AdoptedTable(TableTerms):
         )
         if is_unnoted(config) and named != BUCKET:
             inferred = look()
-            named = (str(inferred.kind) if inferred.by_record_index else None) if named is None else named
-            added = {} if named is None else self._added_lookup(named, inferred, rewrites=rewrites)
-            config = config if named else self._as_inferred(config, inferred)
+            if named is not None:
+                added = self._added_lookup(named, inferred, rewrites=rewrites)
+            elif inferred.by_record_index:
+                self.check_no_buckets(str(inferred.kind))
+                added = {RECORD_INDEX_LOOKUP: str(inferred.kind)}
+            else:
+                added, config = {}, self._as_inferred(config, inferred)
         else:
             added = self._added_buckets(config)
         additions = {**added, **self._added_times(config)}

@@ -15,7 +15,7 @@ from ...storage.kept import keep
 from ...table.bucket_metadata import has_bucket_rules
 from ...table.bucket_numbers import BucketNumbers, bucket_numbers, refuse_unknown
 from ...table.config import TableConfig, check_supported, load_config
-from ...table.config.property_keys import BUCKET, BUCKET_COUNT, GLOBAL_SIMPLE, INDEX_TYPE, SIMPLE
+from ...table.config.property_keys import BUCKET, BUCKET_COUNT, GLOBAL_SIMPLE, INDEX_TYPE, RECORD_INDEX_LOOKUP, SIMPLE
 from ...table.config.table_settings import TableSettings
 from ...table.infer_index import infer_index, is_unnoted
 from ...table.infer_key_encoding import with_inferred_key_encoding
@@ -101,7 +101,7 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
     # A delete of partitions reads no key that could contradict a number of buckets.
     noted = {option: text for option, text in spelt.properties.items() if option not in found.properties}
     changes = {} if operation.name == DELETE_PARTITION else {**noted, **changes}
-    inferred = is_unnoted(found) and INDEX_TYPE not in changes
+    inferred = is_unnoted(found) and not {INDEX_TYPE, RECORD_INDEX_LOOKUP} & changes.keys()
     unnoted = inferred and config.index_type == SIMPLE and bool(config.partition_fields)
     target = Target(Table(storage, config), True, changes, operation, inferred, unnoted, notices)
     if target.lookup(request.write.lookup).unnoted:

@@ -13,7 +13,13 @@ from typing import Protocol
 from ...errors import UnsupportedTableError
 from ...storage.base import Storage, join
 from ...table.config import TableConfig, has_config, load_config
-from ...table.config.property_keys import BUCKET, INDEX_TYPE, METADATA_INFLIGHT, METADATA_PARTITIONS
+from ...table.config.property_keys import (
+    BUCKET,
+    INDEX_TYPE,
+    METADATA_INFLIGHT,
+    METADATA_PARTITIONS,
+    RECORD_INDEX_LOOKUP,
+)
 from ...table.infer_index import infer_index, is_unnoted
 from ...table.record_index import kind_by_record_index
 from ...table.table import Table
@@ -75,7 +81,9 @@ def _noted_index(table: Table, config: TableConfig) -> Mapping[str, str]:
     if kind is None:
         inferred = infer_index(stored)
         kind = inferred.kind if inferred.by_record_index else None
-    return {} if kind in {None, BUCKET} else {INDEX_TYPE: kind}
+    if kind is None or kind == BUCKET:
+        return {}
+    return {INDEX_TYPE if INDEX_TYPE in table.config.properties else RECORD_INDEX_LOOKUP: kind}
 
 
 FOLLOWERS: tuple[Follower, ...] = (RetiredMetadataTable(),)

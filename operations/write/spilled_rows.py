@@ -27,6 +27,7 @@ from ...writer.buffer import GroupRows, rows_by_route
 from ...writer.routes import Route, Routes
 from ...writer.rows import IncomingRowReader
 from ..locating.routing import routing_of
+from ..locating.shared_keys import SharedKeys
 from ..planning.plan import WritePlan
 
 Flush = Mapping[Route, list[pa.RecordBatch]]
@@ -157,7 +158,8 @@ def _with_kept_keys(plan: WritePlan, found: Mapping[Route, GroupRows]) -> Iterat
 def _with_new_keys(plan: WritePlan, found: Mapping[Route, GroupRows]) -> Iterator[Flush]:
     """Yield rows under the keys and in the partitions that a plan makes of their columns."""
     routing = routing_of(plan, lambda: SeenTable.now(plan.table))
-    reader = IncomingRowReader(plan.spec, routing.router(0))
+    check = SharedKeys.of(plan, lambda: SeenTable.now(plan.table))
+    reader = IncomingRowReader(plan.spec, routing.router(0), check=check)
     for rows in found.values():
         for batches in rows.flushes():
             yield _routed(reader, batches)

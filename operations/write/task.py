@@ -22,6 +22,7 @@ from ...writer.buffer import MERGE_RESERVE, Flush, Gathered, GroupRows, RowBuffe
 from ...writer.routes import Route
 from ...writer.rows import IncomingRowReader
 from ..locating.routing import FileGroups, Routing, routing_of
+from ..locating.shared_keys import SharedKeys
 from ..planning.operation import DELETE_PARTITION
 from ..planning.plan import WritePlan
 from ..progress import Progress
@@ -79,7 +80,8 @@ class _Task:
         plan = self._plan
         if plan.operation == DELETE_PARTITION:
             return self._name_partitions(batches)
-        routing = routing_of(plan, partial(seen_by, plan.transaction, timeline))
+        self._seen = partial(seen_by, plan.transaction, timeline)
+        routing = routing_of(plan, self._seen)
         if plan.settings.hand_over or not isinstance(routing, FileGroups) or not (routing.alone or self._shares()):
             return self._hand_over(batches, routing)
         with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
@@ -187,7 +189,8 @@ class _Task:
         buffers = RowBuffers(settings.batch_size, settings.output.memory, open_spill, flush)
         # As `pyhudi.colocate` counts: the partition in the upper bits, the row's place in it in the lower 33.
         partition = self._token.partition
-        reader = IncomingRowReader(self._plan.spec, routing.router(partition), partition << 33)
+        check = SharedKeys.of(self._plan, self._seen)
+        reader = IncomingRowReader(self._plan.spec, routing.router(partition), partition << 33, check)
         with self.phases.phase("gather") as facts:
             try:
                 for route, rows in reader.routed(batches):

@@ -82,6 +82,10 @@ SERIALIZABLE, SNAPSHOT = "serializable", "snapshot"
 # pyhudi's own: the order of the rows of each base file.
 SORT_BY, SORT_CURVE = "hoodie.pyhudi.sort.by", "hoodie.pyhudi.sort.curve"
 
+# pyhudi's own: the index that finds the keys of a record index which went out of use. Apache Hudi refuses a job whose
+# index differs from INDEX_TYPE, and its jobs name the record index.
+RECORD_INDEX_LOOKUP = "hoodie.pyhudi.record.index.lookup"
+
 # For Apache Hudi these are write options, which it does not store; pyhudi keeps them with the table.
 INDEX_TYPE = "hoodie.index.type"
 BUCKET_COUNT = "hoodie.bucket.index.num.buckets"

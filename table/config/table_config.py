@@ -282,8 +282,10 @@ class TableConfig:
 
     @property
     def index_type(self) -> str | None:
-        """The index that the table was created with, in capitals; None where the properties do not tell."""
-        noted = (self.properties.get(key.INDEX_TYPE) or "").strip().upper()
+        """The index that the table notes, in capitals; None where the properties do not tell."""
+        noted = (
+            (self.properties.get(key.INDEX_TYPE) or self.properties.get(key.RECORD_INDEX_LOOKUP) or "").strip().upper()
+        )
         return noted or (key.BUCKET if self.properties.get(key.BUCKET_COUNT) else None)
 
     @property

@@ -7,6 +7,7 @@ Source: ``KeyGenUtils`` and the classes ``SimpleAvroKeyGenerator``, ``ComplexAvr
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -88,14 +89,18 @@ class KeyGenerator:
                 f"Table {self._config.name!r} has no record key fields, so that its rows have no keys of their own.",
                 "Insert rows, or delete rows as they were read from the table, with their meta columns.",
             )
-        columns = [KeyColumn(field, RECORD_KEY) for field in self._fields]
-        texts = [column.texts(self._values(batch, column)) for column in columns]
+        texts = [text for _, text in self.texts(batch, self._fields)]
         blank = _is_blank(texts[0])
         for text in texts[1:]:
             blank = pc.and_(blank, _is_blank(text))
         if pc.any(blank, min_count=0).as_py():  # O(1)
             raise self._null_key(batch, blank)
         return [(field, _without_blanks(text)) for field, text in zip(self._fields, texts, strict=True)]
+
+    def texts(self, batch: pa.RecordBatch, fields: Iterable[str]) -> list[KeyPart]:
+        """Return the texts of some key columns, as keys have them but for nulls and empty texts."""
+        columns = [KeyColumn(field, RECORD_KEY) for field in fields]
+        return [(column.field, column.texts(self._values(batch, column))) for column in columns]
 
     def partition_paths(self, batch: pa.RecordBatch) -> pa.DictionaryArray:
         """Return the partition path of every row, each path once in the dictionary."""

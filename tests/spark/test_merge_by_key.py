@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyhudi import HudiTable
 from pyhudi.connector.merge.builder import MergeBuilder
 from pyhudi.connector.merge.changing import make_changes
 from pyhudi.connector.merge.clauses import Clause, ClauseKind, Side
-from pyhudi.errors import PyHudiError
+from pyhudi.errors import DataError, PyHudiError
 from pyhudi.table.files.names import bucket_of
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
+from support.drive import rows_of
 from support.merge_tables import Values, add, counts, frame, made, rows
 from support.seams import patch_seam
 
@@ -158,3 +160,61 @@ def test_columns_that_make_the_bucket_suffice(spark: SparkSession, tmp_path: Pat
         (1, "a", 5, 7, "mine"),
         (99, "a", 6, 0, "new"),
     ]
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_rows_whose_texts_make_one_key_do_not_match(spark: SparkSession, tmp_path: Path, table_type: str) -> None:
+    """A merge's new row that could share its key is refused; a stored one is found by its own values, and updated."""
+    schema = "a string, b string, ts int, n int"
+    table = HudiTable.create(
+        spark, str(tmp_path / "t"), schema, record_key=("a", "b"), order_by="ts", table_type=table_type, buckets=1
+    )
+
+    def of(*values: tuple[str | None, str | None, int, int]) -> DataFrame:
+        return spark.createDataFrame(list(values), schema)
+
+    def shown() -> list[tuple[Any, ...]]:
+        return rows_of(table.path, "a", "b", "n")
+
+    table.upsert(of(("x,b:y", "z", 1, 1), ("s", "t", 1, 1)), **{"hoodie.pyhudi.keys.may.collide": True})
+    before = shown()
+    for values in (("x", "y,b:z"), ("new,b:", "row"), ("k", "__null__")):
+        with pytest.raises(DataError, match="record key"):
+            table.merge(
+                of((*values, 2, 2), ("s", "t", 2, 2))
+            ).when_matched_update_all().when_not_matched_insert_all().execute()
+    assert table.merge(of(("x", "y,b:z", 2, 2))).when_matched_delete().execute().deletes == 0
+    assert shown() == before
+
+    done = table.merge(of(("x,b:y", "z", 2, 3))).when_matched_update({"n": "source.n"}).execute()
+    assert (counts(done), shown()) == ((0, 1, 0, 0), [("s", "t", 1), ("x,b:y", "z", 3)])
+    table.update({"n": "n + 1"}, "a like 'x%'")
+    assert shown() == [("s", "t", 1), ("x,b:y", "z", 4)]
+    with pytest.raises(DataError, match="The stored row of the same record key has a='x,b:y'"):
+        table.delete(of(("x", "y,b:z", 9, 9)))
+    table.delete("b = 'z'")
+    assert shown() == [("s", "t", 1)]
+
+
+def test_a_row_that_could_share_its_key_is_refused_though_spark_folds_it_away(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Under a global index, whose rows Spark brings together by key before a task sees them."""
+    schema = "a string, b string, p string, ts int"
+    table = HudiTable.create(
+        spark,
+        str(tmp_path / "t"),
+        schema,
+        record_key=("a", "b"),
+        partition_by="p",
+        order_by="ts",
+        index="GLOBAL_SIMPLE",
+    )
+    both = spark.createDataFrame([("x,b:y", "z", "p", 1), ("x", "y,b:z", "p", 2), (None, "n", "p", 1)], schema)
+    placed: dict[str, Any] = {"hoodie.pyhudi.place.rows": "always"}
+
+    with pytest.raises(DataError, match=r"the record key a:x,b:y,b:z\..*keys\.may\.collide"):
+        table.upsert(both, **placed)
+    table.upsert(both, **placed, **{"hoodie.pyhudi.keys.may.collide": True})
+    assert table.to_df().count() == 2
+    assert table.delete(both.where("ts = 2 or a is null").select("a", "b", "p"), **placed).deletes == 2

@@ -83,6 +83,7 @@ IO_EXCEPTIONS = {
     "operations/services/compaction/slice_worker.py": "and those of the tasks of compactions",
     "operations/services/rescale/rescaler.py": "and of rescales",
     "operations/locating/global_index.py": "and of tasks that merge log files to hold rows against those of the table",
+    "operations/locating/shared_keys.py": "and of tasks that compare rows with the stored rows of their keys",
     "testing/indexes.py": "the tests of an index write tables to temporary folders",
     "testing/outside_indexes.py": "and take them away",
     "operations/write/merge_spills.py": "so do the commit's, which also asks for the number of cores",

@@ -1,0 +1,215 @@
+"""Checks that no row of a write takes the record key of a row with other values in its key columns.
+
+Values of several key columns may make one key (`table/keys/key_readings`). New rows with such values are refused by
+their values alone. A delete, and a row of a merge or an update, passes where the stored row of its key has the same
+values, for which stored rows are read: few writes have such rows.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...errors import DataError
+from ...index.base import KeyedRows
+from ...index.bucket import BucketIndex
+from ...index.lookup import TableLookup
+from ...index.registry import index_for
+from ...storage import open_storage
+from ...storage.base import Storage
+from ...table.arrow.arrays import Mask, mask
+from ...table.arrow.spill import local_spills
+from ...table.files.file_group import FileSlice
+from ...table.keys.generator import KeyGenerator, KeyPart
+from ...table.keys.key_readings import KeyReadings
+from ...table.merging.key_probe import KeyProbe
+from ...table.merging.merger import RowMeeting
+from ...table.schema.columns import RECORD_KEY
+from ...table.schema.fields import find_field, root_of
+from ...table.schema.types import is_text
+from ...table.seen_table import SeenTable
+from ...writer.buffer import MERGE_RESERVE
+from ...writer.routes import Routes
+from ...writer.slice_reader import SliceReader
+from ..planning.operation import DELETE_PARTITION
+from ..planning.row_plan import RowPlan
+
+OPTION = "hoodie.pyhudi.keys.may.collide"
+
+# Rows wait up to so many bytes until the stored rows of their keys are read, all at once.
+_MOST_WAITING = 64 << 20
+_SEVERAL = 2
+_PATH, _NEW = "path", "new"
+
+
+@dataclass
+class SharedKeys:
+    """Checks the incoming rows of one task.
+
+    Attributes:
+        texts: The columns of the key that hold texts.
+        opened: Returns the table as of the watermark of the write; called for the first row whose stored row counts.
+    """
+
+    plan: RowPlan
+    keys: KeyGenerator
+    readings: KeyReadings
+    texts: tuple[str, ...]
+    opened: Callable[[], SeenTable]
+    _waiting: list[pa.Table] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, plan: RowPlan, opened: Callable[[], SeenTable]) -> SharedKeys | None:
+        """Return the checks of a write; None where no two rows share a key, or the write allows it."""
+        fields = plan.config.record_key_fields
+        if len(fields) < _SEVERAL or plan.settings.keys_may_collide or plan.operation == DELETE_PARTITION:
+            return None
+        schema = plan.schema
+        found = ((name, find_field(schema, name)) for name in fields)
+        texts = tuple(name for name, column in found if column is not None and is_text(column.type))
+        return cls(plan, KeyGenerator(plan.config, schema), KeyReadings(fields), texts, opened) if texts else None
+
+    def check(self, rows: pa.RecordBatch, routes: Routes, deletes: Mask) -> None:
+        """Check rows, of which some are deletes. Raises `DataError` for a row that could share its key."""
+        texts = self.keys.texts(rows, self.texts)
+        if self.plan.rules.meeting is not RowMeeting.MERGE:
+            deletes = np.zeros(rows.num_rows, np.bool_)
+        refused = self.readings.refused(texts)
+        of_table = self.plan.settings.counted is not None
+        if refused is not None and not of_table and (refused & ~deletes).any():
+            raise self._refusal(self.keys.texts(rows, self.readings.fields), int(np.flatnonzero(refused & ~deletes)[0]))
+        if not of_table and not deletes.any():
+            return
+        shared = self.readings.shared(texts)
+        if shared is None:
+            return
+        asked = np.flatnonzero(shared if of_table else shared & deletes)
+        if len(asked):
+            new = np.zeros(rows.num_rows, np.bool_) if refused is None else refused & ~deletes
+            at = pa.array(asked)
+            given = [text for _, text in self.keys.texts(rows.take(at), self.readings.fields)]
+            own = [routes.record_keys.take(at), routes.paths.take(at).cast(pa.string()), pa.array(new[asked])]
+            names = [RECORD_KEY, _PATH, _NEW, *_numbered("given", len(given))]
+            self._waiting.append(pa.table([*own, *given], names=names))
+            if sum(table.nbytes for table in self._waiting) > _MOST_WAITING:
+                self.finish()
+
+    def finish(self) -> None:
+        """Compare the rows that wait with the stored rows of their keys. Raises `DataError` where these differ."""
+        if not self._waiting:
+            return
+        given, self._waiting = pa.concat_tables(self._waiting).combine_chunks(), []
+        with tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
+            local = open_storage(folder, durable=False)
+            stored = pa.Table.from_batches(self._stored(given, local), self._stored_schema())
+        is_global = index_for(self.plan.config).is_global
+        by = [RECORD_KEY] if is_global else [RECORD_KEY, _PATH]
+        stored = (stored.drop_columns([_PATH]) if is_global else stored).append_column(
+            "found", pa.repeat(pa.scalar(True), stored.num_rows)
+        )
+        met = given.join(stored, by, join_type="left outer").combine_chunks()
+        differs = pa.repeat(pa.scalar(False), met.num_rows)
+        fields = self.readings.fields
+        for mine, theirs in zip(_numbered("given", len(fields)), _numbered("kept", len(fields)), strict=True):
+            differs = pc.or_(differs, _differ(met.column(mine), met.column(theirs)))
+        found = pc.fill_null(met.column("found"), False)
+        other = np.flatnonzero(mask(pc.and_(found, differs)))
+        if len(other):
+            raise self._other_row(met, int(other[0]))
+        new = np.flatnonzero(mask(pc.and_(pc.invert(found), met.column(_NEW))))
+        if len(new):
+            names = zip(fields, _numbered("given", len(fields)), strict=True)
+            texts = [(name, met.column(column).combine_chunks()) for name, column in names]
+            raise self._refusal(texts, int(new[0]))
+
+    def _stored_schema(self) -> pa.Schema:
+        names = [RECORD_KEY, _PATH, *_numbered("kept", len(self.readings.fields))]
+        return pa.schema([pa.field(name, pa.string()) for name in names])
+
+    def _stored(self, given: pa.Table, local: Storage) -> Iterator[pa.RecordBatch]:
+        """Yield the keys and key columns of the stored rows of some keys."""
+        plan, seen = self.plan, self.opened()
+        roots = {root_of(name) for name in self.readings.fields}
+        columns = pa.schema(
+            [pa.field(RECORD_KEY, pa.string()), *(column for column in plan.schema if column.name in roots)]
+        )
+        memory = int(plan.settings.output.memory * MERGE_RESERVE)
+        reader = SliceReader(plan.storage, plan.config, plan.schema, seen.view.sees, memory, local_spills(local))
+        keys = given.column(RECORD_KEY).combine_chunks().unique()
+        probe = KeyProbe(keys)
+        for file_slice in self._slices(given, seen):
+            for rows in reader.read(file_slice, columns, keys):
+                hits = rows.take(pa.array(np.flatnonzero(probe.find(rows.column(RECORD_KEY)) >= 0)))
+                texts = [text for _, text in self.keys.texts(hits, self.readings.fields)]
+                path = pa.repeat(pa.scalar(file_slice.partition_path), hits.num_rows)
+                yield pa.RecordBatch.from_arrays([hits.column(RECORD_KEY), path, *texts], schema=self._stored_schema())
+
+    def _slices(self, given: pa.Table, seen: SeenTable) -> Iterable[FileSlice]:
+        """Return the file slices that may hold stored rows of some keys."""
+        index = self.plan.index
+        paths = given.column(_PATH).combine_chunks().dictionary_encode()
+        named = paths.dictionary.to_pylist()  # O(partitions)
+        keyed = KeyedRows(given.column(RECORD_KEY).combine_chunks(), paths)
+        if isinstance(index, TableLookup):
+            groups = set(index.tag(keyed, seen.view, seen.storage).groups)
+            places = {group.partition_path for group in groups}
+            found = (file_slice for path in sorted(places) for file_slice in seen.view.slices(path).values())
+            return [file_slice for file_slice in found if file_slice.group in groups]
+        if index.is_global:
+            return seen.view.all_slices()
+        slices = [(number, part) for number, path in enumerate(named) for part in seen.view.slices(path).values()]
+        if not isinstance(index, BucketIndex):
+            return [file_slice for _, file_slice in slices]
+        pairs = np.stack([paths.indices.to_numpy(), index.buckets_in(paths, keyed.record_keys)])
+        wanted = set(map(tuple, np.unique(pairs, axis=1).T.tolist()))  # O(file groups)
+        return [part for number, part in slices if (number, index.number_of(part.group)) in wanted]
+
+    def _refusal(self, texts: Sequence[KeyPart], row: int) -> DataError:
+        values = {name: column[row].as_py() for name, column in texts}  # O(columns)
+        wrong = [name for name, text in values.items() if self.readings.is_refused(name, text)]
+        noun = "columns" if len(wrong) > 1 else "column"
+        return refusal(self.plan.path, _spelled(values), f"the {noun} {', '.join(map(repr, wrong))}")
+
+    def _other_row(self, met: pa.Table, row: int) -> DataError:
+        fields = self.readings.fields
+        mine, theirs = (
+            {
+                name: met.column(column)[row].as_py()  # O(columns), for the error
+                for name, column in zip(fields, _numbered(what, len(fields)), strict=True)
+            }
+            for what in ("given", "kept")
+        )
+        return DataError(
+            f"A row for the table {self.plan.path}, to be deleted or changed, has {_spelled(mine)}. The stored row of "
+            f"the same record key has {_spelled(theirs)}.",
+            f"Give the stored row's values to change that row; or let the key alone decide, as in Apache Hudi, by "
+            f"{OPTION}=true.",
+        )
+
+
+def refusal(table: str, row: str, wrong: str) -> DataError:
+    """Return the error of a new row whose values in the key columns another row's key could mean, too."""
+    return DataError(
+        f"A row for the table {table} has {row}. Another row could have the same record key, because keys of several "
+        f"columns are not escaped: see {wrong}.",
+        f"Change the value; or let such rows replace one another, as Apache Hudi does, by {OPTION}=true.",
+    )
+
+
+def _numbered(name: str, count: int) -> list[str]:
+    return [f"{name}{number}" for number in range(count)]
+
+
+def _differ(mine: pa.ChunkedArray, theirs: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return where two texts differ; null equals null alone."""
+    one_null = pc.xor(pc.is_null(mine), pc.is_null(theirs))
+    return pc.or_(one_null, pc.fill_null(pc.not_equal(mine, theirs), False))
+
+
+def _spelled(values: dict[str, str | None]) -> str:
+    return ", ".join(f"{name}={text!r}" for name, text in values.items())
