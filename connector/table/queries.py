@@ -53,9 +53,10 @@ class TableQueries(TableBase):
         moment. Where Spark has no access to the table's store (S3 without hadoop-aws), the data source reads
         everything.
 
-        The DataFrame is pinned: later writes do not change what it shows. Times are spelled as in the options
-        ``as.of.instant`` and ``hoodie.datasource.read.begin.instanttime``, or are a ``datetime``; a ``datetime``
-        without a zone is in the zone of the table's timeline.
+        The DataFrame is pinned: later writes do not change what it shows. Once a clean has deleted its files, Spark
+        ends in its own error ``FAILED_READ_FILE``: retain as many commits, or hours, as the DataFrame is in use. Times
+        are spelled as in the options ``as.of.instant`` and ``hoodie.datasource.read.begin.instanttime``, or are a
+        ``datetime``; a ``datetime`` without a zone is in the zone of the table's timeline.
 
         Args:
             columns: The columns to show, in this order, as a list or as text with commas (``"id,city"``). None for all

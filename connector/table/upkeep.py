@@ -34,7 +34,8 @@ class TableUpkeep(TableBase):
     def clean(self, *, retain: int | None = None, dry_run: bool = False, **options: Any) -> ServiceResult:
         """Delete file slices that newer slices have replaced and that the policy does not keep.
 
-        Every completed write cleans too, unless ``hoodie.clean.automatic`` is false.
+        Every completed write cleans too, unless ``hoodie.clean.automatic`` is false. A DataFrame of `HudiTable.to_df`
+        that needs a deleted slice ends in Spark's error ``FAILED_READ_FILE``.
 
         Args:
             retain: How many commits to keep readable; file versions or hours, where the policy counts these.
