@@ -14,6 +14,7 @@ from functools import lru_cache
 from ...errors import ConcurrentWriteError, NotATableError, PyHudiError, TableConfigError, TableNotFoundError
 from ...storage.base import Storage
 from ...storage.bounds import MOST_OF_PROPERTIES
+from .other_formats import other_format
 from .property_keys import COMMIT_TIME_ORDERING, COPY_ON_WRITE, EVENT_TIME_ORDERING, MERGE_ON_READ, NEWEST_VERSION
 from .support import check_supported
 from .table_config import TableConfig, checksum
@@ -214,7 +215,7 @@ def _absence(storage: Storage) -> Exception:
                 "Restore it from a backup of yours.",
             )
     elif content.folders or content.files:
-        return NotATableError(
+        return other_format(storage, content) or NotATableError(
             f"{root} holds files or folders and no .hoodie folder, so it is not a Hudi table.",
             "Give the path of a Hudi table, or of an empty folder for a new table.",
         )

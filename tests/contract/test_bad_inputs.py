@@ -225,7 +225,7 @@ def test_a_path_that_holds_something_else_is_left_alone(tmp_path: Path, name: st
     path = tmp_path / "t"
     (path / name).parent.mkdir(parents=True)
     (path / name).write_text("mine")
-    case = Sick(name, errors.NotATableError, ("{path}", ".hoodie"), lambda path: None)
+    case = Sick(name, errors.NotATableError, ("{path}", "Hudi table"), lambda path: None)
     refuse(case, partial(read_all, path), path)
     refuse(case, partial(write, path, GOOD, table=KEYED, overwrite=overwrite), path)
 
