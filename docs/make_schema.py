@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
-from pyhudi.table.schema.casts import fits, fits_by_value
+from pyhudi.table.schema.casts import fits, fits_by_value, fits_if_whole
 from pyhudi.table.schema.columns import canonical
 from pyhudi.table.schema.evolution import EvolutionRules, evolve
 from pyhudi.table.schema.types import sql_name
@@ -88,7 +88,8 @@ def cell(ours: pa.DataType, theirs: pa.DataType) -> str:
         return "–"
     if evolution.schema.field("v").type != ours:
         return f"→ {sql_name(theirs)}"
-    return "(=)" if fits_by_value(theirs, ours) and not fits(theirs, ours) else "="
+    by_value = fits_by_value(theirs, ours) or fits_if_whole(theirs, ours)
+    return "(=)" if by_value and not fits(theirs, ours) else "="
 
 
 def shown(schema: pa.Schema) -> str:

@@ -13,7 +13,7 @@ from ..operations.services.settings import Upkeep
 from ..operations.streams.batch import StreamSettings
 from ..table.files.logs.block_format import LogSettings
 from ..table.files.output import Output
-from ..table.schema.casts import NUMBER_TO_TEXT
+from ..table.schema.casts import INT_TO_DOUBLE, NUMBER_TO_TEXT
 from ..timeline.writers.patience import Patience
 from .types import (
     Codec,
@@ -149,6 +149,12 @@ class WriteOptions(BaseModel):
         "partition and ordering columns may become wider. Without it rows are brought to the table's types, see "
         "[Schema](schema.md#text-for-numbers).",
         NUMBER_TO_TEXT,
+    )
+    int_to_double: bool = option(
+        WRITE.int_to_double,
+        "Whether int columns become double where the rows have float or double, as in Apache Hudi. Without it such "
+        "rows are brought to the table's types, see [Schema](schema.md#doubles-for-whole-numbers).",
+        INT_TO_DOUBLE,
     )
     partial_update: bool = option(
         WRITE.partial_update,

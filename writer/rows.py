@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Protocol
 
@@ -30,13 +31,18 @@ class RowCheck(Protocol):
 
 
 class IncomingRowReader:
-    """Turns Spark's small batches into keyed rows by file group; `first` is the first row's position."""
+    """Turns Spark's small batches into keyed rows by file group; `first` is the first row's position.
+
+    Attributes:
+        missing: How many values were missing among floats that became whole numbers, by column.
+    """
 
     def __init__(self, spec: RowSpec, router: Router, first: int = 0, check: RowCheck | None = None) -> None:
         self._spec = spec
         self._router = router
         self._next = first
         self._check = check
+        self.missing: Counter[str] = Counter()
 
     def routed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Route, pa.RecordBatch]]:
         """Yield the rows of each file group, whole chunks of input at a time, in the order they came."""
@@ -61,7 +67,15 @@ class IncomingRowReader:
             self._check.check(chunk, routes, deletes)
         # A delete needs a key, a partition and its ordering values: its other columns may be null where rows' may not.
         live = pa.array(~deletes) if deletes.any() else None
-        rows = conform(chunk, self._spec.columns, fill_missing=True, by_value=True, present=live)
+        rows = conform(
+            chunk,
+            self._spec.columns,
+            fill_missing=True,
+            by_value=True,
+            present=live,
+            keys=record_keys,
+            missing=self.missing,
+        )
         rows = pa.RecordBatch.from_arrays([record_keys, *rows.columns], schema=self._spec.schema)
 
         names = paths.dictionary.to_pylist()  # O(partitions)
@@ -76,7 +90,7 @@ class IncomingRowReader:
 
 def judged(spec: RowSpec, rows: pa.RecordBatch, record_keys: pa.Array) -> tuple[pa.RecordBatch, Mask]:
     """Return the columns that decide between rows, in the types of the table, and which rows are deletes."""
-    judges = conform(rows, spec.judges, fill_missing=True, by_value=True)
+    judges = conform(rows, spec.judges, fill_missing=True, by_value=True, keys=record_keys)
     deletes = spec.deleted(judges)
     for name, values in zip(spec.ordering_fields, spec.ordering(judges), strict=True):
         absent = mask(values.is_null())

@@ -13,6 +13,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as T  # noqa: N812 (the name that Spark's own documentation uses)
 
 from ...errors import InvalidOptionError, MissingColumnError, PyHudiError, SchemaMismatchError
+from ...table.schema.casts import whole_bound
 from ...table.schema.types import children
 
 # SQL text, a Column, or a value of Python that is no text.
@@ -112,6 +113,8 @@ def _cast(value: Column, given: T.DataType, wanted: T.DataType, whose: str) -> C
     """Return a value in another type; a value that the type cannot hold fails the query with an error of pyhudi."""
     if given == wanted:
         return value
+    if isinstance(given, _NESTED) and _has_floats_for_whole(given, wanted):
+        return _cast_inside(value, given, wanted, whose)
     if _always_fits(given, wanted):
         return value.cast(wanted)
     shown = sf.substring(sf.regexp_replace(value.cast("string"), r"\s+", " "), 1, 100)
@@ -122,7 +125,42 @@ def _cast(value: Column, given: T.DataType, wanted: T.DataType, whose: str) -> C
     if isinstance(given, T.StringType) and isinstance(wanted, (T.IntegerType, T.LongType)):
         # As in every other write, text counts as a number only in the canonical spelling of the number.
         found = sf.when(found.cast("string") == value, found)
-    return sf.coalesce(found, sf.when(value.isNotNull(), failure).cast(wanted))
+    failing = value.isNotNull()
+    if _has_floats_for_whole(given, wanted):
+        # As in every other write, NaN counts as missing, and a fraction as no whole number.
+        bound = whole_bound(pa.float32() if isinstance(given, T.FloatType) else pa.float64())
+        found = sf.when((sf.abs(value) < bound) & (sf.rint(value) == value), found)
+        failing = failing & ~sf.isnan(value)
+    return sf.coalesce(found, sf.when(failing, failure).cast(wanted))
+
+
+def _cast_inside(value: Column, given: T.DataType, wanted: T.DataType, whose: str) -> Column:
+    """Return a nested value with the values inside of it cast one by one; `_fits` says that both have one shape."""
+    if isinstance(given, T.StructType) and isinstance(wanted, T.StructType):
+        fields = [
+            _cast(value.getField(field.name), field.dataType, other.dataType, whose).alias(other.name)
+            for field, other in zip(given.fields, wanted.fields, strict=True)
+        ]
+        return sf.when(value.isNotNull(), sf.struct(*fields))
+    if isinstance(given, T.ArrayType) and isinstance(wanted, T.ArrayType):
+        inner = given.elementType, wanted.elementType
+        return sf.transform(value, lambda element: _cast(element, *inner, whose))
+    if isinstance(given, T.MapType) and isinstance(wanted, T.MapType):
+        kinds = given.valueType, wanted.valueType
+        return sf.transform_values(value, lambda _, item: _cast(item, *kinds, whose))
+    return value.cast(wanted)
+
+
+def _has_floats_for_whole(given: T.DataType, wanted: T.DataType) -> bool:
+    """Return whether floating values come into whole numbers, at any depth."""
+    if isinstance(given, T.StructType) and isinstance(wanted, T.StructType):
+        pairs = zip(given.fields, wanted.fields, strict=True)
+        return any(_has_floats_for_whole(field.dataType, other.dataType) for field, other in pairs)
+    if isinstance(given, T.ArrayType) and isinstance(wanted, T.ArrayType):
+        return _has_floats_for_whole(given.elementType, wanted.elementType)
+    if isinstance(given, T.MapType) and isinstance(wanted, T.MapType):
+        return _has_floats_for_whole(given.valueType, wanted.valueType)
+    return isinstance(given, (T.FloatType, T.DoubleType)) and isinstance(wanted, (T.IntegerType, T.LongType))
 
 
 def _always_fits(given: T.DataType, wanted: T.DataType) -> bool:

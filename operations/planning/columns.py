@@ -82,7 +82,9 @@ def table_schema(
     if table is None or makes_anew(request, operation):
         return fresh
     settings = request.write
-    rules = EvolutionRules(settings.reconcile_schema, settings.set_null_for_missing, settings.number_to_text)
+    rules = EvolutionRules(
+        settings.reconcile_schema, settings.set_null_for_missing, settings.number_to_text, settings.int_to_double
+    )
     return evolved(table, _with_flag_as_kept(fresh, table), config, request.path, rules)
 
 

@@ -42,9 +42,10 @@ class WriteSettings:
             spells it; empty where they were not made from the table.
         partitions_to_delete: Partition paths with ``*`` for anything; None for the partitions of the rows.
         reconcile_schema: Whether nullable columns that the rows lack become null.
-        set_null_for_missing: Whether all columns that the rows lack become null; these and new columns turn nullable.
+        set_null_for_missing: Whether all columns that the rows lack become null, and nullable.
         number_to_text: Whether columns change their types as in Apache Hudi, where numbers become text, also in key,
             partition and ordering columns; else rows are cast to the table's types.
+        int_to_double: Whether int columns become double where the rows have float or double.
         metadata_enable: None where no option says it; False lets a write retire an expensive metadata table.
         looked_up: Figures of the lookup that placed the rows; None where no lookup did.
         counted: Counts by a merge or an update that read the table; None for other writes.
@@ -76,6 +77,7 @@ class WriteSettings:
     reconcile_schema: bool = False
     set_null_for_missing: bool = False
     number_to_text: bool = False
+    int_to_double: bool = False
     partial_update: bool = False
     allow_empty_commit: bool = True
     metadata_enable: bool | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable
 
 from ...storage.kept import keep
@@ -19,6 +20,7 @@ from ..transaction.left_overs import try_to_forget
 from .after_batch import run_after_batch
 from .inline import means_of, run_inline
 from .metrics import report_commit
+from .task import TaskResult
 
 logger = logging.getLogger("pyhudi")
 # A logger of its own, so that a user can show its lines without all others of that level.
@@ -55,6 +57,21 @@ def follow_up(plan: WritePlan, result: CommitResult, timeline: Timeline) -> Comm
     done = with_services(result, services)
     report_commit(settings.metrics, plan.config, plan.table, done)
     return done
+
+
+def announce_missing(plan: WritePlan, results: Iterable[TaskResult]) -> None:
+    """Log how many values were missing among floats that became whole numbers, by column."""
+    missing: Counter[str] = Counter()
+    for result in results:
+        missing.update(result.missing)
+    if missing:
+        counts = ", ".join(f"{name} {count}" for name, count in sorted(missing.items()))
+        tables.info(
+            "The commit %s stored null or NaN among floats as null in whole numbers of the table %s: %s.",
+            plan.instant_time,
+            plan.path,
+            counts,
+        )
 
 
 def _announce_changes(plan: WritePlan) -> None:

@@ -24,7 +24,7 @@ from ..transaction.left_overs import forget
 from ..transaction.since import Since, seen_by
 from ..transaction.taken import taken_as_conflicts
 from .abort import abort_write
-from .after_commit import follow_up
+from .after_commit import announce_missing, follow_up
 from .attempts import Attempts, Committed
 from .begin import begun
 from .commit_metadata import build_metadata, sum_seconds
@@ -68,6 +68,7 @@ def commit_write(
     if not done.result.instant:
         abort_write(first)
         return done.result
+    announce_missing(done.plan, results)
     result = follow_up(done.plan, done.result, done.timeline)
     logger.info("%s", json.dumps({"event": "commit", **asdict(result)}))
     return result

@@ -44,6 +44,7 @@ class TaskResult:
         spill: The other rows, which the commit merges; None without any.
         partitions: The partitions of the rows, where the write deletes partitions by rows.
         seconds: By phase.
+        missing: How many values were missing among floats that became whole numbers, by column.
     """
 
     token: WriteToken
@@ -53,6 +54,7 @@ class TaskResult:
     partitions: tuple[str, ...] = ()
     rows: int = 0
     seconds: dict[str, float] = field(default_factory=dict)
+    missing: Mapping[str, int] = field(default_factory=dict)
 
 
 def run_task(plan: WritePlan, batches: Iterator[pa.RecordBatch], token: WriteToken) -> TaskResult:
@@ -66,7 +68,8 @@ def run_task(plan: WritePlan, batches: Iterator[pa.RecordBatch], token: WriteTok
         task = _Task(work.plan, token)
         # The first task of a write rolls dead writes back, and may wait for the decisions of other writers.
         task.phases.add("begin", time.monotonic() - began)
-        return replace(task.run(chain([first], batches), work.timeline), instant_time=work.plan.instant_time)
+        result = task.run(chain([first], batches), work.timeline)
+        return replace(result, instant_time=work.plan.instant_time, missing=dict(task.missing))
 
 
 class _Task:
@@ -75,6 +78,7 @@ class _Task:
         self._storage = plan.storage
         self._token = token
         self.phases = Phases(plan.path, plan.instant_time, str(token))
+        self.missing: Mapping[str, int] = {}
 
     def run(self, batches: Iterator[pa.RecordBatch], timeline: Timeline) -> TaskResult:
         plan = self._plan
@@ -199,4 +203,5 @@ class _Task:
                 buffers.discard()
                 raise
             facts["rows"] = buffers.rows
+        self.missing = reader.missing
         return buffers

@@ -17,6 +17,8 @@ from .types import is_bytes, is_text
 
 NUMBER_TO_TEXT = "hoodie.pyhudi.schema.number.to.text"
 """The option that lets columns change their types as in Apache Hudi, including from numbers to text."""
+INT_TO_DOUBLE = "hoodie.pyhudi.schema.int.to.double"
+"""The option that lets int columns become double where rows have float or double."""
 
 
 def fits(from_type: pa.DataType, to_type: pa.DataType) -> bool:
@@ -69,6 +71,39 @@ def exact(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.BooleanArray
     # Arrow also reads numbers that are not in canonical form: " 7", "+7", "07" or "-0".
     spelt = pc.equal(numbers.cast(pa.string()), texts)
     return numbers, None if pc.all(spelt, min_count=0).as_py() else _without_place(texts, kind)  # O(1)
+
+
+def fits_if_whole(from_type: pa.DataType, to_type: pa.DataType) -> bool:
+    """Return whether `whole` takes a flat type to another: float and double to int and bigint."""
+    return _is_float(from_type) and bool(pa.types.is_int32(to_type) or pa.types.is_int64(to_type))
+
+
+def whole_bound(from_type: pa.DataType) -> int:
+    """Return the size from which on not every whole number has a value of its own in a floating type."""
+    return 1 << (24 if pa.types.is_float32(from_type) else 53)
+
+
+def whole(array: pa.Array, kind: pa.DataType) -> tuple[pa.Array, pa.BooleanArray | None]:
+    """Return float or double values as int32 or int64, NaN as null, and which of them are not exactly such numbers.
+
+    The second is None where all are; else the numbers are meaningless.
+    """
+    bound = whole_bound(array.type)
+    values = pc.if_else(pc.is_null(array, nan_is_null=True), None, array)
+    try:
+        numbers = values.cast(kind)
+    except pa.ArrowInvalid:
+        numbers = None
+    if numbers is not None and len(numbers) > numbers.null_count:
+        span = pc.min_max(numbers)
+        if span["min"].as_py() <= -bound or span["max"].as_py() >= bound:  # one value a batch
+            numbers = None
+    if numbers is not None:
+        return numbers, None
+    floats = values.to_numpy(zero_copy_only=False)
+    least, greatest = max(-bound + 1, -(1 << (kind.bit_width - 1))), min(bound, 1 << (kind.bit_width - 1)) - 1
+    exactly = (np.trunc(floats) == floats) & (floats >= least) & (floats <= greatest)
+    return values, pa.array(~exactly & ~np.isnan(floats))
 
 
 def _without_place(values: pa.Array, kind: pa.DataType) -> pa.BooleanArray:

@@ -6,15 +6,18 @@ Parquet files.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import ColumnValueError, SchemaMismatchError
 from ..arrow.arrays import Lengths, list_array, plain, struct_array, without_nulls
-from .casts import NUMBER_TO_TEXT, cast, exact, fits, fits_by_value
+from .casts import INT_TO_DOUBLE, NUMBER_TO_TEXT, cast, exact, fits, fits_by_value, fits_if_whole, whole, whole_bound
 from .types import children, is_list, is_text, same_type, sql_name
 
 Rows = TypeVar("Rows", pa.RecordBatch, pa.Table)
@@ -30,20 +33,24 @@ def conform(
     fill_missing: bool = False,
     by_value: bool = False,
     present: pa.BooleanArray | None = None,
+    keys: pa.Array | None = None,
+    missing: Counter[str] | None = None,
 ) -> Rows:
     """Return the columns of ``schema``, taken by name, with exactly its types and nullability.
 
     Values are cast to wider types (see `pyhudi.table.schema.casts`) and never narrowed; layouts (dictionary, large,
     view, two-level list) become plain. Columns, and fields of structs, that ``schema`` lacks are dropped. Nullable
-    columns and fields that the rows lack become null under ``fill_missing``. Under ``by_value`` canonical texts and
-    small bigints are cast to the table's whole numbers. ``present`` tells which rows must obey the nullability; in
-    other rows a required column holds arbitrary values. Raises SchemaMismatchError, and ColumnValueError for a value
-    that does not convert exactly.
+    columns and fields that the rows lack become null under ``fill_missing``. Under ``by_value`` canonical texts,
+    small bigints and floats without a fraction are cast to the table's whole numbers; ``missing`` then counts the nulls
+    and NaN among such floats by their column, and ``keys`` are the rows' record keys, for errors. ``present`` tells
+    which rows must obey the nullability; in other rows a required column holds arbitrary values. Raises
+    SchemaMismatchError, and ColumnValueError for a value that does not convert exactly.
     """
     if isinstance(rows, pa.Table):
         batches = [conform(batch, schema, fill_missing=fill_missing, by_value=by_value) for batch in rows.to_batches()]
         return pa.Table.from_batches(batches, schema)
-    columns = [_Wanted(field, field.name, fill_missing, by_value).column(rows, present) for field in schema]
+    terms = _Terms(fill_missing, by_value, keys, missing)
+    columns = [_Wanted(field, field.name, terms).column(rows, present) for field in schema]
     if not columns:
         return rows.select([])
     return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -51,17 +58,32 @@ def conform(
 
 def conform_array(array: pa.Array, field: pa.Field, *, by_value: bool = False) -> pa.Array:
     """Return a column's values with exactly the type and nullability of ``field``, as `conform` does."""
-    return _Wanted(field, field.name, by_value=by_value).build(plain(array), None)
+    return _Wanted(field, field.name, _Terms(by_value=by_value)).build(plain(array), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Terms:
+    """What `conform` may do to values, with the record keys of the rows and the count of missing values."""
+
+    fill_missing: bool = False
+    by_value: bool = False
+    keys: pa.Array | None = None
+    missing: Counter[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """A column, or a value inside a column, as the table has it; the path is its dotted name, for errors."""
+    """A column, or a value inside a column, as the table has it.
+
+    Attributes:
+        path: Its dotted name, for errors.
+        row_of: Returns the position of the row that holds a value, by the value's own position.
+    """
 
     field: pa.Field
     path: str
-    fill_missing: bool = False
-    by_value: bool = False
+    terms: _Terms
+    row_of: Callable[[int], int] = int
 
     def column(self, batch: pa.RecordBatch, present: pa.BooleanArray | None) -> pa.Array:
         found = batch.schema.get_all_field_indices(self.field.name)
@@ -82,9 +104,12 @@ class _Wanted:
         if not nullable:
             self._check_no_nulls(array, parent)
         if pa.types.is_null(array.type) and nullable:
-            return pa.nulls(len(array), kind)
+            return _nulls(len(array), kind)
         if not pa.types.is_nested(kind):
             cast = self._cast(array)
+            self._count_missing(array, cast, parent)
+            if not nullable and cast.null_count > array.null_count:
+                self._check_no_nulls(cast, parent)
             return cast if nullable else without_nulls(cast)
         if nullable and same_type(array.type, kind) and not _has_required(kind):
             return array
@@ -99,13 +124,19 @@ class _Wanted:
             return list_array(kind, valid if nullable else None, *self._list_parts(array))
         raise self._misfit(array.type)
 
+    def _count_missing(self, array: pa.Array, cast: pa.Array, parent: pa.BooleanArray | None) -> None:
+        missing = self.terms.missing
+        if missing is not None and cast.null_count and fits_if_whole(array.type, cast.type):
+            nulls = cast.is_null() if parent is None else pc.and_(cast.is_null(), parent)
+            missing[self.path] += pc.sum(nulls).as_py()  # O(1)
+
     def _inside(self, field: pa.Field, path: str) -> _Wanted:
-        return _Wanted(field, path, self.fill_missing, self.by_value)
+        return replace(self, field=field, path=path)
 
     def _missing(self, length: int, present: list[str]) -> pa.Array:
         field = self.field
-        if self.fill_missing and field.nullable:
-            return pa.nulls(length, field.type)
+        if self.terms.fill_missing and field.nullable:
+            return _nulls(length, field.type)
         twins = [name for name in present if name.lower() == field.name.lower()]
         hint = f" There is {twins[0]!r}, which differs in case." if twins else ""
         required = "" if field.nullable else " not null"
@@ -142,14 +173,19 @@ class _Wanted:
             entries = pa.struct([pa.field("key", array.type.key_type), pa.field("value", array.type.item_type)])
             array = array.cast(pa.list_(entries))
         lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False).astype("int64")
-        values = plain(array.flatten())
+        values, outer = plain(array.flatten()), self.row_of
+
+        def row_of(at: int) -> int:
+            return outer(int(np.searchsorted(np.cumsum(lengths), at, side="right")))
+
+        within = replace(self, row_of=row_of)
         if pa.types.is_map(kind):
             entry = pa.field("entries", pa.struct([kind.key_field, kind.item_field]), nullable=False)
-            return lengths, self._inside(entry, self.path).build(values, None)
+            return lengths, within._inside(entry, self.path).build(values, None)
         element = kind.value_field
         if pa.types.is_list(element.type) and _is_wrapped_list(values.type):
             values = plain(values.flatten()[0])
-        return lengths, self._inside(element, f"{self.path}.element").build(values, None)
+        return lengths, within._inside(element, f"{self.path}.element").build(values, None)
 
     def _check_no_nulls(self, array: pa.Array, parent: pa.BooleanArray | None) -> None:
         if array.null_count == 0:
@@ -167,8 +203,13 @@ class _Wanted:
         kind = self.field.type
         if array.type == kind:
             return array
-        if self.by_value and fits_by_value(array.type, kind):
+        if self.terms.by_value and fits_by_value(array.type, kind):
             numbers, strange = exact(array, kind)
+            if strange is not None:
+                raise self._strange(array, strange)
+            return numbers
+        if self.terms.by_value and fits_if_whole(array.type, kind):
+            numbers, strange = whole(array, kind)
             if strange is not None:
                 raise self._strange(array, strange)
             return numbers
@@ -184,16 +225,43 @@ class _Wanted:
             ) from error
 
     def _strange(self, array: pa.Array, strange: pa.BooleanArray) -> ColumnValueError:
-        first = array[pc.index(strange, True).as_py()].as_py()  # one value, for the error
+        at = pc.index(strange, True).as_py()  # O(1)
+        first = repr(array[at].as_py())[:_SHOWN]  # one value, for the error
         count = pc.sum(strange).as_py()  # O(1)
-        several = f"{count} of {len(array)} values of one batch are such" if count > 1 else ""
-        return strange_value(self.path, array.type, self.field.type, repr(first)[:_SHOWN], several)
+        more = [f"{count} of {len(array)} values of one batch are such"] if count > 1 else []
+        if self.terms.keys is not None:
+            key = self.terms.keys[self.row_of(at)].as_py()  # one value, for the error
+            of_row = "the first in the row with the record key" if more else "the row has the record key"
+            more.append(f"{of_row} {key!r}")
+        return strange_value(self.path, array.type, self.field.type, first, ", ".join(more))
 
     def _misfit(self, found: pa.DataType) -> SchemaMismatchError:
         return SchemaMismatchError(
             f"Column {self.path!r} has type {found}; the table's is {self.field.type}.",
             "Cast the column to the table's type.",
         )
+
+
+def _nulls(length: int, kind: pa.DataType) -> pa.Array:
+    """Return nulls of a type; below them required fields hold arbitrary values, as Parquet's writer demands."""
+    if not pa.types.is_struct(kind) or not _has_required(kind):
+        return pa.nulls(length, kind)
+    return struct_array(kind, length, pa.array(np.zeros(length, np.bool_)), _blanks(length, kind))
+
+
+def _blanks(length: int, kind: pa.StructType) -> list[pa.Array]:
+    """Return the values of a struct's fields below nulls."""
+    return [_nulls(length, field.type) if field.nullable else _blank(length, field.type) for field in children(kind)]
+
+
+def _blank(length: int, kind: pa.DataType) -> pa.Array:
+    """Return arbitrary values of a type, of which none is null."""
+    if pa.types.is_struct(kind):
+        return struct_array(kind, length, None, _blanks(length, kind))
+    if pa.types.is_nested(kind):
+        element = kind.value_type if pa.types.is_list(kind) else pa.struct([kind.key_field, kind.item_field])
+        return list_array(kind, None, np.zeros(length, np.int64), pa.array([], element))
+    return without_nulls(pa.nulls(length, kind))
 
 
 def _is_wrapped_list(kind: pa.DataType) -> bool:
@@ -218,6 +286,8 @@ def strange_value(path: str, given: pa.DataType, kind: pa.DataType, shown: str, 
     """Return the error for a value that does not convert exactly; ``several`` tells of more such values."""
     wanted = sql_name(kind)
     more = f"; {several}" if several else ""
+    if fits_if_whole(given, kind):
+        return _no_whole_number(path, given, kind, shown, more)
     if not is_text(given):
         return ColumnValueError(
             f"Column {path!r} is bigint in the rows and {wanted} in the table, which {shown} does not fit{more}.",
@@ -232,4 +302,15 @@ def strange_value(path: str, given: pa.DataType, kind: pa.DataType, shown: str, 
         + ("." if "." in path else f": {call}.")
         + f" {NUMBER_TO_TEXT}=true lets the table's "
         "column become string, as in Apache Hudi, unless rows are ordered by it.",
+    )
+
+
+def _no_whole_number(path: str, given: pa.DataType, kind: pa.DataType, shown: str, more: str) -> ColumnValueError:
+    option = f" {INT_TO_DOUBLE}=true lets the table's column become double."
+    anew = " A bigint column becomes double by mode overwrite alone, since double would round what it holds."
+    power = whole_bound(given).bit_length() - 1
+    return ColumnValueError(
+        f"Column {path!r} is {sql_name(given)} in the rows and {sql_name(kind)} in the table, which takes whole "
+        f"numbers of them below 2^{power} in size, and {shown} is none that fits{more}.",
+        f"Round or correct the values.{option if pa.types.is_int32(kind) else anew}",
     )

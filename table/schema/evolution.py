@@ -14,7 +14,7 @@ from enum import Enum
 import pyarrow as pa
 
 from ...errors import ColumnDifference
-from .casts import fits, fits_by_value, keeps_values
+from .casts import fits, fits_by_value, fits_if_whole, keeps_values
 from .types import children, is_list, sql_name
 
 ABSENT = "absent"
@@ -28,13 +28,15 @@ class EvolutionRules:
 
     Attributes:
         reconcile: Nullable columns that the rows lack become null.
-        set_null: All columns that the rows lack become null; missing and new columns become nullable.
+        set_null: All columns that the rows lack become null, and nullable.
         number_to_text: Numbers become text where the rows have text; key, partition and ordering columns change, too.
+        int_to_double: Int columns become double where the rows have float or double, unless they have a role.
     """
 
     reconcile: bool = False
     set_null: bool = False
     number_to_text: bool = False
+    int_to_double: bool = False
 
     @property
     def fills(self) -> bool:
@@ -70,9 +72,10 @@ def evolve(
 ) -> Evolution:
     """Return the columns of a table after a write of other columns; both schemas are canonical data columns.
 
-    Columns are matched by name. New nullable columns are appended, also inside structs. Numbers become wider where no
-    value of the table changes; narrower values of the rows are cast to the table's type. Text in a column of whole
-    numbers, and a wider whole number in a column with a role, change no type: the tasks check each value.
+    Columns are matched by name. New columns are appended, also inside structs, and may be null. Numbers become wider
+    where no value of the table changes; narrower values of the rows are cast to the table's type. Text, float and
+    double in a column of whole numbers, and a wider whole number in a column with a role, change no type: the tasks
+    check each value.
     """
     work = _Evolution(rules, roles or {})
     schema = pa.schema(work.fields(list(table), list(incoming), ""))
@@ -123,9 +126,8 @@ class _Evolution:
                 self._differ(full, kept, None, f"rename {path}{other}, which differs in case")
             else:
                 after.append(self._missing(kept, full))
-        return after + [
-            self._new(column, f"{path}{column.name}") for column in incoming if column.name.lower() not in known
-        ]
+        # Older rows have none of the new columns, whatever the rows say.
+        return after + [column.with_nullable(True) for column in incoming if column.name.lower() not in known]
 
     def column(self, kept: pa.Field, given: pa.Field, path: str) -> pa.Field:
         nullable = kept.nullable or (given.nullable and not self.rules.fills)
@@ -149,10 +151,13 @@ class _Evolution:
         ours, theirs = kept.type, given.type
         roles = tuple(self.roles.get(path, ()))
         may = keeps_values(ours, theirs) and all(_keeps_role(role, ours, theirs) for role in roles)
-        asks = bool(roles) or pa.types.is_string(theirs)
+        if_whole = fits_if_whole(theirs, ours) and not roles
+        if if_whole and self.rules.int_to_double and pa.types.is_int32(ours):
+            return pa.float64()
+        asks = bool(roles) or pa.types.is_string(theirs) or if_whole
         if may and (self.rules.number_to_text or not asks):
             return theirs
-        if not fits_by_value(theirs, ours):
+        if not fits_by_value(theirs, ours) and not if_whole:
             self.by_option |= may
             on_which = f", on which {roles[0].value}" if roles and keeps_values(ours, theirs) else ""
             self._differ(path, kept, given, f"cast it to {sql_name(ours)}{on_which}")
@@ -163,11 +168,6 @@ class _Evolution:
             return kept.with_nullable(True)
         self._differ(path, kept, None, ADD if kept.nullable else ADD_NOT_NULL)
         return kept
-
-    def _new(self, given: pa.Field, path: str) -> pa.Field:
-        if not given.nullable and not self.rules.set_null:
-            self._differ(path, None, given, "let it be nullable, for older rows have none")
-        return given.with_nullable(True)
 
     def _differ(self, path: str, kept: pa.Field | None, given: pa.Field | None, todo: str) -> None:
         self.differences.append(ColumnDifference(path, _sql_type(kept), _sql_type(given), todo))

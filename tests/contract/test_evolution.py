@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -74,11 +75,38 @@ def test_the_columns_of_keys_folders_and_order_become_wider_by_the_option(anywhe
     assert_whole(path)
 
 
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_new_columns_are_nullable_at_every_depth_whatever_the_rows_say(anywhere: Place, table_type: str) -> None:
+    """As `lit` makes columns; older rows have none, in files that were rewritten and in files that were not."""
+    path, before = below(anywhere, "t"), "id int, p int, ts int, s struct<a:int>, l array<struct<a:int>>"
+    after = (
+        "id int, p int, ts int, s struct<a:int,b:string not null>, l array<struct<a:int,b:string not null>>, "
+        "w string not null, n struct<a:int not null> not null"
+    )
+    nested = {"a": 1, "b": "x"}
+    write(
+        path,
+        rows(before, *((n, n % 2, 1, {"a": 1}, [{"a": 1}]) for n in range(4))),
+        table=replace(KEYED, table_type=table_type),
+    )
+    write(path, rows(after, (2, 0, 2, nested, [nested], "web", {"a": 7})))
+
+    kept = after.replace("string not null", "string").removesuffix(" not null")
+    assert columns_of(path) == kept
+    assert rows_of(path, "id", "w", "n", "s", "l") == [
+        (n, "web", {"a": 7}, nested, [nested])
+        if n == 2
+        else (n, None, None, {"a": 1, "b": None}, [{"a": 1, "b": None}])
+        for n in range(4)
+    ]
+    assert_whole(path)
+
+
 def test_what_has_been_an_int_is_not_spelt_in_two_ways(anywhere: Place) -> None:
     """The file of partition 2 still holds an int: as a text it would read 1, and the row beside it 1.0."""
     path = below(anywhere, "t")
     write(path, rows(COLUMNS, (1, 1, 1, 1), (2, 2, 1, 1)), table=KEYED)
-    write(path, rows("id int, p int, ts int, v double", (3, 1, 1, 1.0)))
+    write(path, rows("id int, p int, ts int, v double", (3, 1, 1, 1.0)), settings=WriteSettings(int_to_double=True))
 
     with pytest.raises(SchemaMismatchError, match=r"v \| double \| string \| cast it to double"):
         write(path, rows("id int, p int, ts int, v string", (3, 1, 2, "1.0")))

@@ -225,6 +225,112 @@ def test_text_inside_of_structs_lists_and_maps_is_brought_too(anywhere: Place) -
         assert "withColumn" not in refused.value.todo
 
 
+FLOATS = "id int, p int, ts int, n {0}, m {0}"
+NAN = float("nan")
+OF_BOTH_FLOATS = pytest.mark.parametrize(("kind", "bound"), [("float", 1 << 24), ("double", 1 << 53)])
+
+
+@PLACED
+@OF_EACH_SHAPE
+@OF_BOTH_FLOATS
+def test_floats_without_a_fraction_are_whole_numbers_and_missing_ones_null(
+    anywhere: Place, caplog: pytest.LogCaptureFixture, table: TableSettings, colocated: bool, kind: str, bound: int
+) -> None:
+    """As pandas makes doubles of whole numbers of which one is missing; key columns take no floats."""
+    path, takes = below(anywhere, "t"), "m" not in table.record_key_fields
+    ddl = FLOATS.format(kind) if takes else FLOATS.format(kind).replace(f"m {kind}", "m bigint")
+    write(path, rows(NUMBERS, *FIRST), table=table)
+    settings = WriteSettings(colocated=colocated and table.index_type is None)
+    greatest = min(bound, 1 << 31) - 1
+    given = [(1, 1, 6, float(greatest), -1), (2, 0, 6, -0.0, -2), (3, 1, 6, NAN, -3), (4, 0, 6, None, -4)]
+    wide = [(*one[:4], NAN if one[0] == 3 else float(1 - bound)) if takes else one for one in given]
+    with caplog.at_level(logging.INFO, "pyhudi.tables"):
+        done = write(path, rows(ddl, *wide), settings=settings)
+
+    assert (done.updates, done.schema_changes, columns_of(path)) == (4, (), NUMBERS)
+    assert rows_of(path, "id", "n")[1:5] == [(1, greatest), (2, 0), (3, None), (4, None)]
+    assert rows_of(path, "id", "m")[1:5] == [(n, (None if n == 3 else 1 - bound) if takes else -n) for n in range(1, 5)]
+    [line] = [one.getMessage() for one in caplog.records if "null or NaN" in one.getMessage()]
+    assert line.endswith(f"of the table {done.path}: {'m 1, ' if takes else ''}n 2.")
+    assert_whole(path)
+
+
+@OF_BOTH_FLOATS
+@pytest.mark.parametrize("operation", ["upsert", "insert", "bulk_insert", "insert_overwrite", "insert_overwrite_table"])
+def test_other_floats_are_refused_with_their_column_and_row(
+    anywhere: Place, operation: str, kind: str, bound: int
+) -> None:
+    path, good = below(anywhere, "t"), [(number, 1, 6, 1.0, 1.0) for number in (3, 7, 9)]
+    write(path, rows(NUMBERS, *FIRST), table=BUCKETS)
+    before = all_rows(path)
+    for at, name in ((3, "n"), (4, "m")):
+        for bad in (7.5, float(bound), float(-bound), float("inf"), *([2.0**31] if at == 3 else [])):
+            spoilt = [*good[:1], (*good[1][:at], bad, *good[1][at + 1 :]), good[2]]
+            with pytest.raises(
+                ColumnValueError, match=f"Column '{name}' is {kind} .*; the row has .* key '7'"
+            ) as refused:
+                write(path, rows(FLOATS.format(kind), *spoilt), operation=operation)
+            assert f"{bad!r} is none that fits" in refused.value.what
+            assert ("hoodie.pyhudi.schema.int.to.double=true" in refused.value.todo) == (name == "n")
+
+    assert (columns_of(path), all_rows(path)) == (NUMBERS, before)
+
+
+@OF_BOTH_FLOATS
+def test_floats_inside_of_structs_lists_and_maps_are_brought_too(
+    anywhere: Place, caplog: pytest.LogCaptureFixture, kind: str, bound: int
+) -> None:
+    path = below(anywhere, "t")
+    kept = "id string, s struct<a:int>, l array<struct<x:bigint>>, m map<string,int>"
+    ddl = kept.replace("bigint", kind).replace("int", kind)
+    table = TableSettings(record_key_fields=("id",), bucket_count=1)
+    write(path, rows(kept, ("k", {"a": 1}, [{"x": 1}], {"u": 1})), table=table)
+    given = ("k", {"a": 7.0}, [{"x": -8.0}, None, {"x": NAN}], {"u": 9.0, "v": NAN})
+    with caplog.at_level(logging.INFO, "pyhudi.tables"):
+        write(path, rows(ddl, ("j", None, None, None), given))
+    write(path, rows("id string", ("j",)), operation="delete")
+
+    assert columns_of(path) == kept
+    assert rows_of(path, "s", "l", "m") == [({"a": 7}, [{"x": -8}, None, {"x": None}], [("u", 9), ("v", None)])]
+    assert [one.getMessage()[-26:] for one in caplog.records if "null or NaN" in one.getMessage()] == [
+        ": l.element.x 1, m.value 1."[-26:]
+    ]
+    good = {"s": {"a": 1.0}, "l": [{"x": 1.0}] * 3, "m": {"u": 1.0, "v": 2.0}}
+    bad = {"s.a": {"a": 0.5}, "l.element.x": [{"x": 1.0}, {"x": float(bound)}], "m.value": {"u": 1.0, "v": 0.5}}
+    for column, value in bad.items():
+        spoilt = {**good, column[0]: value}
+        with pytest.raises(ColumnValueError, match=f"Column '{column}' is {kind} .* key 'b'"):
+            write(path, rows(ddl, *((key, *kind_of.values()) for key, kind_of in (("a", good), ("b", spoilt)))))
+
+
+def test_a_missing_float_is_refused_where_the_column_may_not_be_null(anywhere: Place) -> None:
+    path, filling = below(anywhere, "t"), WriteSettings(reconcile_schema=True)
+    write(path, rows("id int, n int not null", (1, 1)), table=TableSettings(record_key_fields=("id",)))
+
+    with pytest.raises(SchemaMismatchError, match="Column 'n' may not be null in the table and is null in 1 of 2"):
+        write(path, rows("id int, n double", (1, 2.0), (2, NAN)), settings=filling)
+    assert rows_of(path, "id", "n") == [(1, 1)]
+
+
+def test_keys_partitions_and_the_order_take_no_floats(anywhere: Place) -> None:
+    path, settings = below(anywhere, "t"), WriteSettings(int_to_double=True)
+    write(path, rows(NUMBERS, *FIRST), table=BUCKETS)
+    for name in ("id", "p", "ts"):
+        ddl = NUMBERS.replace(f"{name} int", f"{name} double")
+        with pytest.raises(SchemaMismatchError, match=rf"{name} \| int \| double \| cast it to int"):
+            write(path, rows(ddl, (1, 1, 9, 1, 1)), settings=settings)
+
+
+def test_an_option_makes_an_int_column_double(anywhere: Place) -> None:
+    """A bigint column stays, whose numbers a double would round."""
+    path = below(anywhere, "t")
+    write(path, rows(NUMBERS, *FIRST), table=BUCKETS)
+    done = write(path, rows(FLOATS.format("double"), (1, 1, 6, 7.5, 3.0)), settings=WriteSettings(int_to_double=True))
+
+    assert [str(change) for change in done.schema_changes] == ["n int -> double"]
+    assert rows_of(path, "id", "n", "m")[:2] == [(0, 0.0, 0), (1, 7.5, 3)]
+
+
 def test_text_for_floats_and_doubles_is_refused_before_a_task_runs(anywhere: Place) -> None:
     path = below(anywhere, "t")
     write(path, rows("id int, f float, d double", (1, 1.0, 1.0)), table=TableSettings(record_key_fields=("id",)))

@@ -6,12 +6,14 @@ import decimal
 from collections.abc import Iterator
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from pyhudi import HudiTable, from_spark
 from pyhudi.errors import ColumnValueError, SchemaMismatchError
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 from support.drawn.evolving import read_rows
 from support.drive import write
 from support.recorded.ddl import columns
@@ -128,6 +130,37 @@ def test_a_table_evolves_through_spark(spark: SparkSession, tmp_path: Path) -> N
     ]
     rows = [tuple(row) for row in table.to_df(["id", "v", "w"]).orderBy("id").collect()]
     assert rows == [("1", "x", 0.5), ("2", "20", None), ("3", None, None)]
+
+
+def test_frames_with_missing_whole_numbers_and_with_literals_leave_the_columns_as_they_are(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """pandas makes doubles of whole numbers beside a missing one, and Spark NaN of that; `lit` is not nullable."""
+    where = str(tmp_path / "t")
+    table = HudiTable.create(spark, where, "id int, n int, m bigint", record_key="id", buckets=2)
+    table.upsert(spark.createDataFrame([(1, 1, 1), (2, 2, 2), (3, 3, 3)], "id int, n int, m bigint"))
+    frame = pd.DataFrame({"id": [1, 2], "n": [10, None], "m": [None, 20]})
+    assert str(frame["n"].dtype) == "float64"
+    table.upsert(frame)
+    with_nan = spark.createDataFrame([(3, float("nan"), -0.0)], "id int, n double, m double")
+    with_nan.write.format("pyhudi").mode("append").save(where)
+
+    assert table.to_df(["n", "m"]).dtypes == [("n", "int"), ("m", "bigint")]
+    found = [tuple(row) for row in table.to_df(["id", "n", "m"]).orderBy("id").collect()]
+    assert found == [(1, 10, None), (2, None, 20), (3, None, 0)]
+    with pytest.raises(ColumnValueError, match=r"Column 'n' is double .* 7\.5 .* key '1'.*int\.to\.double=true"):
+        table.upsert(pd.DataFrame({"id": [1], "n": [7.5], "m": [1]}))
+
+    more = spark.createDataFrame([(4, 4, 4)], "id int, n int, m bigint")
+    more = more.withColumn("origin", sf.lit("web")).withColumn("s", sf.struct(sf.lit(1).alias("a")))
+    assert not more.schema["origin"].nullable
+    table.upsert(more)
+    nested = more.withColumn("s", sf.struct(sf.lit(1).alias("a"), sf.lit("x").alias("b")))
+    nested.write.format("pyhudi").mode("append").save(where)
+    assert [tuple(row) for row in table.to_df(where="id > 2").orderBy("id").select("origin", "s.b").collect()] == [
+        (None, None),
+        ("web", "x"),
+    ]
 
 
 def test_some_fields_of_a_struct_are_read_from_old_files_and_new(spark: SparkSession, path: Path) -> None:

@@ -48,7 +48,7 @@ def test_what_a_clause_leaves_alone_is_not_made_another_type_by_what_others_give
     exact = (2**53 + 1, Decimal("12345678901234567890.0123456789"), "7")
     table.upsert(frame(spark, [(1, *exact), (2, *exact)], columns))
     given = frame(spark, [(1,), (2,)], "id int")
-    merge = table.merge(given, "id").when_matched_update({"n": 1.5, "price": "2.5D", "t": "target.id"}, "source.id = 1")
+    merge = table.merge(given, "id").when_matched_update({"n": 1.0, "price": "2.5D", "t": "target.id"}, "source.id = 1")
     merge.when_matched_update({"t": 0.5}).execute()
 
     found = sorted(map(tuple, table.to_df(["id", "n", "price", "t"]).collect()))
@@ -80,11 +80,39 @@ def test_a_value_that_its_column_cannot_hold_is_refused_whatever_the_session_doe
     table = made(spark, tmp_path / "t")
     spark.conf.set("spark.sql.ansi.enabled", "false")
     try:
-        for value in ("3000000000L", "'1 x'", "' 7 '", "'07'", "double('nan')", "1e30BD"):
+        for value in ("3000000000L", "'1 x'", "' 7 '", "'07'", "7.5D", "1e30", "1e30BD"):
             with pytest.raises(SchemaMismatchError, match=r"update gives the column 'n' .* of the type int, the value"):
                 table.update({"n": value}, "id = 1")
         table.update({"n": "if(id = 1, '7', null)"}, "id < 3")
+        table.update({"n": "if(id = 3, double('nan'), -0e0)"}, "id > 2")
     finally:
         spark.conf.unset("spark.sql.ansi.enabled")
 
-    assert [row[3] for row in rows(table)] == [7, None, 3, 4]
+    assert [row[3] for row in rows(table)] == [7, None, None, 0]
+
+
+def test_floats_inside_of_nested_values_are_whole_numbers_or_refused(spark: SparkSession, tmp_path: Path) -> None:
+    columns = "id int, b bigint, s struct<a:int,t:string>, l array<int>, m map<string,int>"
+    table = HudiTable.create(spark, str(tmp_path / "t"), columns, record_key="id", buckets=1)
+    table.upsert(frame(spark, [(1, 1, (1, "x"), [1], {"k": 1})], columns))
+    given = "select 1 id, {0} b, named_struct('a', {0}, 't', 'y') s, array({0}, null) l, map('k', {0}) m"
+    merge = table.merge(spark.sql(given.format("7e0")), "source.id = target.id").when_matched_update_all()
+    merge.execute()
+    with_nan = "select 1 id, named_struct('a', double('nan'), 't', 'z') s"
+    table.merge(spark.sql(with_nan), "source.id = target.id").when_matched_update({"s": "source.s"}).execute()
+
+    assert str(table.to_df(["b", "s", "l", "m"]).first().asDict(recursive=True)) == (
+        "{'b': 7, 's': {'a': None, 't': 'z'}, 'l': [7, None], 'm': {'k': 7}}"
+    )
+    for name, value in [
+        ("b", "7.5D"),
+        ("b", "9007199254740992D"),
+        ("b", "float(16777216)"),
+        ("s", "2e10"),
+        ("l", "0.5D"),
+        ("m", "1e0/0.3"),
+    ]:
+        rows_of = spark.sql(given.format(value))
+        clause = table.merge(rows_of, "source.id = target.id").when_matched_update({name: f"source.{name}"})
+        with pytest.raises(SchemaMismatchError, match=f"the column '{name}'.*cannot hold"):
+            clause.execute()

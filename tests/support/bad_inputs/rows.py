@@ -97,6 +97,12 @@ VALUES = [
         upsert(changed("value", ["10", "07"], pa.string())),
     ),
     Case(
+        "double with a fraction for a column of whole numbers",
+        errors.ColumnValueError,
+        ("'value' is double in the rows and bigint", "2^53", "7.5", "record key 'b'", "mode overwrite"),
+        upsert(changed("value", [None, 7.5], pa.float64())),
+    ),
+    Case(
         "ordering column with text that is no number",
         errors.ColumnValueError,
         ("'ts'", "''", 'col("ts").cast("bigint")'),

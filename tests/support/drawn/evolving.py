@@ -33,7 +33,7 @@ SMALL, LARGE, DATE = pa.decimal128(5, 2), pa.decimal128(20, 4), pa.date32()
 FLAT = [INT, LONG, FLOAT, DOUBLE, TEXT, SMALL, LARGE, DATE, pa.bool_(), pa.binary()]
 # hudi-rs casts as Arrow does, which spells floats otherwise and does not go by their text.
 ALIKE = [INT, LONG, TEXT, SMALL, LARGE, DATE, pa.bool_(), pa.binary()]
-WIDER = {INT: [LONG, DOUBLE, TEXT, TEXT], LONG: [TEXT], FLOAT: [DOUBLE, TEXT], SMALL: [LARGE]}
+WIDER = {INT: [LONG, DOUBLE, FLOAT, TEXT, TEXT], LONG: [TEXT, DOUBLE, FLOAT], FLOAT: [DOUBLE, TEXT], SMALL: [LARGE]}
 NARROWER = {LONG: [INT], DOUBLE: [INT, FLOAT], TEXT: [INT, LONG, FLOAT, DATE, SMALL], LARGE: [SMALL, INT]}
 
 Row = dict[str, Any]
@@ -55,6 +55,7 @@ class Step:
             reconcile_schema=self.rules.reconcile,
             set_null_for_missing=self.rules.set_null,
             number_to_text=self.rules.number_to_text,
+            int_to_double=self.rules.int_to_double,
             colocated=self.colocated,
             output=Output(row_group_bytes=400),
         )
@@ -116,7 +117,7 @@ def refusal(evolution: Evolution, step: Step) -> type[PyHudiError] | None:
 
 
 def _is_spelt(value: Any, given: pa.DataType, kept: pa.DataType) -> bool:
-    """Return whether every text that comes into a column of whole numbers is how such a number is spelt."""
+    """Return whether all texts and floats that come into columns of whole numbers are such numbers."""
     if value is None or given == kept:
         return True
     if pa.types.is_struct(given):
@@ -126,7 +127,12 @@ def _is_spelt(value: Any, given: pa.DataType, kept: pa.DataType) -> bool:
         return all(_is_spelt(one, given.value_type, kept.value_type) for one in value)
     if pa.types.is_map(given):
         return all(_is_spelt(one, given.item_type, kept.item_type) for one in value.values())
-    if given != TEXT or kept not in {INT, LONG}:
+    if kept not in {INT, LONG}:
+        return True
+    if given in {FLOAT, DOUBLE}:
+        bound = 2**24 if given == FLOAT else 2**53
+        return abs(value) < bound and value == int(value) and _fits(int(value), kept)
+    if given != TEXT:
         return True
     digits = value.removeprefix("-")
     return digits.isascii() and digits.isdigit() and str(int(value)) == value and _fits(int(value), kept)
@@ -160,7 +166,7 @@ def _sorted(rows: pa.Table) -> list[Row]:
 def random_step(chance: random.Random, table: pa.Schema | None, kinds: Sequence[pa.DataType], number: int) -> Step:
     """Return a write that a table of these columns allows."""
     rules = chance.choice([EvolutionRules(), EvolutionRules(reconcile=True), EvolutionRules(set_null=True)])
-    rules = replace(rules, number_to_text=chance.random() < 0.3)
+    rules = replace(rules, number_to_text=chance.random() < 0.3, int_to_double=chance.random() < 0.3)
     if table is None:
         columns = [pa.field(f"c{n}", random_type(chance, kinds, 2)) for n in range(3)]
         columns.append(pa.field("whole", chance.choice([INT, LONG])))
@@ -238,7 +244,8 @@ def random_value(
         chance: Decides.
         kind: The type.
         kept: The type that the table keeps the column in; None where it has no such column.
-        misspelt: Texts, some of which may come into a column of whole numbers that takes none of them.
+        misspelt: Texts, some of which may come into a column of whole numbers that takes none of them, as may floats
+            with a fraction; without any, none comes.
     """
     if chance.random() < 0.2:
         return None
@@ -256,6 +263,8 @@ def random_value(
         return {name: random_value(chance, kind.item_type, inner, misspelt=misspelt) for name in names}
     if kind == TEXT and kept in {INT, LONG}:
         return chance.choice(misspelt if misspelt and chance.random() < 0.5 else _SPELT[kept])
+    if kind in {FLOAT, DOUBLE} and kept in {INT, LONG}:
+        return chance.choice(_NUMBERS if misspelt and chance.random() < 0.3 else _WHOLE[kind])
     if kind == FLOAT:
         return float(np.float32(chance.choice(_NUMBERS)))
     return {
@@ -274,6 +283,10 @@ def random_value(
 _SPELT = {
     INT: ["0", "7", "-7", "2147483647", "-2147483648"],
     LONG: ["0", "7", "-12", "9223372036854775807", "-9223372036854775808"],
+}
+_WHOLE = {
+    FLOAT: [0.0, -0.0, 7.0, 2.0**24 - 1, 1 - 2.0**24],
+    DOUBLE: [0.0, -0.0, -7.0, 2.0**31 - 1, -(2.0**31)],
 }
 _READ_AS_NUMBERS = ["07", "-0", "-007", "00"]
 _MISSPELT = [*_READ_AS_NUMBERS, " 7", "7 ", "+7", "7.0", "1e3", "9223372036854775808", "٧", "", " ", "x"]
@@ -298,7 +311,7 @@ def _moved(value: Any, before: pa.DataType, after: pa.DataType) -> Any:
         return [_moved(one, before.value_type, after.value_type) for one in value]
     if pa.types.is_map(after):
         return {name: _moved(one, before.item_type, after.item_type) for name, one in value.items()}
-    if before == TEXT and after in {INT, LONG}:
+    if after in {INT, LONG} and before in {TEXT, FLOAT, DOUBLE}:
         return int(value)
     if after == DOUBLE:
         return float(str(np.float32(value))) if before == FLOAT else float(value)

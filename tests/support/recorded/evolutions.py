@@ -68,6 +68,11 @@ def refuses(table: str, incoming: str, hudi: str = "") -> Difference:
     return Difference(f"{incoming} for {table}", f"v {table}", f"v {incoming}", f"! v: cast it to {table}", hudi=hudi)
 
 
+def takes_whole(table: str, incoming: str, hudi: str) -> Difference:
+    """A floating type whose whole numbers the table's column of whole numbers takes, as it is."""
+    return Difference(f"{incoming} for {table}", f"v {table}", f"v {incoming}", f"v {table}", hudi=hudi)
+
+
 STRUCTURES = [
     Difference("nothing", "v int, w string", "v int, w string", "v int, w string"),
     Difference("other order", "v int, w string", "w string, v int", "v int, w string"),
@@ -99,15 +104,19 @@ STRUCTURES = [
         "new column that may not be null",
         "v int",
         "v int, w string not null",
-        "! w: let it be nullable, for older rows have none",
-        set_null="v int, w string",
+        "v int, w string",
     ),
     Difference(
         "new field that may not be null",
         "s struct<a:int>",
         "s struct<a:int,b:string not null>",
-        "! s.b: let it be nullable, for older rows have none",
-        set_null="s struct<a:int,b:string>",
+        "s struct<a:int,b:string>",
+    ),
+    Difference(
+        "new fields that may not be null, in a list and in a map",
+        "l array<struct<a:int>>, m map<string,struct<a:int>>",
+        "l array<struct<a:int,b:string not null>>, m map<string,struct<a:int,b:string not null>>",
+        "l array<struct<a:int,b:string>>, m map<string,struct<a:int,b:string>>",
     ),
     Difference("missing column", "v int, w string", "v int", "! w: add it", "v int, w string", "v int, w string"),
     Difference(
@@ -232,14 +241,14 @@ STRUCTURES = [
         "several",
         "a int, b int, c string",
         "a boolean, c date, d int not null",
-        "! a: cast it to int; b: add it; d: let it be nullable, for older rows have none",
-        "! a: cast it to int; d: let it be nullable, for older rows have none",
+        "! a: cast it to int; b: add it",
+        "! a: cast it to int",
         "! a: cast it to int",
     ),
 ]
 TYPES = [
     widens("int", "bigint"),
-    widens("int", "double"),
+    Difference("int becomes double", "v int", "v double", "v int", to_text="v double"),
     keeps_its_numbers("int"),
     keeps_its_numbers("bigint"),
     widens("float", "double"),
@@ -271,9 +280,9 @@ TYPES = [
     keeps("decimal(5,2)", "double"),
     keeps("decimal(5,2)", "float"),
     keeps("decimal(5,2)", "string"),
-    refuses("int", "float", "v float, and whole numbers beyond 2^24 are rounded"),
-    refuses("bigint", "float", "v float, and whole numbers beyond 2^24 are rounded"),
-    refuses("bigint", "double", "v double, and whole numbers beyond 2^53 are rounded"),
+    takes_whole("int", "float", "v float, and whole numbers beyond 2^24 are rounded"),
+    takes_whole("bigint", "float", "v float, and whole numbers beyond 2^24 are rounded"),
+    takes_whole("bigint", "double", "v double, and whole numbers beyond 2^53 are rounded"),
     refuses("double", "string", "v string, and what was an int before is spelt so or so"),
     refuses("bigint", "timestamp", "v timestamp, and numbers are taken for microseconds"),
     refuses("bigint", "timestamp_ntz", "v timestamp_ntz, and numbers are taken for microseconds"),

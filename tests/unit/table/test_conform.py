@@ -293,6 +293,21 @@ def written_and_read(array: pa.Array) -> pa.Array:
     return pq.read_table(io.BytesIO(sink.getvalue())).column(0).combine_chunks()
 
 
+def test_a_missing_struct_with_required_fields_is_null_in_a_file() -> None:
+    """Parquet's writer looks at required fields below a null, too."""
+    inner = struct(a_=pa.int32(), t_=pa.string(), b=struct(d_=pa.decimal128(5, 2), x=pa.int64()))
+    kind = struct(s_=inner, l_=element(inner, False), m_=mapping(inner, False), n=inner)
+    column = pa.field("c", kind)
+    absent = pa.record_batch({"other": pa.nulls(3)})
+    null = pa.record_batch({"c": pa.nulls(3)})
+    for rows in (absent, null):
+        found = conform(rows, pa.schema([column]), fill_missing=True).column(0)
+        found.validate(full=True)
+
+        assert written_and_read(found).to_pylist() == [None] * 3
+        assert same_type(found.type, kind)
+
+
 LEAVES: dict[pa.DataType, tuple[list[pa.DataType], st.SearchStrategy[Any]]] = {
     pa.int32(): ([pa.int8(), pa.int16(), pa.dictionary(pa.int8(), pa.int32())], st.integers(-128, 127)),
     pa.int64(): ([pa.int32(), pa.int8()], st.integers(-128, 127)),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pyarrow as pa
 import pytest
 from pyhudi.table.schema.columns import canonical
 from pyhudi.table.schema.evolution import EvolutionRules, Role, contains, evolve
@@ -130,4 +129,16 @@ def test_a_difference_shows_both_types() -> None:
     assert [str(one) for one in evolution.differences] == [
         "v | int not null | absent | add it, for it may not be null",
     ]
-    assert evolve(pa.schema([]), columns("v int not null"), EvolutionRules()).differences[0].table == "absent"
+
+
+def test_only_int_columns_without_a_role_become_double_by_the_option() -> None:
+    rules = EvolutionRules(int_to_double=True)
+    before = "v int, w bigint, s struct<a:int>, l array<int>, k int, p int, o int"
+
+    for kind in ("float", "double"):
+        given = before.replace("bigint", kind).replace("int", kind)
+        for column in ("k", "p", "o"):
+            assert outcome(f"{column} int", f"{column} {kind}", rules).startswith(f"{REFUSED} {column}: cast it to int")
+        given = given.partition(", k")[0]
+        after = "v double, w bigint, s struct<a:double>, l array<double>"
+        assert outcome(before.partition(", k")[0], given, rules) == after
