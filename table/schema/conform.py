@@ -128,7 +128,9 @@ class _Wanted:
         missing = self.terms.missing
         if missing is not None and cast.null_count and fits_if_whole(array.type, cast.type):
             nulls = cast.is_null() if parent is None else pc.and_(cast.is_null(), parent)
-            missing[self.path] += pc.sum(nulls).as_py()  # O(1)
+            count = pc.sum(nulls).as_py()  # O(1)
+            if count:
+                missing[self.path] += count
 
     def _inside(self, field: pa.Field, path: str) -> _Wanted:
         return replace(self, field=field, path=path)
