@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from ...errors import TableNotFoundError
 from ...table.config import PROPERTIES_PATH, TableConfig, load_config
-from ...table.config.property_keys import ADDED_BY_PYHUDI, CREATE_SCHEMA
+from ...table.config.property_keys import ADDED_BY_PYHUDI, CREATE_SCHEMA, INDEX_TYPE
 from ..transaction.concurrency import WRITE, Asked, Known, Meeting, Shared, forbids
 from ..transaction.outcome import Properties
 from .plan import WritePlan
@@ -61,6 +61,9 @@ def _check_same_places(plan: WritePlan, found: TableConfig) -> None:
     if plan.numbers is not None and plan.numbers.by_rule:
         # The property follows the rules, which the decision compares.
         names.remove("bucket_count")
+    if INDEX_TYPE in plan.config_changes:
+        # The write names an index of the kind that the table notes, which the decision does not compare.
+        names.remove("index_type")
     for name in names:
         ours, theirs = getattr(plan.config, name), getattr(found, name)
         if theirs is not None and ours != theirs and _forbidden():

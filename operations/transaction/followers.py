@@ -15,7 +15,6 @@ from ...storage.base import Storage, join
 from ...table.config import TableConfig, has_config, load_config
 from ...table.config.property_keys import (
     BUCKET,
-    INDEX_TYPE,
     METADATA_INFLIGHT,
     METADATA_PARTITIONS,
     RECORD_INDEX_LOOKUP,
@@ -70,20 +69,16 @@ class RetiredMetadataTable:
 def _noted_index(table: Table, config: TableConfig) -> Mapping[str, str]:
     """Return the property that notes the kind of a record index which goes out of use; nothing for other tables.
 
-    A write has chosen the index already. The file groups of a bucketed table show their index themselves.
+    An index that the write names is added by its completion. The file groups of a bucketed table show their index
+    themselves.
     """
     if not is_unnoted(config):
         return {}
-    stored = Table(table.storage, config)
-    if kind_by_record_index(stored) is None:
+    stored, own = Table(table.storage, config), table.config.index_type
+    kind = kind_by_record_index(stored)
+    if kind is None or (infer_index(stored).kind if own is None else own) == BUCKET:
         return {}
-    kind = table.config.index_type
-    if kind is None:
-        inferred = infer_index(stored)
-        kind = inferred.kind if inferred.by_record_index else None
-    if kind is None or kind == BUCKET:
-        return {}
-    return {INDEX_TYPE if INDEX_TYPE in table.config.properties else RECORD_INDEX_LOOKUP: kind}
+    return {RECORD_INDEX_LOOKUP: kind}
 
 
 FOLLOWERS: tuple[Follower, ...] = (RetiredMetadataTable(),)
