@@ -103,6 +103,12 @@ class WriteOptions(BaseModel):
         "in Apache Hudi; see [Keys](keys.md#keys-of-several-columns).",
         "hoodie.pyhudi.keys.may.collide",
     )
+    overwrite_moves_keys: bool = option(
+        WRITE.overwrite_moves_keys,
+        "Whether insert_overwrite, in a table with a global index, deletes the rows of its keys in partitions that it "
+        "does not replace; it fails where there are such rows otherwise.",
+        "hoodie.pyhudi.overwrite.moves.keys",
+    )
     based_on: str = option(
         WRITE.based_on,
         "Completion time of the newest instant that the rows were made from; a commit since then that changed the same "

@@ -224,6 +224,25 @@ class KeyLookup:
         new, groups = counted(pairs, PATH)
         return FoundKeys(with_spark(keyed.sparkSession, pairs), new, groups, places.took(groups))
 
+    def may_have_copies(self, keyed: DataFrame) -> bool:
+        """Return whether an overwrite of partitions may leave some of its keys in two partitions.
+
+        The commit settles it then: it refuses the write, or deletes the copies.
+        """
+        if self.work.target.operation.rules.fold:
+            return True
+        pairs = self.work.keep(keyed.select(KEY, PATH).where(sf.col(KEY).isNotNull()).distinct())
+        if pairs.groupBy(KEY).agg(sf.count("*").alias(_ROWS)).where(sf.col(_ROWS) > 1).take(1):
+            return True
+        places = self.places_of(pairs)
+        if places is None:
+            return True
+        hits, replaced = places.hits(), list(self.met.counts)
+        if isinstance(hits, pa.Table):
+            stays = pc.invert(pc.is_in(hits.column(HOME), pa.array(replaced, pa.string())))
+            return bool(pc.any(stays, min_count=0).as_py())  # O(1)
+        return bool(hits.where(~sf.col(HOME).isin(replaced)).take(1))
+
     def places_of(self, pairs: DataFrame) -> KeyPlaces | None:
         """Return the places of unique pairs of key and path; None if this Spark cannot read all files."""
         if not isinstance(self.index, TableLookup):

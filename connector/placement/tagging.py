@@ -24,7 +24,7 @@ from ...index.lookup import TableLookup
 from ...operations.indexing.notify import catch_up
 from ...operations.locating.file_group_writes import shares_of
 from ...operations.locating.tagger import Tagger
-from ...operations.planning.operation import DELETE_PARTITION
+from ...operations.planning.operation import DELETE_PARTITION, keeps_keys_unique
 from ...operations.planning.pinned import seen_moment
 from ...operations.planning.row_plan import plan_rows
 from ...table.schema.columns import FILE_GROUP, NEW_GROUP
@@ -89,8 +89,11 @@ def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
     lookup = KeyLookup(work, index, seen, KeysMet.of(keyed, work.target.table.path))
     met = lookup.met
     found: FoundKeys | None = None
-    if work.looks_up:
+    keeps_unique = keeps_keys_unique(work.target.operation.name, work.target.config)
+    if work.looks_up or keeps_unique:
         catch_up(index, work.target.table)
+    if keeps_unique and met.rows and lookup.may_have_copies(keyed):
+        return None
     # Under a global index, an insert too may fold rows of one key from different partitions.
     settles = index.is_global and (work.looks_up or work.target.operation.rules.fold)
     if settles and met.rows:

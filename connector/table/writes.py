@@ -149,9 +149,10 @@ class TableWrites(TableQueries):
             options: Options of this write.
 
         Returns:
-            The instant, and the number of inserted rows.
+            The instant, and the counts of inserted rows and of rows deleted from other partitions.
 
         Raises:
+            DuplicateKeyError: The table has a global index, and another partition holds one of the keys.
             PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
         return self._write(df, {OPERATION: "insert_overwrite", **options})

@@ -22,6 +22,7 @@ from ...table.files.file_group import FileSlice
 from ...table.files.names import FileGroupId
 from ...table.files.view import FileView
 from ...table.schema.columns import RECORD_KEY
+from ...table.seen_table import SeenTable
 from ...timeline.held import clustered_groups, held_groups, pending_compactions
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
@@ -116,6 +117,21 @@ def jobs_of(
         jobs.append(
             (FileGroupWrite(group, file_slice, rewrites=file_slice is not None and group in joined), waiting[group])
         )
+    return jobs
+
+
+def jobs_of_groups(
+    plan: WritePlan, seen: SeenTable, rows: Mapping[FileGroupId, GroupRows]
+) -> list[tuple[FileGroupWrite, GroupRows]]:
+    """Return the work for rows of existing file groups."""
+    pieces, clustered = Pieces(seen.view), clustered_groups(seen.timeline)
+    jobs = []
+    for group in sorted(rows):
+        file_slice = pieces.find(group)
+        refuse_clustered(plan, clustered, group)
+        if file_slice is None:
+            raise unknown_group(plan, group)
+        jobs.append((FileGroupWrite(group, file_slice), rows[group]))
     return jobs
 
 

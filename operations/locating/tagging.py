@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...errors import KeyNotFoundError
+from ...errors import DuplicateKeyError, KeyNotFoundError
 from ...index.base import NOT_FOUND, KeyedRows, LookupFigures, LookupIndex, Positions, Tags
 from ...index.lookup import by_partition
 from ...storage.base import Storage
@@ -36,7 +36,13 @@ from ..indexing.notify import catch_up
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
 from .adoption import check_new_properties, check_spelling_of_others
-from .file_group_writes import SHARE, SortedRows, jobs_of, open_buffers
+from .file_group_writes import (
+    SHARE,
+    SortedRows,
+    jobs_of,
+    jobs_of_groups,
+    open_buffers,
+)
 from .tagger import Tagger
 
 # The most bytes of text in one array.
@@ -53,12 +59,14 @@ class Tagged:
         nowhere: Counts of rows that belong to no file group.
         figures: Figures of the lookup; None without a lookup.
         known_partitions: The partitions that have their metafile already.
+        gone: The file groups of partitions that the write does not replace, each with the keys to delete there.
     """
 
     jobs: tuple[tuple[FileGroupWrite, GroupRows], ...]
     nowhere: MergeCounts
     figures: LookupFigures | None
     known_partitions: set[str]
+    gone: tuple[tuple[FileGroupWrite, GroupRows], ...] = ()
 
 
 def tag_rows(
@@ -70,7 +78,8 @@ def tag_rows(
 ) -> Tagged:
     """Look up the keys of spilled rows, which are by bin of each partition in the order of the tasks; place new keys.
 
-    Raises `KeyNotFoundError` where the key of a delete does not exist, and the rules forbid that.
+    Raises `KeyNotFoundError` where the key of a delete does not exist, and the rules forbid that; and
+    `DuplicateKeyError` where an overwrite of partitions would leave a key in two partitions.
     """
     check_new_properties(plan, seen)
     # A write looks no key up in what it replaces.
@@ -88,6 +97,11 @@ def tag_rows(
             check_spelling_of_others(plan, searched.view, lookup.absent)
             figures = lookup.figures
     jobs = jobs_of(plan, local, view, seen.timeline, rows)
+    if plan.keeps_keys_unique:
+        copies = CopiesElsewhere(plan, local, Tagger(plan, seen, known), frozenset(rows.counts))
+        gone = copies.gone(spilled, seen)
+        partitions = {job.group.partition_path for job, _ in gone}
+        return Tagged(tuple(jobs), nowhere, copies.figures, partitions, tuple(gone))
     paths = {job.group.partition_path for job, _ in jobs}
     there = {path for path in paths if view is not None and view.is_partition(path)}
     return Tagged(tuple(jobs), nowhere, figures, there)
@@ -270,6 +284,91 @@ class _Lookup:
             else:
                 self._routes.append(place)
         return known
+
+
+class CopiesElsewhere:
+    """Finds the keys of an overwrite of partitions in the other partitions, under an index of the whole table.
+
+    Args:
+        replaced: The partitions that the write replaces.
+    """
+
+    def __init__(self, plan: WritePlan, local: Storage, tagger: Tagger, replaced: frozenset[str]) -> None:
+        self._plan = plan
+        self._local = local
+        self._tagger = tagger
+        self._replaced = replaced
+        self._buffers = open_buffers(plan, local, "gone")
+        self._numbers: dict[FileGroupId, int] = {}
+        self.figures = LookupFigures()
+
+    def gone(self, spilled: Mapping[Route, GroupRows], seen: SeenTable) -> list[tuple[FileGroupWrite, GroupRows]]:
+        """Return the file groups that hold copies, each with the keys to delete there.
+
+        Raises `DuplicateKeyError` where the write is not to delete copies, or has a key in two partitions itself.
+        """
+        catch_up(self._plan.lookup, self._plan.table)
+        nbytes = min(self._plan.settings.output.memory // SHARE, _MOST_BYTES)
+        try:
+            for held in passes(_units(self._plan.lookup, spilled), [RECORD_KEY], nbytes):
+                self._pass(_keyed(held))
+            gathered = Gathered(self._buffers, self._local)
+        except BaseException:
+            self._buffers.discard()
+            raise
+        groups = list(self._numbers)
+        return jobs_of_groups(
+            self._plan, seen, {groups[route.number]: gathered.take(route) for route in gathered.routes()}
+        )
+
+    def _pass(self, keyed: KeyedRows) -> None:
+        if not self._plan.folds:
+            self._check_own(keyed)
+        tags = self._tagger.tag(keyed)
+        self.figures += tags.figures
+        found = np.flatnonzero(tags.codes != NOT_FOUND)
+        rows, codes = np.append(found, tags.copied), np.append(tags.codes[found], tags.copy_codes)
+        kept = np.array([group.partition_path not in self._replaced for group in tags.groups], np.bool_)
+        elsewhere = kept[codes] if len(tags.groups) else np.zeros(0, np.bool_)
+        rows, codes = rows[elsewhere], codes[elsewhere]
+        if not len(rows):
+            return
+        if not self._plan.settings.overwrite_moves_keys:
+            row = int(rows[0])
+            raise self._twice(keyed, row, tags.groups[int(codes[0])].partition_path)
+        numbers = np.array([self._numbers.setdefault(group, len(self._numbers)) for group in tags.groups], np.int64)
+        keys = pa.RecordBatch.from_arrays([keyed.record_keys.take(pa.array(rows))], names=[RECORD_KEY])
+        groups = list(self._numbers)
+        for number, part in cut(keys, numbers[codes]):
+            self._buffers.add(Route(groups[number].partition_path, number), part)
+
+    def _check_own(self, keyed: KeyedRows) -> None:
+        """Refuse rows of one key for several partitions."""
+        table = pa.table({"key": keyed.record_keys, "path": keyed.paths.indices})
+        counted = table.group_by("key").aggregate([("path", "min"), ("path", "max")])
+        apart = counted.filter(pc.less(counted.column("path_min"), counted.column("path_max")))
+        if apart.num_rows:
+            row = pc.index(keyed.record_keys, apart.column("key")[0]).as_py()  # O(1)
+            paths = (apart.column(name)[0].as_py() for name in ("path_min", "path_max"))  # one value, for the error
+            own = keyed.paths[row].as_py()  # one value, for the error
+            other = next(name for name in (keyed.paths.dictionary[at].as_py() for at in paths) if name != own)  # O(1)
+            raise self._twice(keyed, row, other, own=True)
+
+    def _twice(self, keyed: KeyedRows, row: int, other: str, *, own: bool = False) -> DuplicateKeyError:
+        key, path = keyed.record_keys[row].as_py(), keyed.paths[row].as_py()  # one value each, for the error
+        where = "also has a row of it for" if own else "leaves a row of it in"
+        advice = (
+            "Leave one row of each key, or let hoodie.combine.before.insert=true fold the rows of a key."
+            if own
+            else "Overwrite both partitions, delete the other row first, or let this write delete it: "
+            "hoodie.pyhudi.overwrite.moves.keys=true."
+        )
+        return DuplicateKeyError(
+            f"The write to {self._plan.path} replaces the partition {path!r} with a row of the record key {key!r}, and "
+            f"{where} the partition {other!r}, though under the index {self._plan.config.index_type} a key is in the "
+            "table once.",
+            advice,
+        )
 
 
 def _units(index: LookupIndex, spilled: Mapping[Route, GroupRows]) -> list[list[Portion]]:

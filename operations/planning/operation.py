@@ -45,7 +45,12 @@ def opens_alone(operation: str, rules: MergeRules, config: TableConfig) -> bool:
         return operation != DELETE
     if rules.meeting is not RowMeeting.ADD or rules.fold or operation in {INSERT, DELETE_PARTITION}:
         return False
-    return index_for(config).needs_lookup
+    return index_for(config).needs_lookup and not keeps_keys_unique(operation, config)
+
+
+def keeps_keys_unique(operation: str, config: TableConfig) -> bool:
+    """Return whether a write that replaces partitions must leave no key of its rows in another partition."""
+    return operation == OVERWRITE and not config.generates_keys and index_for(config).is_global
 
 
 def makes_keyless(request: WriteRequest) -> bool:

@@ -10,6 +10,7 @@ from ...storage import Storage, open_storage
 from ...table.config import TableConfig
 from ...table.config.property_keys import CREATE_SCHEMA, MERGE_ON_READ
 from ...table.latest_schema import latest_schema
+from ...table.merging.merger import MergeRules
 from ...table.schema.columns import avro_schema
 from ...table.seen_table import SeenTable
 from ...timeline.metadata.codec import Codec
@@ -22,7 +23,7 @@ from ..transaction.taken import again_where, taken_since
 from ..transaction.transaction import Transaction
 from ..write_ids import GENERATED_ID, generated_id
 from .columns import check_judges, check_log_orders
-from .operation import REPLACING
+from .operation import DELETE, REPLACING
 from .pinned import pin
 from .request import WriteRequest
 from .row_plan import RowPlan, plan_rows, seen_numbers
@@ -76,6 +77,11 @@ class WritePlan(RowPlan):
         """The properties of the table that this write creates, with its columns, which must outlive its commits."""
         columns = avro_schema(self.schema, self.config.name)
         return TableConfig({**self.config.kept.properties, CREATE_SCHEMA: columns})
+
+    def of_deletes(self) -> WritePlan:
+        """Return the part of this write that deletes keys from partitions that it does not replace."""
+        rules = MergeRules()
+        return replace(self, operation=DELETE, rules=rules, partial_columns=None, flagged=False, positioned=False)
 
     def requested(self, codec: Codec) -> bytes:
         if self.transaction.action != "replacecommit":

@@ -38,6 +38,8 @@ class WriteSettings:
         allow_duplicates_on_insert: Whether an insert without a lookup may add a second row of a key; else it merges.
         overwrite_mode: ``dynamic`` lets mode overwrite replace the partitions that rows belong to, not the table.
         keys_may_collide: Whether rows with different values in several key columns may have one record key.
+        overwrite_moves_keys: Whether an overwrite of partitions under a global index deletes the copies of its keys in
+            other partitions; else it is refused where there are any.
         based_on: Completion time of the newest instant that the rows were made from, or that moment as `spell_moment`
             spells it; empty where they were not made from the table.
         partitions_to_delete: Partition paths with ``*`` for anything; None for the partitions of the rows.
@@ -69,6 +71,7 @@ class WriteSettings:
     allow_duplicates_on_insert: bool = True
     delete_missing_ok: bool = True
     keys_may_collide: bool = False
+    overwrite_moves_keys: bool = False
     overwrite_mode: str | None = None
     based_on: str = ""
     partitions_to_delete: tuple[str, ...] | None = None

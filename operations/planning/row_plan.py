@@ -27,7 +27,7 @@ from ...table.table import Table
 from ...timeline.timeline import Timeline
 from ..sortable import check_sortable
 from .columns import check_columns, check_located, makes_anew, table_schema
-from .operation import DELETE, DELETE_PARTITION, opens_alone
+from .operation import DELETE, DELETE_PARTITION, keeps_keys_unique, opens_alone
 from .partial_update import partial_columns
 from .request import WriteRequest, WriteSettings
 from .target import Target
@@ -121,6 +121,10 @@ class RowPlan:
     @property
     def opens_alone(self) -> bool:
         return opens_alone(self.operation, self.rules, self.config)
+
+    @property
+    def keeps_keys_unique(self) -> bool:
+        return keeps_keys_unique(self.operation, self.config)
 
     @property
     def names_places(self) -> bool:

@@ -144,6 +144,7 @@ def _merge_and_complete(
         touched = {outcome.group.partition_path for outcome in outcomes}.union(
             *(result.partitions for result in results)
         )
+        outcomes += merged.gone
         replacement = Replacement(plan, touched)
         replaced = _replaced(plan, replacement)
         _reconcile(plan, outcomes)

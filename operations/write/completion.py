@@ -145,7 +145,7 @@ def _changes(
 
 def _new_keys(plan: WritePlan, outcomes: Sequence[Outcome], touched: Collection[str]) -> NewKeys | None:
     """Return where the write put keys that it had looked up; None for a write that adds rows without a lookup."""
-    if not plan.looks_up or plan.rules.meeting is RowMeeting.ADD:
+    if not plan.looks_up or (plan.rules.meeting is RowMeeting.ADD and not plan.keeps_keys_unique):
         return None
     files = {outcome.path: outcome.rows for outcome in outcomes if outcome.path is not None and outcome.counts.inserts}
     logs: dict[FileGroupId, dict[str, int]] = {}

@@ -56,11 +56,13 @@ class Merged:
     Attributes:
         nowhere: Counts of rows that belong to no file group, because the lookup did not find their keys.
         figures: Figures of the lookup; None without a lookup.
+        gone: The results for file groups of other partitions than those of the rows, which lost their keys.
     """
 
     outcomes: tuple[Outcome, ...] = ()
     nowhere: MergeCounts = field(default_factory=MergeCounts)
     figures: LookupFigures | None = None
+    gone: tuple[Outcome, ...] = ()
 
 
 def merge_spills(
@@ -109,15 +111,25 @@ class _Merge:
                 facts.update({name: count for name, count in asdict(tagged.figures).items() if name != "seconds"})
         # Readers merge the rows of log files.
         size += sum(job.size for job, _ in tagged.jobs if job.rewrites or not plan.appends)
+        size += sum(job.size for job, _ in tagged.gone if not plan.of_deletes().appends)
         _refuse_beyond(plan, size)
         _warn_of_much(plan, size)
-        outcomes = self._write(tagged.jobs, tagged.known_partitions, size)
-        return Merged(outcomes, tagged.nowhere, tagged.figures)
+        outcomes = self._write((*tagged.jobs, *tagged.gone), tagged.known_partitions, size, gone=len(tagged.gone))
+        others = {job.group for job, _ in tagged.gone}
+        return Merged(
+            tuple(outcome for outcome in outcomes if outcome.group not in others),
+            tagged.nowhere,
+            tagged.figures,
+            tuple(outcome for outcome in outcomes if outcome.group in others),
+        )
 
     def _write(
-        self, jobs: Sequence[tuple[FileGroupWrite, GroupRows]], known_partitions: set[str], size: int
+        self, jobs: Sequence[tuple[FileGroupWrite, GroupRows]], known_partitions: set[str], size: int, *, gone: int = 0
     ) -> tuple[Outcome, ...]:
-        """Write file groups, each in a thread; ``size`` is the number of bytes to merge."""
+        """Write file groups, each in a thread; ``size`` is the number of bytes to merge.
+
+        The last ``gone`` of them lose the keys of their rows.
+        """
         plan = self.plan
         observer = PhaseProgress(self.phases, logging.WARNING if _is_much(plan, size) else logging.INFO)
         # The fence numbers tasks from 1, and the commit is 0.
@@ -126,13 +138,15 @@ class _Merge:
         with ThreadPoolExecutor(workers) as pool:
             work = file_work(plan)
             slices = work.slices(self.seen.timeline.is_committed, local_spills(self.local))
-            to = writers(plan, work, work.files(COMMIT_TOKEN, fence), slices, versions_of_commit(plan))
-            fence.announce(to.first_file(job) for job, _ in jobs)
+            files = work.files(COMMIT_TOKEN, fence)
+            to = [writers(plan, work, files, slices, versions_of_commit(plan))] * (len(jobs) - gone)
+            to += [writers(plan.of_deletes(), work, files, slices, versions_of_commit(plan))] * gone if gone else []
+            fence.announce(own.first_file(job) for own, (job, _) in zip(to, jobs, strict=True))
             futures: list[Future[tuple[Outcome, ...]]] = []
             calls = _OpenCalls()
             try:
                 for number, (job, rows) in enumerate(jobs):
-                    write = partial(self._write_group, to, job, rows, f"{number}")
+                    write = partial(self._write_group, to[number], job, rows, f"{number}")
                     futures.append(pool.submit(calls.run, write))
                 _await(futures, observer)
                 return tuple(outcome for future in futures for outcome in future.result())

@@ -117,3 +117,20 @@ def test_a_row_that_a_global_index_would_move_is_asked_about(
     both.ours([("a", "y", 3, 3)], {INDEX: "GLOBAL_BLOOM"})
     both.apache([("b", "x", 4, 4), ("a", "y", 4, 4)])
     both.check([("x", "b", 4), ("y", "a", 4), ("y", "c", 2)])
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_copies_that_an_overwrite_deletes_are_gone_for_all_readers(
+    apache: ApacheHudi, tmp_path: Path, table_type: str
+) -> None:
+    """The commit replaces one partition and changes a file group of another."""
+    both = Both(apache, tmp_path / "t", table_type, {INDEX: "GLOBAL_SIMPLE"})
+    both.apache([("a", "x", 1, 1), ("b", "y", 9, 1), ("c", "y", 9, 1)])
+
+    overwrite = {INDEX: "GLOBAL_SIMPLE", "hoodie.datasource.write.operation": "insert_overwrite"}
+    both.ours([("b", "x", 2, 2), ("d", "x", 2, 2)], {**overwrite, "hoodie.pyhudi.overwrite.moves.keys": "true"})
+    both.check([("x", "b", 2), ("x", "d", 2), ("y", "c", 1)])
+
+    compacts = {"hoodie__compact__inline": "true", "hoodie__compact__inline__max__delta__commits": "1"}
+    both.apache([("c", "y", 10, 3), ("d", "y", 10, 3)], **(compacts if table_type == "MERGE_ON_READ" else {}))
+    both.check([("x", "b", 2), ("y", "c", 3), ("y", "d", 3)])

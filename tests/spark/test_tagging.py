@@ -20,6 +20,7 @@ from pyhudi.connector.write_job import write
 from pyhudi.errors import (
     CommitConflictError,
     DuplicateColumnError,
+    DuplicateKeyError,
     MissingOptionError,
     NullKeyError,
     OptionConflictError,
@@ -125,6 +126,28 @@ def test_many_and_few_keys_are_looked_for_in_other_partitions_of_a_table_that_no
     assert shown(table) == after != before
     table.upsert(moved, **PLACED, index="GLOBAL_SIMPLE")
     assert [row[3] for row in shown(table) if row[0] == "k3"] == ["p2"]
+
+
+def test_an_overwrite_under_a_global_index_leaves_no_key_in_another_partition(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Spark's tasks write it where its keys are nowhere else; the commit refuses the others, or deletes the copies."""
+    table = create(spark, tmp_path / "t", COLUMNS, index="GLOBAL_SIMPLE")
+    table.upsert(made(spark, "sequence(0, 29)", 1))
+    p0 = made(spark, "array(0, 3, 301)", 2).withColumn("p", sf.lit("p0"))
+    copies = made(spark, "array(0, 1, 2)", 3).withColumn("p", sf.lit("p0"))
+
+    done = table.insert_overwrite(p0, **PLACED)
+    assert (done.inserts, "tasks.spill" in done.seconds) == (3, False)
+    before = shown(table)
+    for given in (copies, p0.union(p0.withColumn("p", sf.lit("p3")))):
+        with pytest.raises(DuplicateKeyError, match="p0"):
+            table.insert_overwrite(given, **PLACED)
+    assert shown(table) == before
+    done = table.insert_overwrite(copies, **PLACED, **{"hoodie.pyhudi.overwrite.moves.keys": True})
+    assert (done.inserts, done.deletes) == (3, 2)
+    assert [row[0] for row in shown(table) if row[3] == "p0"] == ["k0", "k1", "k2"]
+    assert len(shown(table)) == 3 + 18
 
 
 STEPS: list[Callable[[HudiTable, SparkSession, dict[str, Any]], CommitResult]] = [
