@@ -188,7 +188,7 @@ class HudiTable(TableWrites, TableSql, TableStreams):
             The instant, and the number of updated rows.
 
         Raises:
-            DuplicateKeyError: A row would get the key of another row.
+            DuplicateKeyError: A row would get the key of another row, or the table has several rows of a key.
             OlderRowError: A row would get a lesser ordering value.
             MissingColumnError: The table lacks a column.
             OptionConflictError: The table generates its keys.

@@ -157,6 +157,9 @@ class Tags:
         copied: Positions of rows whose key further file groups hold too, as inserts without a lookup leave it there; a
             row comes once for each further file group. Apache Hudi updates and deletes all copies of a key.
         copy_codes: The place among `groups` of the further file group, for each element of `copied`.
+        repeating: Places among `groups` of file groups whose base files hold one of the keys several times, as inserts
+            without a lookup leave it there; none where the index does not know. Such a file group is written anew, as
+            Apache Hudi merges entries of log files with the first row of their key alone.
     """
 
     groups: tuple[FileGroupId, ...]
@@ -164,6 +167,7 @@ class Tags:
     figures: LookupFigures = field(default_factory=LookupFigures)
     copied: Positions = field(default_factory=lambda: np.zeros(0, np.int64))
     copy_codes: Buckets = field(default_factory=lambda: np.zeros(0, np.int32))
+    repeating: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

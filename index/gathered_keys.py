@@ -35,7 +35,8 @@ class Room:
 @dataclass(slots=True)
 class GatheredKeys:
     room: Room
-    _parts: list[KeyHashes] = field(default_factory=list)
+    _base: list[KeyHashes] = field(default_factory=list)
+    _logs: list[KeyHashes] = field(default_factory=list)
     _has_base: bool = False
     _lacks_some: bool = False
 
@@ -46,7 +47,7 @@ class GatheredKeys:
 
     def of_base(self, batches: Iterable[pa.StringArray]) -> Iterator[pa.StringArray]:
         for keys in batches:
-            self._parts.append(KeyHashes.of(keys))
+            self._base.append(KeyHashes.of(keys))
             yield keys
 
     def of_log(self, batches: Iterable[pa.StringArray]) -> Iterator[pa.StringArray]:
@@ -54,10 +55,17 @@ class GatheredKeys:
             if self._lacks_some or not self.room.take(BYTES_OF_A_KEY * len(keys)):
                 self._lacks_some = True
             else:
-                self._parts.append(KeyHashes.of(keys))
+                self._logs.append(KeyHashes.of(keys))
             yield keys
 
     def all_keys(self, file_slice: FileSlice) -> KeySet | None:
-        """Return the keys of the slice; None where the lookup did not read all, or found no room for some."""
-        whole = not self._lacks_some and (file_slice.base is None or self._has_base)
-        return KeySet.of(self._parts) if whole else None
+        """Return the keys of the slice; None where the lookup did not read all, or found no room for some.
+
+        None, too, where the base file holds a key several times, which each lookup has to see.
+        """
+        if self._lacks_some or (file_slice.base is not None and not self._has_base):
+            return None
+        keys = KeySet.of(self._base)
+        if len(keys) < sum(map(len, self._base)):
+            return None
+        return keys.added(KeyHashes.joined(self._logs)) if self._logs else keys

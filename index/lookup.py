@@ -168,6 +168,7 @@ class _Found:
         self._codes: Buckets = np.full(count, NOT_FOUND, np.int32)
         self._copied: list[Positions] = []
         self._copy_codes: list[Buckets] = []
+        self._repeating: set[int] = set()
 
     def add(self, search: _KeyedSearch, hits: Sequence[tuple[FileGroupId, Hits]]) -> None:
         """Add the hits of one search; the first slice that holds a key is its home, further slices hold copies."""
@@ -177,6 +178,8 @@ class _Found:
             if not len(seen.positions):
                 continue
             code = self._groups.setdefault(group, len(self._groups))
+            if seen.repeats:
+                self._repeating.add(code)
             first = home[seen.positions] == NOT_FOUND
             home[seen.positions[first]] = code
             if not first.all():
@@ -198,10 +201,11 @@ class _Found:
         self._copy_codes.append(np.repeat(codes, lengths))
 
     def tags(self, figures: LookupFigures) -> Tags:
+        groups, repeating = tuple(self._groups), frozenset(self._repeating)
         if not self._copied:
-            return Tags(tuple(self._groups), self._codes, figures)
+            return Tags(groups, self._codes, figures, repeating=repeating)
         copied, codes = np.concatenate(self._copied), np.concatenate(self._copy_codes)
-        return Tags(tuple(self._groups), self._codes, figures, copied, codes)
+        return Tags(groups, self._codes, figures, copied, codes, repeating)
 
 
 def _figures(looks: Sequence[Hits], seconds: float) -> LookupFigures:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -69,13 +69,15 @@ class WantedKeys:
 class Hits:
     """Which of n wanted keys a file slice holds, as ascending positions, and the bytes read to find out.
 
-    ``all_keys`` has all keys of the slice where the lookup was to gather them and read them all.
+    ``all_keys`` has all keys of the slice where the lookup was to gather them and read them all, ``repeats`` whether
+    the base file holds one of the wanted keys several times.
     """
 
     positions: Positions
     bytes: int = 0
     was_read: bool = False
     all_keys: KeySet | None = None
+    repeats: bool = False
 
     @classmethod
     def none(cls, nbytes: int = 0) -> Hits:
@@ -83,13 +85,14 @@ class Hits:
 
     def at(self, positions: Positions) -> Hits:
         """Translate positions among some keys to positions among all, given the position of each of the some."""
-        return Hits(positions[self.positions], self.bytes, self.was_read)
+        return replace(self, positions=positions[self.positions])
 
     def __add__(self, other: Hits) -> Hits:
         if not other.was_read and not other.bytes:
             return self
         positions = np.union1d(self.positions, other.positions)
-        return Hits(positions, self.bytes + other.bytes, self.was_read or other.was_read)
+        was_read, repeats = self.was_read or other.was_read, self.repeats or other.repeats
+        return Hits(positions, self.bytes + other.bytes, was_read, repeats=repeats)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,12 +107,14 @@ class SliceKeys:
     sees: Callable[[str], bool]
     gathered: GatheredKeys | None = None
 
-    def __iter__(self) -> Iterator[pa.StringArray]:
-        """Yield all record keys, of the base file and of rows in log files."""
+    def of_base(self) -> Iterator[pa.StringArray]:
         base = self.slice.base
         if base is not None:
             with open_base(self.storage, base) as reader:
                 yield from _keys(reader.batches(_KEYS), f"The base file {base.path}")
+
+    def of_logs(self) -> Iterator[pa.StringArray]:
+        """Yield the record keys of rows in log files."""
         for keys in self._of_blocks():
             yield from keys
 
@@ -125,7 +130,7 @@ class SliceKeys:
         """Return which wanted keys are in rows of log files, deleted or not: a later insert has to meet that delete."""
         logs = self.slice.logs
         blocks = self._of_blocks() if self.gathered is None else map(self.gathered.of_log, self._of_blocks())
-        found = [_found(keys, wanted) for keys in blocks]
+        found = [_found(keys, wanted)[0] for keys in blocks]
         positions = np.unique(np.concatenate(found)) if found else np.zeros(0, np.int64)
         return Hits(positions, sum(log.size for log in logs), bool(found))
 
@@ -150,7 +155,8 @@ def hits_of_base(
     keys = _keys(base.batches(_KEYS, row_groups=groups), f"The base file {file.path}")
     if gathered is not None and gathers:
         keys = gathered.of_base(keys)
-    return Hits(_found(keys, wanted), nbytes, bool(groups))
+    positions, repeats = _found(keys, wanted)
+    return Hits(positions, nbytes, bool(groups), repeats=repeats)
 
 
 def _keys(batches: Iterable[pa.RecordBatch], shown: str) -> Iterator[pa.StringArray]:
@@ -165,11 +171,14 @@ def _keys(batches: Iterable[pa.RecordBatch], shown: str) -> Iterator[pa.StringAr
         yield keys
 
 
-def _found(batches: Iterable[pa.StringArray], wanted: WantedKeys) -> Positions:
+def _found(batches: Iterable[pa.StringArray], wanted: WantedKeys) -> tuple[Positions, bool]:
+    """Return the positions of the wanted keys among some, ascending, and whether one of them is there several times."""
     found = [wanted.probe.find(wanted.near(keys)) for keys in batches]
     met = np.concatenate([np.zeros(0, np.int64), *(positions[positions >= 0] for positions in found)])
     if _MANY * len(met) < len(wanted):
-        return np.unique(met)
-    held = np.zeros(len(wanted), np.bool_)
-    held[met] = True
-    return np.flatnonzero(held)
+        positions = np.unique(met)
+    else:
+        held = np.zeros(len(wanted), np.bool_)
+        held[met] = True
+        positions = np.flatnonzero(held)
+    return positions, len(positions) < len(met)

@@ -1,20 +1,30 @@
-"""The stored rows of keys that go to log files: looked up, read to make whole rows, or read to order deletes."""
+"""The stored rows of keys that go to log files: counted, looked up, read to make whole rows, or to order deletes.
+
+Apache Hudi and hudi-rs merge an entry of a log file with the first row of its key. So a file group in which a write
+meets several rows of a key is written anew.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from ..table.arrow.arrays import Mask
 from ..table.arrow.batches import concat
+from ..table.arrow.string_hash import hash64
 from ..table.files.file_group import FileSlice
 from ..table.files.logs.delete_block import Deletes
-from ..table.merging.key_probe import Firsts, KeyProbe
+from ..table.merging.key_probe import KeyProbe
+from ..table.merging.meet import FOLDING_BYTES, Rows
 from ..table.merging.merger import check_known
 from ..table.merging.row_spec import DeleteOrder, RowSpec
+from ..table.merging.stored_copies import StoredCopies
 from ..table.merging.winners import Positions, base_wins, joint_ranks
 from ..table.schema.columns import RECORD_KEY
 from .slice_reader import SliceReader
@@ -23,20 +33,75 @@ _KEY = pa.field(RECORD_KEY, pa.string())
 _KEYS = pa.schema([_KEY])
 
 
+class CopiesMetError(Exception):
+    """Says that a file group holds several rows of a key, so that its rows must not be appended."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountedKeys:
+    """Counts the stored rows of keys that rows made of stored rows delete or replace."""
+
+    slices: SliceReader
+
+    def refuse_copies(self, file_slice: FileSlice, rows: Rows, where: str) -> None:
+        """Raise `CopiesMetError` where the slice holds a key several times.
+
+        Raises `DuplicateKeyError` where the rows were made of some of a key's rows and not of all.
+        """
+        found = False
+        for keys in self._parts(rows):
+            unique = pc.unique(keys)
+            copies = StoredCopies.beside(unique, keys)
+            with closing(self.slices.read(file_slice, _KEYS, unique)) as batches:
+                for batch in batches:
+                    copies.add_keys(batch.column(RECORD_KEY))
+            copies.check(where)
+            found |= copies.any
+        if found:
+            raise CopiesMetError
+
+    def _parts(self, rows: Rows) -> Iterator[pa.Array]:
+        """Yield the keys of rows, all of one key together, in parts that fit into memory."""
+        nbytes = sum(_cost(batch) for batch in rows.batches([RECORD_KEY]))
+        parts = math.ceil(nbytes / self.slices.memory)
+        for number in range(parts):
+            batches = rows.batches([RECORD_KEY])
+            yield concat(list(batches) if parts == 1 else [_part(batch, number, parts) for batch in batches]).column(0)
+
+
+def _cost(keys: pa.RecordBatch) -> int:
+    nbytes: int = keys.nbytes + FOLDING_BYTES * keys.num_rows
+    return nbytes
+
+
+def _part(keys: pa.RecordBatch, number: int, parts: int) -> pa.RecordBatch:
+    return keys.filter(pa.array((hash64(keys.column(0)) >> np.uint64(40)) % np.uint64(parts) == number))
+
+
+def _refuse_copies(known: Mask, met: int) -> None:
+    if met > np.count_nonzero(known):
+        raise CopiesMetError
+
+
 @dataclass(frozen=True, slots=True)
 class KnownKeys:
     slices: SliceReader
 
     def rows(self, file_slice: FileSlice | None, live: pa.RecordBatch, where: str) -> Iterator[pa.RecordBatch]:
-        """Yield the rows, no two of one key, unchanged; raise `KeyNotFoundError` unless the slice has all keys."""
+        """Yield the rows, no two of one key, unchanged; raise `KeyNotFoundError` unless the slice has all keys.
+
+        Raises `CopiesMetError` where it has one several times.
+        """
         keys = live.column(RECORD_KEY)
-        known = np.zeros(len(keys), dtype=np.bool_)
+        known, met = np.zeros(len(keys), dtype=np.bool_), 0
         if file_slice is not None and len(keys):
             probe = KeyProbe(keys)
             with closing(self.slices.read(file_slice, _KEYS, keys)) as batches:
                 for batch in batches:
                     found = probe.find(batch.column(RECORD_KEY))
                     known[found[found >= 0]] = True
+                    met += int(np.count_nonzero(found >= 0))
+        _refuse_copies(known, met)
         check_known(keys.filter(pa.array(~known)), where)
         yield live
 
@@ -52,20 +117,21 @@ class WholeRows:
     def rows(self, file_slice: FileSlice | None, live: pa.RecordBatch, where: str) -> Iterator[pa.RecordBatch]:
         """Yield rows with all columns of the table; none for a row that is older than the stored row.
 
-        Of several stored rows of a key the first counts, as in log files. Raises `KeyNotFoundError` at the end.
+        Raises `CopiesMetError` where a key has several stored rows, and at the end `KeyNotFoundError`.
         """
         keys = live.column(RECORD_KEY)
-        known = np.zeros(len(keys), dtype=np.bool_)
+        known, met = np.zeros(len(keys), dtype=np.bool_), 0
         if file_slice is not None and len(keys):
-            probe, firsts = KeyProbe(keys), Firsts(len(keys))
+            probe = KeyProbe(keys)
             with closing(self.slices.read(file_slice, pa.schema([_KEY, *self.slices.schema]), keys)) as batches:
                 for batch in batches:
                     found = probe.find(batch.column(RECORD_KEY))
                     stored = np.flatnonzero(found >= 0)
-                    stored = stored[firsts.among(found[stored])]
                     if len(stored):
                         known[found[stored]] = True
+                        met += len(stored)
                         yield self._laid(batch.take(pa.array(stored)), live.take(pa.array(found[stored])))
+        _refuse_copies(known, met)
         check_known(keys.filter(pa.array(~known)), where)
 
     def _laid(self, stored: pa.RecordBatch, newer: pa.RecordBatch) -> pa.RecordBatch:

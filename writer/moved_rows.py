@@ -163,6 +163,19 @@ class OldRows:
 
         return look
 
+    def stored(self, keys: pa.StringArray, groups: Sequence[FileGroupId], codes: Buckets) -> Positions:
+        """Return how many rows of n keys, each with the code of a file group, that group shows."""
+        found = np.zeros(len(keys), np.int64)
+        for code in np.unique(codes).tolist():
+            pairs = np.flatnonzero(codes == code)
+            probe = KeyProbe(keys.take(pa.array(pairs)))
+            for batch in self.read(
+                self.piece_of(groups[code]), pa.schema([pa.field(RECORD_KEY, pa.string())]), probe.keys
+            ):
+                hits = probe.find(batch.column(RECORD_KEY))
+                np.add.at(found, pairs[hits[hits >= 0]], 1)
+        return found
+
     def _states(self, file_slice: FileSlice, keys: pa.StringArray, ordering: Sequence[pa.Array]) -> tuple[Mask, Mask]:
         judges = [self.spec.schema.field(name).with_nullable(True) for name in self.spec.ordering_fields if ordering]
         wanted = pa.schema([pa.field(RECORD_KEY, pa.string()), *judges])

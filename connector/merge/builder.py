@@ -24,7 +24,7 @@ from ..table.made_from import MadeFrom
 from ..table.other_keywords import MERGE_KEYWORDS
 from ..table.other_names import MERGE_CALLS, NamesOtherCalls
 from ..table.retries import Retries
-from .changing import OLD_KEY, OLD_PATH, WAS, MergeChanges, is_delete, make_changes
+from .changing import OLD_KEY, OLD_PATH, ROW_NUMBER, WAS, MergeChanges, is_delete, make_changes
 from .clauses import Clause, ClauseKind, Condition, Side, check_clauses
 from .counting import count
 from .expressions import Value
@@ -183,7 +183,8 @@ class MergeBuilder(NamesOtherCalls):
             The instant, and the counts of inserted, updated, moved and deleted rows.
 
         Raises:
-            DuplicateKeyError: Several rows of the source would change one row, or a key would have several rows.
+            DuplicateKeyError: Several rows of the source would change one row, a key would have several rows, or a
+                clause holds for some rows of a key and not for all.
             OlderRowError: A row would get a lesser ordering value than the row that it replaces.
             MissingColumnError: A condition or a value names a column that neither side has.
             InvalidOptionError: The merge has no clause, an unreachable clause, or an invalid condition or value.
@@ -246,7 +247,8 @@ def _carry_out(
             rows = rows_to_write(changes, found)
         made = time.monotonic() - began
         read = () if changes.reads is None else changes.reads.rows()
-        made_from = MadeFrom(target.moment, read, found.counts, past, deletes_read=True)
+        counts = changes.needs_counts(found)
+        made_from = MadeFrom(target.moment, read, counts, found.counts, past, deletes_read=True)
         done = work.write(rows, {**options, WRITE_ID: write_id}, made_from)
         total = done.seconds.get("total", 0.0) + made
         return replace(done, seconds={**done.seconds, "changes": round(made, 3), "total": round(total, 3)})
@@ -258,16 +260,19 @@ def rows_to_write(changes: MergeChanges, found: ChangedRows) -> DataFrame:
     """Return rows of the table's columns, with the delete flag if there are deletes.
 
     A delete has the ordering value of the row that it deletes, so it wins. A place that another row enters needs no
-    delete, because the new row replaces the old row.
+    delete, because the new row replaces the old row. Of a row of the table there is one delete.
     """
     rows = changes.rows
     if not found.counts.deletes and not found.left:
         return rows.select(*_columns(changes))
-    if not found.replaced and not found.left:
+    if not found.replaced and not found.left and not found.again:
         return rows.select(*_columns(changes, is_delete()))
     live = rows.where(~is_delete()).select(*_columns(changes, sf.lit(False)))
     places = [KEY, PATH]
-    gone = rows.where(is_delete()).select(*_columns(changes, sf.lit(True)), *_old_place())
+    deletes = rows.where(is_delete())
+    if found.again:
+        deletes = deletes.dropDuplicates([OLD_KEY, OLD_PATH, ROW_NUMBER])
+    gone = deletes.select(*_columns(changes, sf.lit(True)), *_old_place())
     if found.left:
         gone = gone.unionByName(rows.where(changes.leaves).select(*_as_they_were(changes), *_old_place()))
     if found.replaced:

@@ -15,6 +15,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from ...errors import DuplicateColumnError
+from ...operations.planning.changed_rows import ChangedRows
 from ...table.schema.columns import PARTITION_PATH, RECORD_KEY, SEQUENCE_NUMBER
 from ...table.schema.fields import find_field, root_of
 from ..conditions.values import WantedValues
@@ -61,6 +62,7 @@ class MergeChanges:
         held: Rows of the table, among them each that is in the place of a row which an insert adds.
         moves: Whether a row may change its key or partition; the rows then hold what a delete at the old place needs.
         is_few: Whether the rows are few, as those of the source are whose keys they have.
+        has_copies: Whether all rows of a key are among the changes, or none.
     """
 
     target: MergeTarget
@@ -69,6 +71,7 @@ class MergeChanges:
     reads: MergeReads | None = None
     held: DataFrame | None = None
     is_few: bool = False
+    has_copies: bool = False
 
     @property
     def orders(self) -> bool:
@@ -83,6 +86,12 @@ class MergeChanges:
     def place(self) -> list[str]:
         """The columns that identify a place: the key alone under a global index."""
         return [KEY] if self.target.is_global else [KEY, PATH]
+
+    def needs_counts(self, found: ChangedRows) -> bool:
+        """Return whether the write has to count the stored rows of changed keys, of which only some may be changed."""
+        if self.has_copies:
+            return found.again > 0
+        return bool(found.counts.updates or found.counts.deletes or found.left)
 
     @property
     def leaves(self) -> Column:
@@ -131,7 +140,20 @@ def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFra
     chosen = joined.select("*", chain.alias(_CLAUSE)).where(sf.col(_CLAUSE).isNotNull())
     held = rows if near is not None and near.holds(target, clauses, values) else None
     changes = _Choice(target, clauses, values, how, frames, chosen).changes()
-    return replace(changes, reads=reads, held=held, is_few=near is not None and near.is_few)
+    has_copies = (source is None or how.by_place) and _take_all(clauses)
+    is_few = near is not None and near.is_few
+    return replace(changes, reads=reads, held=held, is_few=is_few, has_copies=has_copies)
+
+
+def _take_all(clauses: Sequence[Clause]) -> bool:
+    """Return whether the clauses take all rows of the table of each side that they are about."""
+    sides = {clause.side for clause in clauses} - {Side.NOT_MATCHED}
+    return sides == {clause.side for clause in clauses if not _has_condition(clause)} - {Side.NOT_MATCHED}
+
+
+def _has_condition(clause: Clause) -> bool:
+    given = clause.condition
+    return bool(given) if isinstance(given, Mapping) else given is not None
 
 
 def _condition(clause: Clause, target: MergeTarget, what: str) -> Column:

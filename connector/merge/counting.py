@@ -124,7 +124,8 @@ def _totals(places: DataFrame) -> DataFrame:
     deleted = sf.when(changes > 0, 0).when(twice, goes).otherwise(sf.least(goes, sf.lit(1)))
     wrong = {
         "matched_often": several & ~twice,
-        "held_twice": several & twice,
+        # The deletes of a place are left out where a row enters, which would replace all of its rows.
+        "held_twice": (several | (sf.col("comes") > 0)) & twice,
         "crowded": sf.col("stays") + sf.col("comes") > 1,
         "kept": sf.col(KEPT) | (replaced & sf.col(OPEN)),
         "older": sf.col(OLDER) | (replaced & sf.coalesce(sf.col(NEW_ORDER) < sf.col(OLD_ORDER), sf.lit(False))),
@@ -135,13 +136,14 @@ def _totals(places: DataFrame) -> DataFrame:
         *(sf.sum(name).alias(name) for name in ("stays", "leaves", "comes", "shifted")),
         sf.sum(deleted).alias("deleted"),
         sf.count_if(replaced).alias("replaced"),
+        sf.count_if(goes > 1).alias("again"),
         sf.sum(sf.when(replaced, 0).otherwise(sf.col("unproven"))).alias("unproven"),
         *(sf.min(sf.when(found & named, sf.struct(KEY, PATH))).alias(name) for name, found in wrong.items()),
     )
 
 
 def _found(row: Row) -> ChangedRows:
-    sums = ("stays", "leaves", "comes", "shifted", "deleted", "replaced", "unproven")
+    sums = ("stays", "leaves", "comes", "shifted", "deleted", "replaced", "unproven", "again")
     wrong = {name: row[name] for name in ("matched_often", "held_twice", "crowded", "older", "kept")}
     return ChangedRows.of(
         {name: int(row[name] or 0) for name in sums},

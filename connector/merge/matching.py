@@ -47,12 +47,14 @@ class Match:
         same: Key and partition columns that are equal in rows that match, and have one type on both sides.
         spells: Whether rows match by computed keys and partition paths, which the source then has as columns.
         exact: Whether a source row without a match certainly has a free place in the table.
+        by_place: Whether rows match by columns of their places alone, so that all rows of a key have the same matches.
     """
 
     condition: Column
     same: frozenset[str]
     spells: bool = False
     exact: bool = False
+    by_place: bool = False
 
     def keeps_place(self, clause: Clause, values: Mapping[str, Value], target: MergeTarget) -> bool:
         """Return whether the rows that a clause updates certainly keep their keys and partitions."""
@@ -83,9 +85,9 @@ def match(source: DataFrame, on: On, target: MergeTarget) -> tuple[DataFrame, Ma
             return source, _by_columns(source, [on], target)
         equal = _equalities(on, target)
         same, exact = _known(source, equal or (), target)
-        return source, Match(
-            as_column(on, "The condition by which rows match"), same, exact=exact and equal is not None
-        )
+        condition = as_column(on, "The condition by which rows match")
+        by_place = equal is not None and _is_of_places(equal, target)
+        return source, Match(condition, same, exact=exact and equal is not None, by_place=by_place)
     names = _names(on)
     if not names or not all(isinstance(name, str) for name in names):
         raise InvalidOptionError(
@@ -164,7 +166,7 @@ def _by_key(source: DataFrame, target: MergeTarget) -> tuple[DataFrame, Match]:
     fields = target.config.record_key_fields if target.is_global else target.place_fields
     same, _ = _known(source, fields, target)
     whole = all(field in same for field in target.place_fields)
-    return keyed, Match(condition, same, spells=whole, exact=set(fields) <= same)
+    return keyed, Match(condition, same, spells=whole, exact=set(fields) <= same, by_place=True)
 
 
 def _same_texts(source: DataFrame, target: MergeTarget) -> list[Column]:
@@ -198,7 +200,11 @@ def _by_columns(source: DataFrame, names: Sequence[str], target: MergeTarget) ->
         )
     condition = reduce(Column.__and__, (sf.col(of(SOURCE, name)) == sf.col(of(TARGET, name)) for name in names))
     same, exact = _known(source, names, target)
-    return Match(condition, same, exact=exact)
+    return Match(condition, same, exact=exact, by_place=_is_of_places(names, target))
+
+
+def _is_of_places(names: Iterable[str], target: MergeTarget) -> bool:
+    return set(names) <= set(target.config.record_key_fields if target.is_global else target.place_fields)
 
 
 def _names(on: On) -> list[str]:

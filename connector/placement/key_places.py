@@ -27,13 +27,14 @@ from ...operations.planning.target import Target
 from ...operations.services.service import Executor
 from ...storage.parallel import for_each
 from ...table.config.property_keys import MERGE_ON_READ
+from ...table.files.names import FileGroupId
 from ...table.keys.partition_paths import check_safe_path
 from ...table.merging.merger import RowMeeting
 from ...table.seen_table import SeenTable
 from .arrow_frames import as_array, by_name, text_fields, through, with_spark
 from .batch_keys import BatchKeys
 from .key_columns import KEY, PATH, has_arrow_batches, left_to_the_commit
-from .table_keys import GROUP, HOME, spark_tasks, table_keys
+from .table_keys import GROUP, HOME, LOGGED, spark_tasks, table_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 # The most keys that come to the driver for a lookup by tasks; Spark joins more keys than that.
 FEW_KEYS = 1 << 18
 
+# Whether the file group's base file holds the key several times.
+REPEATS = "_pyhudi_repeats"
 _ROWS, _LEAST, _GREATEST = "_pyhudi_rows", "_pyhudi_least", "_pyhudi_greatest"
 
 
@@ -86,6 +89,11 @@ class Tagging:
     def revives(self) -> bool:
         """Whether a row may bring back a key that log files have deleted."""
         return self.appends and self.target.operation.name != DELETE
+
+    @property
+    def counts(self) -> bool:
+        """Whether it matters that a file group holds a key several times."""
+        return self.appends or self.settings.of_stored
 
     @property
     def fills(self) -> bool:
@@ -162,6 +170,7 @@ class FoundKeys:
         is_settled: Whether ``keys`` also names each row's target partition, null for none, and whether it leaves its
             own.
         moves: Whether rows may leave their partition.
+        repeating: File groups of a merge-on-read table that hold one of the keys several times.
     """
 
     keys: DataFrame
@@ -170,6 +179,7 @@ class FoundKeys:
     figures: LookupFigures
     is_settled: bool = False
     moves: bool = False
+    repeating: frozenset[FileGroupId] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,19 +188,32 @@ class KeyPlaces:
 
     Attributes:
         pairs: An Arrow table if they are few. The file id is null for a key that the table lacks; the partition is
-            present only where it may differ from the pair's path.
+            present only where it may differ from the pair's path. A DataFrame may have the column `REPEATS`.
         figures: The costs of the lookup, for a join without the false positives, which `took` adds.
+        repeating: File groups that hold one of the keys several times, if the pairs are few.
     """
 
     pairs: DataFrame | pa.Table
     figures: LookupFigures
+    repeating: frozenset[FileGroupId] = frozenset()
+
+    def all_repeating(self, by: str) -> frozenset[FileGroupId]:
+        """Return the file groups that hold one of the keys several times; ``by`` is the column of partitions."""
+        if isinstance(self.pairs, pa.Table) or REPEATS not in self.pairs.columns:
+            return self.repeating
+        found = self.pairs.where(REPEATS).select(by, GROUP).distinct().toArrow()
+        columns = (found.column(name).to_pylist() for name in (by, GROUP))  # O(file groups)
+        return frozenset(map(FileGroupId, *columns))
 
     def hits(self) -> DataFrame | pa.Table:
         names = [KEY, HOME, GROUP]
         if isinstance(self.pairs, pa.Table):
             there = self.pairs.filter(pc.is_valid(self.pairs.column(GROUP)))
             return there.group_by(names).aggregate([]).select(names)
-        return self.pairs.where(sf.col(GROUP).isNotNull()).select(names).dropDuplicates()
+        there = self.pairs.where(sf.col(GROUP).isNotNull())
+        if REPEATS not in there.columns:
+            return there.select(names).dropDuplicates()
+        return there.groupBy(*names).agg(sf.max(REPEATS).alias(REPEATS))
 
     def took(self, groups: int) -> LookupFigures:
         """Return the costs of the lookup, given the number of file groups that contain keys."""
@@ -211,18 +234,19 @@ class KeyLookup:
 
         The commit has to do so if this Spark cannot read the candidate files; and, on merge-on-read tables, if several
         file groups seem to contain a key: log files may have deleted it in some of them, where a row would bring it
-        back.
+        back. So it does where rows were made of stored rows, which may be some rows of a key alone.
         """
         places = self.places_of(keyed.select(KEY, PATH).where(sf.col(KEY).isNotNull()).distinct())
         if places is None:
             return None
+        if not isinstance(places.pairs, pa.Table):
+            places = replace(places, pairs=self.work.keep(places.pairs))
         pairs = places.pairs.select([PATH, KEY, GROUP])
-        if not isinstance(pairs, pa.Table):
-            pairs = self.work.keep(pairs)
-        if self.work.revives and _has_copies(pairs):
+        if (self.work.revives or self.work.settings.of_stored) and has_copies(pairs, [PATH, KEY]):
             return None
         new, groups = counted(pairs, PATH)
-        return FoundKeys(with_spark(keyed.sparkSession, pairs), new, groups, places.took(groups))
+        repeating = places.all_repeating(PATH)
+        return FoundKeys(with_spark(keyed.sparkSession, pairs), new, groups, places.took(groups), repeating=repeating)
 
     def may_have_copies(self, keyed: DataFrame) -> bool:
         """Return whether an overwrite of partitions may leave some of its keys in two partitions.
@@ -262,7 +286,8 @@ class KeyLookup:
         if self.work.known is not None:
             self.work.known.note(tags, rows, self.seen)
         local = pa.Table.from_batches([pairs_of(rows, tags)]).rename_columns([KEY, PATH, HOME, GROUP])
-        return KeyPlaces(local, tags.figures)
+        repeating = frozenset(tags.groups[code] for code in tags.repeating if self.work.counts)
+        return KeyPlaces(local, tags.figures, repeating)
 
     def _many(self, pairs: DataFrame, spread: SpreadLookup) -> KeyPlaces | None:
         view, is_global = self.seen.view, self.index.is_global
@@ -285,10 +310,14 @@ class KeyLookup:
         if keys is None:
             left_to_the_commit(self.seen.table.path)
             return None
-        if is_global:
-            return KeyPlaces(pairs.join(keys.withColumnRenamed(PATH, HOME), KEY, "left"), figures)
+        joined = pairs.join(keys.withColumnRenamed(PATH, HOME), KEY, "left") if is_global else None
+        joined = pairs.join(keys, [PATH, KEY], "left") if joined is None else joined
         # A file may contain a key twice.
-        return KeyPlaces(pairs.join(keys, [PATH, KEY], "left").select(PATH, KEY, GROUP).distinct(), figures)
+        names = [PATH, KEY, *([HOME] if is_global else []), GROUP]
+        if not self.work.counts:
+            return KeyPlaces(joined.select(*names).distinct(), figures)
+        repeats = sf.count_if(~sf.col(LOGGED)) > 1
+        return KeyPlaces(joined.groupBy(*names).agg(repeats.alias(REPEATS)), figures)
 
     def _checked_elsewhere(self, places: KeyPlaces, spread: SpreadLookup) -> KeyPlaces | None:
         """Return the places of many keys, having looked in other partitions for those that their own lack.
@@ -338,10 +367,11 @@ def counted(keys: DataFrame | pa.Table, by: str) -> tuple[dict[str, int], int]:
     return by_name(absent.column(by), absent.column(2)), found.num_rows - absent.num_rows
 
 
-def _has_copies(keys: DataFrame | pa.Table) -> bool:
+def has_copies(keys: DataFrame | pa.Table, by: list[str]) -> bool:
+    """Return whether some key is there for several file groups."""
     if isinstance(keys, pa.Table):
-        return bool(keys.group_by([PATH, KEY]).aggregate([]).num_rows < keys.num_rows)
-    return bool(keys.groupBy(PATH, KEY).agg(sf.count("*").alias(_ROWS)).where(sf.col(_ROWS) > 1).take(1))
+        return bool(keys.group_by(by).aggregate([]).num_rows < keys.num_rows)
+    return bool(keys.groupBy(*by).agg(sf.count("*").alias(_ROWS)).where(sf.col(_ROWS) > 1).take(1))
 
 
 def _null() -> Column:

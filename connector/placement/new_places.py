@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import functions as sf
 
 from ...index.small_files import Shares
+from ...table.files.names import FileGroupId
 from ...table.schema.columns import FILE_GROUP, NEW_GROUP
 from .key_columns import KEY, PATH
 
@@ -32,17 +33,19 @@ class Places:
     Attributes:
         shares: By partition path; keys of any other partition go to its first new file group.
         appends: Whether rows of existing file groups go to log files, except in groups that new keys join.
+        repeating: File groups that hold a key several times, whose rows do not go to log files either.
     """
 
     shares: Mapping[str, Shares]
     appends: bool
+    repeating: frozenset[FileGroupId] = frozenset()
 
     def named(self, rows: DataFrame, found: Column | None = None) -> DataFrame:
         """Return rows with the column `FILE_GROUP`.
 
         ``found`` is the file id of a key in the table, null for a new key; None if all keys are new.
         """
-        if not self.shares:
+        if not (self.shares or self.repeating):
             return rows.withColumn(FILE_GROUP, _first(found, sf.lit(FIRST_NEW)))
         joined = rows.join(rows.sparkSession.createDataFrame(self._table()), PATH, "left")
         # Any hash is suitable, if all tasks of the write use the same hash.
@@ -58,7 +61,17 @@ class Places:
         bits: list[int] = []
         names: list[str] = []
         taking: list[list[str]] = []
-        for dealt in self.shares.values():
+        repeating: dict[str, list[str]] = {}
+        for group in sorted(self.repeating):
+            repeating.setdefault(group.partition_path, []).append(group.file_id)
+        paths = [*self.shares, *(path for path in repeating if path not in self.shares)]
+        for path in paths:
+            dealt = self.shares.get(path)
+            taking.append(repeating.get(path, []))
+            if dealt is None:
+                bits.append(1)
+                names += [FIRST_NEW, FIRST_NEW]
+                continue
             spelled = [
                 f"{NEW_GROUP}{share.number}"
                 if share.number is not None
@@ -67,11 +80,11 @@ class Places:
             ]
             bits.append(_bits(len(spelled)))
             names += [spelled[code] for code in _shares_of_slots(dealt, bits[-1])]
-            taking.append([share.file_id for share in dealt.shares if share.number is None])
+            taking[-1] += [share.file_id for share in dealt.shares if share.number is None]
         offsets = np.cumsum([0, *(1 << bit for bit in bits)]).astype(np.int32)
         return pa.table(
             {
-                PATH: pa.array([*self.shares], pa.string()),
+                PATH: pa.array(paths, pa.string()),
                 _BITS: pa.array(bits, pa.int32()),
                 _NAMES: pa.ListArray.from_arrays(pa.array(offsets), pa.array(names, pa.string())),
                 _TAKING: pa.array(taking, pa.list_(pa.string())),

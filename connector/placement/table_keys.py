@@ -35,6 +35,8 @@ logger = logging.getLogger("pyhudi")
 GROUP = "_pyhudi_found"
 # The partition of that file group, where it may differ from the row's partition.
 HOME = "_pyhudi_home"
+# Whether a row is in a log file.
+LOGGED = "_pyhudi_logged"
 _PIECE = "_pyhudi_piece"
 # The file bytes of a Python task, which reads only the keys.
 _BYTES_OF_A_TASK = 1 << 30
@@ -48,7 +50,7 @@ def table_keys(
     *,
     in_python: bool,
 ) -> DataFrame | None:
-    """Return the record keys of at least one slice, with partition path and file id, once for each row.
+    """Return the record keys of at least one slice, once for each row, with partition path, file id and `LOGGED`.
 
     Keys outside ``between`` may be absent. The result is None where only Python can read the slices and ``in_python``
     is false.
@@ -92,7 +94,9 @@ def _scanned(
     key = sf.coalesce(sf.col(RECORD_KEY), sf.raise_error(sf.lit(f"{missing}\n")))
     wanted = sf.col(RECORD_KEY).isNull() | sf.col(RECORD_KEY).between(*between)
     found = keys.where(wanted).select(key.alias(KEY), FILE_NAME)
-    return found.join(sf.broadcast(spark.createDataFrame(files)), FILE_NAME).select(PATH, KEY, GROUP)
+    return found.join(sf.broadcast(spark.createDataFrame(files)), FILE_NAME).select(
+        PATH, KEY, GROUP, sf.lit(False).alias(LOGGED)
+    )
 
 
 def _read_in_python(spark: SparkSession, file_slices: Sequence[FileSlice], table: SeenTable) -> DataFrame:
@@ -105,13 +109,14 @@ def _read_in_python(spark: SparkSession, file_slices: Sequence[FileSlice], table
     def keys(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             packs = batch.column(0).to_pylist()  # O(files)
-            for file_slice, found in keys_in(table, map(pickle.loads, packs)):
-                path, group = (pa.repeat(text, len(found)) for text in (file_slice.partition_path, file_slice.file_id))
-                yield pa.RecordBatch.from_arrays([path, found, group], names=[PATH, KEY, GROUP])
+            for file_slice, found, logged in keys_in(table, map(pickle.loads, packs)):
+                values = (file_slice.partition_path, file_slice.file_id, logged)
+                path, group, of_log = (pa.repeat(value, len(found)) for value in values)
+                yield pa.RecordBatch.from_arrays([path, found, group, of_log], names=[PATH, KEY, GROUP, LOGGED])
 
     # Round-robin, so that each task gets an equal share.
     spread = spark.createDataFrame(packed).repartition(tasks)
-    return spread.mapInArrow(keys, f"{PATH} string, {KEY} string, {GROUP} string")
+    return spread.mapInArrow(keys, f"{PATH} string, {KEY} string, {GROUP} string, {LOGGED} boolean")
 
 
 def spark_tasks(spark: SparkSession) -> int:

@@ -27,6 +27,7 @@ from ...operations.locating.tagger import Tagger
 from ...operations.planning.operation import DELETE_PARTITION, keeps_keys_unique
 from ...operations.planning.pinned import seen_moment
 from ...operations.planning.row_plan import plan_rows
+from ...table.files.names import FileGroupId
 from ...table.schema.columns import FILE_GROUP, NEW_GROUP
 from ...table.seen_table import SeenTable
 from ..source.spark_types import to_arrow
@@ -111,7 +112,8 @@ def tag(df: DataFrame, work: Tagging) -> TaggedRows | None:
     figures = None
     if found is not None and work.looks_up:
         figures = replace(found.figures, seconds=round(time.monotonic() - began, 3))
-    placed = _placed(keyed, found, Places(shares, work.appends), lookup)
+    repeating = found.repeating if found is not None and work.appends else frozenset[FileGroupId]()
+    placed = _placed(keyed, found, Places(shares, work.appends, repeating), lookup)
     return TaggedRows(_together(placed, groups, placement), moment, figures)
 
 

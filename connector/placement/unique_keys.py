@@ -6,7 +6,7 @@ where a row may move or its key has several places. Only the deciding columns go
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
 import pyarrow as pa
@@ -17,11 +17,12 @@ from pyspark.sql.window import Window
 from ...index.base import LookupFigures
 from ...operations.locating.global_index import FoldTask, PairStateTask, SettleTask
 from ...operations.locating.tagger import Tagger
+from ...table.files.names import FileGroupId
 from ...table.merging.deletes import IS_DELETED
 from ...table.schema.columns import FILE_GROUP, RECORD_KEY
 from .arrow_frames import text_fields, through, with_spark
 from .key_columns import KEY, PATH
-from .key_places import FoundKeys, KeyLookup, counted
+from .key_places import FoundKeys, KeyLookup, counted, has_copies
 from .key_text import quoted
 from .new_places import Places
 from .table_keys import GROUP, HOME
@@ -46,22 +47,29 @@ class UniqueKeys:
     lookup: KeyLookup
     tagger: Tagger
 
-    def settle(self, keyed: DataFrame) -> FoundKeys:
-        """Return the target of each row with a key; there must be at least one."""
+    def settle(self, keyed: DataFrame) -> FoundKeys | None:
+        """Return the target of each row with a key, of which there must be at least one.
+
+        None where rows were made of stored rows and the table has a key several times: the commit has to find out
+        whether they were made of all rows of the key.
+        """
         keep = self.lookup.work.keep
         decided = keep(self._decided(keyed))
         winners = decided.where(_GOES).drop(_GOES)
         stays = sf.lit(False).alias(LEAVES)
         if self.tagger.seen is None:
-            figures = LookupFigures()
+            figures, repeating = LookupFigures(), frozenset[FileGroupId]()
             settled = winners.select(KEY, PATH, sf.col(PATH).alias(HOME), _null(GROUP), stays)
         else:
-            places, figures = self._places(winners)
+            places, figures, repeating = self._places(winners)
+            if self.lookup.work.settings.of_stored and (repeating or has_copies(places, [KEY])):
+                return None
             settled = self._settled(winners, places)
         lost = decided.where(~sf.col(_GOES)).select(KEY, PATH, _null(HOME), _null(GROUP), stays)
         keys = keep(settled.union(lost))
         new, groups = counted(keys.where(sf.col(HOME).isNotNull()), HOME)
-        return FoundKeys(keys, new, groups, figures, is_settled=True, moves=self.tagger.plan.moves_rows)
+        moves = self.tagger.plan.moves_rows
+        return FoundKeys(keys, new, groups, figures, is_settled=True, moves=moves, repeating=repeating)
 
     def _decided(self, keyed: DataFrame) -> DataFrame:
         """Return the deciding columns of one row for each key and partition path, and whether that row wins."""
@@ -72,17 +80,22 @@ class UniqueKeys:
         fields = StructType([*ordered.schema.fields, *map(_flag, (_GOES, _DELETED))])
         return through(ordered, FoldTask(self.tagger), fields)
 
-    def _places(self, winners: DataFrame) -> tuple[DataFrame, LookupFigures]:
-        """Return the partition and the file id of each file group that contains a key, and the costs of the lookup."""
+    def _places(self, winners: DataFrame) -> tuple[DataFrame, LookupFigures, frozenset[FileGroupId]]:
+        """Return the partition and the file id of each file group that contains a key, and the costs of the lookup.
+
+        And the file groups that contain a key several times.
+        """
         # Never None: this class runs only where Python tasks can read the files that Spark cannot.
         places = cast("KeyPlaces", self.lookup.places_of(winners.select(KEY, PATH)))
         hits = places.hits()
         if isinstance(hits, pa.Table):
-            return with_spark(winners.sparkSession, hits), places.figures
+            return with_spark(winners.sparkSession, hits), places.figures, places.repeating
         found = self.lookup.work.keep(hits)
+        repeating = replace(places, pairs=found).all_repeating(HOME)
+        found = found.select(KEY, HOME, GROUP)
         if not places.figures.candidates:
-            return found, places.figures
-        return found, places.took(counted(found, HOME)[1])
+            return found, places.figures, repeating
+        return found, places.took(counted(found, HOME)[1]), repeating
 
     def _settled(self, winners: DataFrame, places: DataFrame) -> DataFrame:
         held = self._held(winners, places)

@@ -44,6 +44,8 @@ COUNTED = "hoodie.pyhudi.write.counted"
 READ = "hoodie.pyhudi.write.read"
 # From `HudiTable`: that the rows to be deleted were read from the table, with their ordering values.
 DELETES_READ, MARKED = "hoodie.pyhudi.write.deletes.read", "true"
+# From `HudiTable`: that the rows were made of stored rows, of whose keys it did not see all.
+OF_STORED = "hoodie.pyhudi.write.of.stored"
 # From `HudiTable`: what it did for the write before.
 PAST = "hoodie.pyhudi.write.past"
 # From `HudiTable`: the name of the notes by which it finds the write's instant.
@@ -51,7 +53,7 @@ WRITE_KEY = "hoodie.pyhudi.write.key"
 # From `HudiTable.stream`: the micro-batch that the rows are.
 BATCH = "hoodie.pyhudi.write.batch"
 # What `HudiTable` carries into a write.
-OF_WRITES = (LOOKED_UP, COUNTED, READ, DELETES_READ, PAST, WRITE_KEY, BATCH)
+OF_WRITES = (LOOKED_UP, COUNTED, READ, DELETES_READ, OF_STORED, PAST, WRITE_KEY, BATCH)
 
 # Spark's names of what a task or a thread of a streaming query knows of its micro-batch.
 QUERY_ID, BATCH_ID, RUN_ID = "sql.streaming.queryId", "streaming.sql.batchId", "spark.jobGroup.id"

@@ -12,7 +12,7 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from ...errors import PyHudiError
-from .paths import BATCH, COUNTED, DELETES_READ, LOOKED_UP, PAST, READ, WRITE_KEY
+from .paths import BATCH, COUNTED, DELETES_READ, LOOKED_UP, OF_STORED, PAST, READ, WRITE_KEY
 from .workers import worker_call
 
 if TYPE_CHECKING:
@@ -73,13 +73,14 @@ class HudiWriter(DataSourceArrowWriter):
                 from .carried_options import parse_carried, parse_marked, parse_read  # noqa: PLC0415
 
                 looked_up, counted, read = known.get(LOOKED_UP), known.get(COUNTED), known.get(READ)
-                past, deletes_read = known.get(PAST), known.get(DELETES_READ)
+                past, deletes_read, of_stored = known.get(PAST), known.get(DELETES_READ), known.get(OF_STORED)
                 settings = replace(
                     request.write,
                     looked_up=None if looked_up is None else parse_carried(LookupFigures, LOOKED_UP, looked_up),
                     counted=None if counted is None else parse_carried(RowCounts, COUNTED, counted),
                     read=() if read is None else parse_read(read),
                     deletes_read=deletes_read is not None and parse_marked(DELETES_READ, deletes_read),
+                    of_stored=of_stored is not None and parse_marked(OF_STORED, of_stored),
                     past=NO_PAST if past is None else parse_carried(PastAttempts, PAST, past),
                 )
                 request = replace(request, write=settings)

@@ -16,6 +16,7 @@ class MadeFrom:
     Attributes:
         moment: The snapshot of the table, as the option ``based_on`` takes it; empty where they were not made from it.
         read: The rows of the snapshot that decided which rows these are, where that counts.
+        of_stored: Whether they were made of stored rows, one of each, and further stored rows may have their keys.
         counted: How many rows they insert, update and delete; None where the caller did not count.
         past: What was done for the write before they were made.
         deletes_read: Whether deletes among the rows have the ordering values of the rows of the snapshot.
@@ -24,6 +25,7 @@ class MadeFrom:
 
     moment: str = ""
     read: tuple[ReadRows, ...] = ()
+    of_stored: bool = False
     counted: RowCounts | None = None
     past: PastAttempts = NO_PAST
     deletes_read: bool = False

@@ -12,6 +12,7 @@ from ...operations.planning.request import WriteRequest, WriteSettings
 from ...operations.planning.target import Target
 from ...options.model import HudiOptions
 from ...options.names import OPTIONS
+from ...table.config.property_keys import MERGE_ON_READ
 from ...table.schema.columns import POSITION
 from ...table.seen_table import SeenTable
 from ...timeline.plain_text import spell
@@ -54,7 +55,10 @@ def placed_rows(
     if opens_alone(target.operation.name, target.operation.rules, target.config):
         return _arranged(df, target, options, request.write), left
     # Rows that colocate() placed carry their position.
-    if target.config.generates_keys or not (POSITION in df.columns or places(df, options.place_rows)):
+    # Only a task that has all rows of a file group can count their copies; otherwise the commit does.
+    counts = request.write.of_stored and target.config.table_type == MERGE_ON_READ
+    whole = counts and not index_for(target.config).needs_lookup
+    if target.config.generates_keys or not (POSITION in df.columns or places(df, options.place_rows, whole=whole)):
         return df, left
     if index_for(target.config).needs_lookup:
         work = Tagging(target, request, SparkTasks(df.sparkSession, "lookup"), kept, known)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from pyspark.sql import Column
@@ -100,7 +101,9 @@ class TableWrites(TableQueries):
         Args:
             which: Rows with the record key and partition columns; other columns are ignored. A table that generates its
                 keys needs the meta columns instead, as read from the table. Or a condition, as a Column or as SQL text.
-            missing_ok: Whether keys may be absent from the table; the result counts them as ``not_found``.
+            missing_ok: Whether keys may be absent from the table; the result counts them as ``not_found``. Without,
+                file groups of a merge-on-read table are written anew, so that Apache Hudi, too, loses each row of a key
+                that inserts added several times.
             options: Options of this write.
 
         Returns:
@@ -108,6 +111,7 @@ class TableWrites(TableQueries):
 
         Raises:
             KeyNotFoundError: A key is absent, and ``missing_ok`` is false.
+            DuplicateKeyError: The table has several rows of a key, and the condition holds for some of them alone.
             InvalidOptionError: ``which`` is absent, or Spark does not understand the condition.
             PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
@@ -134,10 +138,11 @@ class TableWrites(TableQueries):
             order = delete_order(config, schema) if config.table_type == MERGE_ON_READ else ()
             rows = self.to_df([*dict.fromkeys([*needed, *order])], where=which)
             again = {**given, WRITE_ID: write_id}
+            made = MadeFrom(moment, past=past, of_stored=not config.generates_keys, deletes_read=True)
             if not serializable:
-                return self._write(rows, again, MadeFrom(moment, past=past, deletes_read=True))
+                return self._write(rows, again, made)
             read = ReadRows(condition_predicates(self._spark, which, with_meta(schema), self._path))
-            return self._write(rows, again, MadeFrom(moment, (read,), past=past, deletes_read=True))
+            return self._write(rows, again, replace(made, read=(read,)))
 
         return self._retries(given).run(attempt)
 

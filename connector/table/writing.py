@@ -28,7 +28,7 @@ from ..placement.batch_keys import BatchKeys
 from ..source.carried_options import spell_read
 from ..source.logs import level_here
 from ..source.own_errors import own_errors
-from ..source.paths import BATCH, COUNTED, DELETES_READ, FORMAT, MARKED, PAST, READ, WRITE_KEY
+from ..source.paths import BATCH, COUNTED, DELETES_READ, FORMAT, MARKED, OF_STORED, PAST, READ, WRITE_KEY
 from ..source.spark_types import to_arrow
 from .frames import make_active
 from .local_writes import Turn, write_here
@@ -97,11 +97,11 @@ class _Write:
         request = options.to_write_request(self.path, to_arrow(self.df.schema), overwrite=False, batch=batch)
         target = find_target(request, self.storage, creates=self.creates)
         application = options.application or application_of(self.df.sparkSession)
-        request = replace(request, write_id=write_id, application=application)
+        made = self.made_from
+        settings = replace(request.write, of_stored=made.of_stored, counted=made.counted)
+        request = replace(request, write=settings, write_id=write_id, application=application)
         here = replace(request.write, colocated=False, commit_merge_max_bytes=NO_BOUND)
-        made_from = self.made_from
-        here = replace(here, counted=made_from.counted, read=made_from.read, past=past)
-        here = replace(here, deletes_read=made_from.deletes_read)
+        here = replace(here, read=made.read, deletes_read=made.deletes_read, past=past)
         done = write_here(self.df, replace(request, write=here), options, self.turn)
         if done is not None:
             return done
@@ -147,6 +147,7 @@ class _Write:
             **({} if made_from.counted is None else {COUNTED: spell(made_from.counted)}),
             **({READ: spell_read(made_from.read)} if made_from.read else {}),
             **({DELETES_READ: MARKED} if made_from.deletes_read else {}),
+            **({OF_STORED: MARKED} if made_from.of_stored else {}),
             **({PAST: spell(past)} if past != NO_PAST else {}),
             **(
                 {} if made_from.batch is None else {BATCH: spell(made_from.batch), OPTIONS["stream_upkeep_ms"].key: "0"}

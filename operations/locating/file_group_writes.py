@@ -51,11 +51,17 @@ SHARE = 4
 
 @dataclass(frozen=True, slots=True)
 class SortedRows:
-    """Rows by file group (found keys) and by partition path (new keys), with the most rows that each partition gets."""
+    """Rows by file group (found keys) and by partition path (new keys).
+
+    Attributes:
+        counts: The most rows that each partition gets.
+        repeating: File groups that hold one of the keys several times.
+    """
 
     found: Mapping[FileGroupId, GroupRows]
     new: Mapping[str, GroupRows]
     counts: Mapping[str, int]
+    repeating: frozenset[FileGroupId] = frozenset()
 
 
 class Pieces:
@@ -108,6 +114,7 @@ def jobs_of(
         # Found and new rows have different keys, so their order does not matter.
         waiting[group] = GroupRows(there.pieces + placed.pieces, there.memory + placed.memory)
         joined.add(group)
+    joined |= rows.repeating
     jobs, pieces, clustered = [], Pieces(view), clustered_groups(timeline)
     for group in sorted(waiting):
         file_slice = pieces.find(group)

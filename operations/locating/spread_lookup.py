@@ -27,10 +27,12 @@ from ..services.service import Executor
 _Wanted = tuple[pa.StringArray, tuple[FileSlice, ...]]
 
 
-def keys_in(seen: SeenTable, pieces: Iterable[FileSlice]) -> Iterator[tuple[FileSlice, pa.StringArray]]:
+def keys_in(seen: SeenTable, pieces: Iterable[FileSlice]) -> Iterator[tuple[FileSlice, pa.StringArray, bool]]:
+    """Yield the record keys of slices, and whether they are of log files."""
     for file_slice in pieces:
-        for found in SliceKeys(seen.storage, file_slice, seen.timeline.is_committed):
-            yield file_slice, found
+        keys = SliceKeys(seen.storage, file_slice, seen.timeline.is_committed)
+        yield from ((file_slice, found, False) for found in keys.of_base())
+        yield from ((file_slice, found, True) for found in keys.of_logs())
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,13 +36,8 @@ from ..indexing.notify import catch_up
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
 from .adoption import check_new_properties, check_spelling_of_others
-from .file_group_writes import (
-    SHARE,
-    SortedRows,
-    jobs_of,
-    jobs_of_groups,
-    open_buffers,
-)
+from .copied_keys import check_copies
+from .file_group_writes import SHARE, SortedRows, jobs_of, jobs_of_groups, open_buffers
 from .tagger import Tagger
 
 # The most bytes of text in one array.
@@ -159,6 +154,7 @@ class _Lookup:
         self.nowhere = MergeCounts()
         self.figures = LookupFigures()
         self.absent: set[str] = set()
+        self._repeating: set[FileGroupId] = set()
 
     def sort(self, spilled: Mapping[Route, GroupRows]) -> SortedRows:
         nbytes = min(self._plan.settings.output.memory // SHARE, _MOST_BYTES)
@@ -174,13 +170,17 @@ class _Lookup:
             {self._groups[route.number]: group_rows for route, group_rows in rows.items() if route.number != _NEW},
             {route.partition_path: group_rows for route, group_rows in rows.items() if route.number == _NEW},
             self._counts,
+            frozenset(self._repeating),
         )
 
     def _pass(self, held: Sequence[Held]) -> None:
         if self._plan.lookup.is_global:
             self._pass_everywhere(held)
             return
-        tags = self._tag(_keyed(held))
+        keyed = _keyed(held)
+        tags = self._tag(keyed)
+        if self._plan.rules.of_stored:
+            check_copies(keyed, keyed, tags, self._old_rows, self._plan.lookup)
         if len(tags.copied):
             rows = _rows(held)
             tags = living(tags, self._tagger.deleted(rows), self._old_rows.look(rows, tags.groups))
@@ -200,8 +200,11 @@ class _Lookup:
         every = _rows(held)
         chosen = self._tagger.fold(every)
         chosen_rows = pa.array(chosen)
-        rows, keyed = every.take(chosen_rows), _taken(_keyed(held), chosen_rows)
+        given = _keyed(held)
+        rows, keyed = every.take(chosen_rows), _taken(given, chosen_rows)
         tags = self._tag(keyed)
+        if self._plan.rules.of_stored:
+            check_copies(given, keyed, tags, self._old_rows, self._plan.lookup)
         look = self._old_rows.look(rows, tags.groups)
         settled = self._tagger.settle(keyed, tags, self._tagger.deleted(rows), look)
         numbers = np.array([*map(self._number, tags.groups), -1], np.int64)
@@ -219,6 +222,7 @@ class _Lookup:
     def _tag(self, keyed: KeyedRows) -> Tags:
         tags = self._tagger.tag(keyed)
         self.figures += tags.figures
+        self._repeating.update(tags.groups[code] for code in tags.repeating)
         return tags
 
     def _kept(self, part: Held, absent: Positions) -> Positions:

@@ -32,8 +32,8 @@ def touched_by(plan: WritePlan, seen: SeenTable, batches: Sequence[pa.RecordBatc
         if len(routes) > most_groups:
             return None
         jobs = [routing.job(route) for route in sorted(routes)]
-        # An append to log files reads no stored row, unless the write lays columns over stored rows.
-        reads = plan.lays_rows or not plan.appends
+        # An append to log files reads no stored row, unless the write lays columns over stored rows, or counts these.
+        reads = plan.lays_rows or plan.counts_copies or not plan.appends
         return Touched(len(jobs), sum(job.size for job in jobs) if reads else 0)
     slices = _slices_with_keys(plan, seen, {route.partition_path for route in routes}, most_groups)
     return (

@@ -32,6 +32,7 @@ class ChangedRows:
         left: The number of rows that leave their places.
         replaced: The number of places whose row leaves and to which another row comes.
         unproven: The number of rows that come to places where the table may have a row.
+        again: The number of places where several changes delete a row: of several rows of the table, or of one.
         matched_often: Several rows change one row of the table, and not all of them delete it.
         held_twice: The table holds several rows of one key, and not all of them are deleted.
         crowded: Several rows come to one place.
@@ -43,6 +44,7 @@ class ChangedRows:
     left: int = 0
     replaced: int = 0
     unproven: int = 0
+    again: int = 0
     matched_often: RowPlace | None = None
     held_twice: RowPlace | None = None
     crowded: RowPlace | None = None
@@ -58,7 +60,14 @@ class ChangedRows:
             deletes=sums["deleted"],
             moved=sums["leaves"] + sums["shifted"],
         )
-        return cls(counts, left=sums["leaves"], replaced=sums["replaced"], unproven=sums["unproven"], **wrong)
+        return cls(
+            counts,
+            left=sums["leaves"],
+            replaced=sums["replaced"],
+            unproven=sums["unproven"],
+            again=sums["again"],
+            **wrong,
+        )
 
 
 def check_changed_rows(found: ChangedRows, table: str) -> None:

@@ -66,7 +66,7 @@ def _found(places: pa.Table, sums: Mapping[str, Counts]) -> ChangedRows | None:
     }
     totals = {name: int(sums[name].sum()) for name in _SUMMED}
     return ChangedRows.of(
-        {**totals, "deleted": int(deleted.sum()), "replaced": 0},
+        {**totals, "deleted": int(deleted.sum()), "replaced": 0, "again": int(np.count_nonzero(goes > 1))},
         {name: _first(places, found) for name, found in wrong.items()},
     )
 

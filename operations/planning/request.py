@@ -53,6 +53,7 @@ class WriteSettings:
         counted: Counts by a merge or an update that read the table; None for other writes.
         read: The rows of the table that decided what the write does, where its isolation level makes them count.
         deletes_read: Whether the write has read the rows that it deletes, and its deletes have their ordering values.
+        of_stored: Whether rows were made of stored rows, one of each, and some stored rows of their keys may be others.
         past: What was done for the write before this attempt.
         hand_over: Whether tasks leave all rows to the commit, which then merges them again as often as needed.
         batch: The micro-batch that the write is; None for other writes, and where only its tasks know it.
@@ -93,6 +94,7 @@ class WriteSettings:
     counted: RowCounts | None = None
     read: tuple[ReadRows, ...] = ()
     deletes_read: bool = False
+    of_stored: bool = False
     past: PastAttempts = NO_PAST
     extra_metadata: Mapping[str, str] = field(default_factory=dict)
     upkeep: Upkeep = field(default_factory=Upkeep)

@@ -88,6 +88,22 @@ class RowPlan:
         return merges and self.config.table_type == MERGE_ON_READ
 
     @property
+    def counts_copies(self) -> bool:
+        """Whether appends first count the stored rows of their keys, for which one task needs all rows of a group.
+
+        A lookup in the table's files tells which file groups hold keys several times.
+        """
+        return self.appends and self.rules.of_stored and self.config.index_type not in LOOKUP_INDEXES
+
+    @property
+    def writing_rules(self) -> MergeRules:
+        """The rules by which rows meet those of a file group.
+
+        Where keys are unique in the whole table, the lookup counts the rows of a key before it chooses one.
+        """
+        return replace(self.rules, of_stored=self.rules.of_stored and not index_for(self.config).is_global)
+
+    @property
     def lays_rows(self) -> bool:
         """Whether rows of one key are combined all at once, because each may keep columns of the others."""
         lays = self.partial_columns is not None or self.config.partial_update_mode is not None
@@ -198,7 +214,7 @@ def plan_rows(
     return RowPlan(
         table=target.table,
         operation=operation,
-        rules=replace(rules, known_only=partial is not None),
+        rules=replace(rules, known_only=partial is not None, of_stored=request.write.of_stored),
         packed_schema=zlib.compress(schema.serialize().to_pybytes()),
         flagged=IS_DELETED not in schema.names and (IS_DELETED in request.schema.names or leaves),
         positioned=target.operation.breaks_ties and (moved or index.is_global),

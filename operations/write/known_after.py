@@ -41,6 +41,8 @@ def note_written(
         after = before if before.holds(_all_keys(rows)).all() else None
     elif not (job.file_slice and job.file_slice.logs):
         after = _merged(plan, before, rows, outcomes[0])
+        # A lookup has to see that a base file holds a key several times.
+        after = after if after is not None and len(after) == outcomes[0].rows else None
     if after is not None:
         keys.written[SliceName.of(file_slice)] = after
 

@@ -95,7 +95,8 @@ class _Task:
         """Return whether the task appends to file groups for which other tasks have rows, too."""
         plan = self._plan
         # A partial merge happens once for all rows of a key, so that the result does not depend on their tasks.
-        return plan.appends and not plan.lays_rows and self._token.partition < appending_tasks(plan)
+        alone = plan.lays_rows or plan.counts_copies
+        return plan.appends and not alone and self._token.partition < appending_tasks(plan)
 
     def _name_partitions(self, batches: Iterator[pa.RecordBatch]) -> TaskResult:
         keys = KeyGenerator(self._plan.config, self._plan.schema)
@@ -124,7 +125,8 @@ class _Task:
         """
         own, alone = OwnGroups(self._plan, self._token, groups, local), groups.alone
         # `_pyhudi_position` breaks ties between shuffled rows, and log files do not keep it: fold before flushing.
-        early = self._plan.appends and not self._plan.positioned and not self._plan.lays_rows
+        plan = self._plan
+        early = plan.appends and not (plan.positioned or plan.lays_rows or plan.counts_copies)
         flush = own.flush if early else None
         try:
             buffers = self._gather(batches, groups, lambda: SpillWriter(local, "rows.spill", ""), flush)

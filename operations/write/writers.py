@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from ...writer.buffer import MERGE_RESERVE, GroupRows
 from ...writer.data_files import DataFiles, FileFormat
 from ...writer.foreign import ForeignRows
 from ...writer.group_writer import FileGroupWrite, GroupOutcome, GroupWriter
-from ...writer.known_keys import KnownKeys, StoredOrder, WholeRows
+from ...writer.known_keys import CopiesMetError, CountedKeys, KnownKeys, StoredOrder, WholeRows
 from ...writer.log_handle import LogHandle, LogOutcome, LogWriter, Versions
 from ...writer.rolling_writer import RollingWriter
 from ...writer.slice_reader import SliceReader
@@ -26,6 +27,8 @@ from ..transaction.file_work import FileWork
 if TYPE_CHECKING:
     from ...table.merging.laying import PartialMerge
 
+logger = logging.getLogger("pyhudi")
+
 Outcome = GroupOutcome | LogOutcome
 # The most log files of a task for one file group; their versions stay below those of the next Spark partition.
 _FILES_OF_A_TASK = 64
@@ -34,11 +37,17 @@ _MOST_TASKS = 1 << 24
 
 @dataclass(frozen=True, slots=True)
 class Writers:
-    """Writes file groups, each as its job requires; ``logs`` is None where the write rewrites existing file groups."""
+    """Writes file groups, each as its job requires.
+
+    Attributes:
+        logs: None where the write rewrites existing file groups.
+        counted: Counts stored rows of the keys of rows to be appended; None where these are not made of stored rows.
+    """
 
     bases: GroupWriter
     logs: LogWriter | None
     rolling: RollingWriter
+    counted: CountedKeys | None = None
 
     def appends(self, job: FileGroupWrite) -> bool:
         return self.logs is not None and not job.rewrites and (job.file_slice is not None or job.logs_only)
@@ -59,7 +68,12 @@ class Writers:
         if job.rolls:
             return self.rolling.write(job, rows, sequence)
         if self.logs is not None and self.appends(job):
-            return self.logs.write(job.group, job.file_slice, rows, sequence)
+            try:
+                if self.counted is not None and job.file_slice is not None:
+                    self.counted.refuse_copies(job.file_slice, rows, self.bases.files.where(job.group))
+                return self.logs.write(job.group, job.file_slice, rows, sequence)
+            except CopiesMetError:
+                logger.debug("the %s holds keys several times, and is written anew", job.group.words)
         return (self.bases.write(job, rows, sequence),)
 
 
@@ -72,7 +86,7 @@ def writers(plan: WritePlan, work: FileWork, files: DataFiles, slices: SliceRead
         spec=plan.spec,
         file_format=work.form(),
         foreign=ForeignRows(plan.index, keys),
-        rules=plan.rules,
+        rules=plan.writing_rules,
         slices=slices,
         laying=laying,
     )
@@ -90,7 +104,8 @@ def writers(plan: WritePlan, work: FileWork, files: DataFiles, slices: SliceRead
             known=_known(plan, slices),
             stored=_stored(plan, slices),
         )
-    return Writers(bases, logs, RollingWriter(bases, plan.settings.lookup.sizes.largest))
+    counted = CountedKeys(slices) if plan.counts_copies and plan.writing_rules.of_stored else None
+    return Writers(bases, logs, RollingWriter(bases, plan.settings.lookup.sizes.largest), counted)
 
 
 def file_work(plan: WritePlan) -> FileWork:

@@ -105,19 +105,3 @@ def _longest_run(ordered: np.ndarray[Any, np.dtype[np.uint64]]) -> int:
 def _low_bits(hashes: np.ndarray[Any, np.dtype[np.uint64]], table: Mask) -> Positions:
     places: Positions = (hashes & np.uint64(len(table) - 1)).view(np.int64)
     return places
-
-
-class Firsts:
-    """Tells which found rows are the first of their key over all batches of a base; ``count`` is the number of keys."""
-
-    def __init__(self, count: int) -> None:
-        self._met = np.zeros(count, dtype=np.bool_)
-        self._place = np.zeros(count, dtype=np.int64)
-
-    def among(self, found: Positions) -> Mask:
-        """Return which rows of the next batch are the first of their key, given the position of each row's key."""
-        places = np.arange(len(found))
-        self._place[found[::-1]] = places[::-1]
-        first: Mask = (self._place[found] == places) & ~self._met[found]
-        self._met[found] = True
-        return first

@@ -50,7 +50,7 @@ class PartialMerge:
         return after_resets(self.spec, chains, laid)
 
     def over(self, rows: pa.RecordBatch) -> Overlay:
-        return Overlay(self.spec, rows, self.given, list(self.columns), first_alone=False)
+        return Overlay(self.spec, rows, self.given, list(self.columns))
 
     def _in_order(self, rows: pa.RecordBatch) -> pa.RecordBatch | None:
         """Return the rows in the order in which they are laid over each other; None where all keys differ."""

@@ -15,6 +15,7 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...errors import DuplicateKeyError
 from ...storage.base import Storage
@@ -26,6 +27,7 @@ from ..schema.columns import RECORD_KEY
 from .key_probe import KeyProbe
 from .merger import MergeCounts, Merger, MergeRules, RowMeeting, check_known, folded
 from .row_spec import Judged
+from .stored_copies import StoredCopies
 
 # What deciding columns count, as a multiple of their bytes, while the rows wait elsewhere: folding rows and looking up
 # keys takes several times these bytes.
@@ -161,14 +163,17 @@ class Encounter:
                     yield from self._part(incoming, of_base)
 
     def _part(self, incoming: _Incoming, base: Iterator[pa.RecordBatch]) -> Iterator[Met]:
+        given = incoming.deciding.column(RECORD_KEY)
         if self.join is not None and self.rules.fold:
             incoming = _Incoming.of([self.join(concat(list(incoming.batches())))], self.spec.deciding)
         if self.lay is not None:
+            if self.rules.of_stored:
+                base = self._counted(base, StoredCopies.beside(pc.unique(given), given))
             yield from self._laid(self.lay(concat(list(incoming.batches()))), base)
             return
         merger: Merger | Inserter
         if self.rules.meeting is RowMeeting.MERGE:
-            merger = Merger(self.spec, incoming.deciding, self.rules, self.where, self.kept)
+            merger = Merger(self.spec, incoming.deciding, self.rules, self.where, self.kept, given)
         else:
             merger = Inserter(self.spec, incoming.deciding, self.rules, self.where)
         for batch in merger.survivors(base):
@@ -176,6 +181,12 @@ class Encounter:
         for batch in rechunk(incoming.chosen(merger.arrivals())):
             yield Met(batch, arrived=True)
         self.counts.add(merger.counts)
+
+    def _counted(self, base: Iterator[pa.RecordBatch], copies: StoredCopies) -> Iterator[pa.RecordBatch]:
+        for batch in base:
+            copies.add_keys(batch.column(RECORD_KEY))
+            yield batch
+        copies.check(self.where)
 
     def _laid(self, overlay: PartialRows, base: Iterator[pa.RecordBatch]) -> Iterator[Met]:
         for batch, changed in overlay.survivors(base):

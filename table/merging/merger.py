@@ -13,8 +13,9 @@ import pyarrow.compute as pc
 from ...errors import KeyNotFoundError
 from ..arrow.arrays import Mask, mask
 from ..schema.columns import RECORD_KEY
-from .key_probe import Firsts, KeyProbe
+from .key_probe import KeyProbe
 from .row_spec import Judged
+from .stored_copies import StoredCopies
 from .winners import Positions, base_wins, fold
 
 _WAY_OUT = (
@@ -39,15 +40,15 @@ class MergeRules:
     Attributes:
         fold: Whether incoming rows of one key are folded into one; they always are where rows are merged.
         must_find: Whether a delete of an absent key is an error.
-        first_alone: Whether an incoming row meets only the first base row of its key, and the others stay.
         known_only: Whether a row with an absent key is an error, because the row lacks columns.
+        of_stored: Whether the incoming rows were made of stored rows, so that there must be as many of a key as stored.
     """
 
     meeting: RowMeeting = RowMeeting.MERGE
     fold: bool = True
     must_find: bool = False
-    first_alone: bool = False
     known_only: bool = False
+    of_stored: bool = False
 
 
 @dataclass(slots=True)
@@ -114,6 +115,7 @@ class Merger:
     A base may hold a key several times, because inserts add rows without a lookup. An incoming row then replaces every
     base row of its key that it beats, and does not arrive where any of them beats it. A delete without an ordering
     value among the incoming rows takes all base rows of its key away, and the row that comes after it counts anew.
+    ``given`` has the keys of the incoming rows before they were joined, where they were.
     """
 
     def __init__(
@@ -123,6 +125,7 @@ class Merger:
         rules: MergeRules,
         where: str,
         kept: Sequence[str] | None = None,
+        given: pa.Array | None = None,
     ) -> None:
         self._spec = spec
         self._rules = rules
@@ -137,11 +140,14 @@ class Merger:
         self._matched = np.zeros(self._incoming.num_rows, dtype=np.bool_)
         self._lost = np.zeros(self._incoming.num_rows, dtype=np.bool_)
         self._removed = 0
+        self._copies: StoredCopies | None = None
+        if rules.of_stored:
+            given = incoming.column(RECORD_KEY) if given is None else given
+            self._copies = StoredCopies.beside(self._incoming.column(RECORD_KEY), given)
 
     def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the base rows that no incoming row replaces or deletes."""
         probe: KeyProbe | None = None
-        firsts = Firsts(self._incoming.num_rows) if self._rules.first_alone else None
         ordering = self._spec.ordering(self._incoming)
         for batch in base:
             # A new file group has no base, and needs no probe.
@@ -149,13 +155,13 @@ class Merger:
                 probe = KeyProbe(self._incoming.column(RECORD_KEY))
             found = probe.find(batch.column(RECORD_KEY))
             rows = np.flatnonzero(found >= 0)
-            if firsts is not None:
-                rows = rows[firsts.among(found[rows])]
             given = batch if self._kept is None else batch.select(self._kept)
             if not len(rows):
                 yield given
                 continue
             hits = found[rows]
+            if self._copies is not None:
+                self._copies.add(hits)
             if ordering:
                 older = [batch.column(name).take(pa.array(rows)) for name in self._spec.ordering_fields]
                 keeps = base_wins(older, [values.take(pa.array(hits)) for values in ordering])
@@ -172,6 +178,8 @@ class Merger:
     def arrivals(self) -> Mask:
         """Return which incoming rows belong in the new file; call it after `survivors` is exhausted."""
         self._check_found()
+        if self._copies is not None:
+            self._copies.check(self._where)
         live = ~self._deleted & ~self._lost
         updates = int(np.count_nonzero(live & self._matched))
         self.counts = MergeCounts(

@@ -19,7 +19,7 @@ from ..arrow.arrays import Mask
 from ..arrow.batches import concat
 from ..schema.columns import RECORD_KEY
 from .key_codes import key_codes
-from .key_probe import Firsts, KeyProbe
+from .key_probe import KeyProbe
 from .merger import MergeCounts, hidden_bases
 from .row_spec import Judged
 from .winners import Positions, base_wins, joint_ranks, yielding
@@ -32,16 +32,21 @@ class Overlay:
     """Lays incoming rows over each other, and the result over base rows or below them.
 
     ``incoming`` has whole rows, later rows further down. ``given`` gets no batch for base rows. A column that the
-    incoming rows lack keeps its base value. With ``first_alone`` only the first base row of a key is changed.
+    incoming rows lack keeps its base value. Rows of ``complete`` give all columns of the table: such a row takes the
+    place of all base rows of its key that it beats, and other rows change each base row of their key.
     """
 
     def __init__(
-        self, spec: Judged, incoming: pa.RecordBatch, given: Given, columns: list[str], *, first_alone: bool = True
+        self,
+        spec: Judged,
+        incoming: pa.RecordBatch,
+        given: Given,
+        columns: list[str],
+        complete: Mask | None = None,
     ) -> None:
         self._spec = spec
         self._given = given
         self._columns = columns
-        self._first_alone = first_alone
         chains = _Chains.of(spec, incoming)
         self._deleted = chains.deleted[chains.winner]
         tops = incoming.take(pa.array(chains.winner))
@@ -57,29 +62,29 @@ class Overlay:
             self._states[name] = values.take(pa.array(chosen))
             if is_open is not None:
                 self._open[name] = is_open
-        self._matched = np.zeros(len(self._keys), dtype=np.bool_)
-        self._changed = np.zeros(len(self._keys), dtype=np.bool_)
+        self._matched, self._changed, self._lost = (np.zeros(len(self._keys), dtype=np.bool_) for _ in range(3))
+        self._complete = chains.complete(complete) & ~self._deleted
         self._removed = 0
 
     def survivors(self, base: Iterable[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, bool]]:
         """Yield the base rows that no incoming row deletes; changed rows, marked True, have only the wanted columns."""
-        probe, firsts = KeyProbe(self._keys), Firsts(len(self._keys))
+        probe = KeyProbe(self._keys)
         for batch in base:
             found = probe.find(batch.column(RECORD_KEY))
             rows = np.flatnonzero(found >= 0)
-            if self._first_alone:
-                rows = rows[firsts.among(found[rows])]
             if not len(rows):
                 yield batch, False
                 continue
             states = found[rows]
             stays = self._stays(batch, rows, states)
             self._matched[states] = True
+            self._lost[states[stays]] = True
+            takes = self._deleted[states] | self._complete[states]
             # No value of a hidden base row counts: the row that came after the delete arrives as if it were new.
-            gone = (self._deleted[states] & ~stays) | self._hidden[states]
+            gone = (takes & ~stays) | self._hidden[states]
             self._removed += int(np.count_nonzero(gone))
-            # A delete with a lesser ordering value does not change its base row.
-            meets = ~self._deleted[states] & ~gone
+            # A delete or a whole row with a lesser ordering value does not change its base row.
+            meets = ~takes & ~gone
             laid, changed = self._laid(batch, rows[meets], states[meets], stays[meets])
             self._changed[states[meets][changed]] = True
             untouched = np.ones(batch.num_rows, dtype=np.bool_)
@@ -90,21 +95,29 @@ class Overlay:
                 yield laid.filter(pa.array(changed)), True
 
     def arrivals(self) -> pa.RecordBatch:
-        rows = pa.array(np.flatnonzero(~self._deleted & (~self._matched | self._hidden)))
+        rows = pa.array(np.flatnonzero(self._unmet | self._replacing))
         names = [name for name in self._columns if name in self._states]
         return pa.RecordBatch.from_arrays([self._states[name].take(rows) for name in names], names)
 
     @property
     def counts(self) -> MergeCounts:
-        live = ~self._deleted
-        revived = int(np.count_nonzero(live & self._matched & self._hidden))
+        replacing = int(np.count_nonzero(self._replacing))
         return MergeCounts(
-            inserts=int(np.count_nonzero(live & ~self._matched)),
-            updates=int(np.count_nonzero(self._changed)) + revived,
-            deletes=self._removed - revived,
+            inserts=int(np.count_nonzero(self._unmet)),
+            updates=int(np.count_nonzero(self._changed)) + replacing,
+            deletes=self._removed - replacing,
             not_found=int(np.count_nonzero(self._deleted & ~self._matched)),
             keys=len(self._keys),
         )
+
+    @property
+    def _unmet(self) -> Mask:
+        return ~self._deleted & ~self._matched
+
+    @property
+    def _replacing(self) -> Mask:
+        """The rows that take the place of all base rows of their keys: whole rows, and those after a hiding delete."""
+        return ~self._deleted & self._matched & (self._hidden | (self._complete & ~self._lost))
 
     def _stays(self, batch: pa.RecordBatch, rows: Positions, states: Positions) -> Mask:
         """Return which base rows have a greater ordering value than the incoming row of their key."""
@@ -215,6 +228,13 @@ class _Chains:
         is_open = found == count
         found[is_open] = 0
         return np.where(is_open, self.winner, self.position[found]), is_open
+
+    def complete(self, rows: Mask | None) -> Mask:
+        """Return for each key whether one of some rows, by position, is among those that its last row is laid over."""
+        if rows is None or not len(self.first):
+            return np.zeros(len(self.first), dtype=np.bool_)
+        found: Mask = np.logical_or.reduceat(rows[self.position] & self.filling, self.first)
+        return found
 
 
 def _on_top(begins: Mask, resets: Mask, passed: Mask, rank: Positions) -> Mask:

@@ -52,9 +52,9 @@ class LogCounts:
 class MergedSlice:
     """The rows of one file slice, whole or some of their columns, as they are once its logs are merged.
 
-    Where a base file holds a key several times, the logs change its first row alone, as Apache Hudi's readers and
-    compactions do. ``sees`` tells of an instant whether its blocks may be seen. Log entries beyond ``memory`` bytes are
-    spilled. Raises `UnsupportedTableError` where pyhudi does not know how the table merges logs.
+    Where a base file holds a key several times, an entry of the logs meets every row of the key. ``sees`` tells of an
+    instant whether its blocks may be seen. Log entries beyond ``memory`` bytes are spilled. Raises
+    `UnsupportedTableError` where pyhudi does not know how the table merges logs.
     """
 
     storage: Storage
@@ -103,7 +103,7 @@ class MergedSlice:
         """Yield the rows in the types of ``columns``, the base file's first.
 
         ``row_groups`` returns which row groups of the base file are read, None for all. It may leave out a group of
-        whose keys no row would be shown: an entry of a log meets the first row of its key that is read.
+        whose keys no row would be shown: an entry of a log meets the rows of its key that are read.
         ``dictionaries`` names the string columns that may come as dictionaries, where the base file has them so.
         ``wanted`` chooses rows by their keys alone, of batches that hold the record key.
         """
@@ -157,7 +157,7 @@ class MergedSlice:
         where = f"the file group {self.file_slice.file_id} of partition {self.file_slice.partition_path!r}"
         return Encounter(
             spec,
-            MergeRules(first_alone=True),
+            MergeRules(),
             self.memory,
             self.open_spill,
             where,
@@ -177,12 +177,13 @@ class MergedSlice:
         read = pa.schema([*columns, *(self.schema.field(name) for name in dict.fromkeys(judged))])
         partial, spec = self._partial, LogSpec(self._ordering)
         rows = self._log_rows(read, numbered=partial is not None)
-        given = (
-            None
-            if partial is None
-            else lambda whole: Overlay(spec, partial.begun(spec, whole), partial.given, columns.names)
-        )
-        encounter = self._encounter(spec, given, columns.names)
+
+        def lay(entries: pa.RecordBatch, partial: PartialUpdates) -> Overlay:
+            begun = partial.begun(spec, entries)
+            return Overlay(spec, begun, partial.given, columns.names, partial.complete(begun))
+
+        laid = None if partial is None else lambda entries: lay(entries, partial)
+        encounter = self._encounter(spec, laid, columns.names)
         old = iter(()) if base is None else _rows_of(base, read, row_groups)
         old = old if wanted is None else _chosen(old, wanted)
         kept = with_dictionaries(columns, frozenset() if base is None else base.dictionaries)

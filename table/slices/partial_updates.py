@@ -78,3 +78,11 @@ class PartialUpdates:
             present = has[rows.column(BLOCK).to_numpy(zero_copy_only=False)]
             found = present if found is None else found & present
         return None if found is None or found.all() else found
+
+    def complete(self, rows: pa.RecordBatch) -> Mask | None:
+        """Return which entries give all columns of the table; None where a value decides that, not the block."""
+        if self.columns is None:
+            return None
+        whole = np.array([columns is None for columns in self.columns])
+        found: Mask = whole[rows.column(BLOCK).to_numpy(zero_copy_only=False)]
+        return found

@@ -31,7 +31,7 @@ from support.drawn.histories import (
 from support.drawn.upkept import JOINING, OFF, SERVICES
 from support.drive import read, write
 from support.models.changing import with_merges
-from support.models.logged_model import without_copies
+from support.models.logged_model import with_copies, without_copies
 from support.models.model import SCHEMA, Step, histories, random_history
 from support.places import Place, below
 from support.rules.checks import assert_whole
@@ -80,6 +80,19 @@ def test_any_dealing_of_rows_to_log_files_gives_what_the_dict_says(
     made = LOGGED if ordered else replace(LOGGED, ordering_fields=())
     history = with_merges(without_copies(history), seed)
     check_history(history, bounds=replace(bounds, upkeep=OFF), seed=seed, made=made)
+
+
+@settings(max_examples=8, deadline=None)
+@given(histories(steps=7), st.booleans(), st.booleans(), st.integers(0, 1 << 30))
+def test_log_files_speak_of_all_rows_that_inserts_add_to_a_key(
+    history: list[Step], ordered: bool, served: bool, seed: int
+) -> None:
+    """An upsert, a delete or a merge takes those that it beats, before and after log compactions and compactions."""
+    made = LOGGED if ordered else replace(LOGGED, ordering_fields=())
+    services = (*SERVICES, *JOINING) if served else ()
+    bounds = ROOMY if served else replace(ROOMY, upkeep=OFF)
+    # hudi-rs holds a log entry against the first row of a key alone.
+    check_history(with_copies(history), bounds=bounds, seed=seed, made=made, services=services, hudi_rs=False)
 
 
 @settings(max_examples=8, deadline=None)

@@ -15,12 +15,16 @@ from pyhudi.errors import (
     PlacementError,
     SchemaMismatchError,
 )
+from pyhudi.index.settings import FileSizes, LookupSettings
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.services.settings import CompactionSettings, Upkeep
 from pyhudi.table.files.logs.block_format import LogSettings
+from pyhudi.table.files.output import MIB
 from pyhudi.table.schema.columns import META_COLUMNS
 from support.attempts import parted, rows
+from support.drawn.upkept import OFF
 from support.drive import KEYED, read, rows_of, write
+from support.made import compacting
 from support.readers import rows_by_hudi_rs
 from support.recorded.fixture_tables import recorded, unpack
 from support.recorded.recorded_merges import LATE_ROW, REBORN
@@ -28,6 +32,10 @@ from support.recorded.recorded_merges import LATE_ROW, REBORN
 MERGED = replace(KEYED, table_type="MERGE_ON_READ")
 PARTED = replace(MERGED, partition_fields=("p",))
 LATE = [("k1", 1), ("k2", 2), ("k4", 2)]
+
+
+def data_files(table: Path) -> list[str]:
+    return sorted(path.name for pattern in ("*.parquet", ".*.log.*") for path in table.glob(pattern))
 
 
 @pytest.fixture
@@ -61,17 +69,85 @@ def test_deletes_that_must_find_their_keys_look(table: Path) -> None:
     assert rows_of(table, "id", "value") == LATE[:1]
 
 
-def test_a_key_that_stands_twice_goes_row_by_row_or_as_a_whole(table: Path) -> None:
-    """A log file takes the first of its rows, for hudi-rs too; what must find its key takes them all."""
+def test_a_delete_takes_all_rows_of_a_key_that_stands_twice(table: Path) -> None:
+    """In the log files, of which hudi-rs as Apache Hudi holds one against the first row; or written anew for all."""
     write(table, rows(1, 2, value=8, ts=3), operation="insert")
-    write(table, rows(1, 2, value=0), operation="delete")
-    assert rows_of(table, "id", "value") == [("k1", 8), ("k2", 8), LATE[2]]
-    assert rows_by_hudi_rs(table, "id", "value") == rows_of(table, "id", "value")
+    write(table, rows(1, 2, value=0), operation="delete", settings=WriteSettings(upkeep=OFF))
+    assert rows_of(table, "id", "value") == [LATE[2]]
+    assert rows_by_hudi_rs(table, "id", "value") == [("k1", 8), ("k2", 8), LATE[2]]
+    compacting.run(table)
+    assert rows_of(table, "id", "value") == rows_by_hudi_rs(table, "id", "value") == [LATE[2]]
 
-    write(table, rows(1, 2, value=9, ts=4), operation="insert")
+    write(table, [rows(1, value=9, ts=4), rows(1, value=10, ts=4)], operation="insert")
     done = write(table, rows(1, value=0), operation="delete", settings=WriteSettings(delete_missing_ok=False))
-    assert done.deletes == 2
-    assert [key for key, _ in rows_of(table, "id", "value")] == ["k2", "k2", "k4"]
+    assert (done.deletes, done.log_files) == (2, 0)
+    assert rows_of(table, "id", "value") == rows_by_hudi_rs(table, "id", "value") == [LATE[2]]
+
+
+@pytest.mark.parametrize("deletes", [True, False])
+def test_an_entry_of_a_log_takes_the_copies_that_it_beats(table: Path, deletes: bool) -> None:
+    """Those with a greater ordering value stay, before and after a log compaction and a compaction."""
+    write(table, [rows(1, value=7, ts=6), rows(1, value=8, ts=9)], operation="insert")
+    newer = rows(1, value=5, ts=7).append_column("_hoodie_is_deleted", pa.array([deletes]))
+    write(table, newer)
+    write(table, rows(2, value=3, ts=8))
+    expected = [("k1", 8), ("k2", 3), LATE[2]]
+
+    assert rows_of(table, "id", "value") == expected
+    write(table, rows(1, value=6, ts=9))
+    compacting.join(table)
+    assert rows_of(table, "id", "value") == [("k1", 6), *expected[1:]]
+    compacting.run(table)
+    assert rows_of(table, "id", "value") == rows_by_hudi_rs(table, "id", "value") == [("k1", 6), *expected[1:]]
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize(
+    ("index", "small"),
+    [("BUCKET", 0), ("SIMPLE", 0), ("SIMPLE", MIB), ("GLOBAL_SIMPLE", 0), ("GLOBAL_SIMPLE", MIB)],
+)
+def test_rows_made_of_stored_rows_are_of_all_copies_of_a_key_or_refused(
+    tmp_path: Path, kind: str, index: str, small: int
+) -> None:
+    """In one file group or in several; no log entry speaks of several rows in one."""
+    made = replace(KEYED, table_type=kind, **({} if index == "BUCKET" else {"index_type": index, "bucket_count": None}))
+    settings = WriteSettings(lookup=LookupSettings(sizes=FileSizes(small=small)))
+    write(tmp_path, rows(1, 2, 3, value=1), table=made)
+    write(tmp_path, [rows(1, value=8, ts=3), rows(1, value=9, ts=4)], operation="insert", settings=settings)
+    write(tmp_path, rows(2, value=2, ts=2))
+    of_stored = replace(settings, of_stored=True)
+    held = data_files(tmp_path)
+
+    for partly in (rows(1, value=0), [rows(1, value=0), rows(1, value=0)]):
+        with pytest.raises(DuplicateKeyError, match=r"'k1' has [23] rows in .* holds for [12] of them"):
+            write(tmp_path, partly, operation="delete", settings=of_stored)
+    with pytest.raises(DuplicateKeyError, match=r"'k1' has [23] rows"):
+        write(tmp_path, rows(1, 2, value=5, ts=9), settings=of_stored)
+    assert data_files(tmp_path) == held
+
+    done = write(tmp_path, [rows(1, value=0)] * 3, operation="delete", settings=of_stored)
+    # A file group with a single row of the key gets a log file.
+    alone = kind == "MERGE_ON_READ" and index != "BUCKET" and not small
+    assert (done.deletes, done.log_files) == (3, int(alone))
+    assert rows_of(tmp_path, "id", "value") == rows_by_hudi_rs(tmp_path, "id", "value") == [("k2", 2), ("k3", 1)]
+    done = write(tmp_path, rows(3, value=0), operation="delete", settings=of_stored)
+    assert (done.deletes, done.log_files) == (1, int(kind == "MERGE_ON_READ"))
+
+
+@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE"])
+def test_a_lookup_that_meets_copies_has_their_file_group_written_anew(tmp_path: Path, index: str) -> None:
+    """By an upsert as by a delete; a file group without copies gets a log file."""
+    write(tmp_path, rows(1, 2, 3, value=1), table=replace(MERGED, index_type=index, bucket_count=None))
+    write(tmp_path, [rows(1, 2, value=8, ts=3), rows(1, 2, value=9, ts=4)], operation="insert")
+
+    done = write(tmp_path, rows(1, value=5, ts=9))
+    assert (done.files, done.log_files) == (1, 0)
+    assert rows_by_hudi_rs(tmp_path, "id", "value") == [("k1", 5), ("k2", 1), ("k2", 8), ("k2", 9), ("k3", 1)]
+    done = write(tmp_path, rows(3, value=6, ts=9))
+    assert (done.files, done.log_files) == (0, 1)
+    done = write(tmp_path, rows(2, value=0), operation="delete")
+    assert (done.files, done.log_files, done.deletes) == (1, 0, 3)
+    assert rows_of(tmp_path, "id", "value") == rows_by_hudi_rs(tmp_path, "id", "value") == [("k1", 5), ("k3", 6)]
 
 
 def test_sorted_rows_of_a_bulk_insert_stand_beside_those_that_are_there(table: Path) -> None:

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from pyhudi.errors import CorruptFileError
+from pyhudi.errors import CorruptFileError, DuplicateKeyError
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.table.files.logs.block_format import LogSettings
 from pyhudi.table.files.logs.log_blocks import MAGIC, PREFIX, BlockType, LogBlock, Read
 from pyhudi.table.files.names import LogFileName
+from pyhudi.table.schema.columns import RECORD_KEY
 from pyhudi.table.slices import log_rows
 from pyhudi.writer import log_handle
 from support.drawn.deleted_rows import check_hidden_rows, check_late_rows, check_looked_up_rows
@@ -22,9 +24,10 @@ from support.drawn.histories import LOGGED, ROOMY, UNORDERED, check_history, par
 from support.drawn.upkept import OFF
 from support.drive import plan, rows_of, task, write
 from support.made import compacting
-from support.models.logged_model import without_copies
+from support.models.logged_model import with_copies, without_copies
 from support.models.model import random_history
 from support.mutations import RED, Check, Mutate, Patch, assert_red, each
+from support.readers import rows_by_hudi_rs
 from support.recorded.fixture_tables import unpack
 from support.recorded.recorded_merges import assert_recorded, check_recorded
 from support.seams import patch_seam, read_seam
@@ -65,6 +68,30 @@ def a_torn_block_is_taken(patch: Patch) -> None:
 
 def ordering_is_ignored_between_base_and_log(patch: Patch) -> None:
     patch_seam(patch, "base rows that win in a merge", lambda base, _: np.zeros(len(base[0]), dtype=np.bool_))
+
+
+def further_rows_of_a_key_stay_in_the_base(patch: Patch) -> None:
+    """An entry meets the first row of its key, as in Apache Hudi's readers."""
+    original = read_seam("rows that survive a merge")
+
+    def survivors(self: Any, base: Any) -> Any:
+        seen: set[str] = set()
+        for batch in base:
+            keys = batch.column(RECORD_KEY).to_pylist()
+            again = np.array([key in seen or key in keys[:at] for at, key in enumerate(keys)], dtype=np.bool_)
+            seen.update(keys)
+            yield from original(self, [batch.filter(pa.array(~again))])
+            yield batch.filter(pa.array(again))
+
+    patch_seam(patch, "rows that survive a merge", survivors)
+
+
+def rows_of_some_copies_alone_pass(patch: Patch) -> None:
+    patch_seam(patch, "refuse rows of some copies alone", lambda *_: None)
+
+
+def copies_are_appended_to(patch: Patch) -> None:
+    patch_seam(patch, "look for copies before an append", lambda *_: None)
 
 
 def deletes_have_no_ordering(patch: Patch) -> None:
@@ -145,6 +172,25 @@ def check_orders(_: Path) -> None:
             check_history(history, bounds=replace(ROOMY, upkeep=OFF), seed=seed, made=made, hudi_rs=False)
 
 
+def check_all_copies(_: Path) -> None:
+    """Assert that log files speak of every row that inserts have put into a key's base file."""
+    for seed in range(2):
+        history = with_copies(random_history(seed, steps=6, keys=3))
+        check_history(history, bounds=replace(ROOMY, upkeep=OFF), seed=seed, made=LOGGED, hudi_rs=False)
+
+
+def check_made_of_copies(folder: Path) -> None:
+    """Assert that a write made of stored rows takes all rows of a key or none, for readers of the first row too."""
+    table, settings = folder / "t", replace(ROOMY, upkeep=OFF, of_stored=True)
+    one = part(row("k", ts=1, value=1))
+    write(table, [one, one], operation="insert", table=LOGGED)
+    with pytest.raises(DuplicateKeyError):
+        write(table, one, operation="delete", settings=settings)
+    write(table, [one, one], operation="delete", settings=settings)
+
+    assert rows_by_hudi_rs(table, "value") == []
+
+
 def check_resets(_: Path) -> None:
     """Assert that deletes without an ordering value hold for what other tasks have of their keys."""
     for seed in range(4):
@@ -210,6 +256,9 @@ MUTATIONS: list[tuple[Mutate, Check]] = [
     (deletes_without_ordering_end_with_their_task, check_resets),
     (tombstones_are_forgotten, check_avro),
     (ordering_is_ignored_between_base_and_log, check_avro),
+    (further_rows_of_a_key_stay_in_the_base, check_all_copies),
+    (rows_of_some_copies_alone_pass, check_made_of_copies),
+    (copies_are_appended_to, check_made_of_copies),
     (nothing_is_looked_for_after_a_torn_block, check_torn),
     (a_torn_block_is_taken, check_torn_trailer),
     (versions_are_ordered_as_texts, check_many_tasks),

@@ -19,7 +19,7 @@ from interop.apache_hudi import ApacheHudi, ApacheHudiError
 from interop.readers import read_hudi_rs
 from interop.test_merge_on_read import Shared
 from pyspark.sql import SparkSession
-from support.drawn.deleted_rows import LOGGED, READ, indexed, rows, shown, write
+from support.drawn.deleted_rows import LOGGED, QUIET, READ, indexed, rows, shown, write
 from support.made.compacting import join, run, schedule
 from support.models.model import SCHEMA
 from support.recorded.hudi_options import unpartitioned
@@ -189,3 +189,27 @@ def test_histories_of_deletes_and_late_rows(tmp_path: Path, spark: SparkSession,
         compacted_by_them(apache, shared.path)
         shared.model.compact(elsewhere=True)
     shared.check()
+
+
+COPIES = {
+    "by key alone": (QUIET, 1),
+    "by keys that must be there": (replace(QUIET, delete_missing_ok=False), 1),
+    "by a condition": (replace(READ, of_stored=True), 2),
+}
+
+
+@pytest.mark.parametrize("way", COPIES)
+def test_other_readers_lose_a_key_with_copies_where_its_file_group_was_written_anew(
+    tmp_path: Path, apache: ApacheHudi, way: str
+) -> None:
+    """Log entries they hold against the first row, also in a compaction of theirs, which keeps the other for good."""
+    path, (settings, count) = tmp_path / "t", COPIES[way]
+    write(path, rows("gone", "stays", ts=10, value=1), table=LOGGED)
+    write(path, rows("gone", ts=10, value=2), operation="insert")
+    write(path, rows(*["gone"] * count, ts=10, value=3), operation="delete", settings=settings)
+    theirs = {"stays": 1, **({"gone": 2} if way == "by key alone" else {})}
+    check(path, apache, {"stays": 1}, theirs)
+
+    apache.write(path, rows("new", ts=1, value=4), OPTIONS)
+    compacted_by_them(apache, path)
+    check(path, apache, {**theirs, "new": 4})

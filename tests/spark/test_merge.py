@@ -226,6 +226,36 @@ def test_several_rows_may_delete_one_and_a_clause_may_hold_for_one_of_several(
     assert rows(table) == [(2, "a", 5, 2, "y"), *START[2:]]
 
 
+@pytest.mark.parametrize("index", ["BUCKET", "SIMPLE", "GLOBAL_SIMPLE"])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_condition_holds_for_all_rows_of_a_key_or_is_refused(
+    spark: SparkSession, tmp_path: Path, kind: str, index: str
+) -> None:
+    """Rows that inserts added beside others go together, also for readers that hold a log entry against the first."""
+    table = made(spark, tmp_path / "t", table_type=kind, index=index)
+    table.insert(frame(spark, [(1, "a", 7, 0, "copy"), (2, "a", 7, 2, "copy"), (3, "b", 8, 3, "copy")]))
+    before, source = rows(table), frame(spark, [(2, "a", 9, 9, "new")])
+    partly: list[Callable[[], Any]] = [
+        lambda: table.delete("t = 'copy'"),
+        lambda: table.update({"n": 5}, "t = 'copy'"),
+        lambda: table.merge(source).when_matched_delete("target.t = 'copy'").execute(),
+        lambda: table.merge(source, "source.id = target.id").when_matched_update_all("target.ts = 7").execute(),
+        lambda: table.merge(source, "target.n = source.n - 7").when_matched_delete("target.ts < 7").execute(),
+    ]
+    for write in partly:
+        with pytest.raises(DuplicateKeyError, match=r"The record key '[123]' has 2 rows in .* holds for 1 of them"):
+            write()
+    assert rows(table) == before
+
+    assert counts(table.delete("id = 1")) == (0, 0, 2, 0)
+    assert rows(table) == rows_by_hudi_rs(Path(table.path), *NAMES) == [row for row in before if row[0] != 1]
+    assert counts(table.merge(source).when_matched_delete().when_not_matched_insert_all().execute()) == (0, 0, 2, 0)
+    done = table.upsert(frame(spark, [(3, "b", 9, 9, "new")]))
+    assert done.log_files == (kind == "MERGE_ON_READ" and index == "BUCKET")
+    assert rows(table) == [(3, "b", 9, 9, "new"), *START[3:]]
+    assert counts(table.update({"n": 1}, "id = 4")) == (0, 1, 0, 0)
+
+
 WORDS: list[tuple[Callable[[HudiTable, DataFrame], Any], type[PyHudiError], str]] = [
     (lambda table, new: table.merge(new), InvalidOptionError, "no clause"),
     (

@@ -36,6 +36,7 @@ from pyhudi.table.config.table_settings import TableSettings
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from support.drive import rows_of
+from support.readers import rows_by_hudi_rs
 from support.rules.health import findings
 from support.seams import patch_seam, read_seam
 from support.sessions import RESTLESS, said
@@ -330,6 +331,27 @@ def test_ties_go_to_the_row_that_stood_later(spark: SparkSession, tmp_path: Path
 
     assert (done.inserts, done.updates) == (25, 25)
     assert sorted(row.n for row in table.to_df(["n"]).collect()) == list(range(1_950, 2_000))
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE"])
+def test_file_groups_that_hold_a_key_several_times_are_written_anew(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, index: str
+) -> None:
+    """Of a merge-on-read table, though a key in log files and a base file is there once; others get log files."""
+    WAYS[way](monkeypatch)
+    table = create(spark, tmp_path / "t", COLUMNS, index=index, table_type="MERGE_ON_READ")
+    table.upsert(made(spark, "sequence(0, 8)", 1))
+    table.insert(made(spark, "array(0, 3)", 2))
+    logged = table.upsert(made(spark, "array(1, 4, 2)", 3, ts="2"), **PLACED)
+    done = table.upsert(made(spark, "array(0, 1, 2, 5)", 4, ts="3"), **PLACED)
+
+    assert (logged.files, logged.log_files) == (0, 2)
+    assert (done.files, done.log_files) == (1, 2)
+    assert [(key, n) for key, _, n, p in shown(table) if p == "p0"] == [
+        ("k0", 4000), ("k3", 1000), ("k3", 2000), ("k6", 1000),
+    ]  # fmt: skip
+    assert rows_by_hudi_rs(Path(table.path), "id", "ts", "n", "p") == shown(table)
 
 
 def test_new_keys_join_small_files_and_open_as_many_as_it_takes(spark: SparkSession, tmp_path: Path) -> None:

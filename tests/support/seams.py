@@ -222,6 +222,8 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "begin to insert into a file group": "table.merging.meet:Inserter.__init__",
     "spill rows of a merge": "table.merging.meet:Encounter._deal_out",
     # --- equal keys
+    "refuse rows of some copies alone": "table.merging.stored_copies:StoredCopies.check",
+    "look for copies before an append": "writer.known_keys:CountedKeys.refuse_copies",
     "find keys in a set of keys": "table.merging.key_probe:KeyProbe.find",
     "most keys of a set in a table of Arrow": "table.merging.key_probe:_FEW_KEYS",
     "hash keys that are found by hashes": "table.merging.key_probe:hash64",

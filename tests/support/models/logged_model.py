@@ -241,6 +241,18 @@ class LoggedModel(Model):
         return key[0], self.bucket_of(key)
 
 
+def with_copies(history: Sequence[Step]) -> list[Step]:
+    """Return a history in which every insert of rows adds them a second time beside those that are there."""
+    return [_with_copies(step) for step in history]
+
+
+def _with_copies(step: Step) -> Step:
+    if step.operation != "insert":
+        return step
+    options = {name: text for name, text in step.options.items() if name not in {POLICY, DROP, FOLD}}
+    return replace(step, rows=[*step.rows, *step.rows], options=options)
+
+
 def without_copies(history: Sequence[Step]) -> list[Step]:
     """Return a history in which no write adds a key that is there, as whom of its rows a log speaks is file order."""
     return [_without_copies(step, number) for number, step in enumerate(history)]
