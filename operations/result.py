@@ -231,7 +231,8 @@ class CommitResult:
         deletes: Rows removed one by one; rows of replaced file groups are not counted.
         moved: How many of the updates brought their row to another key or partition, where the write counted them.
         not_found: Deletes that removed nothing.
-        dropped: Incoming rows left out because their key was there (``hoodie.datasource.insert.dup.policy=drop``).
+        dropped: Incoming rows left out because their key was there (``hoodie.datasource.insert.dup.policy=drop``), and
+            new rows of a merge left out because their key was deleted with a greater ordering value.
         replaced: File groups taken away as a whole, by an overwrite or with their partition.
         files: Base files written.
         bytes: Their size.

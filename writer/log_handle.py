@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from ..errors import OlderRowError
 from ..storage.base import Storage
 from ..table.arrow.arrays import Mask
 from ..table.arrow.batches import rechunk
@@ -27,10 +28,11 @@ from ..table.merging.meet import Encounter, Met, Rows
 from ..table.merging.merger import MergeCounts, MergeRules
 from ..table.merging.row_spec import RowSpec
 from ..table.merging.winners import fold
-from ..table.schema.columns import RECORD_KEY
+from ..table.schema.columns import ARRIVES, MOVED, RECORD_KEY, STAYS
 from ..timeline.writers.markers import MarkerType
 from .data_files import DataFiles, FileFormat, LogFormat, LogOutput, by_blocks
 from .known_keys import KnownKeys, StoredOrder, WholeRows
+from .slice_reader import SliceReader
 
 if TYPE_CHECKING:
     from ..table.merging.laying import PartialMerge
@@ -46,14 +48,20 @@ class Versions:
 
 @dataclass(frozen=True, slots=True)
 class LogOutcome:
-    """One appended log file; its rows count as updates where the file group existed, as in Apache Hudi."""
+    """One appended log file; its rows count as updates where the file group existed, as in Apache Hudi.
+
+    Attributes:
+        path: None where all rows were dropped.
+        outdone: The record key of one of the dropped rows, against which deletes in the log files win; empty for none.
+    """
 
     group: FileGroupId
     file_slice: FileSlice | None
-    path: str
+    path: str | None
     version: int
     size: int
     counts: MergeCounts
+    outdone: str = ""
 
     @property
     def rows(self) -> int:
@@ -69,6 +77,7 @@ class LogWriter:
         laying: Joins partial rows of one key; None where the winner replaces the other row.
         known: Looks up the stored rows of a partial update, and returns the rows to write; None for whole rows.
         stored: Reads the ordering values of the stored rows that deletes by key remove; None where they get none.
+        slices: Reads deletes of log files for rows that say they are new; None where no rows say so.
     """
 
     files: DataFiles
@@ -81,6 +90,7 @@ class LogWriter:
     laying: PartialMerge | None = None
     known: KnownKeys | WholeRows | None = None
     stored: StoredOrder | None = None
+    slices: SliceReader | None = None
 
     def path_of(self, group: FileGroupId, number: int = 0) -> str:
         return self.files.log_path(group, self.versions.first + number)
@@ -109,6 +119,7 @@ class LogHandle:
         self._arrivals = writer.files.arrivals(group, sequence)
         self._open: LogOutput | None = None
         self._done: list[LogOutcome] = []
+        self._dropped, self._outdone = 0, ""
 
     def append(self, rows: Rows, *, held: bool = False) -> None:
         """Fold rows and append the result as blocks: rows first, then deletes.
@@ -136,6 +147,11 @@ class LogHandle:
 
     def close(self) -> tuple[LogOutcome, ...]:
         self._publish()
+        if self._dropped:
+            nothing = LogOutcome(self._group, self._piece, None, 0, 0, MergeCounts())
+            last = self._done.pop() if self._done else nothing
+            counts = replace(last.counts, dropped=self._dropped)
+            self._done.append(replace(last, counts=counts, outdone=self._outdone))
         return tuple(self._done)
 
     def discard(self) -> None:
@@ -149,13 +165,41 @@ class LogHandle:
 
     def _add_live(self, met: Met) -> pa.RecordBatch:
         deleted = self._writer.spec.deleted(met.rows)
-        live = met.rows.filter(pa.array(~deleted)) if deleted.any() else met.rows
+        live = self._without_outdone(met.rows.filter(pa.array(~deleted)) if deleted.any() else met.rows)
         if self._writer.known is None:
             self._add_rows(live)
         else:
             for rows in self._writer.known.rows(self._piece, live, self._writer.files.where(self._group)):
                 self._add_rows(rows)
         return met.rows.filter(pa.array(deleted & ~self._resets(met.rows)))
+
+    def _without_outdone(self, live: pa.RecordBatch) -> pa.RecordBatch:
+        """Return rows without new rows that no reader would show, as a delete in the log files outdoes them."""
+        slices = self._writer.slices
+        if slices is None or self._piece is None or not self._piece.logs:
+            return live
+        arrives = live.column(ARRIVES).to_numpy()
+        new = np.flatnonzero(arrives != STAYS)
+        lost = new[slices.merged(self._piece).deletes.outdone(live.take(pa.array(new)))]
+        if not len(lost):
+            return live
+        keys = live.column(RECORD_KEY)
+        moved = lost[arrives[lost] == MOVED]
+        if len(moved):
+            key = keys[int(moved[0])].as_py()  # one value, for the error
+            raise self._moves_to_older(key)
+        self._dropped += len(lost)
+        self._outdone = self._outdone or keys[int(lost[0])].as_py()  # one value, for the log
+        stays = np.ones(live.num_rows, dtype=np.bool_)
+        stays[lost] = False
+        return live.filter(pa.array(stays))
+
+    def _moves_to_older(self, key: str) -> OlderRowError:
+        return OlderRowError(
+            f"A row of {self._writer.files.where(self._group)} was to get the record key {key!r}, which was deleted "
+            "with a greater ordering value, so that readers would not show the row.",
+            "Give the row an ordering value that is not less, or compact the table, which forgets the delete.",
+        )
 
     def _add_all_deletes(self, batches: Iterable[pa.RecordBatch]) -> None:
         found = (self._deletes(rows) for rows in batches if rows.num_rows)

@@ -15,7 +15,9 @@ from ...operations.html_text import in_html
 from ...operations.planning.changed_rows import ChangedRows
 from ...operations.result import CommitResult, PastAttempts
 from ...options.names import OPTIONS
+from ...table.config.property_keys import MERGE_ON_READ
 from ...table.merging.deletes import IS_DELETED
+from ...table.schema.columns import ARRIVES, INSERTED, MOVED, STAYS
 from ..placement.key_columns import KEY, PATH
 from ..placement.key_text import quoted
 from ..source.own_errors import own_errors
@@ -24,7 +26,7 @@ from ..table.made_from import MadeFrom
 from ..table.other_keywords import MERGE_KEYWORDS
 from ..table.other_names import MERGE_CALLS, NamesOtherCalls
 from ..table.retries import Retries
-from .changing import OLD_KEY, OLD_PATH, ROW_NUMBER, WAS, MergeChanges, is_delete, make_changes
+from .changing import KIND, OLD_KEY, OLD_PATH, ROW_NUMBER, WAS, MergeChanges, is_delete, make_changes
 from .clauses import Clause, ClauseKind, Condition, Side, check_clauses
 from .counting import count
 from .expressions import Value
@@ -257,27 +259,41 @@ def _carry_out(
 
 
 def rows_to_write(changes: MergeChanges, found: ChangedRows) -> DataFrame:
-    """Return rows of the table's columns, with the delete flag if there are deletes.
+    """Return rows of the table's columns, with the delete flag if there are deletes, and `ARRIVES` where it counts.
 
     A delete has the ordering value of the row that it deletes, so it wins. A place that another row enters needs no
     delete, because the new row replaces the old row. Of a row of the table there is one delete.
     """
     rows = changes.rows
+    arrives = _arrives(changes, found)
     if not found.counts.deletes and not found.left:
-        return rows.select(*_columns(changes))
+        return rows.select(*_columns(changes), *arrives)
     if not found.replaced and not found.left and not found.again:
-        return rows.select(*_columns(changes, is_delete()))
-    live = rows.where(~is_delete()).select(*_columns(changes, sf.lit(False)))
+        return rows.select(*_columns(changes, is_delete()), *arrives)
+    stays = [sf.lit(STAYS).cast("tinyint").alias(ARRIVES)] if arrives else []
+    live = rows.where(~is_delete()).select(*_columns(changes, sf.lit(False)), *arrives)
     places = [KEY, PATH]
     deletes = rows.where(is_delete())
     if found.again:
         deletes = deletes.dropDuplicates([OLD_KEY, OLD_PATH, ROW_NUMBER])
-    gone = deletes.select(*_columns(changes, sf.lit(True)), *_old_place())
+    gone = deletes.select(*_columns(changes, sf.lit(True)), *stays, *_old_place())
     if found.left:
-        gone = gone.unionByName(rows.where(changes.leaves).select(*_as_they_were(changes), *_old_place()))
+        gone = gone.unionByName(rows.where(changes.leaves).select(*_as_they_were(changes), *stays, *_old_place()))
     if found.replaced:
         gone = gone.join(rows.where(~is_delete()).select(*changes.place), changes.place, "left_anti")
     return live.unionByName(gone.drop(*places))
+
+
+def _arrives(changes: MergeChanges, found: ChangedRows) -> list[Column]:
+    """Return how a row comes to its place, where a delete in log files may outdo a row that comes there."""
+    target = changes.target
+    if target.config.table_type != MERGE_ON_READ or not target.ordering_fields:
+        return []
+    if not found.counts.inserts and not found.left:
+        return []
+    inserts = sf.col(KIND) == int(ClauseKind.INSERT)
+    how = sf.when(inserts, INSERTED).when(changes.leaves, MOVED).otherwise(STAYS)
+    return [how.cast("tinyint").alias(ARRIVES)]
 
 
 def _columns(changes: MergeChanges, deleted: Column | None = None) -> list[Column | str]:

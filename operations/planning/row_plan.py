@@ -21,7 +21,7 @@ from ...table.merging.deletes import IS_DELETED
 from ...table.merging.merger import MergeRules, RowMeeting
 from ...table.merging.row_spec import DeleteOrder, RowSpec
 from ...table.schema.changes import SchemaChange, changes_between
-from ...table.schema.columns import FILE_GROUP, POSITION, RECORD_KEY, check_storable, without_meta
+from ...table.schema.columns import ARRIVES, FILE_GROUP, POSITION, RECORD_KEY, check_storable, without_meta
 from ...table.schema.types import sql_name
 from ...table.table import Table
 from ...timeline.timeline import Timeline
@@ -47,6 +47,7 @@ class RowPlan:
         flagged: Whether incoming rows have a delete flag that the table does not keep.
         positioned: Whether incoming rows carry their original position, which a shuffle or a cut would lose.
         located: Whether incoming rows say their file group, after a lookup.
+        arriving: Whether incoming rows say how they come to their places, as a merge made them.
         partial_columns: The columns of the rows of a partial update; None where rows are whole.
         schema_changes: The columns that the write adds or widens; empty where it replaces all columns.
         numbers: The numbers of buckets by which the write places its rows; None without a bucket index.
@@ -60,6 +61,7 @@ class RowPlan:
     flagged: bool
     positioned: bool
     located: bool
+    arriving: bool
     settings: WriteSettings
     partial_columns: tuple[str, ...] | None
     schema_changes: tuple[SchemaChange, ...]
@@ -179,9 +181,10 @@ class RowPlan:
             return RowSpec(values, carried, deletes=True, order=order)
         flag = [pa.field(IS_DELETED, pa.bool_())] if self.flagged else []
         ordering = () if self.config.merge_mode == COMMIT_TIME_ORDERING else self.config.ordering_fields
+        arrives = [pa.field(ARRIVES, pa.int8(), nullable=False)] if self.arriving else []
         moved = [pa.field(POSITION, pa.int64(), nullable=False)] if self.positioned else []
         kept = [column for column in self.schema if self.partial_columns is None or column.name in self.partial_columns]
-        columns, marker = pa.schema([*kept, *flag, *moved]), self.config.delete_marker
+        columns, marker = pa.schema([*kept, *flag, *arrives, *moved]), self.config.delete_marker
         return RowSpec(columns, ordering, deletes=False, marker=marker, order=order)
 
     @property
@@ -203,8 +206,10 @@ def plan_rows(
     ``known`` are the table's columns, None for a table that was never written; ``numbers`` those of buckets at the
     moment that the write sees.
     """
-    request, moved = _without(request, POSITION, pa.int64())
-    request, located = _without(request, FILE_GROUP, pa.string())
+    placed, merged = request.write.colocated, request.write.counted is not None
+    request, moved = _without(request, POSITION, pa.int64(), placed)
+    request, located = _without(request, FILE_GROUP, pa.string(), placed)
+    request, arriving = _without(request, ARRIVES, pa.int8(), merged)
     config, operation, rules = target.config, target.operation.name, target.operation.rules
     schema = _columns(config, known, request, operation)
     partial = partial_columns(config, known, request, target.operation)
@@ -219,6 +224,7 @@ def plan_rows(
         flagged=IS_DELETED not in schema.names and (IS_DELETED in request.schema.names or leaves),
         positioned=target.operation.breaks_ties and (moved or index.is_global),
         located=located and index.needs_lookup,
+        arriving=arriving,
         settings=_of_table(request.write, target),
         partial_columns=partial,
         schema_changes=() if known is None or makes_anew(request, operation) else changes_between(known, schema),
@@ -245,9 +251,9 @@ def _of_table(settings: WriteSettings, target: Target) -> WriteSettings:
     return replace(settings, output=replace(settings.output, bloom_filter=True))
 
 
-def _without(request: WriteRequest, name: str, kind: pa.DataType) -> tuple[WriteRequest, bool]:
-    """Return the request without a column that only rows placed by pyhudi have, and whether they had it."""
-    if not request.write.colocated or name not in request.schema.names:
+def _without(request: WriteRequest, name: str, kind: pa.DataType, made: bool) -> tuple[WriteRequest, bool]:
+    """Return the request without a column that only rows ``made`` by pyhudi have, and whether they had it."""
+    if not made or name not in request.schema.names:
         return request, False
     given = request.schema.field(name).type
     if given not in {kind, pa.large_string() if pa.types.is_string(kind) else kind}:

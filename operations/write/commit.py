@@ -162,6 +162,7 @@ def _merge_and_complete(
         completion.complete(metadata)
     if attempts.known is not None:
         attempts.known.complete()
+    completion.tell_of_outdone()
     done = result_from(plan.path, plan.instant_time, metadata)
     return Committed(plan, replace(done, warnings=(*plan.notices, *replacement.warnings)), timeline)
 

@@ -40,18 +40,22 @@ def build_metadata(
     for outcome in sorted(outcomes, key=_place):
         if outcome.path is not None:
             stats.setdefault(outcome.group.partition_path, []).append(_stat(outcome, plan.instant_time))
+    dropped = sum(outcome.counts.dropped for outcome in outcomes)
+    counted = plan.settings.counted
+    if counted is not None:
+        counted = replace(counted, inserts=counted.inserts - dropped)
     extra = {
         **plan.settings.extra_metadata,
         "schema": avro_schema(plan.schema, plan.config.name),
         formats.KEY: str(formats.COMMIT_KEYS),
         WRITE_ID: plan.transaction.write_id,
         NOT_FOUND: str(sum(outcome.counts.not_found for outcome in outcomes) + merged.nowhere.not_found),
-        DROPPED: str(sum(outcome.counts.dropped for outcome in outcomes)),
+        DROPPED: str(dropped),
         SECONDS: json.dumps(dict(seconds)),
         **attempts,
         **_of_lookup(merged.figures or plan.settings.looked_up),
         **({SCHEMA_CHANGES: format_changes(plan.schema_changes)} if plan.schema_changes else {}),
-        **({} if plan.settings.counted is None else {COUNTED: json.dumps(asdict(plan.settings.counted))}),
+        **({} if counted is None else {COUNTED: json.dumps(asdict(counted))}),
     }
     if plan.transaction.action == "replacecommit":
         return ReplaceCommitMetadata(
@@ -109,7 +113,7 @@ def _of_log(outcome: LogOutcome, instant_time: str) -> dict[str, Any]:
     return {
         "prev_commit": instant_time,
         "base_file": "",
-        "log_files": [outcome.path.rpartition("/")[2]],
+        "log_files": [(outcome.path or "").rpartition("/")[2]],
         "log_version": outcome.version,
         "log_offset": 0,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -31,6 +32,9 @@ from .writers import Outcome
 
 if TYPE_CHECKING:
     from ...timeline.metadata.models import CommitMetadata
+
+
+logger = logging.getLogger("pyhudi")
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,35 @@ class Completion:
             raise work.conflict(f"A replay of its batch completed meanwhile, as {done}")
         with taken_as_conflicts(work):
             check_conflicts(work, timeline, self._changed, self._checked)
+            self._check_forgotten()
         return True
+
+    def _check_forgotten(self) -> None:
+        """Raise where a compaction forgot deletes against which rows of this write had lost."""
+        outdone = {outcome.group for outcome in self._outdone}
+        for group in sorted(outdone & self._checked.compacted):
+            raise self.plan.transaction.conflict(
+                f"A compaction of the {group.words} completed meanwhile and forgot deletes against which rows of this "
+                "write had lost"
+            )
+
+    def tell_of_outdone(self) -> None:
+        """Log how many new rows the write left out because of deletes, with the key of one of them."""
+        lost = self._outdone
+        if lost:
+            logger.warning(
+                "table %s: %s left out %d new rows, whose keys were deleted with greater ordering values, such as %r "
+                "in partition %r",
+                self.plan.path,
+                self.plan.instant_time,
+                sum(outcome.counts.dropped for outcome in lost),
+                lost[0].outdone,
+                lost[0].group.partition_path,
+            )
+
+    @property
+    def _outdone(self) -> list[LogOutcome]:
+        return [outcome for outcome in self.outcomes if isinstance(outcome, LogOutcome) and outcome.outdone]
 
     @cached_property
     def _checked(self) -> CheckedInstants:
@@ -150,7 +182,7 @@ def _new_keys(plan: WritePlan, outcomes: Sequence[Outcome], touched: Collection[
     files = {outcome.path: outcome.rows for outcome in outcomes if outcome.path is not None and outcome.counts.inserts}
     logs: dict[FileGroupId, dict[str, int]] = {}
     for outcome in outcomes:
-        if isinstance(outcome, LogOutcome) and outcome.rows:
+        if isinstance(outcome, LogOutcome) and outcome.path is not None and outcome.rows:
             logs.setdefault(outcome.group, {})[outcome.path] = outcome.rows
     anywhere = plan.lookup.is_global or plan.settings.lookup.unnoted
     return NewKeys(files, anywhere, logs, frozenset(touched))

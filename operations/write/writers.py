@@ -103,6 +103,7 @@ def writers(plan: WritePlan, work: FileWork, files: DataFiles, slices: SliceRead
             laying=laying,
             known=_known(plan, slices),
             stored=_stored(plan, slices),
+            slices=slices if plan.arriving else None,
         )
     counted = CountedKeys(slices) if plan.counts_copies and plan.writing_rules.of_stored else None
     return Writers(bases, logs, RollingWriter(bases, plan.settings.lookup.sizes.largest), counted)

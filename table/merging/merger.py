@@ -60,7 +60,7 @@ class MergeCounts:
         updates: Incoming rows that replaced a base row.
         deletes: Base rows that were removed without a replacement.
         not_found: Incoming deletes that removed nothing.
-        dropped: Incoming rows that the rule DROP removed because their key was present.
+        dropped: Incoming rows that the rule DROP removed because their key was present, or that a delete outdoes.
         keys: Distinct keys of the incoming rows that met the base, whether or not their rows won.
     """
 

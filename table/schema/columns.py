@@ -21,6 +21,9 @@ POSITION = "_pyhudi_position"
 # file group that the write opens in the row's partition; or `NEW_GROUP` and the id of a file group that takes new keys.
 FILE_GROUP = "_pyhudi_file_group"
 NEW_GROUP = "+"
+# How a row of a merge comes to its place, and what it says; no table keeps it.
+ARRIVES = "_pyhudi_arrives"
+STAYS, INSERTED, MOVED = range(3)
 
 
 def avro_schema(schema: pa.Schema, table_name: str, *, meta: bool = False) -> str:
@@ -101,10 +104,14 @@ def _check_inside(kind: pa.DataType, path: str) -> None:
 
 
 __all__ = [
+    "ARRIVES",
     "FILE_GROUP",
+    "INSERTED",
     "META_COLUMNS",
+    "MOVED",
     "NEW_GROUP",
     "POSITION",
+    "STAYS",
     "arrow_schema",
     "avro_schema",
     "canonical",

@@ -118,16 +118,16 @@ class LogRows:
             read = (
                 (self._deletes if block.type is BlockType.DELETE else self._rows)(block, wanted, number)
                 for number, block in enumerate(self.blocks)
-                if block.type is BlockType.DELETE or self._marks_deletes(block)
+                if self.may_delete(block)
             )
             entries = chain.from_iterable(read)
             for batch in rechunk(rows.filter(pa.array(kinds(rows) == RESET)) for rows in entries):
                 yield batch.column(RECORD_KEY).unique()
 
-    def _marks_deletes(self, block: LogBlock) -> bool:
-        """Return whether rows of a data block may be deletes."""
+    def may_delete(self, block: LogBlock) -> bool:
+        """Return whether entries of a block may be deletes."""
         flagged = IS_DELETED in self.table_schema.names or self.marker is not None
-        return flagged or OPERATION_COLUMN in (block.schema or "")
+        return block.type is BlockType.DELETE or flagged or OPERATION_COLUMN in (block.schema or "")
 
     def _measured(self) -> Iterator[pa.RecordBatch]:
         for batch in self.batches():

@@ -29,6 +29,7 @@ from ..merging.merger import MergeCounts, MergeRules
 from ..merging.overlay import Overlay, merged_partially
 from ..schema.columns import RECORD_KEY, with_meta
 from ..schema.conform import conform
+from .hiding_deletes import HidingDeletes
 from .log_rows import RESET, ROW, LogRows, LogSpec, kinds
 from .partial_updates import PartialUpdates
 
@@ -146,6 +147,10 @@ class MergedSlice:
                 yield parted(met.rows, self._ordering, self.file_slice.partition_path)
         self.counts.records = rows.records
         self.counts.merge = encounter.counts
+
+    @property
+    def deletes(self) -> HidingDeletes:
+        return HidingDeletes(self._log_rows(self.schema))
 
     def _log_rows(self, columns: pa.Schema, *, numbered: bool = False) -> LogRows:
         marker = self.config.delete_marker

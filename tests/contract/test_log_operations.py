@@ -9,21 +9,25 @@ import pyarrow as pa
 import pytest
 from pyhudi.errors import (
     BucketMisfitError,
+    CommitConflictError,
     DuplicateKeyError,
     KeyNotFoundError,
     NullOrderingError,
+    OlderRowError,
     PlacementError,
     SchemaMismatchError,
 )
 from pyhudi.index.settings import FileSizes, LookupSettings
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.result import RowCounts
 from pyhudi.operations.services.settings import CompactionSettings, Upkeep
+from pyhudi.operations.write.commit import commit_write
 from pyhudi.table.files.logs.block_format import LogSettings
 from pyhudi.table.files.output import MIB
 from pyhudi.table.schema.columns import META_COLUMNS
 from support.attempts import parted, rows
 from support.drawn.upkept import OFF
-from support.drive import KEYED, read, rows_of, write
+from support.drive import KEYED, plan, read, rows_of, task, write
 from support.made import compacting
 from support.readers import rows_by_hudi_rs
 from support.recorded.fixture_tables import recorded, unpack
@@ -148,6 +152,68 @@ def test_a_lookup_that_meets_copies_has_their_file_group_written_anew(tmp_path: 
     done = write(tmp_path, rows(2, value=0), operation="delete")
     assert (done.files, done.log_files, done.deletes) == (1, 0, 3)
     assert rows_of(tmp_path, "id", "value") == rows_by_hudi_rs(tmp_path, "id", "value") == [("k1", 5), ("k3", 6)]
+
+
+def arriving(made: pa.Table, *how: int) -> pa.Table:
+    return made.append_column("_pyhudi_arrives", pa.array(how, pa.int8()))
+
+
+@pytest.mark.parametrize("flagged", [False, True])
+def test_new_rows_of_a_merge_that_deletes_outdo_are_left_out(
+    tmp_path: Path, flagged: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In log files as if they came alone; rows that the table has, and rows that meet other deletes, are written."""
+    gone = rows(1, 2, 5, value=0, ts=9)
+    flags = pa.array([True] * 3)
+    if flagged:
+        kept = pa.nulls(6, pa.bool_())
+        write(tmp_path, rows(*range(1, 7), value=1).append_column("_hoodie_is_deleted", kept), table=MERGED)
+    else:
+        write(tmp_path, rows(*range(1, 7), value=1), table=MERGED)
+    write(tmp_path, gone.append_column("_hoodie_is_deleted", flags))
+    write(tmp_path, rows(5, value=0), operation="delete")
+    merged = WriteSettings(counted=RowCounts(inserts=5, updates=1), upkeep=OFF)
+    new = rows(1, 2, 3, 5, 8, 9, value=7, ts=8)
+
+    done = write(tmp_path, arriving(new, 1, 1, 0, 1, 1, 1), settings=merged)
+    assert (done.inserts, done.updates, done.dropped) == (3, 1, 2)
+    assert [key for key, value in rows_of(tmp_path, "id", "value") if value == 7] == ["k3", "k5", "k8", "k9"]
+    assert "left out 2 new rows" in caplog.text
+    assert "such as 'k1'" in caplog.text or "such as 'k2'" in caplog.text
+    done = write(tmp_path, arriving(rows(1, value=7, ts=8), 1), settings=replace(merged, counted=RowCounts(inserts=1)))
+    assert (done.inserts, done.dropped, done.log_files) == (0, 1, 0)
+    with pytest.raises(OlderRowError, match="'k2', which was deleted with a greater ordering value"):
+        write(tmp_path, arriving(rows(2, value=7, ts=8), 2), settings=merged)
+    done = write(tmp_path, arriving(rows(1, 2, value=8, ts=9), 1, 2), settings=merged)
+    assert (done.dropped, done.log_files) == (0, 2)
+
+
+def test_a_delete_after_another_without_a_value_counts_where_a_row_is_between(tmp_path: Path) -> None:
+    """As in the log files, whose other rows are read for such keys alone."""
+    write(tmp_path, rows(1, 2, value=1), table=MERGED)
+    settings = WriteSettings(upkeep=OFF)
+    write(tmp_path, rows(1, 2, value=0), operation="delete", settings=settings)
+    write(tmp_path, rows(1, value=2, ts=3), settings=settings)
+    gone = rows(1, 2, value=0, ts=6).append_column("_hoodie_is_deleted", pa.array([True, True]))
+    write(tmp_path, gone, settings=settings)
+    merged = replace(settings, counted=RowCounts(inserts=2))
+
+    done = write(tmp_path, arriving(rows(1, 2, value=7, ts=5), 1, 1), settings=merged)
+    assert (done.inserts, done.dropped) == (1, 1)
+    assert rows_of(tmp_path, "id", "value") == [("k2", 7)]
+
+
+def test_rows_that_lost_against_deletes_which_a_compaction_forgot_meanwhile_are_a_conflict(tmp_path: Path) -> None:
+    write(tmp_path, rows(1, 2, value=1), table=MERGED)
+    gone = rows(1, value=0, ts=9).append_column("_hoodie_is_deleted", pa.array([True]))
+    write(tmp_path, gone)
+    made = arriving(rows(1, 2, value=7, ts=8), 1, 0)
+    late = plan(tmp_path, made.schema, settings=WriteSettings(counted=RowCounts(inserts=1, updates=1), upkeep=OFF))
+    done = task(late, made, 0)
+    compacting.run(tmp_path)
+
+    with pytest.raises(CommitConflictError, match="forgot deletes against which rows of this write had lost"):
+        commit_write(late, [done])
 
 
 def test_sorted_rows_of_a_bulk_insert_stand_beside_those_that_are_there(table: Path) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyhudi.errors import CorruptFileError, DuplicateKeyError
+from pyhudi.operations.result import RowCounts
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.table.files.logs.block_format import LogSettings
 from pyhudi.table.files.logs.log_blocks import MAGIC, PREFIX, BlockType, LogBlock, Read
@@ -92,6 +93,10 @@ def rows_of_some_copies_alone_pass(patch: Patch) -> None:
 
 def copies_are_appended_to(patch: Patch) -> None:
     patch_seam(patch, "look for copies before an append", lambda *_: None)
+
+
+def outdone_rows_are_written(patch: Patch) -> None:
+    patch_seam(patch, "deletes that outdo new rows", lambda _, rows: np.zeros(rows.num_rows, dtype=np.bool_))
 
 
 def deletes_have_no_ordering(patch: Patch) -> None:
@@ -191,6 +196,16 @@ def check_made_of_copies(folder: Path) -> None:
     assert rows_by_hudi_rs(table, "value") == []
 
 
+def check_outdone(folder: Path) -> None:
+    """Assert that a new row of a merge which loses against a delete is not written, and counted."""
+    table, settings = folder / "t", replace(ROOMY, upkeep=OFF, counted=RowCounts(inserts=1))
+    write(table, part(row("k", ts=1, value=1), row("l", ts=1, value=1)), table=LOGGED)
+    write(table, part(row("k", ts=9, value=1, deleted=True)))
+    new = part(row("k", ts=5, value=2)).append_column("_pyhudi_arrives", pa.array([1], pa.int8()))
+
+    assert write(table, new, settings=settings).dropped == 1
+
+
 def check_resets(_: Path) -> None:
     """Assert that deletes without an ordering value hold for what other tasks have of their keys."""
     for seed in range(4):
@@ -259,6 +274,7 @@ MUTATIONS: list[tuple[Mutate, Check]] = [
     (further_rows_of_a_key_stay_in_the_base, check_all_copies),
     (rows_of_some_copies_alone_pass, check_made_of_copies),
     (copies_are_appended_to, check_made_of_copies),
+    (outdone_rows_are_written, check_outdone),
     (nothing_is_looked_for_after_a_torn_block, check_torn),
     (a_torn_block_is_taken, check_torn_trailer),
     (versions_are_ordered_as_texts, check_many_tasks),

@@ -256,6 +256,26 @@ def test_a_condition_holds_for_all_rows_of_a_key_or_is_refused(
     assert counts(table.update({"n": 1}, "id = 4")) == (0, 1, 0, 0)
 
 
+@pytest.mark.parametrize("index", ["BUCKET", "SIMPLE"])
+def test_an_insert_that_a_delete_in_log_files_outdoes_is_left_out_and_counted(
+    spark: SparkSession, tmp_path: Path, index: str
+) -> None:
+    """Until a compaction forgets the delete; a row that would move there is refused."""
+    table = made(spark, tmp_path / "t", table_type="MERGE_ON_READ", index=index, partition_by=())
+    table.delete("id in (2, 4)")
+    new = frame(spark, [(2, "a", 3, 9, "back"), (4, "b", 9, 9, "back"), (8, "b", 1, 9, "new")])
+
+    done = table.merge(new).when_not_matched_insert_all().execute()
+    assert (done.inserts, done.dropped) == (2, 1)
+    assert [row[0] for row in rows(table)] == [1, 3, 4, 8]
+    with pytest.raises(OlderRowError, match="record key '2', which was deleted with a greater ordering value"):
+        table.update({"id": 2, "ts": 3}, "id = 8")
+    table.compact()
+    done = table.merge(new).when_not_matched_insert_all().execute()
+    assert (done.inserts, done.dropped) == (1, 0)
+    assert [row[0] for row in rows(table)] == [1, 2, 3, 4, 8]
+
+
 WORDS: list[tuple[Callable[[HudiTable, DataFrame], Any], type[PyHudiError], str]] = [
     (lambda table, new: table.merge(new), InvalidOptionError, "no clause"),
     (

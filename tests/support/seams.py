@@ -224,6 +224,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     # --- equal keys
     "refuse rows of some copies alone": "table.merging.stored_copies:StoredCopies.check",
     "look for copies before an append": "writer.known_keys:CountedKeys.refuse_copies",
+    "deletes that outdo new rows": "table.slices.hiding_deletes:HidingDeletes.outdone",
     "find keys in a set of keys": "table.merging.key_probe:KeyProbe.find",
     "most keys of a set in a table of Arrow": "table.merging.key_probe:_FEW_KEYS",
     "hash keys that are found by hashes": "table.merging.key_probe:hash64",
