@@ -15,6 +15,7 @@ from hypothesis import settings
 from support.direct_s3 import ask_directly
 from support.places import Place
 from support.s3 import S3Server, new_url
+from support.share import ONE_OF, WHOLE, share_of, taken
 
 # The tests' many small queries never repay Java's second compiler, nor a collector with threads of its own. Each Java
 # that a test starts, in whatever way, finds this. Without that compiler Java keeps a fifth of the room for code, which
@@ -30,7 +31,7 @@ os.environ.setdefault(
 )
 
 # A busy machine takes its time over any example, and no test asserts one.
-settings.register_profile("pyhudi", deadline=None)
+settings.register_profile("pyhudi", deadline=None, max_examples=share_of(100))
 settings.load_profile("pyhudi")
 
 TESTS = Path(__file__).parent
@@ -82,7 +83,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave to `make test-slow` what repeats a test with another seed, and the mistakes that test the tests."""
     first: dict[str, int] = {}
     for one in items:
@@ -92,6 +93,24 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         elsewhere = any(map(one.get_closest_marker, ("long", "oldest")))
         if not elsewhere and (again or one.path.name.startswith("test_mutations")):
             one.add_marker(pytest.mark.slow)
+    if ONE_OF > 1:
+        _leave_cases_to_ci(config, items)
+
+
+def _leave_cases_to_ci(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Take a share of the cases of each test, of those that a run without slow tests has."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for one in items:
+        if not any(map(one.get_closest_marker, ("slow", "long", "interop", "browser"))):
+            cases.setdefault(one.nodeid.partition("[")[0], []).append(one)
+    left = {
+        one
+        for name, all_of in cases.items()
+        if all_of[0].path not in WHOLE
+        for one in {*all_of} - {*taken(name, all_of)}
+    }
+    config.hook.pytest_deselected(items=[one for one in items if one in left])
+    items[:] = [one for one in items if one not in left]
 
 
 @pytest.fixture

@@ -19,6 +19,7 @@ from support.faults.races import check_new_column_beside_a_delete, check_two_new
 from support.places import ALSO_ON_S3, Place, below, files_below
 from support.recorded.ddl import columns, show
 from support.rules.checks import assert_whole
+from support.share import share_of
 
 KEYED = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=2)
 COLUMNS = "id int, p int, ts int, v int"
@@ -34,14 +35,14 @@ def columns_of(path: Place) -> str:
     return show(pa.schema(list(open_snapshot(str(path)).schema)[5:]))
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=share_of(12), deadline=None)
 @given(st.integers(0, 1 << 32))
 def test_any_chain_of_changes_leaves_what_a_dict_says(seed: int) -> None:
     """Nested columns come, go and become wider; old rows are null or wider in them, rewritten or not."""
     check_evolutions(seed)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=share_of(8), deadline=None)
 @given(st.integers(0, 1 << 32))
 def test_hudi_rs_reads_any_such_table(seed: int) -> None:
     check_evolutions(seed, kinds=ALIKE)

@@ -36,25 +36,26 @@ from support.models.model import SCHEMA, Step, histories, random_history
 from support.places import Place, below
 from support.rules.checks import assert_whole
 from support.s3 import S3Server, new_url
+from support.share import share_of
 
 SLOW, LONG = pytest.mark.slow, pytest.mark.long
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=share_of(25), deadline=None)
 @given(histories(), st.booleans(), st.integers(0, 1 << 30))
 def test_any_dealing_of_rows_gives_what_the_dict_says(history: list[Step], spills: bool, seed: int) -> None:
     """Partitioning, order, retries, duplicate attempts and spilling change nothing in the table's content."""
     check_history(with_merges(history, seed), bounds=TINY if spills else ROOMY, seed=seed)
 
 
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=share_of(12), deadline=None)
 @given(histories(steps=4), st.booleans(), st.integers(0, 1 << 30))
 def test_colocated_writes_give_what_the_dict_says(history: list[Step], spills: bool, seed: int) -> None:
     """A task that holds whole file groups merges them itself, within its bounds or through spills."""
     check_history(with_merges(history, seed), bounds=replace(TINY if spills else ROOMY, colocated=True), seed=seed)
 
 
-@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=share_of(4), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(histories(steps=3), st.booleans(), st.booleans(), st.integers(0, 1 << 30))
 def test_histories_on_s3_give_what_the_dict_says(
     direct_s3: S3Server, history: list[Step], colocated: bool, spills: bool, seed: int
@@ -64,14 +65,14 @@ def test_histories_on_s3_give_what_the_dict_says(
     check_history(history, bounds=bounds, seed=seed, table=new_url())
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=share_of(8), deadline=None)
 @given(histories(steps=7), st.integers(0, 1 << 30))
 def test_a_table_that_is_looked_after_holds_what_the_dict_says(history: list[Step], seed: int) -> None:
     """Cleans, archives, rollbacks, savepoints and restores between the writes, and moments that are gone back to."""
     check_history(with_merges(history, seed), seed=seed, services=SERVICES)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=share_of(8), deadline=None)
 @given(histories(), st.sampled_from([ROOMY, TINY, replace(ROOMY, colocated=True)]), st.booleans(), st.integers(0, 99))
 def test_any_dealing_of_rows_to_log_files_gives_what_the_dict_says(
     history: list[Step], bounds: WriteSettings, ordered: bool, seed: int
@@ -82,7 +83,7 @@ def test_any_dealing_of_rows_to_log_files_gives_what_the_dict_says(
     check_history(history, bounds=replace(bounds, upkeep=OFF), seed=seed, made=made)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=share_of(8), deadline=None)
 @given(histories(steps=7), st.booleans(), st.booleans(), st.integers(0, 1 << 30))
 def test_log_files_speak_of_all_rows_that_inserts_add_to_a_key(
     history: list[Step], ordered: bool, served: bool, seed: int
@@ -95,7 +96,7 @@ def test_log_files_speak_of_all_rows_that_inserts_add_to_a_key(
     check_history(with_copies(history), bounds=bounds, seed=seed, made=made, services=services, hudi_rs=False)
 
 
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=share_of(8), deadline=None)
 @given(
     st.integers(0, 1 << 30),
     st.sampled_from([ROOMY, TINY, replace(ROOMY, colocated=True)]),
@@ -109,7 +110,7 @@ def test_a_delete_without_an_ordering_value_holds_wherever_its_rows_are_dealt(
     check_history(history, bounds=replace(bounds, upkeep=OFF), seed=seed, made=made)
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=share_of(4), deadline=None)
 @given(histories(steps=7), st.integers(0, 1 << 30))
 def test_a_table_whose_logs_are_looked_after_holds_what_the_dict_says(history: list[Step], seed: int) -> None:
     """Compactions besides, planned and carried out at once or some writes later, which forget what was deleted."""

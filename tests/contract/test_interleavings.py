@@ -16,6 +16,7 @@ from support.interleaving.machine import machine
 from support.interleaving.many import Stretch, run_stretches
 from support.interleaving.scheduler import Fate
 from support.interleaving.trial import run
+from support.share import share_of
 
 # make test-long runs 100,000; test_mutations_of_interleavings.py has the seeds that show each known mistake.
 # As many are of CI, and of make test.
@@ -36,7 +37,7 @@ def drawn(count: int) -> settings:
     )
 
 
-@drawn(SOME)
+@drawn(share_of(SOME))
 @given(st.integers(0, 1 << 48))
 def test_writers_and_services_that_are_interleaved_leave_what_the_dict_says(seed: int) -> None:
     """Acknowledged writes, one by one in the order of their completion; refused ones left nothing, dead ones all or
@@ -56,7 +57,7 @@ def test_many_interleavings_leave_what_the_dict_says(seed: int) -> None:
 
 def test_a_seed_repeats_an_interleaving() -> None:
     with machine() as there:
-        for seed in range(20):
+        for seed in range(share_of(20)):
             assert run(there, seed).scheduler.taken == run(there, seed).scheduler.taken
 
 

@@ -23,6 +23,7 @@ from pyhudi.table.config.table_settings import TableSettings
 from pyhudi.table.schema.columns import with_meta
 from pyhudi.table.slices.merged_slice import MergedSlice
 from support.made.log_slices import Gone, Rows, Slice
+from support.share import share_of
 
 COMMIT, EVENT = "COMMIT_TIME_ORDERING", "EVENT_TIME_ORDERING"
 KEYS = [f"k{n}" for n in range(6)]
@@ -204,7 +205,7 @@ def test_a_slice_holds_what_a_dict_holds(tmp_path: Path, memory: int, mode: str)
     columns, made = schema(pa.int32()), config("ts", mode=mode)
 
     @given(histories())
-    @settings(max_examples=10, deadline=None)
+    @settings(max_examples=share_of(10), deadline=None)
     def holds(history: Any) -> None:
         check(history, columns, made, Model(mode), tmp_path, memory)
 
@@ -227,7 +228,7 @@ def test_partial_updates_are_laid_over_one_another(
     made = config("ts", mode=mode, **properties)
 
     @given(histories(partial))
-    @settings(max_examples=10, deadline=None)
+    @settings(max_examples=share_of(10), deadline=None)
     def holds(history: Any) -> None:
         check(history, columns, made, Model(mode, partial), tmp_path, memory)
 
@@ -242,7 +243,7 @@ def test_blocks_of_partial_updates_end_the_mode_of_their_table(tmp_path: Path, p
     made = config("ts", mode=mode, **MODES[partial])
 
     @given(histories(partial, blocks_too=True))
-    @settings(max_examples=20, deadline=None)
+    @settings(max_examples=share_of(20), deadline=None)
     def holds(history: Any) -> None:
         check(history, columns, made, Model(mode, partial), tmp_path, 1 << 30)
 

@@ -21,6 +21,7 @@ from support.drawn.upkept import OFF
 from support.drive import plan, read, task, write
 from support.models.everywhere_model import without_twins
 from support.models.model import random_history
+from support.share import share_of
 
 SHAPES = [(index, kind) for index in ("GLOBAL_SIMPLE", "GLOBAL_BLOOM") for kind in (COPY_ON_WRITE, MERGE_ON_READ)]
 # Whether tasks settle the rows before they are written; how the index finds keys is not theirs to know.
@@ -36,7 +37,7 @@ def test_histories_of_unique_keys(
 ) -> None:
     """Whatever is written, the table holds what a dict by key alone would."""
 
-    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=share_of(examples), deadline=None, suppress_health_check=list(HealthCheck))
     @given(shapes(index, table_type, spread=spread), STEPS)
     def histories(shape: Shape, steps: list[Any]) -> None:
         check_history(tmp_path_factory.mktemp("t") / "t", shape, steps)

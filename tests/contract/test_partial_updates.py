@@ -48,6 +48,7 @@ from support.made.stated_sizes import state_sizes
 from support.models.partial_model import random_steps, rows
 from support.readers import rows_by_hudi_rs
 from support.seams import patch_seam, read_seam
+from support.share import share_of
 
 UPDATE = rows(("k", "a", 11, 2), columns=("id", "p", "ts", "n"))
 WHOLE = rows(("k", "a", 10, "first", 1), ("l", "a", 10, "x", 1))
@@ -71,7 +72,7 @@ def test_columns_are_left_to_older_rows(tmp_path: Path, check: Callable[[Path], 
     check(tmp_path)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=share_of(20), deadline=None)
 @given(
     st.integers(0, 1 << 30),
     st.sampled_from(MODES),
@@ -97,7 +98,7 @@ def test_histories_give_what_the_dicts_say(
     check_steps(path, random_steps(seed, mode=mode), table, bounds, flagged=flagged)
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=share_of(4), deadline=None)
 @given(st.integers(0, 1 << 30), st.sampled_from(MODES))
 def test_histories_give_it_where_keys_are_looked_up(
     tmp_path_factory: pytest.TempPathFactory, seed: int, mode: str | None

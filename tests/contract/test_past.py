@@ -21,13 +21,14 @@ from support.drawn.past_checks import check_archived, check_cleaned, check_past
 from support.places import Place
 from support.s3 import S3Server, new_url
 from support.seams import patch_seam, read_seam
+from support.share import share_of
 
 Patch = pytest.MonkeyPatch
 seeds = st.integers(0, 1 << 32)
 
 
 @pytest.mark.parametrize("merge_on_read", [False, True])
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=share_of(8), deadline=None)
 @given(seed=seeds)
 def test_the_past_is_shown_as_it_was(seed: int, merge_on_read: bool) -> None:
     """Completions in another order than requests change windows, and time travel not at all."""
@@ -38,7 +39,7 @@ def test_the_past_is_shown_as_it_was(seed: int, merge_on_read: bool) -> None:
 @pytest.mark.parametrize(
     ("tell", "finish"), [(True, True), (False, True), (True, False)], ids=["by commits", "by versions", "killed"]
 )
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=share_of(5), deadline=None)
 @given(seed=seeds)
 def test_what_was_cleaned_is_refused_and_all_else_is_as_it_was(seed: int, tell: bool, finish: bool) -> None:
     """No answer lacks a row; and the first readable time that a refusal names can be read."""
@@ -47,7 +48,7 @@ def test_what_was_cleaned_is_refused_and_all_else_is_as_it_was(seed: int, tell: 
 
 
 @pytest.mark.parametrize("merge_on_read", [False, True])
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=share_of(6), deadline=None)
 @given(seed=seeds)
 def test_archived_moments_are_shown_while_their_files_are_there(seed: int, merge_on_read: bool) -> None:
     """And where a file is gone, the first instant whose files are all there is named."""

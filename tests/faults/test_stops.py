@@ -34,6 +34,7 @@ from support.faults.stops import Stop, counted
 from support.places import copied, state_of
 from support.rules.checks import assert_whole
 from support.seams import patch_seam
+from support.share import ONE_OF
 from support.stores import merge_in_one_thread, wrap_stores
 
 COLOCATED = replace(IMPATIENT, colocated=True)
@@ -89,7 +90,7 @@ def each_step(place: Path, stop: Stop, run: Callable[[Path, list[str], int], Non
     """
     states: set[object] = set()
     write(place / "first", rows("a", "k0", value=0), table=TABLE)
-    for number in range(1, 400):
+    for number in range(1, 400, ONE_OF):
         table, said = place / f"t{number}", []
         copied(place / "first", table)
         stop.meanwhile = lambda table=table, said=said: others(table, said)

@@ -23,6 +23,7 @@ from support.faults.faulty import FaultyStorage
 from support.faults.stops import Stop
 from support.places import copied, state_of
 from support.rules.checks import assert_whole
+from support.share import ONE_OF
 from support.upkeep.undoing import Life, content, lived
 
 Act = Callable[[Storage, Life], object]
@@ -48,7 +49,7 @@ def keep_and_let_go(storage: Storage, life: Life) -> None:
 def test_who_stops_at_any_step_while_another_does_the_same_and_writes(tmp_path: Path, act: Act, end: int) -> None:
     """The table is written on once from each state that is left."""
     life, states = lived(tmp_path / "t"), set()
-    for number in range(1, 400):
+    for number in range(1, 400, ONE_OF):
         table = tmp_path / f"t{number}"
         copied(life.path, table)
 

@@ -21,6 +21,7 @@ from support.faults.faulty import Faults, FaultyStorage, Killed, failing
 from support.places import state_of
 from support.rules.checks import assert_whole
 from support.seams import patch_seam, read_seam
+from support.share import some
 from support.upkeep.undoing import Life, content, lived, logged, timeline_at
 
 Act = Callable[[Storage, Life], object]
@@ -115,7 +116,7 @@ def test_an_act_that_stops_at_any_step_and_is_done_again(tmp_path: Path, name: s
     assert len(faults.steps) > 5
     states: set[tuple[str, ...]] = set()
     # That a step without an effect fails is asked nowhere else.
-    for number in failing(faults.steps, "killed" if how == "killed" else "before"):
+    for number in some(failing(faults.steps, "killed" if how == "killed" else "before")):
         copy = life.copied(tmp_path / f"t{number}")
         faults = Faults(at=number, after=how == "after", kill=how == "killed")
         with contextlib.suppress(StorageError, Killed):
@@ -149,7 +150,7 @@ def test_a_rollback_that_was_killed_at_any_step_is_finished_by_the_next_write(tm
     whole = life.copied(tmp_path / "whole")
     act(FaultyStorage(open_storage(str(whole.path)), faults), whole)  # type: ignore[arg-type]
     ends, states = set(), set()
-    for number in failing(faults.steps, "killed"):
+    for number in some(failing(faults.steps, "killed")):
         copy = life.copied(tmp_path / f"t{number}")
         faults = Faults(at=number, kill=True)
         with contextlib.suppress(Killed):

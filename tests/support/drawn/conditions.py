@@ -20,6 +20,7 @@ from pyhudi.reader.snapshot import open_snapshot
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from support.drive import write
+from support.share import share_of
 
 UTC = datetime.timezone.utc
 DAYS = [datetime.date(2024, 1, 1) + datetime.timedelta(one) for one in range(6)]
@@ -101,7 +102,7 @@ def check_random_conditions(spark: SparkSession, path: str, examples: int, each:
     frame.cache().count()
     understood: list[int] = []
 
-    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=share_of(examples), deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(st.tuples(conditions(), st.booleans()), min_size=each, max_size=each))
     def check(drawn: list[tuple[Condition, bool]]) -> None:
         columns = [sf.expr(one.text) if as_text else one.column() for one, as_text in drawn]

@@ -15,6 +15,7 @@ from support.drive import plan, rows_of, task, write, write_after_death
 from support.faults.faulty import READS, Faults
 from support.places import Place, below, copy_table, files_below, on_disk, put_files, state_of
 from support.rules.checks import assert_whole
+from support.share import ONE_OF
 
 COMPLETED = re.compile(r".hoodie/timeline/\d+_\d+\.(replace|delta)?commit")
 Rows = list[tuple[object, ...]]
@@ -106,7 +107,7 @@ def check_failures(faults: Faults, work: Work, folder: Place, *, after: bool, fi
     origin, states, steps = below(folder, "origin"), set(), [""]
     work.prepare(origin)
     before = work.content(origin)
-    for number in itertools.chain([0], itertools.count(first, every)):
+    for number in itertools.chain([0], itertools.count(first, every * ONE_OF)):
         if number >= len(steps) > 1:
             break
         if after and number and steps[number] in READS:
@@ -154,7 +155,7 @@ def check_deaths(faults: Faults, work: Work, folder: Place, *, first: int = 0, e
     assert work.content(table) == work.after
     assert len(faults.steps) > 30
     assert len(moments.names) > 10
-    for left_by, path in [*moments][first::every]:
+    for left_by, path in [*moments][first :: every * ONE_OF]:
         name = f"step {left_by} ({faults.name_of(left_by)})"
         left = work.content(path)
         assert left in (before, work.after), name

@@ -28,6 +28,7 @@ from support.made.keyed_files import OPENED, CountingStorage, KeyedFiles, keyed
 from support.recorded.fixture_tables import unpack
 from support.rules.tagging import ROWS, SMALL, Places, all_homes, check_lookup, homes, tables, tag
 from support.seams import patch_seam, read_seam
+from support.share import share_of
 
 INDEXES: list[TableLookup] = [
     SimpleIndex(),
@@ -38,7 +39,7 @@ every_index = pytest.mark.parametrize("index", INDEXES, ids=["simple", "bloom", 
 
 
 @every_index
-@settings(max_examples=40)
+@settings(max_examples=share_of(40))
 @given(table=tables(), rows=ROWS)
 def test_every_key_is_found_where_it_is_and_nowhere_else(
     index: TableLookup, table: tuple[KeyedFiles, Places], rows: list[tuple[str, str]]
@@ -46,7 +47,7 @@ def test_every_key_is_found_where_it_is_and_nowhere_else(
     check_lookup(index, *table, rows)
 
 
-@settings(max_examples=40)
+@settings(max_examples=share_of(40))
 @given(table=tables(), rows=ROWS)
 def test_many_keys_are_found_where_few_would_be(table: tuple[KeyedFiles, Places], rows: list[tuple[str, str]]) -> None:
     with pytest.MonkeyPatch.context() as patch:

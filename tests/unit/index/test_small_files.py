@@ -12,6 +12,7 @@ from pyhudi.index.small_files import GroupSizes, Shares, SmallFile, deal
 from pyhudi.table.arrow.string_hash import hash64
 from pyhudi.table.files.names import bucket_of
 from support.rules.small_files import INSTANT, SIZES, SMALL, check_candidates, check_portions, check_rooms, dealt
+from support.share import share_of
 
 
 def test_small_files_are_filled_up_from_the_smallest_on_and_new_ones_take_the_rest() -> None:
@@ -76,7 +77,7 @@ def test_every_hash_has_one_share_and_shares_are_as_wide_as_their_rows_are_many(
         assert edge <= lasts[code] and (code == 0 or edge > lasts[code - 1])
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=share_of(40))
 @given(st.integers(1, 4000), SMALL, st.integers(0, 2**32), st.data())
 def test_a_key_goes_to_one_place_in_whatever_order_and_portions_rows_come(
     rows: int, small: tuple[SmallFile, ...], seed: int, data: st.DataObject

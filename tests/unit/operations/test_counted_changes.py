@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pyhudi.operations.planning.changed_rows import ChangedRows, RowPlace
 from pyhudi.operations.planning.counted_changes import COLUMNS, COMES, GOES, LEAVES, STAYS, count_changes
 from pyhudi.operations.result import RowCounts
+from support.share import share_of
 
 SCHEMA = pa.schema(
     [
@@ -78,7 +79,7 @@ def model(all_entries: list[Entry], anywhere: bool) -> ChangedRows | None:
     return ChangedRows.of(sums, least)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=share_of(150), deadline=None)
 @given(st.lists(entries(), max_size=9), st.booleans())
 def test_counts_and_conflicts_are_those_of_each_place(found: list[Entry], anywhere: bool) -> None:
     columns: list[Any] = [list(column) for column in zip(*found, strict=True)] or [[] for _ in SCHEMA]

@@ -9,13 +9,14 @@ from pyhudi.index.lookup import GlobalSimpleIndex, SimpleIndex, TableLookup
 from pyhudi.operations.indexing.known_keys import KnownSlices
 from support.made.keyed_files import KeyedFiles
 from support.rules.tagging import ROWS, Places, all_homes, tables, tag
+from support.share import share_of
 from support.upkeep.known_keys import keys_of_write, process, tag_known
 
 
 @pytest.mark.parametrize(
     "index", [SimpleIndex(), BloomIndex(), GlobalSimpleIndex()], ids=lambda one: type(one).__name__
 )
-@settings(max_examples=40)
+@settings(max_examples=share_of(40))
 @given(table=tables(), rows=ROWS)
 def test_keys_are_found_where_a_lookup_without_knowledge_finds_them(
     index: TableLookup, table: tuple[KeyedFiles, Places], rows: list[tuple[str, str]]

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from pyhudi.table.files.logs import avro_columns, avro_rows
 from pyhudi.table.schema.avro import format_avro, parse_avro
 from support.seams import patch_seam
+from support.share import share_of
 
 INT, LONG = st.integers(-(1 << 31), (1 << 31) - 1), st.integers(-(1 << 63), (1 << 63) - 1)
 TEXT = st.text("aé𝄞\0 ", max_size=150)
@@ -114,7 +115,7 @@ def read(data: bytes, count: int, avro: str, *names: str) -> pa.Table:
     return pa.Table.from_batches(found, pa.schema([one for one in columns if not names or one.name in names]))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=share_of(40), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(batches())
 def test_rows_are_written_as_fastavro_writes_them_and_come_back(batch: pa.RecordBatch) -> None:
     avro = format_avro(batch.schema, "t")

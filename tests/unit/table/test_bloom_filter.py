@@ -31,6 +31,7 @@ from pyhudi.table.files.bloom_filter import (
 )
 from support.recorded.fixture_tables import unpack
 from support.seams import patch_seam
+from support.share import share_of
 
 # With characters of every width in UTF-8, whose bytes are negative in Java.
 CHARACTERS = st.sampled_from("a0,:\0\x7f\x80\u07ff\u0800\ud7ff\ue000\uffff\U00010000\U0010ffff日😀é")
@@ -200,7 +201,7 @@ def test_filters_that_hash_keys_more_often_are_asked_for_the_same_ones() -> None
     assert held.may_hold_between(asked, 0, 200).sum() == 10
 
 
-@settings(max_examples=50)
+@settings(max_examples=share_of(50))
 @given(KEYS, KEYS, st.integers(1, 7), st.booleans())
 def test_a_filter_never_denies_a_key_that_it_holds(
     keys: list[str], absent: list[str], entries: int, dynamic: bool

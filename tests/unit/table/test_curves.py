@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyhudi.table.arrow.curves import coordinates, hilbert, zorder
 from support.models.curve_model import plain_hilbert, plain_zorder
+from support.share import share_of
 
 # Axes and bits of cubes with at most 4096 points.
 CUBES = [(1, 5), (2, 1), (2, 4), (3, 3), (4, 2), (5, 2), (6, 2)]
@@ -54,7 +55,7 @@ def test_neighbours_along_a_hilbert_curve_touch(axes: int, bits: int) -> None:
     assert steps == {1}
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=share_of(100), deadline=None)
 @given(st.data(), st.integers(1, 9))
 def test_places_of_any_number_of_axes_compare_as_the_published_numbers(data: st.DataObject, axes: int) -> None:
     """With more than four axes of 16 bits a place has several words."""

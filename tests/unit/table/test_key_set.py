@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyhudi.table.arrow.string_hash import hash64, other_hash64
 from pyhudi.table.merging.key_set import BYTES_OF_A_KEY, EMPTY, KeyHashes, KeySet
+from support.share import share_of
 
 KEYS = st.text("ab\u07ff", max_size=3) | st.integers(0, 60).map(str)
 MANY = st.lists(KEYS, max_size=30)
@@ -18,7 +19,7 @@ def hashed(keys: list[str]) -> KeyHashes:
     return KeyHashes.of(pa.array(keys, pa.string()))
 
 
-@settings(max_examples=200)
+@settings(max_examples=share_of(200))
 @given(parts=st.lists(MANY, max_size=3), changes=st.lists(st.tuples(st.booleans(), MANY), max_size=6), wanted=MANY)
 def test_a_set_holds_what_a_set_of_python_holds(
     parts: list[list[str]], changes: list[tuple[bool, list[str]]], wanted: list[str]

@@ -18,6 +18,7 @@ from pyhudi.table.merging.deletes import IS_DELETED
 from pyhudi.table.merging.row_spec import RowSpec
 from pyhudi.table.schema.columns import RECORD_KEY
 from pyhudi.writer.moved_rows import OldRows, PairState, settle, tombstones
+from support.share import share_of
 
 GROUPS = tuple(FileGroupId(path, f"{path}{number}") for path in "pqr" for number in (1, 2))
 
@@ -43,7 +44,7 @@ SINCE = np.array([3, 5, 1, 4, 0, 2])
 PLACES = st.dictionaries(st.integers(0, 5), st.tuples(st.booleans(), st.booleans()), max_size=3)
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=share_of(300))
 @given(st.lists(st.tuples(st.sampled_from("pqs"), PLACES, st.booleans()), max_size=12), st.booleans())
 def test_a_key_is_in_one_partition_afterwards(
     rows: list[tuple[str, dict[int, tuple[bool, bool]], bool]], moves: bool

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from pyhudi.table.config.sort_order import HILBERT, LINEAR, ZORDER, SortOrder
 from pyhudi.writer.sort import RowSorter
 from support.seams import patch_seam
+from support.share import share_of
 
 SCHEMA = pa.schema([("a", pa.string()), ("b", pa.float64()), ("n", pa.int64())])
 WIDE = pa.schema([pa.field("a", pa.int64(), nullable=False), ("b", pa.string()), ("n", pa.int64())])
@@ -52,7 +53,7 @@ VALUES = st.tuples(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=share_of(60), deadline=None)
 @given(st.lists(VALUES, max_size=80), st.sampled_from([1, 400, 2000]), st.integers(1, 9), st.booleans())
 def test_rows_come_back_in_order_however_little_memory_there_is(
     values: list[tuple[str | None, float | None]], memory: int, batch: int, coded: bool
