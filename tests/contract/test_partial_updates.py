@@ -199,10 +199,10 @@ REFUSED: list[tuple[str, type[PyHudiError], str, pa.Table, str | None, TableSett
         PARTIAL,
     ),
     (
-        "wider column",
+        "column of another type",
         SchemaMismatchError,
         "cast it",
-        UPDATE.set_column(3, "n", pa.array([1.5])),
+        UPDATE.set_column(3, "n", pa.array([True])),
         None,
         made(None, logs=True),
         PARTIAL,
