@@ -119,7 +119,8 @@ def _plan_unless_over(others: OtherWriters, planned: PlannedRollback, timeline: 
     if storage.has_files(owner.Claim(storage, found.requested_time).folder):
         # Tasks of pyhudi may outlive their driver, or the driver may only have seemed dead. After the seal none of
         # them leaves a file that the next line does not find.
-        owner.Seal(storage, found.requested_time).set_for_good()
+        known = owner.Claim(storage, found.requested_time).owner()
+        owner.Seal(storage, found.requested_time).set_for_good("" if known is None else known.key)
     return plan_of(storage, found, files_of(storage, found.requested_time))
 
 

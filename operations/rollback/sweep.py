@@ -90,7 +90,8 @@ def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | No
 
 def _begins_after_all(table: Table, instant_time: str) -> bool:
     """Seal a stalled write, so that it publishes nothing any more; return whether it is on the timeline by now."""
-    owner.Seal(table.storage, instant_time).set_for_good()
+    known = owner.Claim(table.storage, instant_time).owner()
+    owner.Seal(table.storage, instant_time).set_for_good("" if known is None else known.key)
     return table.timeline().find(instant_time) is not None
 
 

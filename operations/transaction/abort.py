@@ -48,7 +48,7 @@ def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
     if not tries_again:
         _make_room(work)
         # Others roll back a write that is sealed for good, and its spills with it.
-        work.seal.set_for_good()
+        work.seal.set_for_good(work.key)
     timeline = abandon(work.table, partial(_unfinished, work))
     found = timeline.find(work.instant_time)
     gone = found is None and work.table.archive.holds(work.instant_time)

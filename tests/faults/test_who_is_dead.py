@@ -180,6 +180,22 @@ def test_the_folder_of_a_dead_write_goes_at_the_tolerance_or_after_a_day_without
     assert [storage.has_files(claim.folder) for claim in claims] == [False, True, False]
 
 
+def test_a_write_does_not_take_the_time_of_a_write_given_up_while_the_clock_lags(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next time after the greatest is the same as before, as the clock has not reached it."""
+    write(tmp_path, rows("a", "k1", value=1), table=TABLE)
+    real = time.time
+    monkeypatch.setattr(time, "time", lambda: real() - 3600)
+    given_up = plan(tmp_path, SCHEMA)
+    taken = task(given_up, rows("a", "k1", value=2), 0).instant_time
+    abort_write(given_up)
+
+    assert write(tmp_path, rows("a", "k1", value=3)).instant > taken
+    assert rows_of(tmp_path, "value") == [(3,)]
+    assert_whole(tmp_path)
+
+
 @pytest.mark.parametrize("handed_over", [True, False])
 def test_a_task_whose_files_were_taken_by_another_writer_meets_a_conflict(tmp_path: Path, handed_over: bool) -> None:
     """The store is not to blame, and a conflict is run again."""

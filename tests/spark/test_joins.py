@@ -291,8 +291,8 @@ def test_arguments_that_mean_nothing_are_refused(tables: dict[str, HudiTable]) -
         (lambda: bucket_join(logs, TableRows(logs, "n"), "k"), "show no k"),
         (lambda: bucket_agg(logs, "p", sf.count("*")), "lacks k"),
         (lambda: bucket_agg(logs, "k"), "no aggregates"),
-        (lambda: bucket_agg(logs, 7, sf.count("*")), "names no columns"),  # type: ignore[arg-type]
-        (lambda: bucket_agg(logs, [sf.col("k")], sf.count("*")), "names no columns"),  # type: ignore[list-item]
+        (lambda: bucket_agg(logs, 7, sf.count("*")), "by=7. Give a list of texts"),  # type: ignore[arg-type]
+        (lambda: bucket_agg(logs, [sf.col("k")], sf.count("*")), "by=Column.* Give a text"),  # type: ignore[list-item]
     ):
         with pytest.raises(InvalidOptionError, match=text):
             call()

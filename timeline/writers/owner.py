@@ -231,14 +231,15 @@ class Seal:
         except FileNotFoundError:
             return None
 
-    def set_for_good(self) -> None:
+    def set_for_good(self, key: str = "") -> None:
         """Seal a write that is given up, so that a task which was about to begin it takes that back.
 
-        Another release may have made the write: every release looks at the note that the write is given up.
+        Another release may have made the write: every release looks at the note that the write is given up. ``key`` is
+        its `Owner.key`, by which a write that takes the time later finds that it is another.
         """
         self.storage.write(self._note, _GIVEN_UP, durable=False)
         # Write it again: a commit may have made it long ago, and its age must count from now.
-        self.storage.write(self._path, b"", durable=False)
+        self.storage.write(self._path, key.encode(), durable=False)
 
     def is_given_up(self) -> bool:
         try:
