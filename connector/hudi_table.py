@@ -26,6 +26,7 @@ from .source.paths import AnyPath, absolute_for
 from .table.creation import Columns, CreationTerms, create_table
 from .table.frames import Rows, to_frame
 from .table.made_from import MadeFrom
+from .table.other_keywords import one_of
 from .table.shown_rows import AskedRows
 from .table.sql import TableSql
 from .table.streaming import TableStreams
@@ -145,7 +146,7 @@ class HudiTable(TableWrites, TableSql, TableStreams):
         except NotATableError:
             return False
 
-    def merge(self, source: Rows, on: On = None) -> MergeBuilder:
+    def merge(self, source: Rows, on: On = None, *, condition: On = None) -> MergeBuilder:
         """Return a merge of rows into the table; add clauses to it, then execute it as one instant.
 
         `MergeBuilder.execute` compares the rows with the table as it is at that time. If another writer has changed an
@@ -157,21 +158,26 @@ class HudiTable(TableWrites, TableSql, TableStreams):
             source: Rows with any columns: a DataFrame of Spark or of pandas, or an Arrow table.
             on: How rows match: a condition, as SQL text or a Column over ``source.`` and ``target.`` columns; or one or
                 several columns that both sides have; or None for the record key and the partition.
+            condition: Delta Lake's name for ``on``.
 
         Returns:
             The merge, without a clause yet.
 
         Raises:
-            InvalidOptionError: The source is neither a DataFrame nor an Arrow table.
+            InvalidOptionError: The source is neither a DataFrame nor an Arrow table, or ``on`` and ``condition`` are
+                given both.
 
         Examples:
             >>> merge = table.merge(changes, "source.id = target.id")  # doctest: +SKIP
             >>> merge = merge.when_matched_delete("source.gone").when_matched_update_all()  # doctest: +SKIP
             >>> merge.when_not_matched_insert_all().execute()  # doctest: +SKIP
         """
-        return MergeBuilder(self._work, to_frame(self._spark, source), on)
+        matches = one_of("merge()", "on", on, condition)
+        return MergeBuilder(self._work, to_frame(self._spark, source), matches)
 
-    def update(self, set: Mapping[str, Any], where: Where | None = None, **options: Any) -> CommitResult:
+    def update(
+        self, set: Mapping[str, Any], where: Where | None = None, *, condition: Where | None = None, **options: Any
+    ) -> CommitResult:
         """Change columns of the rows for which a condition holds, as one instant.
 
         pyhudi evaluates the condition on the newest snapshot, and again where another writer has changed an affected
@@ -182,6 +188,7 @@ class HudiTable(TableWrites, TableSql, TableStreams):
             set: The new values by column, or by field of a struct (``address.city``): SQL text, Columns over the
                 table's columns, or plain values other than text.
             where: The condition: a Column, SQL text, or values by column name, as for `to_df`. None for all rows.
+            condition: Delta Lake's name for ``where``.
             options: Options of this write.
 
         Returns:
@@ -191,10 +198,11 @@ class HudiTable(TableWrites, TableSql, TableStreams):
             DuplicateKeyError: A row would get the key of another row, or the table has several rows of a key.
             OlderRowError: A row would get a lesser ordering value.
             MissingColumnError: The table lacks a column.
+            InvalidOptionError: ``where`` and ``condition`` are given both.
             OptionConflictError: The table generates its keys.
             PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
-        return update(self._work, set, where, options)
+        return update(self._work, set, one_of("update()", "where", where, condition), options)
 
     @property
     def _work(self) -> Work:

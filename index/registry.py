@@ -80,7 +80,7 @@ def noted_index_for(config: TableConfig, numbers: NumberOfBuckets | None = None)
 
 def has_buckets(config: TableConfig) -> bool:
     """Return whether a table's properties note the bucket index, so that partitions have numbers of buckets."""
-    return not config.generates_keys and config.index_type == BUCKET and config.bucket_count is not None
+    return config.has_buckets
 
 
 def placing_index_for(config: TableConfig) -> BucketIndex | None:

@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal, TypeVar, cast
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
 from ..errors import UnsupportedTableError
-from ..index.registry import is_offered
 from ..reader.path_glob import compile_glob
 from ..reader.query import LATEST, is_beginning
 from ..table.config.key_types import KeyGeneratorType, split_partition_field
@@ -103,6 +102,8 @@ def _check_glob(value: str) -> str:
 
 
 def _check_index(value: str) -> str:
+    from ..index.registry import is_offered  # noqa: PLC0415 (a command that names no index loads none)
+
     if value not in INDEXES_NOT_DONE and not is_offered(value):
         raise ValueError("neither Apache Hudi nor an installed package has such an index")
     return value

@@ -7,8 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, Field
 
 from ..operations.metrics_settings import MetricsSettings
-from ..operations.planning.partial_update import PARTIAL_UPDATE
-from ..operations.planning.request import WriteSettings
+from ..operations.planning.request import PARTIAL_UPDATE, WriteSettings
 from ..operations.services.settings import Upkeep
 from ..operations.streams.batch import StreamSettings
 from ..table.files.logs.block_format import LogSettings

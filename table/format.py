@@ -14,6 +14,7 @@ from ..timeline.layout import LayoutV2
 from ..timeline.metadata.avro_codec import AvroCodec
 from ..timeline.metadata.codec import Codec
 from .config import TableConfig
+from .config.support import RAISED_BY_A_WRITE
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +41,6 @@ def format_of(config: TableConfig) -> TableFormat:
         raise TableVersionError(
             f"The table {config.name!r} is of version {config.version}, whose timeline has a layout that pyhudi does "
             "not know yet.",
-            "Use a table of version 8 or 9, or upgrade this table with Apache Hudi.",
+            RAISED_BY_A_WRITE,
         )
     return found

@@ -1,14 +1,17 @@
-"""Values as a person reads them: sizes in units, counts with commas, times, lists."""
+"""Values as a person reads them: those of a table as they are, those of a report with units and commas."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...operations.plain_text import escaped, size_text
 
-__all__ = ["NOTHING", "cell", "is_number", "size_text"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["NOTHING", "cell", "is_number", "size_text", "stored_value", "with_short_floats"]
 
 NOTHING = "-"
 
@@ -32,6 +35,32 @@ def cell(name: str, value: Any) -> str:
     if isinstance(value, Sequence) and not isinstance(value, bytes):
         return ", ".join(cell(name, each) for each in value) or NOTHING
     return escaped(str(value))
+
+
+def stored_value(name: str, value: Any) -> str:
+    """Return a value of a user's row as it is, as text that a terminal can show; null where there is none."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, datetime):
+        return value.isoformat(" ")
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{escaped(str(key))}: {stored_value(name, each)}' for key, each in value.items())}}}"
+    if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
+        return f"[{', '.join(stored_value(name, each) for each in value)}]"
+    return escaped(str(value))
+
+
+def with_short_floats(table: pa.Table) -> pa.Table:
+    """Return a table whose 32-bit floats are the doubles of as few digits: 0.1, and not 0.10000000149011612."""
+    import pyarrow as pa  # noqa: PLC0415 (a command that shows no rows loads none)
+
+    for at, field in enumerate(table.schema):
+        if pa.types.is_float32(field.type):
+            short = table.column(at).cast(pa.string()).cast(pa.float64())
+            table = table.set_column(at, field.name, short)
+    return table
 
 
 def is_number(value: Any) -> bool:

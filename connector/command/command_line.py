@@ -18,6 +18,7 @@ from .parser import EntryPoint, changes
 from .work_progress import WorkProgress
 
 if TYPE_CHECKING:
+    from ...operations.services.means import Means
     from ...operations.state.needs import Need
     from ...options.model import HudiOptions
     from ...storage.base import Storage
@@ -50,15 +51,19 @@ class CommandLine:
 
     def call(self, observer: Observer | None = None) -> Call:
         """Return the call of a service for the table; ``observer`` receives its progress, None for the log."""
-        from ...operations.write.inline import means_of  # noqa: PLC0415
-
         options, storage = self.opened()
         settings = options.write_settings()
+
+        def means() -> Means:
+            from ...operations.write.inline import means_of  # noqa: PLC0415 (a command that only reads asks for none)
+
+            return replace(means_of(settings, application=options.application), observer=observer)
+
         return Call(
             storage,
             settings.patience,
             options.upkeep,
-            lambda: replace(means_of(settings, application=options.application), observer=observer),
+            means,
             options.metadata_enable,
         )
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any
 
+from .cells import cell, stored_value, with_short_floats
 from .escaping import escaped
 from .text_tables import show_table
 
@@ -50,14 +51,20 @@ class CommandOutput:
             for line in lines_of(value):
                 self.line(line)
 
-    def rows(self, table: pa.Table, nothing: str) -> None:
-        """Print the rows of a table; ``nothing`` says for people that there are none."""
+    def rows(self, table: pa.Table, nothing: str, *, stored: bool = False) -> None:
+        """Print the rows of a table; ``nothing`` says for people that there are none.
+
+        ``stored`` are rows of the user's, whose values are shown as they are; counts and sizes are shown for people.
+        """
+        if stored:
+            table = with_short_floats(table)
         if self.as_json:
             for batch in table.to_batches(max_chunksize=_ROWS_AT_ONCE):
                 for row in batch.to_pylist():
                     self.json(row)
         elif table.num_rows:
-            show_table(sys.stdout, table.column_names, [[*row.values()] for row in table.to_pylist()])
+            rows = [[*row.values()] for row in table.to_pylist()]
+            show_table(sys.stdout, table.column_names, rows, stored_value if stored else cell)
         else:
             self.line(nothing)
 

@@ -121,9 +121,14 @@ def build_parser(entry: EntryPoint) -> argparse.ArgumentParser:
     return parser
 
 
+def reads(asked: argparse.Namespace) -> bool:
+    """Return whether a command line can only read the table."""
+    return asked.operation in _READING
+
+
 def changes(asked: argparse.Namespace) -> bool:
     """Return whether a command line may change the table."""
-    return asked.operation not in _READING and not getattr(asked, "dry_run", False)
+    return not reads(asked) and not getattr(asked, "dry_run", False)
 
 
 def subcommands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:

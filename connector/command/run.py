@@ -20,7 +20,7 @@ from .escaping import escaped
 from .exit_codes import FAILED, exit_code
 from .given_options import pairs, refuse_secrets, refuse_strange_texts
 from .output import CommandOutput
-from .parser import ROUND, EntryPoint, build_parser, completion, with_path_in_place
+from .parser import ROUND, EntryPoint, build_parser, completion, reads, with_path_in_place
 from .reading import cat, compare, read_rows, show
 from .report_file import report
 
@@ -40,6 +40,8 @@ def run_command(arguments: Sequence[str] | None, entry: EntryPoint, write: Write
     if asked.operation == COMPLETION:
         print(completion(parser, asked.shell), end="")  # noqa: T201 (the command's interface)
         return 0
+    if arguments is None and reads(asked):
+        sys.meta_path.insert(0, _NoPandas)
     with _logged(entry):
         try:
             refuse_strange_texts(asked)
@@ -88,6 +90,15 @@ def _run(line: CommandLine, write: WriteJob) -> int:
         done = write(asked, {**line.given}, of_source)
     line.output.result(done)
     return 0
+
+
+class _NoPandas:
+    """Has pyarrow find no pandas, which it would import with its first value: a fifth of a short command."""
+
+    @staticmethod
+    def find_spec(name: str, path: object = None, target: object = None) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("a command that reads a table needs no pandas", name=name)
 
 
 class _EscapingFormatter(logging.Formatter):

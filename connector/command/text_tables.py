@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from typing import Any, TextIO
 
-from .cells import cell, is_number
+from .cells import is_number
 
 _GAP = "  "
 
@@ -16,7 +16,9 @@ def has_rich(stream: TextIO) -> bool:
     return stream.isatty() and find_spec("rich") is not None
 
 
-def show_table(stream: TextIO, names: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+def show_table(
+    stream: TextIO, names: Sequence[str], rows: Sequence[Sequence[Any]], cell: Callable[[str, Any], str]
+) -> None:
     """Show rows below the names of their columns; numbers end at the right of their column."""
     texts = [[cell(name, value) for name, value in zip(names, row, strict=True)] for row in rows]
     numeric = [any(is_number(row[at]) for row in rows) for at in range(len(names))]

@@ -78,16 +78,20 @@ TABLE_KEYWORDS: Keywords = {
     "overwrite": _OVERWRITE,
     "insert_overwrite": _OVERWRITE,
     "delete": {
-        "delete(condition)": f"{_CONDITION} where delete_filter",
+        "delete(condition)": f"{_PREDICATE} where delete_filter",
         "delete(keys), with rows of the keys": "keys df rows source data ids",
         "delete_partitions(path)": _PARTS,
     },
     "delete_partitions": {"delete_partitions('2024/05', ...)": f"{_PARTS} paths {_CONDITION} where"},
     "update": {
-        "update(set, where=condition)": _CONDITION,
+        "update(set, where=condition)": _PREDICATE,
         "update(set, where)": f"{_SET} values",
     },
-    "merge": {"merge(source, on)": _JOIN, _CALLED_SIDES: _SIDES, "merge(rows, on)": "df rows data updates other"},
+    "merge": {
+        "merge(source, on)": _JOIN.removeprefix("condition "),
+        _CALLED_SIDES: _SIDES,
+        "merge(rows, on)": "df rows data updates other",
+    },
     "history": {"history(limit)": "n last count num max_results"},
     "clean": {
         _BY_HOURS: "retention_hours hours retain_hours older_than retention older_than_ms",
@@ -123,6 +127,15 @@ MERGE_KEYWORDS: Keywords = {
     },
     "when_not_matched_by_source_delete": {"when_not_matched_by_source_delete(condition)": _MERGE_CONDITION},
 }
+
+
+def one_of(call: str, own: str, given: Any, condition: Any) -> Any:
+    """Return the argument of a method or the ``condition`` in its place; raises InvalidOptionError for both."""
+    if given is not None and condition is not None:
+        raise InvalidOptionError(
+            f"{call} got {own!r} and 'condition', which are two names of one argument.", f"Give {own!r} alone."
+        )
+    return condition if given is None else given
 
 
 def name_arguments(method: Callable[..., Any], calls: Mapping[str, str]) -> Callable[..., Any]:

@@ -24,6 +24,7 @@ from ...writer.routes import LOCATION
 from ..conditions.condition import condition_predicates
 from .frames import Rows, to_frame
 from .made_from import NOTHING_READ, MadeFrom
+from .other_keywords import one_of
 from .queries import TableQueries
 from .retries import Retries
 from .writing import delete_partitions, write_placed
@@ -89,7 +90,12 @@ class TableWrites(TableQueries):
         return self._write(df, {OPERATION: "bulk_insert", **options})
 
     def delete(
-        self, which: Rows | Column | str | None = None, *, missing_ok: bool = True, **options: Any
+        self,
+        which: Rows | Column | str | None = None,
+        *,
+        missing_ok: bool = True,
+        condition: Column | str | None = None,
+        **options: Any,
     ) -> CommitResult:
         """Delete rows by their keys or by a condition, as one instant.
 
@@ -104,6 +110,7 @@ class TableWrites(TableQueries):
             missing_ok: Whether keys may be absent from the table; the result counts them as ``not_found``. Without,
                 file groups of a merge-on-read table are written anew, so that Apache Hudi, too, loses each row of a key
                 that inserts added several times.
+            condition: Delta Lake's name for a condition, in place of ``which``.
             options: Options of this write.
 
         Returns:
@@ -112,9 +119,11 @@ class TableWrites(TableQueries):
         Raises:
             KeyNotFoundError: A key is absent, and ``missing_ok`` is false.
             DuplicateKeyError: The table has several rows of a key, and the condition holds for some of them alone.
-            InvalidOptionError: ``which`` is absent, or Spark does not understand the condition.
+            InvalidOptionError: ``which`` is absent, or given beside ``condition``, or Spark does not understand the
+                condition.
             PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
+        which = one_of("delete()", "which", which, condition)
         if which is None:
             raise InvalidOptionError(
                 f"delete() of the table {self._path} got neither rows nor a condition.",

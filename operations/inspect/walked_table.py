@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from ...index.registry import has_buckets
 from ...storage.base import FileInfo, Storage
 from ...table.bucket_numbers import BucketNumbers, bucket_numbers, rule_files
 from ...table.config import check_supported
@@ -82,7 +81,7 @@ class WalkedTable:
         """How many buckets each partition has; None for a table without a bucket index."""
         config = self.table.config
         ruled = is_unnoted(config) and bool(rule_files(self.table))
-        return bucket_numbers(self.table, self.timeline) if has_buckets(config) or ruled else None
+        return bucket_numbers(self.table, self.timeline) if config.has_buckets or ruled else None
 
     def bucket_of(self, file_id: str) -> int | None:
         """Return the bucket of a file group; None for a table without a bucket index."""

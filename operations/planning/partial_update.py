@@ -21,9 +21,7 @@ from ...table.schema.fields import root_of
 from ...table.schema.types import alike, sql_name
 from .columns import check_columns, evolved
 from .operation import DELETE, DELETE_PARTITION, UPSERT, Operation
-from .request import WriteRequest
-
-PARTIAL_UPDATE = "hoodie.pyhudi.partial.update"
+from .request import PARTIAL_UPDATE, WriteRequest
 
 
 def partial_columns(

@@ -19,6 +19,8 @@ from ..result import NO_PAST, PastAttempts, RowCounts
 from ..services.settings import Upkeep
 from ..streams.batch import StreamBatch, StreamSettings
 
+PARTIAL_UPDATE = "hoodie.pyhudi.partial.update"
+
 __all__ = ["TableSettings", "WriteRequest", "WriteSettings"]
 
 

@@ -5,6 +5,7 @@ Rules as in ``TimelineArchiverV2`` and ``ArchivalUtils``.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Mapping
 
 from ...storage.base import FileInfo, split
@@ -14,12 +15,21 @@ from ...timeline.delta_commits import since_compaction
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ..transaction.concurrency import ARCHIVING, Meeting, Verdict, judge, kind_of, known_of
-from .settings import ArchiveSettings
+from .clean_plan import earliest_to_retain
+from .settings import ArchiveSettings, CleanSettings
 
 # Archived together with the writes around them; Apache Hudi archives no other action beside writes.
 _ALONG = frozenset({"clean", "rollback"})
 # The number of writes that stay on the timeline beside the writes that the clean retains.
 _MORE_THAN_RETAINED = 2
+
+
+def retained_from(timeline: Timeline, zone: str, cleaning: CleanSettings | None) -> str:
+    """Return the instant from which on cleaning keeps what readers may ask for, "" for no limit."""
+    if cleaning is None:
+        return ""
+    found = earliest_to_retain(timeline, cleaning, int(time.time() * 1000), zone)
+    return found.requested_time if found else ""
 
 
 def candidates(

@@ -30,8 +30,7 @@ from ..transaction.commit_path import exclusive
 from ..transaction.concurrency import ARCHIVING, WRITE, Meeting, forbids, kind_of
 from ..transaction.followers import check_retirable
 from ..write_ids import NotedIds, note_write_ids, read_noted
-from .archivable import before_replaced_files, candidates, cut
-from .clean_plan import earliest_to_retain
+from .archivable import before_replaced_files, candidates, cut, retained_from
 from .settings import ArchiveSettings, CleanSettings
 
 logger = logging.getLogger("pyhudi")
@@ -88,14 +87,6 @@ def with_what_holds_it_up(done: ServiceResult, storage: Storage, settings: Archi
     if len(timeline.writes) <= settings.max_commits or not stops:
         return done
     return replace(done, skipped=f"instants after {stops[0].requested_time} stay for {shown(table, stops[0])}")
-
-
-def retained_from(timeline: Timeline, zone: str, cleaning: CleanSettings | None) -> str:
-    """Return the instant from which on cleaning keeps what readers may ask for, "" for no limit."""
-    if cleaning is None:
-        return ""
-    found = earliest_to_retain(timeline, cleaning, int(time.time() * 1000), zone)
-    return found.requested_time if found else ""
 
 
 def _held(table: Table, timeline: Timeline, until: Sequence[str]) -> frozenset[Instant]:

@@ -11,6 +11,12 @@ from .merge_properties import merge_properties
 from .property_keys import COMMIT_TIME_ORDERING, EVENT_TIME_ORDERING, NEWEST_LAYOUT, VERSIONS
 from .table_config import TableConfig
 
+# Each release of 1.x raises a table as it writes, unless its options forbid that.
+RAISED_BY_A_WRITE = (
+    "One write of Apache Hudi 1.x raises the table to version 8 or 9, unless hoodie.write.auto.upgrade is false: write "
+    "to it so once, then use pyhudi."
+)
+
 
 def check_supported(config: TableConfig, where: str, *, writing: bool) -> None:
     """Raise UnsupportedTableError for a kind of table that pyhudi does not support; writing needs more than reading."""
@@ -19,7 +25,7 @@ def check_supported(config: TableConfig, where: str, *, writing: bool) -> None:
     for option, value in _unsupported(config, writing):
         raise UnsupportedTableError(
             f"The table {where} has {option}={value}, which pyhudi does not {'write' if writing else 'read'} yet.",
-            "Use Apache Hudi for this table.",
+            RAISED_BY_A_WRITE if option == key.VERSION else "Use Apache Hudi for this table.",
         )
 
 

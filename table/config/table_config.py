@@ -281,6 +281,11 @@ class TableConfig:
         return self._list(key.METADATA_PARTITIONS)
 
     @property
+    def has_buckets(self) -> bool:
+        """Whether the properties note the bucket index, so that partitions have numbers of buckets."""
+        return not self.generates_keys and self.index_type == key.BUCKET and self.bucket_count is not None
+
+    @property
     def index_type(self) -> str | None:
         """The index that the table notes, in capitals; None where the properties do not tell."""
         noted = (

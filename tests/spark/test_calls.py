@@ -80,6 +80,28 @@ def test_no_keyword_of_another_library_hides_an_argument_or_an_option() -> None:
             assert keyword.replace("_", "") not in {name.replace("_", "") for name in options}
 
 
+def test_the_condition_of_delta_lake_is_taken_by_its_name_and_not_beside_ours(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = HudiTable.create(spark, tmp_path / "t", "id long, n int", record_key="id", buckets=1)
+    table.upsert(spark.range(6).selectExpr("id", "int(id) n"))
+    assert table.update(condition="id = 5", set={"n": 7}).updates == 1
+    changes = table.to_df(meta=False, where="id IN (4, 5)")
+    merge = table.merge(source=changes, condition="source.id = target.id")
+    assert merge.when_matched_update({"n": "source.n + 10"}).execute().updates == 2
+    assert table.delete(condition="n = 17").deletes == 1
+    assert sorted(map(tuple, table.to_df(["id", "n"], where="id > 3").collect())) == [(4, 14)]
+
+    for call in (
+        lambda: table.delete("id = 1", condition="id = 1"),
+        lambda: table.update({"n": 1}, "id = 1", condition="id = 1"),
+        lambda: table.update(set={"n": 1}, where="id = 1", condition="id = 1"),
+        lambda: table.merge(changes, "id", condition="source.id = target.id"),
+    ):
+        with pytest.raises(InvalidOptionError, match="two names of one argument"):
+            call()
+
+
 def test_keywords_of_a_merge_and_in_camel_case_are_answered(table: HudiTable) -> None:
     merge = table.merge(table.to_df(meta=False))
     with pytest.raises(InvalidOptionError, match=r"when_matched_update\(set, condition\)"):

@@ -415,7 +415,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
         "operations.write.after_batch:time",
         "operations.services.compaction.compact:time",
     ),
-    "clock of compactions after writes": "operations.services.compaction.after_write:time",
+    "clock of compactions after writes": "operations.services.compaction.due_rules:time",
     "plan a compaction": "operations.services.compaction.compact:schedule_compaction",
     "slices that a compaction must leave": "operations.services.compaction.plan:held_by_plans",
     "compact a slice": "operations.services.compaction.compactor:Compactor.execute",

@@ -15,7 +15,10 @@ from pydantic.alias_generators import to_camel
 class InstantModel(BaseModel):
     """A record of the timeline; Python names in the code, Hudi's names in the file."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="ignore", frozen=True)
+    # A process meets a few of the models, and builds those when it does.
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, extra="ignore", frozen=True, defer_build=True
+    )
 
     @model_validator(mode="before")
     @classmethod

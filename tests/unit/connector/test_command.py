@@ -12,12 +12,14 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyhudi.connector.command.cells import cell, size_text
+from pyhudi.connector.command.cells import cell, size_text, stored_value, with_short_floats
 from pyhudi.connector.command.commands import CAT, COMPLETION, CREATE, DIFF, READS, REPORT, SHOW
 from pyhudi.connector.command.escaping import escaped, shell_words
 from pyhudi.connector.command.given_options import refuse_secrets
@@ -109,8 +111,9 @@ def test_rows_are_printed_by_key_and_condition(path: Path, capsys: Shown) -> Non
     assert jsons(capsys) == [{"id": "k2", "p": "b", "ts": 2, "value": 2}]
     assert command([CAT, str(path), "--where", "p = 'a' OR value > 9", "--columns", "id,value", "--json"]) == 0
     assert jsons(capsys) == [{"id": "k1", "value": 2}]
-    assert command([CAT, str(path), "--limit", "1", "--json"]) == 0
-    assert len(jsons(capsys)) == 1
+    for limit, count in ((1, 1), (0, 0), (10**30, 2)):
+        assert command([CAT, str(path), "--limit", str(limit), "--json"]) == 0
+        assert len(jsons(capsys)) == count
     assert command([CAT, str(path), "--key", "k9"]) == 0
     assert capsys.readouterr().out == "No row matches.\n"
     first = read_history(path, capsys)[-1]
@@ -222,6 +225,7 @@ def test_places_of_a_store_are_no_secrets() -> None:
         (["files", "PATH", "--as-of", "whenever"], 2),
         ([CAT, "PATH", "--where", "nothing = 1"], 2),
         ([CAT, "PATH", "--columns", "nothing"], 2),
+        *(([*words, "--limit", "-3"], 2) for words in ([CAT, "PATH"], ["history", "PATH"], [DIFF, "PATH", "a", "b"])),
         (["restore", "PATH", "--to", "20200101000000000", "--yes"], 5),
         (["clean", "PATH", "--yes", "--option", "nonsense=1"], 2),
     ],
@@ -327,6 +331,20 @@ def test_values_are_shown_as_people_read_them() -> None:
     ]
 
 
+def test_values_of_rows_are_shown_as_they_are() -> None:
+    moment = datetime(2013, 1, 1, 5, 0, 0, 120000)
+    values = [None, "", True, 2013, -1714000, 1234.5678, moment, moment.date(), Decimal("1234.50"), b"ab"]
+
+    assert [stored_value("year_bytes", value) for value in values] == [
+        *("null", "", "true", "2013", "-1714000", "1234.5678", "2013-01-01 05:00:00.120000", "2013-01-01"),
+        *("1234.50", "b'ab'"),
+    ]
+    assert stored_value("x", {"a": 1234, "b": [1000, None]}) == "{a: 1234, b: [1000, null]}"
+    assert stored_value("x", "a\x1b[1m") == r"a\x1b[1m"
+    floats = pa.table({"f": pa.array([0.1, None, float("inf")], pa.float32()), "n": [1, 2, 3]})
+    assert with_short_floats(floats).to_pydict() == {"f": [0.1, None, float("inf")], "n": [1, 2, 3]}
+
+
 def test_a_line_says_how_far_long_work_is_without_a_terminal() -> None:
     stream = io.StringIO()
     progress = WorkProgress("compact /t", stream, every_s=0.01)
@@ -375,7 +393,7 @@ def test_zsh_gets_each_command_with_its_options(capsys: Shown) -> None:
 
 
 def test_no_command_but_those_of_rows_imports_spark(path: Path, tmp_path: Path) -> None:
-    """In a process of its own, which also has no rich."""
+    """In a process of its own, which also has no rich. A look at a table loads neither services nor pandas."""
     lines = [
         *([name, str(path)] for name in (SHOW, *READS, "validate", CAT)),
         ["compact", str(path), "--yes"],
@@ -386,14 +404,22 @@ def test_no_command_but_those_of_rows_imports_spark(path: Path, tmp_path: Path) 
         "import json, sys\n"
         "sys.modules['rich'] = None\n"
         "from pyhudi.connector.jobs import command\n"
+        "heavy = {'pandas', *(f'pyhudi.operations.{name}' for name in sys.argv[3:])}\n"
+        "for name in ('show', 'cat'):\n"
+        "    given, sys.argv = sys.argv, ['pyhudi', name, sys.argv[2]]\n"
+        "    assert command() == 0\n"
+        "    sys.argv = given\n"
+        "loaded = sorted(heavy & sys.modules.keys())\n"
         "codes = [command(line) for line in json.loads(sys.argv[1])]\n"
         "found = [name for name in sys.modules if name.partition('.')[0] in {'pyspark', 'py4j'}]\n"
-        "print(json.dumps([codes, found]))\n"
+        "print(json.dumps([codes, found, loaded]))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code, json.dumps(lines)], capture_output=True, text=True, check=True)
+    services = ("services.compaction.compact", "services.archive", "write.inline", "write.run")
+    called = [sys.executable, "-c", code, json.dumps(lines), str(path), *services]
+    done = subprocess.run(called, capture_output=True, text=True, check=True)
 
-    codes, found = json.loads(done.stdout.splitlines()[-1])
-    assert found == []
+    codes, found, loaded = json.loads(done.stdout.splitlines()[-1])
+    assert (found, loaded) == ([], [])
     assert codes == [0] * (len(lines) - 3) + [5, 0, 0], "a copy-on-write table has nothing to compact"
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 from pyhudi.errors import InvalidOptionError
-from pyhudi.operations.services.compaction.after_write import is_due, log_compaction_is_due
 from pyhudi.operations.services.compaction.choice import Cost, choose_partitions, choose_slices
+from pyhudi.operations.services.compaction.due_rules import is_due, log_compaction_is_due
 from pyhudi.operations.services.settings import (
     BOUNDED_IO,
     BY_DAY,

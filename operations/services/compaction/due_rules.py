@@ -1,0 +1,79 @@
+"""When a compaction or a log compaction is due.
+
+The rules are those of Apache Hudi's ``ScheduleCompactionActionExecutor`` and ``CompactionUtils`` (1.2), and need the
+timeline alone: instants are in order of requested time, and a delta commit counts from its request on, whether or not
+it is complete.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ....timeline.clock import parse_time
+from ....timeline.held import COMPACTION, LOG_COMPACTION, log_compactions
+from ....timeline.instants import Instant
+from ....timeline.timeline import Timeline
+from ..settings import NUM_AND_TIME, NUM_COMMITS_AFTER_LAST_REQUEST, NUM_OR_TIME, TIME_ELAPSED, CompactionSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Delta commits since the last compaction, and its requested time, or the first delta commit's without any."""
+
+    delta_commits: int
+    since: str
+
+
+def is_due(timeline: Timeline, settings: CompactionSettings, zone: str, now_ms: int | None = None) -> bool:
+    """Return whether a compaction is due on a merge-on-read table; `now_ms` is epoch milliseconds, None for now."""
+    found = waiting(timeline, requests=settings.trigger == NUM_COMMITS_AFTER_LAST_REQUEST)
+    if found is None:
+        return False
+    many = found.delta_commits >= settings.delta_commits
+    if {TIME_ELAPSED: False, NUM_AND_TIME: not many, NUM_OR_TIME: many}.get(settings.trigger, True):
+        return many
+    now_s = int(time.time()) if now_ms is None else now_ms // 1000
+    return now_s - parse_time(found.since, zone) // 1000 >= settings.delta_seconds
+
+
+def waiting(timeline: Timeline, *, requests: bool = False) -> Waiting | None:
+    """Return what has gathered; None without a delta commit.
+
+    With `requests`, a pending compaction counts as the last.
+    """
+    compactions = [instant for instant in timeline.completed if instant.action == "commit"]
+    asked = [instant for instant in timeline.pending if instant.action == COMPACTION] if requests else []
+    last = max((instant.requested_time for instant in asked or compactions), default="")
+    deltas = [instant.requested_time for instant in timeline.instants if _is_delta(instant)]
+    gathered = [time for time in deltas if time > last]
+    if last:
+        return Waiting(len(gathered), last)
+    return Waiting(len(gathered), gathered[0]) if gathered else None
+
+
+def log_compaction_is_due(timeline: Timeline, delta_commits: int) -> bool:
+    """Return whether a log compaction is due on a merge-on-read table, as ``needLogCompact`` says.
+
+    It takes `delta_commits` delta commits both since the last log compaction and since the last compaction, and no
+    pending log compaction. Delta commits count if they completed since, or were requested since and are at work, and so
+    do all log compactions but the last.
+    """
+    if any(instant.action == LOG_COMPACTION for instant in timeline.pending):
+        return False
+    compactions = (instant.requested_time for instant in timeline.completed if instant.action == "commit")
+    newest_first = [instant for instant in reversed(timeline.instants) if _is_delta(instant)]
+    if len(_modified_after(newest_first, max(compactions, default=""))) < max(delta_commits, 1):
+        return False
+    joined = log_compactions(timeline)
+    last = next((instant.requested_time for instant in newest_first if instant.requested_time in joined), "")
+    return len(_modified_after(newest_first, last)) >= delta_commits
+
+
+def _modified_after(deltas: Iterable[Instant], time: str) -> list[Instant]:
+    return [instant for instant in deltas if instant.visible_since > time and instant.requested_time != time]
+
+
+def _is_delta(instant: Instant) -> bool:
+    return instant.action == "deltacommit"
