@@ -22,7 +22,6 @@ from ...table.files.file_group import FileSlice
 from ...table.files.names import FileGroupId
 from ...table.files.view import FileView
 from ...table.schema.columns import RECORD_KEY
-from ...table.seen_table import SeenTable
 from ...timeline.held import clustered_groups, held_groups, pending_compactions
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
@@ -128,10 +127,10 @@ def jobs_of(
 
 
 def jobs_of_groups(
-    plan: WritePlan, seen: SeenTable, rows: Mapping[FileGroupId, GroupRows]
+    plan: WritePlan, view: FileView, timeline: Timeline, rows: Mapping[FileGroupId, GroupRows]
 ) -> list[tuple[FileGroupWrite, GroupRows]]:
     """Return the work for rows of existing file groups."""
-    pieces, clustered = Pieces(seen.view), clustered_groups(seen.timeline)
+    pieces, clustered = Pieces(view), clustered_groups(timeline)
     jobs = []
     for group in sorted(rows):
         file_slice = pieces.find(group)

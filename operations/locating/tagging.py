@@ -301,6 +301,7 @@ class CopiesElsewhere:
         self._plan = plan
         self._local = local
         self._tagger = tagger
+        self._old_rows = tagger.old_rows(local)
         self._replaced = replaced
         self._buffers = open_buffers(plan, local, "gone")
         self._numbers: dict[FileGroupId, int] = {}
@@ -321,9 +322,8 @@ class CopiesElsewhere:
             self._buffers.discard()
             raise
         groups = list(self._numbers)
-        return jobs_of_groups(
-            self._plan, seen, {groups[route.number]: gathered.take(route) for route in gathered.routes()}
-        )
+        rows = {groups[route.number]: gathered.take(route) for route in gathered.routes()}
+        return jobs_of_groups(self._plan, seen.view, seen.timeline, rows)
 
     def _pass(self, keyed: KeyedRows) -> None:
         if not self._plan.folds:
@@ -335,15 +335,18 @@ class CopiesElsewhere:
         kept = np.array([group.partition_path not in self._replaced for group in tags.groups], np.bool_)
         elsewhere = kept[codes] if len(tags.groups) else np.zeros(0, np.bool_)
         rows, codes = rows[elsewhere], codes[elsewhere]
+        keys = pa.RecordBatch.from_arrays([keyed.record_keys], names=[RECORD_KEY])
+        # Log files may have deleted the key there.
+        live = self._old_rows.look(keys, tags.groups)(rows, codes).live
+        rows, codes = rows[live], codes[live]
         if not len(rows):
             return
         if not self._plan.settings.overwrite_moves_keys:
             row = int(rows[0])
             raise self._twice(keyed, row, tags.groups[int(codes[0])].partition_path)
         numbers = np.array([self._numbers.setdefault(group, len(self._numbers)) for group in tags.groups], np.int64)
-        keys = pa.RecordBatch.from_arrays([keyed.record_keys.take(pa.array(rows))], names=[RECORD_KEY])
         groups = list(self._numbers)
-        for number, part in cut(keys, numbers[codes]):
+        for number, part in cut(keys.take(pa.array(rows)), numbers[codes]):
             self._buffers.add(Route(groups[number].partition_path, number), part)
 
     def _check_own(self, keyed: KeyedRows) -> None:

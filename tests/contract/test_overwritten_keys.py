@@ -29,7 +29,7 @@ def shown(path: Path) -> list[tuple[object, ...]]:
 
 @MADE
 def test_a_key_of_a_partition_that_stays_refuses_the_overwrite(tmp_path: Path, made: TableSettings) -> None:
-    """Also where a log file has updated it; keys of the replaced partitions, and deleted ones, do not."""
+    """Also where a log file has updated it; keys of the replaced partitions, and deleted keys, do not."""
     write(
         tmp_path, [rows(1, 2, value=1), rows(3, 4, value=1, p="b"), rows(5, value=1, p="c")], table=made, settings=APART
     )
@@ -45,6 +45,10 @@ def test_a_key_of_a_partition_that_stays_refuses_the_overwrite(tmp_path: Path, m
     done = write(tmp_path, [rows(1, 7, value=2), rows(3, value=2, p="b")], operation="insert_overwrite", settings=APART)
     assert (done.inserts, done.deletes) == (3, 0)
     assert shown(tmp_path) == [("a", "k1", 2), ("a", "k7", 2), ("b", "k3", 2), ("c", "k5", 1)]
+    write(tmp_path, [rows(6, value=1, p="d"), rows(5, value=2, p="c")], settings=APART)
+    write(tmp_path, rows(5, value=3, p="c"), operation="delete", settings=APART)
+    write(tmp_path, rows(5, value=2), operation="insert_overwrite", settings=APART)
+    assert shown(tmp_path) == [("a", "k5", 2), ("b", "k3", 2), ("d", "k6", 1)]
     assert_healthy(tmp_path)
 
 
