@@ -23,7 +23,7 @@ from pyhudi.reader.predicates import Compare
 from pyhudi.table.table import open_table
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.writers import announcements
-from pyhudi.timeline.writers.owner import Claim, Owner
+from pyhudi.timeline.writers.owner import SEALS, Claim, Owner
 from pyhudi.timeline.writers.patience import Patience
 from support.drive import carry_out, choosing_now, noted, plan
 from support.made.compacting import SCHEMA, join, plan_join, rows, run, schedule
@@ -371,7 +371,8 @@ def _rolled_back(state: str) -> None:
                 some.rollback(noted(mine))
             else:
                 rollback(some.storage, noted(mine))
-                # A late task puts it back.
+                # A late task puts it back, once the seal is gone by which its commit learns of the rollback, too.
+                some.storage.delete(f"{SEALS}/{noted(mine)}")
                 some.pending("commit", at=noted(mine), inflight=True)
 
         return some.commits(mine, K1, after=happens)
