@@ -467,6 +467,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "most bytes of rows that need no tasks": "connector.table.local_writes:MOST_BYTES",
     "most file groups of a write that needs no tasks": "connector.table.local_writes:_FEW_GROUPS",
     "most bytes of files of a write that needs no tasks": "connector.table.local_writes:_SMALL_BYTES",
+    "run a service of a table": "connector.hudi_table:HudiTable._run",
     "write changes of a merge": "connector.hudi_table:HudiTable._write_changes",
     "most bytes that each task gets": "connector.source.direct_tasks:MOST_BYTES",
     "files that are not handed over in a list": "connector.source.parquet_scan:FEW",

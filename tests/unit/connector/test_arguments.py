@@ -25,6 +25,7 @@ from pyhudi.operations.arguments import CHECKS, INSIDE, MOST, kind_of
 from support.attempts import rows
 from support.drive import KEYED, write
 from support.places import files_below
+from support.seams import patch_seam
 
 NUL = "a\0b"
 NUMBERS = [True, np.bool_(True), "4", "true", 4.0, np.float64(4.0), -1, np.int64(-1), 1 << 70, NUL, "../x", b"4", [4]]
@@ -156,7 +157,7 @@ def test_a_wrong_argument_is_refused_by_name_before_any_work(call: Public, param
 @pytest.mark.parametrize("number", [4, np.int64(4), np.uint8(4), MOST])
 def test_a_whole_number_of_numpy_is_a_number(number: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     got: list[Any] = []
-    monkeypatch.setattr(HudiTable, "_run", lambda self, name, options, **given: got.append(given))
+    patch_seam(monkeypatch, "run a service of a table", lambda self, name, options, **given: got.append(given))
     table = HudiTable.__new__(HudiTable)
 
     table.rescale_buckets(number, partitions=("a", "b"), dry_run=np.bool_(True))
