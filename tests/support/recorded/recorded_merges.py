@@ -26,6 +26,15 @@ LOGGED = [
 REBORN, LATE_ROW = ("v9_mor_avro", "v9_mor_parquet", "v9_mor_ignore_defaults"), ("k5", "reborn, but too early", 1)
 
 
+# What log entries leave of keys that a base file holds several times.
+COPIES = [
+    ("k0", "newest"),
+    ("k1", "copy 1"),
+    *(("k2", f"copy {number}") for number in range(3)),
+    ("k4", "copy 1"),
+]
+
+
 def check_recorded(folder: Path, name: str, query: str = "snapshot") -> None:
     """Assert that a table reads as Apache Hudi reads it, all columns, meta columns among them."""
     assert_recorded(unpack(name, folder), name, query)
@@ -34,6 +43,11 @@ def check_recorded(folder: Path, name: str, query: str = "snapshot") -> None:
 def assert_recorded(path: str, name: str, query: str = "snapshot") -> None:
     """Assert the same of a table that was unpacked. Apache Hudi alone shows a deleted base row beside a late one."""
     rows, told = in_order(shown(path, query)), in_order(recorded(name, query))
+    if name == "v9_mor_duplicates" and query == "snapshot":
+        # To Apache Hudi a log entry meets the first copy of its key alone.
+        assert all(row in told for row in rows)
+        assert [(row["id"], row["name"]) for row in rows] == COPIES
+        return
     if name in REBORN and query == "snapshot":
         late, erased = ([row for row in some if row["_hoodie_record_key"] == LATE_ROW[0]] for some in (rows, told))
         assert [(row["id"], row["name"], row["ts"]) for row in late] == [LATE_ROW]
