@@ -22,17 +22,12 @@ if TYPE_CHECKING:
     from ...reader.snapshot import Snapshot
 
 
-_MOST = (1 << 63) - 1
-
-
 def read_rows(line: CommandLine) -> int:
     """Print the rows of a command of `READS`."""
     output, asked = line.output, line.asked
     command = READS[asked.operation]
     _, storage = line.opened()
     arguments = {argument.name: getattr(asked, argument.name) for argument in command.arguments}
-    if "limit" in arguments:
-        arguments["limit"] = _limit_of(asked)
     with WorkProgress(f"{command.name} {asked.path}"):
         found = command.rows()(storage, **arguments)
     output.rows(found, command.nothing)
@@ -68,14 +63,13 @@ def cat(line: CommandLine) -> int:
     from ...reader.snapshot import open_snapshot  # noqa: PLC0415
 
     output, asked = line.output, line.asked
-    limit = _limit_of(asked)
     options, storage = line.opened()
     query = None if asked.as_of is None else AsOf(asked.as_of)
     snapshot = open_snapshot(storage.path, options.storage_options, query=query)
     columns = _columns(asked, snapshot)
     batches = scan(snapshot, columns, _predicates(asked, snapshot))
     with WorkProgress(f"cat {asked.path}"):
-        found = first_rows(batches, limit)
+        found = first_rows(batches, asked.limit)
     rows = snapshot.schema.empty_table().select(columns) if found is None else found
     output.rows(rows, "No row matches.", stored=True)
     return 0
@@ -93,15 +87,6 @@ def first_rows(batches: Any, limit: int) -> pa.Table | None:
         if left <= 0:
             break
     return pa.Table.from_batches(found) if found else None
-
-
-def _limit_of(asked: argparse.Namespace) -> int:
-    """Return the limit of a command, at most what an array may have; raise for a negative limit."""
-    if asked.limit < 0:
-        raise InvalidOptionError(
-            f"{asked.operation} of the table {asked.path} got the limit {asked.limit}.", "Give --limit 0 or more."
-        )
-    return min(int(asked.limit), _MOST)
 
 
 def _columns(asked: argparse.Namespace, snapshot: Snapshot) -> Sequence[str]:
@@ -141,7 +126,6 @@ def compare(line: CommandLine) -> int:
     from ...operations.inspect.difference import Difference  # noqa: PLC0415
 
     output, asked = line.output, line.asked
-    limit = _limit_of(asked)
     _, storage = line.opened()
     with WorkProgress(f"diff {asked.path}"):
         found = Difference.between(storage, asked.earlier, asked.later)
@@ -153,7 +137,7 @@ def compare(line: CommandLine) -> int:
             "updates": found.updates,
             "deletes": found.deletes,
         }
-        table = _rows_of(found, limit) if asked.rows else found.files().slice(0, limit)
+        table = _rows_of(found, asked.limit) if asked.rows else found.files().slice(0, asked.limit)
     if output.as_json:
         output.json(counts)
     else:
