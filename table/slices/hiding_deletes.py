@@ -39,7 +39,7 @@ class HidingDeletes:
         if not found:
             return lost
         entries = concat(found)
-        if len(blocks) < len(self.entries.blocks) and self._depend_on_rows(probe, entries):
+        if len(blocks) < len(self.entries.blocks) and self._needs_rows(probe, entries):
             entries = concat(list(self._of(probe, self.entries.blocks)))
         entries = entries.take(pa.array(folded(spec, entries)))
         entries = entries.filter(pa.array(spec.deleted(entries) & (kinds(entries) != RESET)))
@@ -55,7 +55,7 @@ class HidingDeletes:
             if hits.any():
                 yield batch.filter(pa.array(hits))
 
-    def _depend_on_rows(self, probe: KeyProbe, entries: pa.RecordBatch) -> bool:
+    def _needs_rows(self, probe: KeyProbe, entries: pa.RecordBatch) -> bool:
         """Return whether a key has deletes with and without a value: rows between the two decide what they mean."""
         keys, kind = probe.find(entries.column(RECORD_KEY)), kinds(entries)
         return bool(np.intersect1d(keys[kind == RESET], keys[kind != RESET]).size)
