@@ -151,6 +151,7 @@ CHECKS: Mapping[str, Check] = {
     "HasPath | AnyPath": _table_or_place,
     "DataFrame | int": _bytes_or_rows,
     "On": _columns_or_condition,
+    "Column | str": _columns_or_condition,
     "Mapping[str, Any]": _mapping,
     "Mapping[str, Value]": _mapping,
 }

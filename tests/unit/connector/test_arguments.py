@@ -45,6 +45,7 @@ BAD: Mapping[str, list[Any]] = {
     "AnyPath": [True, 4, np.int64(4), 4.0, -1, NUL, "", b"a", ["a"]],
     "HasPath | AnyPath": [True, 4, np.int64(4), 4.0, -1, NUL, "", b"a", ["a"]],
     "On": [True, np.bool_(True), 4, np.int64(4), 4.0, -1, 1 << 70, NUL, b"a", {"a": "b"}],
+    "Column | str": [True, np.bool_(True), 4, np.int64(4), 4.0, -1, 1 << 70, NUL, b"a", {"a": "b"}],
     "Mapping[str, Any]": [True, 4, "a", ["a"]],
     "Mapping[str, Value]": [True, 4, "a", ["a"]],
 }
@@ -62,6 +63,7 @@ GOOD: Mapping[str, Any] = {
     "AnyPath": Path("a"),
     "HasPath | AnyPath": "a",
     "On": "a",
+    "Column | str": "a",
     "Mapping[str, Any]": {},
     "Mapping[str, Value]": {},
 }

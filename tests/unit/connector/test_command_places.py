@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyhudi.connector.command.cells import cell
 from pyhudi.connector.command.commands import CAT, READS, SHOW
 from pyhudi.connector.command.parser import ROUND
 from pyhudi.connector.command.text_tables import show_table
@@ -225,7 +226,7 @@ def test_a_terminal_shows_tables_whose_text_is_no_markup(has_rich: bool, monkeyp
         monkeypatch.setitem(sys.modules, "rich", None)
     screen = Screen()
 
-    show_table(screen, ["partition", "bytes"], [["[red]a\x1b[2J", 2048], [":smile:", 3]])
+    show_table(screen, ["partition", "bytes"], [["[red]a\x1b[2J", 2048], [":smile:", 3]], cell)
 
     text = screen.getvalue()
     assert r"[red]a\x1b[2J" in text
