@@ -14,6 +14,7 @@ from ...errors import InvalidOptionError
 from ...operations.html_text import in_html
 from ...operations.planning.changed_rows import ChangedRows
 from ...operations.result import CommitResult, PastAttempts
+from ...operations.write.retries import Retries
 from ...options.names import OPTIONS
 from ...table.config.property_keys import MERGE_ON_READ
 from ...table.merging.deletes import IS_DELETED
@@ -25,7 +26,6 @@ from ..source.spark_types import to_spark
 from ..table.made_from import MadeFrom
 from ..table.other_keywords import MERGE_KEYWORDS
 from ..table.other_names import MERGE_CALLS, NamesOtherCalls
-from ..table.retries import Retries
 from .changing import KIND, OLD_KEY, OLD_PATH, ROW_NUMBER, WAS, MergeChanges, is_delete, make_changes
 from .clauses import Clause, ClauseKind, Condition, Side, check_clauses
 from .counting import count

@@ -15,6 +15,9 @@ from ...operations.html_text import in_html
 from ...operations.inspect.activity import activity_rows
 from ...operations.plain_text import escaped
 from ...operations.progress import Observer, Progress, ShownProgress, polling
+from ...operations.write.retries import Retries
+from ...options.model import HudiOptions
+from ...storage import Storage
 from ...table.table import find_table
 from ...timeline.writers.markers import Markers
 from ...timeline.writers.write_heartbeat import WriteHeartbeat
@@ -73,6 +76,14 @@ def shown_in_notebook(what: str, *, switched_on: bool) -> Iterator[None]:
             yield
         finally:
             _SHOWN.reset(token)
+
+
+def shown_retries(storage: Storage, options: HudiOptions) -> Retries:
+    """Return what runs a write until it completes, and shows meanwhile how far it is."""
+    shown = shown_in_notebook(f"write {storage.path}", switched_on=options.notebook_progress)
+    return Retries.of(
+        storage, options.write_settings(), write_id=options.write_id, application=options.application, shown=shown
+    )
 
 
 def observer() -> Observer | None:

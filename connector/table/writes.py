@@ -11,6 +11,7 @@ from pyspark.sql import Column
 from ...errors import InvalidOptionError
 from ...operations.read_rows import ReadRows
 from ...operations.result import CommitResult, PastAttempts
+from ...operations.write.retries import Retries
 from ...options.names import OPTIONS
 from ...options.sources import WRITING
 from ...table.config import TableConfig
@@ -25,8 +26,8 @@ from ..conditions.condition import condition_predicates
 from .frames import Rows, to_frame
 from .made_from import NOTHING_READ, MadeFrom
 from .other_keywords import one_of
+from .notebook_progress import shown_retries
 from .queries import TableQueries
-from .retries import Retries
 from .writing import delete_partitions, write_placed
 
 OPERATION, BASED_ON, MISSING_OK, PARTIAL, WRITE_ID = (
@@ -212,7 +213,7 @@ class TableWrites(TableQueries):
         return level == SERIALIZABLE
 
     def _retries(self, given: Mapping[str, Any]) -> Retries:
-        return Retries.of(self._storage, self._resolve(given, WRITING).options)
+        return shown_retries(self._storage, self._resolve(given, WRITING).options)
 
     def _write(self, df: Rows, given: Mapping[str, Any], made_from: MadeFrom = NOTHING_READ) -> CommitResult:
         df = to_frame(self._spark, df, self._columns)

@@ -33,9 +33,8 @@ from ..source.spark_types import to_arrow
 from .frames import make_active
 from .local_writes import Turn, write_here
 from .made_from import NOTHING_READ, MadeFrom
-from .notebook_progress import noted_write
+from .notebook_progress import noted_write, shown_retries
 from .placed_rows import NO_BOUND, placed_rows
-from .retries import Retries
 from .service_tasks import application_of, with_services_after
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def write_placed(
         done = write.attempt(options.write_id or generated_id(), made_from.past)
     else:
         with turn or nullcontext():
-            done = Retries.of(storage, options).run(write.attempt)
+            done = shown_retries(storage, options).run(write.attempt)
     return _timed(done, began, resolved.notices)
 
 

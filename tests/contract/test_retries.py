@@ -1,4 +1,4 @@
-"""What `HudiTable` runs again: each conflict with another write, and nothing else."""
+"""What the loop of writes runs again: each conflict with another write, and nothing else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyhudi.connector.table.retries import Retries
 from pyhudi.errors import (
     CommitConflictError,
     ConcurrentWriteError,
@@ -28,6 +27,7 @@ from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.result import CommitResult, PastAttempts, find_write
 from pyhudi.operations.services.rollback import rollback
+from pyhudi.operations.write.retries import Retries
 from pyhudi.operations.write.run import LocalRun
 from pyhudi.operations.write.task import TaskResult
 from pyhudi.options.model import HudiOptions
@@ -89,7 +89,7 @@ class Attempts:
 
 def run(attempts: Attempts) -> CommitResult:
     """Run the write as `HudiTable` does."""
-    return Retries.of(open_storage(str(attempts.path)), HudiOptions()).run(attempts)
+    return Retries.of(open_storage(str(attempts.path)), HudiOptions().write_settings()).run(attempts)
 
 
 @pytest.fixture
@@ -243,7 +243,7 @@ def test_an_attempt_that_completed_all_the_same_ends_the_attempts(table: Path) -
         raise CommitConflictError("Another write came first.", "Write again.")
 
     ids: list[str] = []
-    done = Retries.of(open_storage(str(table)), HudiOptions()).run(lost)
+    done = Retries.of(open_storage(str(table)), HudiOptions().write_settings()).run(lost)
 
     assert ids == [done.write_id]
     assert done.inserts == 1
@@ -272,7 +272,7 @@ def test_other_errors_are_not_tried_again(table: Path, error: PyHudiError) -> No
         raise error
 
     with pytest.raises(type(error)):
-        Retries.of(open_storage(str(table)), HudiOptions()).run(fail)
+        Retries.of(open_storage(str(table)), HudiOptions().write_settings()).run(fail)
 
     assert len(ids) == 1
 
@@ -283,7 +283,7 @@ def test_the_completed_instant_says_what_came_before(table: Path) -> None:
     older = Ticket(storage, "20200101000000000.old", Owner.of_this_process("older"), None)
     older.touch()
     attempts = Attempts(table, upsert(1))
-    done = Retries.of(storage, HudiOptions(lock_wait_ms=60)).run(attempts)
+    done = Retries.of(storage, HudiOptions(lock_wait_ms=60).write_settings()).run(attempts)
     opened = open_table(storage)
 
     assert (done.attempts, done.met) == (2, ("older",))
@@ -313,7 +313,7 @@ def test_after_a_meeting_the_next_write_leaves_a_ticket_for_its_data_alone(table
         names = [info.path for info in storage.list(FOLDER) if "/2020" not in info.path]
         left.extend(json.loads(storage.read(name))["places"] for name in names)
 
-    done = Retries.of(storage, HudiOptions(lock_wait_ms=60)).run(Attempts(table, look))
+    done = Retries.of(storage, HudiOptions(lock_wait_ms=60).write_settings()).run(Attempts(table, look))
 
     assert left == [{"": [str(number)]}]
     assert (done.attempts, done.met) == (1, ("here",))

@@ -123,7 +123,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "delta commits that pyhudi wrote": "operations.services.compaction.compactor:written_by_pyhudi",
     "wait for the older tickets": (
         "operations.write.attempts:wait_for_older",
-        "connector.table.retries:wait_for_older",
+        "operations.write.retries:wait_for_older",
     ),
     "wait until a rescale is over": "operations.write.waits:wait_until_over",
     "abort of an attempt": "operations.write.attempts:abort",
@@ -140,8 +140,8 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "bytes of a plan that needs no tasks": "operations.services.unit_execution:_SMALL_BYTES",
     "write a batch for Spark": "connector.table.micro_batches:MicroBatches.__call__",
     "write the rows of a batch": "connector.table.batch_writes:write_placed",
-    "where this process met other writers": "connector.table.retries:_MET",
-    "seconds for which a meeting is remembered": "connector.table.retries:_RECENT_S",
+    "where this process met other writers": "operations.write.retries:_MET",
+    "seconds for which a meeting is remembered": "operations.write.retries:_RECENT_S",
     "clock of the wait for tickets": "timeline.writers.tickets:time",
     "whether the writer of a ticket is dead": "timeline.writers.tickets:is_dead",
     # --- properties of a table

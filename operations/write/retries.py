@@ -1,4 +1,4 @@
-"""Writes of `HudiTable` that are run again because another write of the same data came first.
+"""Writes that are run again, rows and all, because another write of the same data came first.
 
 Where a write meets another, it runs in vain. So once a process has met one, its writes of the table leave a ticket
 before they begin, for the data of the meeting, as long as writers wait for each other: they come one after another
@@ -11,19 +11,11 @@ import logging
 import time
 import uuid
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 
 from ...errors import CommitConflictError, PyHudiError
 from ...index.registry import computed_index_for, index_for
-from ...operations.planning.request import WriteSettings
-from ...operations.result import CommitResult, PastAttempts, find_write
-from ...operations.rollback.dead import wait_until_over
-from ...operations.rollback.pending import OtherWriters
-from ...operations.transaction.taken import taken_since
-from ...operations.write_ids import generated_id
-from ...options.model import HudiOptions
-from ...options.sources import find_config
 from ...storage import Storage
 from ...storage.kept import keep
 from ...table.files.names import FileGroupId
@@ -33,7 +25,12 @@ from ...timeline.rescales import named_rescale
 from ...timeline.writers.owner import Owner
 from ...timeline.writers.patience import NOT_WAITED
 from ...timeline.writers.tickets import Places, Ticket, held, places_of_buckets, wait_for_older
-from .notebook_progress import shown_in_notebook
+from ..planning.request import WriteSettings
+from ..result import CommitResult, PastAttempts, find_write
+from ..rollback.dead import wait_until_over
+from ..rollback.pending import OtherWriters
+from ..transaction.taken import taken_since
+from ..write_ids import generated_id
 
 logger = logging.getLogger("pyhudi")
 
@@ -47,29 +44,37 @@ class Retries:
     """Runs one write until it completes, or its time is over; from the second attempt on, younger writes wait for it.
 
     Which data the write changes is known only when its rows are. So it keeps back the writers of the whole table then,
-    and at first those of the data that this process's writes met another write at.
+    and at first those of the data that this process's writes met another write at. ``shown`` is entered for the time
+    of the write, and shows how far it is.
     """
 
-    def __init__(self, settings: WriteSettings, ticket: Ticket, *, shown: bool) -> None:
+    def __init__(self, settings: WriteSettings, ticket: Ticket, shown: AbstractContextManager[None] | None) -> None:
         self._storage = ticket.storage
         self._settings = settings
         self._ticket = ticket
-        self._shown = shown
+        self._shown = nullcontext() if shown is None else shown
 
     @classmethod
-    def of(cls, storage: Storage, options: HudiOptions) -> Retries:
-        settings, config = options.write_settings(), find_config(storage)
-        owner = Owner.of_this_process(options.write_id or generated_id(), options.application, settings.patience)
-        began = format_time(int(time.time() * 1000), "UTC" if config is None else config.timezone)
-        ticket = Ticket(storage, f"{began}.{uuid.uuid4().hex[:8]}", owner, {})
-        return cls(settings, ticket, shown=options.notebook_progress)
+    def of(
+        cls,
+        storage: Storage,
+        settings: WriteSettings,
+        *,
+        write_id: str = "",
+        application: str = "",
+        shown: AbstractContextManager[None] | None = None,
+    ) -> Retries:
+        table = find_table(storage)
+        owner = Owner.of_this_process(write_id or generated_id(), application, settings.patience)
+        began = format_time(int(time.time() * 1000), "UTC" if table is None else table.config.timezone)
+        return cls(settings, Ticket(storage, f"{began}.{uuid.uuid4().hex[:8]}", owner, {}), shown)
 
     def run(self, attempt: Callable[[str, PastAttempts], CommitResult]) -> CommitResult:
         """Return the result of the first attempt that completes; raise its `CommitConflictError` when time is over.
 
         ``attempt`` writes under the write id that all attempts share, and notes those before in its instant.
         """
-        with shown_in_notebook(f"write {self._storage.path}", switched_on=self._shown):
+        with self._shown:
             return self._until_done(attempt)
 
     def _until_done(self, attempt: Callable[[str, PastAttempts], CommitResult]) -> CommitResult:
@@ -123,7 +128,8 @@ class Retries:
         What cannot be found out now is no reason to end the write.
         """
         with suppress(PyHudiError):
-            group, config = FileGroupId.named_in(what), find_config(self._storage)
+            group, table = FileGroupId.named_in(what), find_table(self._storage)
+            config = None if table is None else table.config
             if group is None or config is None or index_for(config).is_global:
                 return {}
             has_buckets = not (config.generates_keys or index_for(config).needs_lookup)
