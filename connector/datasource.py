@@ -15,7 +15,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import NullType, StructField, StructType
 
 from ..errors import MissingOptionError, OptionConflictError, UnsupportedOptionError
-from .source.paths import BUCKETS, FORMAT, OF_WRITES, ONLY_PATH, PINNED, SOUGHT, WHERE, WHOLE, absolute
+from ..methods.paths import absolute
+from .source.paths import BUCKETS, FORMAT, OF_WRITES, ONLY_PATH, PINNED, SOUGHT, WHERE, WHOLE
 
 # Options of a streaming query that Spark passes on.
 _CHECKPOINT = "checkpointlocation"

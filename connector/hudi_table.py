@@ -7,26 +7,27 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ..errors import NotATableError
 from ..index.registry import index_for
+from ..methods.creation import CreationTerms, holds_table
+from ..methods.other_keywords import one_of
+from ..methods.paths import AnyPath
+from ..methods.writes import Rows
 from ..operations.planning.pinned import seen_moment
 from ..operations.planning.target import find_target
 from ..operations.result import CommitResult
 from ..options.lookup import INDEX_PREFIX
 from ..options.names import OPTIONS
 from ..options.secrets import STORAGE_PREFIX
-from ..options.sources import READING, WRITING, find_config, resolve_options
-from ..storage import open_storage
+from ..options.sources import READING, WRITING, resolve_options
 from ..table.schema.columns import without_meta
 from .conditions.condition import Where
 from .merge.builder import MergeBuilder, Work, update
 from .merge.matching import On
 from .merge.target import MergeTarget
-from .source.paths import AnyPath, absolute_for
-from .table.creation import Columns, CreationTerms, create_table
-from .table.frames import Rows, to_frame
+from .source.paths import absolute_for
+from .table.creation import Columns, create_table
+from .table.frames import to_frame
 from .table.made_from import MadeFrom
-from .table.other_keywords import one_of
 from .table.shown_rows import AskedRows
 from .table.sql import TableSql
 from .table.streaming import TableStreams
@@ -141,10 +142,7 @@ class HudiTable(TableWrites, TableSql, TableStreams):
         """
         path = absolute_for(spark, path)
         given = resolve_options(options or {}, path, READING, session=spark).options
-        try:
-            return find_config(open_storage(path, given.storage_options)) is not None
-        except NotATableError:
-            return False
+        return holds_table(path, given.storage_options)
 
     def merge(self, source: Rows, on: On = None, *, condition: On = None) -> MergeBuilder:
         """Return a merge of rows into the table; add clauses to it, then execute it as one instant.

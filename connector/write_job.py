@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidOptionError, MissingOptionError
+from ..methods.writes import delete_partitions
 from ..operations.result import CommitResult
 from ..options.names import OPTIONS
 from ..options.parsing import texts_of
@@ -16,7 +17,8 @@ from .hudi_table import HudiTable
 from .source.own_errors import own_errors
 from .source.paths import absolute_for
 from .source.sessions import find_session
-from .table.writing import delete_partitions, write_placed
+from .table.service_tasks import application_of
+from .table.writing import write_placed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,7 +68,7 @@ def write(
     given = {**texts_of(options), OPTIONS["operation"].key: operation}
     resolved = resolve_options(given, path, WRITING, session=spark, warn=True)
     if rows is None:
-        return delete_partitions(spark, path, resolved, _named(resolved, path))
+        return delete_partitions(path, resolved, _named(resolved, path), application_of(spark))
     return write_placed(rows, path, open_storage(path, resolved.options.storage_options), resolved, creates=True)
 
 

@@ -35,6 +35,7 @@ What users may rely on, from the docstrings of the code. `help(HudiTable.upsert)
 | in signatures | what it takes |
 |---|---|
 | `Rows` | a DataFrame of Spark or of pandas, an Arrow table, or another object that offers an Arrow stream |
+| `Frame` | what shows rows about a table: a DataFrame of Spark |
 | `Columns` | a `StructType`, DDL text, or `Rows` whose columns count |
 | `Where`, `Condition` | SQL text or a `Column`; `Where` also takes a dict with one value, or several, for each column |
 | `Side` | a `HudiTable` or `TableRows` |

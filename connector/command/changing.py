@@ -57,10 +57,11 @@ def create(line: CommandLine) -> int:
     output, asked = line.output, line.asked
     if line.has_to_ask():
         line.ask(f"make a table with the columns {asked.schema}")
+    from ...methods.creation import CreationTerms  # noqa: PLC0415
     from ..source.own_errors import own_errors  # noqa: PLC0415 (a wrong argument fails before Spark is imported)
     from ..source.paths import absolute_for  # noqa: PLC0415
     from ..source.sessions import find_session  # noqa: PLC0415
-    from ..table.creation import CreationTerms, create_table  # noqa: PLC0415
+    from ..table.creation import create_table  # noqa: PLC0415
 
     spark = find_session("pyhudi create")
     path = absolute_for(spark, asked.path)

@@ -41,9 +41,9 @@ class CommandLine:
 
     def opened(self) -> tuple[HudiOptions, Storage]:
         """Return the options of the table with those of hudi-defaults.conf, and its store."""
+        from ...methods.paths import absolute  # noqa: PLC0415
         from ...options.sources import WRITING, resolve_options  # noqa: PLC0415 (a command imports only what it needs)
         from ...storage import open_storage  # noqa: PLC0415
-        from ..source.paths import absolute  # noqa: PLC0415
 
         path = absolute(self.asked.path)
         options = resolve_options(self.given, path, WRITING).options

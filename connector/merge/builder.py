@@ -11,6 +11,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from ...errors import InvalidOptionError
+from ...methods.other_keywords import MERGE_KEYWORDS
+from ...methods.other_names import MERGE_CALLS, NamesOtherCalls
 from ...operations.html_text import in_html
 from ...operations.planning.changed_rows import ChangedRows
 from ...operations.result import CommitResult, PastAttempts
@@ -24,8 +26,6 @@ from ..placement.key_text import quoted
 from ..source.own_errors import own_errors
 from ..source.spark_types import to_spark
 from ..table.made_from import MadeFrom
-from ..table.other_keywords import MERGE_KEYWORDS
-from ..table.other_names import MERGE_CALLS, NamesOtherCalls
 from .changing import KIND, OLD_KEY, OLD_PATH, ROW_NUMBER, WAS, MergeChanges, is_delete, make_changes
 from .clauses import Clause, ClauseKind, Condition, Side, check_clauses
 from .counting import count

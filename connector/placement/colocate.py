@@ -22,6 +22,7 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 
 from ...errors import DuplicateColumnError, InvalidOptionError, OptionConflictError
 from ...index.registry import has_buckets, index_for
+from ...methods.paths import AnyPath
 from ...operations.arguments import checked
 from ...operations.planning.adopted_table import AdoptedTable
 from ...operations.planning.columns import key_schema
@@ -36,7 +37,7 @@ from ...table.infer_key_encoding import with_inferred_key_encoding
 from ...table.infer_zone import infer_zone
 from ...table.seen_table import SeenTable
 from ...table.table import Table, open_table
-from ..source.paths import AnyPath, absolute_for
+from ..source.paths import absolute_for
 from ..source.spark_types import to_arrow
 from .key_columns import check_columns, has_arrow_batches, has_arrow_udf, refuse_name, with_position
 from .slot_expression import slot_expression

@@ -3,23 +3,17 @@
 A relative path and ``~`` depend on the working directory and the user. Spark plans a ``df.write`` in a process beside
 the driver's JVM, whose directory a program may have left, and which on Spark Connect runs on another machine. pyhudi
 resolves such paths there, for reads and writes alike.
-
-A session that ships files, as every Spark Connect session does, starts its processes in a temporary folder that
-disappears with the session. Relative paths are refused there.
 """
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
-from ...errors import InvalidOptionError
+from ...methods.paths import AnyPath, absolute, depends_on_process, plain_path
 from .own_errors import own_errors
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-AnyPath = str | os.PathLike[str]
 
 # The data source's name.
 FORMAT = "pyhudi"
@@ -58,52 +52,11 @@ OF_WRITES = (LOOKED_UP, COUNTED, READ, DELETES_READ, OF_STORED, PAST, WRITE_KEY,
 # Spark's names of what a task or a thread of a streaming query knows of its micro-batch.
 QUERY_ID, BATCH_ID, RUN_ID = "sql.streaming.queryId", "streaming.sql.batchId", "spark.jobGroup.id"
 
-# Spark (``PythonWorkerFactory``) sets it in its Python processes to the name of the session's folder, or to _NONE.
-_SESSION_FOLDER, _NONE = "SPARK_JOB_ARTIFACT_UUID", "default"
-
-
-def absolute(path: AnyPath) -> str:
-    """Return a table's path as this process resolves it.
-
-    Raises `InvalidOptionError` for the home of an unknown user, and for a relative path in a session's temporary
-    folder.
-    """
-    text = _plain(path)
-    if not _means_something_here(text):
-        return text if _has_scheme(text) else os.path.normpath(text)
-    expanded = os.path.expanduser(text)  # noqa: PTH111 (a Path would lose the slashes of other stores)
-    if expanded.startswith("~"):
-        raise InvalidOptionError(
-            f"The path {text!r} names the home of a user whom this machine does not know.",
-            "Give the path from the root on; a folder whose name begins with ~ is spelled ./~name.",
-        )
-    if not os.path.isabs(expanded) and os.environ.get(_SESSION_FOLDER, _NONE) != _NONE:  # noqa: PTH117
-        raise InvalidOptionError(
-            f"The path {text!r} is relative, but this session works in a temporary folder, as every session of Spark "
-            "Connect does. A table there would disappear with the session.",
-            "Give the path from the root on.",
-        )
-    return os.path.abspath(expanded)  # noqa: PTH100 (no links are followed)
-
 
 def absolute_for(spark: SparkSession, path: AnyPath) -> str:
     """Return a table's path as a ``df.write`` in the session resolves it; see `absolute`."""
-    text = _plain(path)
-    if not _means_something_here(text):
+    text = plain_path(path)
+    if not depends_on_process(text):
         return absolute(text)
     with own_errors():
         return spark.read.format(FORMAT).option(ONLY_PATH, "true").load(text).columns[0]
-
-
-def _plain(path: AnyPath) -> str:
-    text = os.fspath(path)
-    rest = text.removeprefix("file:")
-    return text if os.path.isabs(rest) else rest  # noqa: PTH117
-
-
-def _has_scheme(text: str) -> bool:
-    return ":" in text.partition("/")[0]
-
-
-def _means_something_here(text: str) -> bool:
-    return not _has_scheme(text) and not os.path.isabs(text)  # noqa: PTH117

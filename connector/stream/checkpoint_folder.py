@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from ...errors import PyHudiError
+from ...methods.paths import absolute
 from ...storage import open_storage
 from ...storage.base import Storage
 from ...storage.bounds import parse_json
-from ..source.paths import absolute
 
 logger = logging.getLogger("pyhudi")
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from ...errors import InvalidOptionError, UnsupportedTypeError
-
-# A DataFrame of Spark or of pandas, an Arrow table, or another object that offers an Arrow stream.
-Rows: TypeAlias = Any
+from ...methods.writes import Rows
 
 
 def to_frame(spark: SparkSession, rows: Rows, known: Callable[[], pa.Schema] | None = None) -> DataFrame:

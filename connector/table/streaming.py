@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...errors import InvalidOptionError, OptionConflictError
+from ...methods.upkeep import UpkeepMethods
 from ...operations.planning.target import find_target
 from ...options.names import OPTIONS
 from ...options.sources import DEFAULTS_ENABLED, WRITING
@@ -12,8 +13,8 @@ from ...table.infer_index import is_unnoted
 from ...table.table import open_table
 from ..source.own_errors import own_errors
 from ..source.spark_types import to_arrow
+from .base import TableBase
 from .micro_batches import MicroBatches
-from .upkeep import TableUpkeep
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _MODES = ("append", "update", "complete")
 
 
-class TableStreams(TableUpkeep):
+class TableStreams(TableBase, UpkeepMethods["DataFrame"]):
     """The method of `HudiTable` that starts streaming queries, beside those that keep their table small."""
 
     def stream(

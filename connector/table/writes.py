@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column
 
 from ...errors import InvalidOptionError
+from ...methods.other_keywords import one_of
+from ...methods.writes import BASED_ON, MISSING_OK, OPERATION, WRITE_ID, Rows, WriteMethods
 from ...operations.read_rows import ReadRows
 from ...operations.result import CommitResult, PastAttempts
 from ...operations.write.retries import Retries
-from ...options.names import OPTIONS
 from ...options.sources import WRITING
-from ...table.config import TableConfig
-from ...table.config.property_keys import MERGE_ON_READ, SERIALIZABLE
+from ...table.config.property_keys import MERGE_ON_READ
 from ...table.files.logs.block_format import delete_order
 from ...table.schema.columns import with_meta
 from ...table.schema.fields import root_of
@@ -23,72 +23,19 @@ from ...table.table import open_table
 from ...timeline.watermark import spell_moment
 from ...writer.routes import LOCATION
 from ..conditions.condition import condition_predicates
-from .frames import Rows, to_frame
+from .frames import to_frame
 from .made_from import NOTHING_READ, MadeFrom
-from .other_keywords import one_of
 from .notebook_progress import shown_retries
 from .queries import TableQueries
-from .writing import delete_partitions, write_placed
+from .service_tasks import application_of
+from .writing import write_placed
 
-OPERATION, BASED_ON, MISSING_OK, PARTIAL, WRITE_ID = (
-    OPTIONS[name].key for name in ("operation", "based_on", "delete_missing_ok", "partial_update", "write_id")
-)
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame  # noqa: F401 (the shared methods are declared by its name)
 
 
-class TableWrites(TableQueries):
+class TableWrites(TableQueries, WriteMethods["DataFrame"]):
     """The methods of `HudiTable` that write rows."""
-
-    def upsert(self, df: Rows, *, partial: bool = False, **options: Any) -> CommitResult:
-        """Insert the rows whose keys are new and update the rows whose keys exist, as one instant.
-
-        Where it pays, rows are first shuffled by file group (see `colocate`), so that executors do the merging.
-
-        Args:
-            df: Rows with the table's columns: a DataFrame of Spark or of pandas, or an Arrow table.
-            partial: Whether the rows may lack columns of the table, whose stored values then stay. The rows need the
-                record key, the partition columns and the ordering fields, and every key must exist in the table.
-            options: Options of this write; pass keys with dots as ``**{"hoodie.…": value}``.
-
-        Returns:
-            The instant, and the counts of inserted, updated and deleted rows.
-
-        Raises:
-            KeyNotFoundError: A key of a partial upsert is not in the table, so its other columns are unknown.
-            PyHudiError: The write failed as a whole; the class says what the caller can do.
-        """
-        return self._write(df, {OPERATION: "upsert", **({PARTIAL: True} if partial else {}), **options})
-
-    def insert(self, df: Rows, **options: Any) -> CommitResult:
-        """Add the rows, as one instant, without looking up their keys.
-
-        Args:
-            df: Rows with the table's columns.
-            options: Options of this write. ``**{"hoodie.datasource.insert.dup.policy": "drop"}`` or ``"fail"`` looks
-                keys up.
-
-        Returns:
-            The instant, and the number of inserted rows.
-
-        Raises:
-            DuplicateKeyError: The policy is ``fail``, and the table has a key already.
-            PyHudiError: The write failed as a whole; the class says what the caller can do.
-        """
-        return self._write(df, {OPERATION: "insert", **options})
-
-    def bulk_insert(self, df: Rows, **options: Any) -> CommitResult:
-        """Add the rows, as one instant, without looking up their keys; files may be sorted.
-
-        Args:
-            df: Rows with the table's columns.
-            options: Options of this write, such as ``hoodie.bulkinsert.sort.mode``.
-
-        Returns:
-            The instant, and the number of inserted rows.
-
-        Raises:
-            PyHudiError: The write failed as a whole; the class says what the caller can do.
-        """
-        return self._write(df, {OPERATION: "bulk_insert", **options})
 
     def delete(
         self,
@@ -156,61 +103,9 @@ class TableWrites(TableQueries):
 
         return self._retries(given).run(attempt)
 
-    def insert_overwrite(self, df: Rows, **options: Any) -> CommitResult:
-        """Replace all rows of the partitions that the given rows belong to, as one instant.
-
-        Args:
-            df: Rows with the table's columns. Without rows, nothing is replaced.
-            options: Options of this write.
-
-        Returns:
-            The instant, and the counts of inserted rows and of rows deleted from other partitions.
-
-        Raises:
-            DuplicateKeyError: The table has a global index, and another partition holds one of the keys.
-            PyHudiError: The write failed as a whole; the class says what the caller can do.
-        """
-        return self._write(df, {OPERATION: "insert_overwrite", **options})
-
-    def overwrite(self, df: Rows, **options: Any) -> CommitResult:
-        """Replace all rows of the table, as one instant.
-
-        Args:
-            df: Rows with the table's columns. Without rows, the table becomes empty.
-            options: Options of this write.
-
-        Returns:
-            The instant, and the number of inserted rows.
-
-        Raises:
-            PyHudiError: The write failed as a whole; the class says what the caller can do.
-        """
-        return self._write(df, {OPERATION: "insert_overwrite_table", **options})
-
-    def delete_partitions(self, *paths: str, **options: Any) -> CommitResult:
-        """Delete all rows of partitions, as one instant, without a Spark job.
-
-        Args:
-            paths: Partition paths below the table's path (``2024/05``, ``country=de``). ``*`` matches any characters.
-                In a path without ``*``, ``%2A`` does too, so a folder whose name contains ``%2A`` cannot be named
-                alone. Paths that the table lacks are ignored.
-            options: Options of this write.
-
-        Returns:
-            The instant of the deletion.
-
-        Raises:
-            InvalidOptionError: No partition is given.
-            PyHudiError: The write failed as a whole; the class says what the caller can do.
-        """
-        resolved = self._resolve({OPERATION: "delete_partition", **options}, WRITING, warn=True)
-        done = delete_partitions(self._spark, self._path, resolved, paths)
-        self._changed()
-        return done
-
-    def _is_serializable(self, given: Mapping[str, Any], config: TableConfig) -> bool:
-        level = self._resolve(given, WRITING).options.isolation or config.isolation
-        return level == SERIALIZABLE
+    @property
+    def _application(self) -> str:
+        return application_of(self._spark)
 
     def _retries(self, given: Mapping[str, Any]) -> Retries:
         return shown_retries(self._storage, self._resolve(given, WRITING).options)

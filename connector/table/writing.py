@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from ...errors import CommitConflictError, PlacementError
+from ...methods.writes import timed
 from ...operations.planning.request import WriteRequest
 from ...operations.planning.target import Target, find_target
 from ...operations.result import NO_PAST, CommitResult, PastAttempts, find_write
-from ...operations.write.run import write
 from ...operations.write_ids import GENERATED_ID, generated_id
 from ...options.names import OPTIONS, name_of
 from ...options.sources import DEFAULTS_ENABLED, ResolvedOptions
@@ -38,7 +35,7 @@ from .placed_rows import NO_BOUND, placed_rows
 from .service_tasks import application_of, with_services_after
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 logger = logging.getLogger("pyhudi")
 
@@ -76,7 +73,7 @@ def write_placed(
     else:
         with turn or nullcontext():
             done = shown_retries(storage, options).run(write.attempt)
-    return _timed(done, began, resolved.notices)
+    return timed(done, began, resolved.notices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,23 +168,3 @@ def _made_anew_as_conflict(target: Target, request: WriteRequest) -> Iterator[No
         raise CommitConflictError(
             f"{what}, after the rows were placed.", "This write left nothing behind; write again."
         ) from error
-
-
-def delete_partitions(
-    spark: SparkSession, path: str, resolved: ResolvedOptions, partitions: Sequence[str]
-) -> CommitResult:
-    """Delete partitions by paths, with ``*`` for anything, in this process: there are no rows for tasks."""
-    began = time.monotonic()
-    options = resolved.options
-    request = options.to_write_request(path, pa.schema([]), overwrite=False)
-    settings = replace(request.write, partitions_to_delete=tuple(partitions))
-    application = options.application or application_of(spark)
-    return _timed(write(replace(request, write=settings, application=application)), began, resolved.notices)
-
-
-def _timed(done: CommitResult, began: float, notices: tuple[str, ...]) -> CommitResult:
-    """Return the result with the seconds of the whole call, and log it."""
-    seconds = {**done.seconds, "total": round(time.monotonic() - began, 3)}
-    result = replace(done, seconds=seconds, warnings=(*notices, *done.warnings))
-    logger.info("%s", json.dumps({"event": "write", **asdict(result)}))
-    return result

@@ -54,7 +54,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
         "connector.command.parser:SERVICES",
         "connector.command.changing:SERVICES",
         "connector.command.run:SERVICES",
-        "connector.table.upkeep:SERVICES",
+        "methods.upkeep:SERVICES",
     ),
     "slice rules by layout": "table.files.view:_RULES",
     "lock of a table": (

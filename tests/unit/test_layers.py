@@ -54,15 +54,16 @@ RANKS = {
     "operations/report": 20,
     "testing": 21,
     "options": 21,
-    "connector/source": 22,
-    "connector/conditions": 23,
-    "connector/stream": 23,
-    "connector/placement": 23,
-    "connector/table": 24,
-    "connector/command": 25,
-    "connector/joins": 25,
-    "connector/merge": 25,
-    "connector": 26,
+    "methods": 22,
+    "connector/source": 23,
+    "connector/conditions": 24,
+    "connector/stream": 24,
+    "connector/placement": 24,
+    "connector/table": 25,
+    "connector/command": 26,
+    "connector/joins": 26,
+    "connector/merge": 26,
+    "connector": 27,
 }
 PACKAGES = [name for name, rank in RANKS.items() if rank > 0]
 LAYERS = [name for name in PACKAGES if "/" not in name]
@@ -76,7 +77,7 @@ IO_EXCEPTIONS = {
     "connector/command/report_file.py": "the page of a report is a file of the machine that the command runs on",
     "connector/command/run.py": "it turns its own output away where nothing reads it any more",
     "connector/source/parquet_scan.py": "a list of files is for Spark's driver, which is on this machine",
-    "connector/source/paths.py": "a relative path is meant where Spark plans, not where a worker happens to run",
+    "methods/paths.py": "a relative path is meant where a process runs, and ~ is the home of its user",
     "writer/sort.py": "rows that do not fit into memory are sorted in a temporary folder of the machine",
     "reader/scan.py": "so do those of a task that merges log files with a base file, on the machine that it runs on",
     "operations/write/task.py": "a task's spills go to a temporary folder of the machine it runs on",
@@ -340,7 +341,7 @@ def reads_of_the_version(module: str, text: str) -> list[str]:
 
 def other_commit_paths(module: str, text: str) -> list[str]:
     """Return where a module above the timeline decides, or chooses an instant's time, beside the commit path."""
-    if not module.startswith(("operations/", "reader/", "writer/", "connector/", "testing/")):
+    if not module.startswith(("operations/", "reader/", "writer/", "options/", "methods/", "connector/", "testing/")):
         return []
     # Checks parse the decisions that a table keeps, and make none.
     if module.startswith(("operations/transaction/", "operations/checks/")):

@@ -3,8 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyhudi.connector.source.paths import absolute
 from pyhudi.errors import InvalidOptionError
+from pyhudi.methods.paths import absolute
 
 
 def test_a_path_is_spelled_so_that_any_process_understands_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import pytest
 from pyhudi import HudiTable
 from pyhudi.connector.command.parser import build_parser
 from pyhudi.connector.jobs import COMMAND, JOBS, main
-from pyhudi.connector.table.upkeep import TableUpkeep
+from pyhudi.methods.upkeep import UpkeepMethods
 from pyhudi.operations.result import ARCHIVE, CLEAN, COMPACTION, LOG_COMPACTION, ServiceResult
 from pyhudi.operations.services.settings import Upkeep
 from pyhudi.operations.write.services import REQUIRED, SERVICES, VALIDATE, AfterWrite, Argument, Call, Service
@@ -38,8 +38,8 @@ def parameters(call: object) -> dict[str, object]:
 
 
 def test_each_service_of_a_table_has_an_entry() -> None:
-    methods = {name for name, _ in inspect.getmembers(TableUpkeep, inspect.isfunction) if not name.startswith("_")}
-    inherited = {name for base in TableUpkeep.__mro__[1:] for name in vars(base)}
+    methods = {name for name, _ in inspect.getmembers(UpkeepMethods, inspect.isfunction) if not name.startswith("_")}
+    inherited = {name for base in UpkeepMethods.__mro__[1:] for name in vars(base)}
 
     assert methods - inherited - QUERIES - {ROUND} == set(SERVICES)
 

@@ -1,7 +1,7 @@
-"""The part of `HudiTable` for table services: clean, archive, compaction, rollback, savepoints and checks.
+"""The methods of tables for table services: clean, archive, compaction, rollback, savepoints and checks.
 
-Each method is one call of a function that needs no engine. This process does the work without a Spark job, except that
-Spark tasks merge the file groups of a compaction.
+Each method is one call of a function that needs no engine. This process does the work, except that Spark tasks merge
+the file groups of a `HudiTable`.
 """
 
 from __future__ import annotations
@@ -9,27 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
-from ...operations.inspect.savepoints import savepoints
-from ...operations.result import ServiceResult, ServicesResult
-from ...operations.services.means import Means
-from ...operations.write.service_round import run_services
-from ...operations.write.services import SERVICES, Call
-from ...options.parsing import format_value
-from ...options.sources import WRITING, ResolvedOptions
-from ...storage import open_storage
-from .base import TableBase
-from .frames import from_arrow, make_active
-from .notebook_progress import shown_in_notebook
-from .service_tasks import spark_means
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from ..operations.inspect.savepoints import savepoints
+from ..operations.result import ServiceResult, ServicesResult
+from ..operations.write.service_round import run_services
+from ..operations.write.services import SERVICES, Call
+from ..options.parsing import format_value
+from ..options.sources import WRITING, ResolvedOptions
+from ..storage import open_storage
+from .base import Frame, TableMethods
 
 
-class TableUpkeep(TableBase):
-    """The methods of `HudiTable` that run table services."""
+class UpkeepMethods(TableMethods[Frame]):
+    """The methods that run table services."""
 
     def clean(self, *, retain: int | None = None, dry_run: bool = False, **options: Any) -> ServiceResult:
         """Delete file slices that newer slices have replaced and that the policy does not keep.
@@ -69,7 +63,7 @@ class TableUpkeep(TableBase):
         return self._run("archive", options, keep=keep, dry_run=dry_run)
 
     def compact(self, *, dry_run: bool = False, **options: Any) -> ServiceResult:
-        """Merge the log files of a merge-on-read table into base files, with a Spark task for each file group.
+        """Merge the log files of a merge-on-read table into base files.
 
         It first executes pending compaction plans, of other writers too, then plans and merges file groups with log
         files within the limits of ``hoodie.compaction.strategy``. Writes may run at the same time.
@@ -105,7 +99,7 @@ class TableUpkeep(TableBase):
         return self._run("schedule_compaction", options, dry_run=dry_run)
 
     def log_compact(self, *, dry_run: bool = False, **options: Any) -> ServiceResult:
-        """Join the log files of each file group that has many into one log file, with a Spark task for each file group.
+        """Join the log files of each file group that has many into one log file.
 
         It neither reads nor writes base files. It first executes pending plans, of other writers too, then joins the
         file groups with at least ``hoodie.log.compaction.blocks.threshold`` log files, or blocks in them. Writes may
@@ -223,7 +217,7 @@ class TableUpkeep(TableBase):
         dry_run: bool = False,
         **options: Any,
     ) -> ServiceResult:
-        """Sort the rows of each base file, with a Spark task for each, and have later writes keep the order.
+        """Sort the rows of each base file, and have later writes keep the order.
 
         Queries that choose rows by the sort columns then read a part of each file. Base files that have the order
         already stay as they are. No row changes: queries of changes show nothing of it.
@@ -312,7 +306,7 @@ class TableUpkeep(TableBase):
         """
         return self._run("delete_savepoint", {}, instant=format_value(instant), dry_run=dry_run)
 
-    def savepoints(self) -> DataFrame:
+    def savepoints(self) -> Frame:
         """Return one row for each savepoint, newest first.
 
         Returns:
@@ -321,7 +315,7 @@ class TableUpkeep(TableBase):
         Raises:
             PyHudiError: The table cannot be read.
         """
-        return from_arrow(self._spark, savepoints(self._storage))
+        return self._frame(savepoints(self._storage))
 
     def restore(self, to: str | date, *, dry_run: bool = False, **options: Any) -> ServiceResult:
         """Undo everything after one write; later rows are lost for good.
@@ -365,15 +359,15 @@ class TableUpkeep(TableBase):
             PyHudiError: The table cannot be opened.
         """
         resolved = self._resolve(options, WRITING, warn=True)
-        with shown_in_notebook(f"services {self._path}", switched_on=resolved.options.notebook_progress):
+        with self._progress("services", resolved.options):
             done = run_services(self._call(resolved), services)
         self._changed()
         return replace(done, warnings=(*resolved.notices, *done.warnings))
 
-    def validate(self, *, deep: bool = False) -> DataFrame:
+    def validate(self, *, deep: bool = False) -> Frame:
         """Check the table's timeline, its files and their footers, without changing anything.
 
-        This process reads the files, without Spark tasks.
+        This process reads the files, without tasks of Spark.
 
         Args:
             deep: Whether to read the rows of the newest base and log files and the archived instants too.
@@ -385,14 +379,14 @@ class TableUpkeep(TableBase):
         Raises:
             PyHudiError: The table cannot be opened.
         """
-        from ...operations.inspect.validate import validate  # noqa: PLC0415
+        from ..operations.inspect.validate import validate  # noqa: PLC0415
 
-        return from_arrow(self._spark, validate(self._storage, deep=deep))
+        return self._frame(validate(self._storage, deep=deep))
 
     def _run(self, name: str, given: Mapping[str, Any], **arguments: Any) -> ServiceResult:
         service = SERVICES[name]
         resolved = self._resolve(given, WRITING, warn=True)
-        with shown_in_notebook(f"{name} {self._path}", switched_on=resolved.options.notebook_progress):
+        with self._progress(name, resolved.options):
             done: ServiceResult = service.run(self._call(resolved), **arguments)
         if service.changes:
             self._changed()
@@ -401,9 +395,5 @@ class TableUpkeep(TableBase):
     def _call(self, resolved: ResolvedOptions) -> Call:
         options = resolved.options
         storage = open_storage(self._path, options.storage_options, durable=options.durable)
-
-        def means() -> Means:
-            make_active(self._spark)
-            return spark_means(self._spark, options)
-
-        return Call(storage, options.write_settings().patience, options.upkeep, means, options.metadata_enable)
+        patience, means = options.write_settings().patience, partial(self._means, options)
+        return Call(storage, patience, options.upkeep, means, options.metadata_enable)

@@ -1,4 +1,4 @@
-"""Errors that name pyhudi's method for calls of delta-spark that pyhudi lacks or spells differently.
+"""Errors that name pyhudi's method for calls of other libraries that pyhudi lacks or spells differently.
 
 Type checkers and ``dir()`` do not see these names, and ``hasattr`` returns false for them.
 """
@@ -10,45 +10,56 @@ from collections.abc import Mapping
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ...errors import InvalidOptionError
-from ...operations.arguments import checked
+from ..errors import InvalidOptionError
+from ..operations.arguments import checked
 from .other_keywords import Keywords, name_arguments
 
-_OPEN = "HudiTable(spark, path)"
-_CREATE = "HudiTable.create(spark, path, schema, record_key=...)"
 _BUILD = "table.merge(source, on) returns a merge without any; add clauses to it"
 _NO_MANIFESTS = "nothing: every reader of the table lists its files itself"
 _SIDES = "nothing: conditions call the two sides source and target, as in merge(rows, 'source.id = target.id')"
 
-TABLE_CALLS: Mapping[str, str] = {
-    "forPath": _OPEN,
-    "forName": f"{_OPEN}; a table has a path and no name of a catalog",
-    "isDeltaTable": "HudiTable.exists(spark, path)",
-    "createIfNotExists": f"{_CREATE[:-1]}, if_not_exists=True)",
-    "createOrReplace": f"{_CREATE}, and overwrite(df) for a table that is there",
-    "replace": "overwrite(df)",
-    "columnBuilder": f"{_CREATE}, whose schema may be DDL text",
-    "convertToDelta": f"{_CREATE}, then bulk_insert(df) with the rows of the Parquet files",
-    "toDF": "to_df()",
-    "alias": _SIDES,
-    "updateAll": "upsert(df)",
-    "whenMatchedUpdate": _BUILD,
-    "whenMatchedUpdateAll": _BUILD,
-    "whenMatchedDelete": _BUILD,
-    "whenNotMatchedInsert": _BUILD,
-    "whenNotMatchedInsertAll": _BUILD,
-    "vacuum": "clean()",
-    "optimize": "compact() on a merge-on-read table; writes fill up small files of a copy-on-write table by themselves",
-    "restoreToVersion": "restore(instant), with an instant that history() shows",
-    "restoreToTimestamp": "restore(time)",
-    "generate": _NO_MANIFESTS,
-    "upgradeTableProtocol": "nothing: a table keeps its version; hoodie.write.table.version chooses that of a new one",
-    "addFeatureSupport": "nothing: a table keeps its version; hoodie.write.table.version chooses that of a new one",
-    "dropFeatureSupport": "nothing: a table keeps its version",
-    "clone": f"{_CREATE}, then bulk_insert(table.to_df(meta=False))",
-    "cloneAtVersion": f"{_CREATE}, then bulk_insert(table.to_df(meta=False, as_of=instant))",
-    "cloneAtTimestamp": f"{_CREATE}, then bulk_insert(table.to_df(meta=False, as_of=time))",
-}
+
+def calls_of_tables(kind: str, arguments: str, reads: str) -> Mapping[str, str]:
+    """Return by names of other libraries the calls of a class of tables, which reads rows by the method ``reads``."""
+    opened, created = f"{kind}({arguments})", f"{kind}.create({arguments}, schema, record_key=...)"
+    return {
+        "forPath": opened,
+        "forName": f"{opened}; a table has a path and no name of a catalog",
+        "isDeltaTable": f"{kind}.exists({arguments})",
+        "createIfNotExists": f"{created[:-1]}, if_not_exists=True)",
+        "createOrReplace": f"{created}, and overwrite(df) for a table that is there",
+        "replace": "overwrite(df)",
+        "columnBuilder": f"{created}, whose schema says all of its columns",
+        "convertToDelta": f"{created}, then bulk_insert(df) with the rows of the Parquet files",
+        "toDF": f"{reads}()",
+        "alias": _SIDES,
+        "updateAll": "upsert(df)",
+        **dict.fromkeys(
+            (
+                "whenMatchedUpdate",
+                "whenMatchedUpdateAll",
+                "whenMatchedDelete",
+                "whenNotMatchedInsert",
+                "whenNotMatchedInsertAll",
+            ),
+            _BUILD,
+        ),
+        "vacuum": "clean()",
+        "optimize": "compact() on a merge-on-read table; writes fill up small files of a copy-on-write table by "
+        "themselves",
+        "restoreToVersion": "restore(instant), with an instant that history() shows",
+        "restoreToTimestamp": "restore(time)",
+        "generate": _NO_MANIFESTS,
+        "upgradeTableProtocol": "nothing: a table keeps its version; hoodie.write.table.version chooses that of a new "
+        "one",
+        "addFeatureSupport": "nothing: a table keeps its version; hoodie.write.table.version chooses that of a new one",
+        "dropFeatureSupport": "nothing: a table keeps its version",
+        "clone": f"{created}, then bulk_insert(table.{reads}(meta=False))",
+        "cloneAtVersion": f"{created}, then bulk_insert(table.{reads}(meta=False, as_of=instant))",
+        "cloneAtTimestamp": f"{created}, then bulk_insert(table.{reads}(meta=False, as_of=time))",
+    }
+
+
 MERGE_CALLS: Mapping[str, str] = {
     "whenMatchedUpdate": "when_matched_update(set, condition)",
     "whenMatchedUpdateAll": "when_matched_update_all(condition)",

@@ -11,15 +11,15 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ...errors import InvalidOptionError
+from ..errors import InvalidOptionError
 
 # By method: the call to make, and the keywords in whose place.
 Keywords = Mapping[str, Mapping[str, str]]
 
 _PREDICATE = "cond predicate expr expression filter filters row_filter filter_expr where_clause"
 _CONDITION = f"condition {_PREDICATE}"
-_VERSIONS = "version snapshot_id instant_time commit commit_time"
-_TIMES = "timestamp time datetime as_of_timestamp as_of_instant timestamp_as_of version_as_of instant at"
+VERSIONS = "version snapshot_id instant_time commit commit_time"
+TIMES = "timestamp time datetime as_of_timestamp as_of_instant timestamp_as_of version_as_of instant at"
 _SET = "set_expr updates update new_values assignments"
 _PARTS = "partition partitions partition_filter partition_filters partition_path partition_paths partition_spec"
 _JOIN = f"{_CONDITION} join_cols join_columns keys key using by match_on left_on"
@@ -37,41 +37,7 @@ _OVERWRITE: Mapping[str, str] = {
     **{call: names for call, names in _WRITE.items() if not call.startswith("merge")},
 }
 
-TABLE_KEYWORDS: Keywords = {
-    "create": {
-        "create(spark, path, schema, record_key=...)": _KEYS,
-        "create(spark, path, schema, record_key=..., partition_by=...)": "partitioned_by partition_cols "
-        "partition_columns partition_fields partition_spec partition_path partition",
-        "create(spark, path, schema, record_key=..., order_by=...)": "precombine precombine_field precombine_key "
-        "ordering_field ordering_fields order_fields sort_order sort_by",
-        "create(spark, path, schema, record_key=..., buckets=...)": "num_buckets bucket_count bucket_num n_buckets",
-        "create(spark, path, schema, record_key=..., table_type=...)": "type storage_type kind",
-        "create(spark, path, schema, record_key=..., options=...)": "properties configuration config conf "
-        "table_properties tblproperties storage_options",
-        "create(spark, path, schema, record_key=..., if_not_exists=True)": "exist_ok exists_ok create_if_not_exists "
-        "if_exists ignore_if_exists",
-        "create(spark, path, schema, record_key=...), whose schema may be rows or DDL text": "columns cols df data",
-        "create(spark, path, schema, record_key=...): a table has a path and no name of a catalog": "name table_name "
-        "location table_path identifier",
-    },
-    "to_df": {
-        "to_df(where=condition)": f"{_CONDITION} partitions partition_filters",
-        "to_df(columns)": "select selected_fields selected_columns cols fields projection",
-        "to_df(as_of=...), with a time or an instant that history() shows": f"{_VERSIONS} {_TIMES}",
-        "to_df(since=...), with a time or an instant that history() shows": "begin begin_time start start_time "
-        "starting_version starting_timestamp from_version from_timestamp start_snapshot_id begin_instant after",
-        "to_df(since=..., until=...)": "end end_time ending_version ending_timestamp to_version to_timestamp "
-        "end_snapshot_id end_instant before",
-        "to_df().limit(n)": "limit n",
-        "to_df(read_optimized=True), or to_df(since=...) for changes": "query_type incremental mode",
-        "to_df(meta=False)": "meta_columns metadata include_meta with_meta hoodie_meta drop_meta",
-    },
-    "create_view": {
-        "create_view(name, as_of=...)": f"{_VERSIONS} {_TIMES}",
-        "create_view(name, columns=...)": "select selected_fields cols fields",
-        "create_view(name), which replaces a view of that name": "replace",
-        "create_view(name, newest=True)": "latest follow live refresh",
-    },
+SHARED_KEYWORDS: Keywords = {
     "upsert": _WRITE,
     "insert": _WRITE,
     "bulk_insert": _WRITE,
@@ -98,14 +64,14 @@ TABLE_KEYWORDS: Keywords = {
         "clean(retain=commits)": "retain_last retain_commits commits keep versions",
     },
     "archive": {"archive(keep=commits)": "retain retain_last commits keep_commits min_commits"},
-    "rollback": {"rollback(instant)": f"{_VERSIONS} timestamp time datetime to target"},
+    "rollback": {"rollback(instant)": f"{VERSIONS} timestamp time datetime to target"},
     "savepoint": {
-        "savepoint(instant)": f"{_VERSIONS} timestamp time datetime to target as_of at",
+        "savepoint(instant)": f"{VERSIONS} timestamp time datetime to target as_of at",
         "savepoint(instant, comment=...)": "name tag label message reason",
     },
-    "delete_savepoint": {"delete_savepoint(instant)": f"{_VERSIONS} timestamp time savepoint name to"},
+    "delete_savepoint": {"delete_savepoint(instant)": f"{VERSIONS} timestamp time savepoint name to"},
     "restore": {
-        "restore(to), with a time or an instant": f"{_VERSIONS} timestamp time datetime instant target savepoint as_of"
+        "restore(to), with a time or an instant": f"{VERSIONS} timestamp time datetime instant target savepoint as_of"
     },
     "repair": {"repair(accept_loss=[file])": "files file log_file"},
     "validate": {"validate(deep=True)": "full thorough"},
@@ -136,6 +102,40 @@ def one_of(call: str, own: str, given: Any, condition: Any) -> Any:
             f"{call} got {own!r} and 'condition', which are two names of one argument.", f"Give {own!r} alone."
         )
     return condition if given is None else given
+
+
+def keywords_of_create(first: str, call: str = "create") -> Mapping[str, str]:
+    """Return the keywords in whose place a method that creates a table takes others; ``first`` are its arguments."""
+    given = f"{call}({first}, schema, record_key=..."
+    return {
+        f"{given})": _KEYS,
+        f"{given}, partition_by=...)": "partitioned_by partition_cols partition_columns partition_fields "
+        "partition_spec partition_path partition",
+        f"{given}, order_by=...)": "precombine precombine_field precombine_key ordering_field ordering_fields "
+        "order_fields sort_order sort_by",
+        f"{given}, buckets=...)": "num_buckets bucket_count bucket_num n_buckets",
+        f"{given}, table_type=...)": "type storage_type kind",
+        f"{given}, options=...)": "properties configuration config conf table_properties tblproperties storage_options",
+        f"{given}, if_not_exists=True)": "exist_ok exists_ok create_if_not_exists if_exists ignore_if_exists",
+        f"{given}), whose schema may be rows too": "columns cols df data",
+        f"{given}): a table has a path and no name of a catalog": "name table_name location table_path identifier",
+    }
+
+
+def keywords_of_reads(call: str, limited: str) -> Mapping[str, str]:
+    """Return the keywords in whose place a method that reads takes others; ``limited`` reads a number of rows."""
+    return {
+        f"{call}(where=condition)": f"{_CONDITION} partitions partition_filters",
+        f"{call}(columns)": "select selected_fields selected_columns cols fields projection",
+        f"{call}(as_of=...), with a time or an instant that history() shows": f"{VERSIONS} {TIMES}",
+        f"{call}(since=...), with a time or an instant that history() shows": "begin begin_time start start_time "
+        "starting_version starting_timestamp from_version from_timestamp start_snapshot_id begin_instant after",
+        f"{call}(since=..., until=...)": "end end_time ending_version ending_timestamp to_version to_timestamp "
+        "end_snapshot_id end_instant before",
+        limited: "limit n",
+        f"{call}(read_optimized=True), or {call}(since=...) for changes": "query_type incremental mode",
+        f"{call}(meta=False)": "meta_columns metadata include_meta with_meta hoodie_meta drop_meta",
+    }
 
 
 def name_arguments(method: Callable[..., Any], calls: Mapping[str, str]) -> Callable[..., Any]:

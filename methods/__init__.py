@@ -1,0 +1,1 @@
+"""The methods that `HudiTable` and `pyhudi.arrow.Table` share: what they do needs no engine."""

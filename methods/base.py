@@ -1,0 +1,110 @@
+"""The base of a class of tables: path, options, and the table's store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Generic, TypeVar
+
+import pyarrow as pa
+
+from ..errors import PyHudiError
+from ..operations.html_text import html_table, in_html
+from ..operations.services.means import Means
+from ..operations.write.inline import means_of
+from ..options.catalogue import Scope
+from ..options.model import HudiOptions
+from ..options.parsing import texts_of
+from ..options.sources import READING, ResolvedOptions, find_config, resolve_options
+from ..storage import open_storage
+from ..table.config import TableConfig
+from .other_keywords import SHARED_KEYWORDS
+from .other_names import NamesOtherCalls
+
+# What shows rows about a table: a DataFrame of Spark, or an Arrow table.
+Frame = TypeVar("Frame")
+
+
+class TableMethods(NamesOtherCalls, Generic[Frame]):
+    """What each class of tables has; a subclass says where its options come from and how it shows rows.
+
+    Args:
+        path: The table's path, resolved.
+        options: Options of every call.
+    """
+
+    _other_keywords = SHARED_KEYWORDS
+
+    def __init__(self, path: str, options: Mapping[str, Any] | None = None) -> None:
+        self._path = path
+        self._options = dict(options or {})
+        self._storage = open_storage(self._path, self.storage_options)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._path!r}: {self._state()})"
+
+    def _repr_html_(self) -> str:
+        try:
+            config = find_config(self._storage)
+            facts = {} if config is None else _facts(config)
+        except PyHudiError as error:
+            facts = {"error": str(error)}
+        return f"<p>{in_html(repr(self))}</p>{html_table((), facts.items())}"
+
+    def _state(self) -> str:
+        try:
+            config = find_config(self._storage)
+        except PyHudiError as error:
+            return error.code.lower().replace("_", " ")
+        return "no table yet" if config is None else config.table_type
+
+    @property
+    def path(self) -> str:
+        """The table's path."""
+        return self._path
+
+    @property
+    def storage_options(self) -> Mapping[str, str]:
+        """The options of the table's store: ``hoodie.pyhudi.storage.*`` without that prefix.
+
+        Raises:
+            OptionError: An option cannot be used.
+        """
+        return self._resolve({}, READING).options.storage_options
+
+    @property
+    def _session(self) -> Any:
+        """The session whose settings are options, too."""
+        return None
+
+    def _frame(self, rows: pa.Table) -> Frame:
+        """Return rows about the table as the class shows them."""
+        raise NotImplementedError
+
+    def _changed(self) -> None:
+        """Note that the rows of the table may have changed."""
+
+    def _progress(self, what: str, options: HudiOptions) -> AbstractContextManager[None]:
+        """Return what shows how far a call is while it lasts."""
+        return nullcontext()
+
+    def _means(self, options: HudiOptions) -> Means:
+        """Return what services of the table work with: this process."""
+        return means_of(options.write_settings(), application=options.application)
+
+    def _resolve(self, given: Mapping[str, Any], scopes: frozenset[Scope], *, warn: bool = False) -> ResolvedOptions:
+        said = {**texts_of(self._options), **texts_of(given)}
+        return resolve_options(said, self._path, scopes, session=self._session, warn=warn)
+
+
+def _facts(config: TableConfig) -> dict[str, str]:
+    told = {
+        "name": config.name,
+        "type": config.table_type,
+        "record key": ", ".join(config.record_key_fields) or "generated",
+        "partitioned by": ", ".join(config.partition_fields),
+        "ordered by": ", ".join(config.ordering_fields),
+        "index": config.index_type,
+        "buckets": config.bucket_count,
+    }
+    return {name: str(value) for name, value in told.items() if value}

@@ -1,0 +1,151 @@
+"""Creates an empty table from the arguments of a method, or checks that a table agrees with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ..errors import NotATableError, OptionConflictError
+from ..operations.planning.operation import INSERT
+from ..operations.planning.plan import WritePlan, plan_write
+from ..operations.planning.request import WriteRequest
+from ..operations.planning.target import find_target
+from ..operations.write.after_commit import describe, tables, warn_once
+from ..options.model import HudiOptions
+from ..options.names import OPTIONS
+from ..options.sources import find_config
+from ..storage import open_storage
+from ..table.config import create_config
+from ..table.latest_schema import latest_schema
+from ..table.schema.columns import without_meta
+from ..table.schema.types import sql_name
+from ..table.table import Table
+
+# Returns the plan with the number of buckets that was measured, and the number; None where it measured none.
+WithBuckets = Callable[[WriteRequest, WritePlan], tuple[WritePlan, int | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class CreationTerms:
+    """The arguments by which a table is created that are options, too."""
+
+    record_key: str | Sequence[str]
+    partition_by: str | Sequence[str]
+    order_by: str | Sequence[str]
+    index: str | None
+    buckets: int | None
+    table_type: str | None
+    partial_update_mode: str | None = None
+
+    def options(self) -> dict[str, Any]:
+        keys = {"recordkey": _names(self.record_key), "buckets": self.buckets}
+        given: dict[str, Any] = keys if self.record_key else {OPTIONS["operation"].key: INSERT}
+        given["partitionby"] = _names(self.partition_by)
+        if self.order_by:
+            given["orderby"] = _names(self.order_by)
+        by_name = {"index_type": self.index, "table_type": self.table_type}
+        for name, value in {**by_name, "partial_update_mode": self.partial_update_mode}.items():
+            if value is not None:
+                given[OPTIONS[name].key] = value
+        return given
+
+
+def holds_table(path: str, storage_options: Mapping[str, str]) -> bool:
+    """Return whether a path holds a table, and not something else."""
+    try:
+        return find_config(open_storage(path, storage_options)) is not None
+    except NotATableError:
+        return False
+
+
+def create_table(
+    path: str,
+    options: HudiOptions,
+    schema: Callable[[], pa.Schema],
+    *,
+    opened: str,
+    if_not_exists: bool,
+    dry_run: bool = False,
+    with_buckets: WithBuckets | None = None,
+) -> bool:
+    """Create an empty table; False where it was there. With ``dry_run`` the arguments are checked, and no more.
+
+    ``opened`` is the call that opens a table, for errors; ``with_buckets`` may choose a number of buckets.
+    """
+    storage = open_storage(path, options.storage_options, durable=options.durable)
+    there = find_config(storage) is not None
+    if there and not if_not_exists:
+        raise _exists(path, opened)
+    request = options.to_write_request(path, schema(), overwrite=False)
+    if there:
+        target = find_target(request, storage)
+        warn_once(target.notices)
+        _check_same(target.table, request, path, opened)
+        return False
+    plan, number = plan_write(request), None
+    if with_buckets is not None:
+        plan, number = with_buckets(request, plan)
+    _check_kept(plan, path)
+    if dry_run:
+        return True
+    if not create_config(storage, plan.new_config):
+        raise _exists(path, opened)
+    _make_timeline_folder(plan.table)
+    note = "" if number is None else " So many suit the rows given, by suggest_buckets."
+    tables.info("%s%s", describe(plan.config, path), note)
+    return True
+
+
+def _check_same(table: Table, request: WriteRequest, path: str, opened: str) -> None:
+    """Refuse an existing table that lacks what the arguments ask for or has other columns."""
+    kept, asked = table.config, request.table
+    for words, mine, theirs in (
+        ("is partitioned by", asked.partition_fields or (), kept.partition_fields),
+        ("is ordered by", asked.ordering_fields or (), kept.ordering_fields),
+    ):
+        if tuple(mine) != tuple(theirs):
+            raise OptionConflictError(
+                f"The table {path} {words} {', '.join(theirs) or 'nothing'}, and the call asks for "
+                f"{', '.join(mine) or 'nothing'}.",
+                "Correct the arguments, or choose another path.",
+            )
+    known = latest_schema(kept, table.timeline())
+    columns = {} if known is None else {field.name: sql_name(field.type) for field in without_meta(known)}
+    given = {field.name: sql_name(field.type) for field in without_meta(request.schema)}
+    if known is not None and columns != given:
+        name = next(name for name in {**columns, **given} if columns.get(name) != given.get(name))
+        raise OptionConflictError(
+            f"The table {path} has the column {name!r} with the type {columns.get(name, 'none')}, and the call asks "
+            f"for the type {given.get(name, 'none')}.",
+            f"Correct the schema, or open the table with {opened}: writes add columns to it.",
+        )
+
+
+def _check_kept(plan: WritePlan, path: str) -> None:
+    """Refuse delete marker options that the new table would lose, because its version has no property for them."""
+    if plan.config.kept != plan.config:
+        raise OptionConflictError(
+            f"The options hoodie.payload.delete.field and hoodie.payload.delete.marker of the new table {path} cannot "
+            f"be kept, because a table of version {plan.config.version} has no properties for them.",
+            "Leave the two out here and give them to every write, or use hoodie.write.table.version=9.",
+        )
+
+
+def _names(columns: str | Sequence[str]) -> str:
+    return columns if isinstance(columns, str) else ",".join(columns)
+
+
+def _exists(path: str, opened: str) -> OptionConflictError:
+    return OptionConflictError(
+        f"There is a Hudi table at {path} already.", f"Open it with {opened}, or choose another path."
+    )
+
+
+def _make_timeline_folder(table: Table) -> None:
+    """Create the timeline folder, without which Apache Hudi cannot open the table, through a file that is deleted."""
+    placeholder = f"{table.config.timeline_folder}/.created"
+    table.storage.create(placeholder, b"")
+    table.storage.delete(placeholder)
