@@ -1,4 +1,4 @@
-"""Reads and writes Apache Hudi tables from Spark 4 through PySpark, without a Hudi jar.
+"""Reads and writes Apache Hudi tables from Spark 4 through PySpark, or without Spark, and without a Hudi jar.
 
 Public names are imported on first use: Spark imports this package in a fresh process for every look-up of a data
 source, which must stay fast.
@@ -65,6 +65,9 @@ _HOMES = {
 }
 
 
+_OF_SPARK = "pyhudi.connector."
+
+
 def _check_pyspark() -> None:
     """Refuse a PySpark older than 4; without PySpark the parts that need none still work."""
     try:
@@ -91,7 +94,14 @@ def __getattr__(name: str) -> Any:
         return import_module("pyhudi.version").VERSION
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    home = _HOMES[name]
+    if home.startswith(_OF_SPARK) and find_spec("pyspark") is None:
+        raise ImportError(
+            f'pyhudi.{name} needs PySpark, which this Python has not: pip install "pyhudi[spark]"; without Spark, '
+            "pyhudi.arrow.Table reads and writes tables.",
+            name="pyspark",
+        )
+    return getattr(import_module(home), name)
 
 
 def __dir__() -> list[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pyhudi
-from pyhudi import errors
+from pyhudi import arrow, errors
 from pyhudi.connector import jobs
 from pyhudi.connector.merge.builder import MergeBuilder
 from pyhudi.index import base, outside
@@ -35,9 +35,11 @@ What users may rely on, from the docstrings of the code. `help(HudiTable.upsert)
 | in signatures | what it takes |
 |---|---|
 | `Rows` | a DataFrame of Spark or of pandas, an Arrow table, or another object that offers an Arrow stream |
-| `Frame` | what shows rows about a table: a DataFrame of Spark |
-| `Columns` | a `StructType`, DDL text, or `Rows` whose columns count |
+| `Rows` of `arrow.Table` | the same but a DataFrame of Spark; iterators of record batches, and datasets of pyarrow |
+| `Frame` | what shows rows about a table: a DataFrame of `HudiTable`, an Arrow table of `arrow.Table` |
+| `Columns` | a `StructType`, DDL text, or `Rows` whose columns count; of `arrow.Table` a `pyarrow.Schema` or `Rows` |
 | `Where`, `Condition` | SQL text or a `Column`; `Where` also takes a dict with one value, or several, for each column |
+| `Where` of `arrow.Table` | text, or a `pyarrow.compute.Expression` |
 | `Side` | a `HudiTable` or `TableRows` |
 | `OnColumns` | a column, several columns, or a dict with a column of the right side for each of the left side |
 | `On` | SQL text or a `Column` over `source.` and `target.` columns, columns, or None for record key and partition |
@@ -71,6 +73,12 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
         *("rollback", "savepoint", "delete_savepoint", "restore", "repair", "rescale_buckets", "run_services"),
     ),
 }
+# What differs from `HudiTable`; all else the two classes share.
+_OF_ARROW = ("create", "exists", "write", "append", "delete", "read", "scan", "schema")
+_WITHOUT_SPARK = """\
+`pyhudi.arrow`; [Tables without Spark](arrow.md) has examples. The methods that are not listed here are those of
+`HudiTable`, from `upsert` to `run_services`: where they return a DataFrame, these return an Arrow table. `stream`,
+`sql`, views, `merge` and `update` need Spark."""
 _PARTS = re.compile(r"^(Args|Attributes|Returns|Raises|Examples):$\n", re.MULTILINE)
 _SPAN = re.compile(r"``(.+?)``|`([^`]+)`", re.DOTALL)
 _ITEM = re.compile(r"^(\w[\w.]*): ", re.MULTILINE)
@@ -136,6 +144,12 @@ def parts() -> Iterator[Entry | Section]:
     for subject, names in SUBJECTS.items():
         yield Section(subject, level=3)
         yield from (_member(pyhudi.HudiTable, name, 4) for name in names)
+    yield Section("Tables without Spark", _WITHOUT_SPARK)
+    yield Entry("arrow.Table", arrow.Table, 3, "arrow.Table")
+    for name in _OF_ARROW:
+        yield Entry(f"arrow.Table.{name}", inspect.getattr_static(arrow.Table, name), 4, "arrow.Table")
+    yield Entry("arrow.write", arrow.write)
+    yield Entry("arrow.read", arrow.read)
     yield Section("Merges", "`HudiTable.merge` returns a `MergeBuilder`; [merge and update](merge.md) has examples.")
     yield from _class(MergeBuilder)
     yield Section("Results", "`print` shows a result as one sentence: see [logging and progress](logging.md).")

@@ -61,6 +61,16 @@ def holds_table(path: str, storage_options: Mapping[str, str]) -> bool:
         return False
 
 
+def table_above(path: str, storage_options: Mapping[str, str]) -> str | None:
+    """Return the path of the nearest table in whose folder a path lies; None where it lies in none."""
+    scheme, mark, rest = path.rpartition("://")
+    while "/" in rest.rstrip("/"):
+        rest = rest.rstrip("/").rpartition("/")[0]
+        if rest and holds_table(f"{scheme}{mark}{rest}", storage_options):
+            return f"{scheme}{mark}{rest}"
+    return None
+
+
 def create_table(
     path: str,
     options: HudiOptions,

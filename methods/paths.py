@@ -41,7 +41,7 @@ def absolute(path: AnyPath) -> str:
 
 
 def plain_path(path: AnyPath) -> str:
-    """Return a path as text; one that depends on the process has no scheme before it."""
+    """Return a path as text; a path that depends on the process has no scheme before it."""
     text = os.fspath(path)
     rest = text.removeprefix("file:")
     return text if os.path.isabs(rest) else rest  # noqa: PTH117

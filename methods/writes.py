@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from ..errors import InvalidOptionError
 from ..operations.result import CommitResult
 from ..operations.write.run import write
 from ..options.names import OPTIONS
@@ -140,6 +141,14 @@ class WriteMethods(TableMethods[Frame]):
     def _application(self) -> str:
         """The name of the application where no option names it."""
         return ""
+
+    def _refuse_nothing(self, which: object) -> None:
+        """Raise `InvalidOptionError` where a delete got neither rows nor a condition."""
+        if which is None:
+            raise InvalidOptionError(
+                f"delete() of the table {self._path} got neither rows nor a condition.",
+                "Call delete(keys) with rows of the keys, or delete('id = 7') with a condition as its first argument.",
+            )
 
     def _is_serializable(self, given: Mapping[str, Any], config: TableConfig) -> bool:
         level = self._resolve(given, WRITING).options.isolation or config.isolation

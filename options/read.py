@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import date
+from typing import Any
+
 from pydantic import BaseModel
 
 from ..errors import MissingOptionError, OptionConflictError
@@ -13,6 +16,26 @@ from .types import Count, Fields, PathGlob, QueryBegin, QueryTime, QueryType, Si
 QUERY_TYPE = "hoodie.datasource.query.type"
 _GLOB = "hoodie.datasource.read.incr.path.glob"
 _SCHEMA_OF_END = "hoodie.datasource.read.schema.use.end.instanttime"
+
+
+def options_of_query(
+    call: str,
+    path: str,
+    *,
+    as_of: str | date | None,
+    since: str | date | None,
+    until: str | date | None,
+    read_optimized: bool,
+) -> dict[str, Any]:
+    """Return the options of the query that a call's arguments ask for; OptionConflictError where there is none."""
+    if read_optimized and since is not None:
+        raise OptionConflictError(
+            f"{call}() of the table {path} got since={since!r} together with read_optimized, which reads the "
+            "table as of the newest compaction.",
+            "Leave since or read_optimized out.",
+        )
+    kind = "read_optimized" if read_optimized else since and "incremental"
+    return {QUERY_TYPE: kind, AS_OF: as_of, BEGIN: since, END: until}
 
 
 class ReadOptions(BaseModel):

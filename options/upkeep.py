@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from dataclasses import replace
+from typing import Annotated
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from ..errors import OptionConflictError
 from ..operations.services.settings import (
@@ -53,6 +54,13 @@ class UpkeepOptions(BaseModel):
 
     table_services: bool = option(
         True, "False does without cleaning, archiving and compacting after writes.", "hoodie.table.services.enabled"
+    )
+    upkeep_seconds: Annotated[float, Field(ge=0)] = option(
+        10.0,
+        "Seconds that the services after a write of `pyhudi.arrow` may take together: compactions are cut so small "
+        "that they probably fit, and `run_services()` does the rest; 0 for no services after writes.",
+        "hoodie.pyhudi.upkeep.seconds",
+        "upkeep_seconds",
     )
     clean_automatic: bool = option(
         CLEAN.automatic, "Whether each write cleans once it is complete.", "hoodie.clean.automatic"

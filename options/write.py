@@ -201,6 +201,12 @@ class WriteOptions(BaseModel):
         "After how many missed signs of life a write counts as dead.",
         "hoodie.client.heartbeat.tolerable.misses",
     )
+    heartbeats_alone: bool = option(
+        PATIENCE.heartbeats_alone,
+        "Whether signs of life alone decide if a write is dead, because several processes may share host, boot and "
+        "process number, as functions in the cloud do that begin from one image of memory; always so on AWS Lambda.",
+        "hoodie.pyhudi.heartbeats.alone",
+    )
     foreign_age_s: Annotated[float, Field(ge=0)] | None = option(
         PATIENCE.foreign_age_s,
         "Seconds without a change after which another writer's pending instant without a heartbeat counts as dead.",

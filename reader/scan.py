@@ -13,6 +13,7 @@ import pyarrow as pa
 from ..errors import CorruptFileError, MissingColumnError, UnsupportedTableError
 from ..storage import open_storage
 from ..storage.base import Storage
+from ..storage.threads import as_they_come
 from ..table.arrow.spill import local_spills
 from ..table.config import TableConfig, load_config
 from ..table.files.base_file import BaseFileReader
@@ -38,6 +39,14 @@ _LEAST_ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
+class RowFilter:
+    """Keeps some rows of a batch, by the values of some columns, which the batch has."""
+
+    columns: Sequence[str]
+    keep: Callable[[pa.RecordBatch], pa.RecordBatch]
+
+
+@dataclass(frozen=True, slots=True)
 class MergeTerms:
     config: TableConfig
     memory: int = GIB
@@ -49,26 +58,40 @@ def scan(
     predicates: Sequence[Predicate] = (),
     *,
     merge_memory: int = GIB,
+    threads: int = 1,
+    row_filter: RowFilter | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """Check the columns, then yield the rows that satisfy every predicate, by partition path and file id."""
-    schema = _selected(snapshot, snapshot.schema.names if columns is None else columns)
-    compared = _selected(snapshot, sorted({name for predicate in predicates for name in columns_of(predicate)}))
+    """Check the columns, then yield the rows that satisfy every predicate and pass the filter.
+
+    They come by partition path and file id; with several threads, which share the memory for merges, file groups come
+    in any order.
+    """
+    schema = selected(snapshot, snapshot.schema.names if columns is None else columns)
+    compared = selected(snapshot, sorted({name for predicate in predicates for name in columns_of(predicate)}))
     satisfied(pa.RecordBatch.from_pylist([], compared), predicates)
-    asked = pa.schema([*schema, *(field for field in compared if field.name not in schema.names)])
-    terms = MergeTerms(snapshot.config, merge_memory)
+    filtered = selected(snapshot, () if row_filter is None else row_filter.columns)
+    more = {field.name: field for field in (*compared, *filtered) if field.name not in schema.names}
+    asked = pa.schema([*schema, *more.values()])
+    terms = MergeTerms(snapshot.config, merge_memory // max(threads, 1))
     reader = RowReader(snapshot.storage, asked, snapshot.schema, predicates, snapshot.times, terms)
 
+    def rows_of(file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
+        for batch in reader.read(Split((whole(file_slice),))):
+            found = batch.filter(satisfied(batch, predicates)) if predicates else batch
+            if row_filter is not None and found.num_rows:
+                found = row_filter.keep(found)
+            if found.num_rows:
+                yield found.select(schema.names) if more else found
+
     def rows() -> Iterator[pa.RecordBatch]:
-        for file_slice in snapshot.slices_of_keys(predicates):
-            for batch in reader.read(Split((whole(file_slice),))):
-                found = batch.filter(satisfied(batch, predicates)) if predicates else batch
-                if found.num_rows:
-                    yield found.select(schema.names) if len(asked) > len(schema) else found
+        slices = snapshot.slices_of_keys(predicates)
+        yield from as_they_come(rows_of, slices, min(threads, len(slices)))
 
     return rows()
 
 
-def _selected(snapshot: Snapshot, names: Sequence[str]) -> pa.Schema:
+def selected(snapshot: Snapshot, names: Sequence[str]) -> pa.Schema:
+    """Return some columns of a snapshot, in this order; raises `MissingColumnError` where it lacks a column."""
     for name in names:
         if name not in snapshot.schema.names:
             raise MissingColumnError(

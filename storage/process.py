@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _PROC = Path("/proc")
+# AWS Lambda sets it to the name of the function.
+_FUNCTION = "AWS_LAMBDA_FUNCTION_NAME"
 _DEAD_STATES = frozenset("ZXx")
 
 
@@ -41,7 +43,12 @@ def host_name() -> str:
 
 
 def machine_id() -> str:
-    """Return a text that differs between machines, boots and containers, whose process numbers are unrelated."""
+    """Return a text that differs between machines, boots and containers, whose process numbers are unrelated.
+
+    It is empty where processes may begin from one image of memory, and then share all of that.
+    """
+    if os.environ.get(_FUNCTION):
+        return ""
     try:
         boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {Path(_PROC / 'self/ns/pid').readlink()}"

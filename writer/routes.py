@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -49,7 +49,12 @@ class Routes:
 
 
 class Router(Protocol):
-    """Returns where rows belong; it may count rows, so callers pass each row once and in order."""
+    """Returns where rows belong.
+
+    Unless rows come in ``any_order`` and from any thread, it may count rows: callers pass each row once and in order.
+    """
+
+    any_order: ClassVar[bool]
 
     def route(self, rows: pa.RecordBatch) -> Routes:
         """Return where the rows belong; raise `DataError` where a row has no key or no valid partition."""
@@ -58,6 +63,7 @@ class Router(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KeyRouter:
+    any_order: ClassVar[bool] = True
     keys: KeyGenerator
     index: ComputedIndex
 
@@ -72,6 +78,7 @@ class KeyRouter:
 class OwnRouter:
     """Sends rows to file groups that no other task writes to; `partition` is the task's Spark partition."""
 
+    any_order: ClassVar[bool] = False
     keys: KeyGenerator
     partition: int
     generated: GeneratedKeys | None
@@ -86,6 +93,7 @@ class OwnRouter:
 class BinRouter:
     """Divides the rows of each partition by their keys, so that lookups can take some bins at a time."""
 
+    any_order: ClassVar[bool] = True
     keys: KeyGenerator
 
     def route(self, rows: pa.RecordBatch) -> Routes:
@@ -98,6 +106,7 @@ class BinRouter:
 class PlacedRouter:
     """Sends rows to the file groups, maybe of another partition, that the column `FILE_GROUP` of the rows names."""
 
+    any_order: ClassVar[bool] = False
     keys: KeyGenerator
     number_of: Callable[[str, str], int]
     table: str
@@ -118,6 +127,7 @@ class PlacedRouter:
 class LocationRouter:
     """Sends rows back to where they were read, by their meta columns."""
 
+    any_order: ClassVar[bool] = False
     number_of: Callable[[str, str], int]
     table: str
 

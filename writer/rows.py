@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
 
 from ..errors import NullOrderingError
+from ..storage.threads import in_order
 from ..table.arrow.arrays import Mask, mask
 from ..table.arrow.batches import rechunk
 from ..table.merging.row_spec import DeleteOrder, RowSpec
@@ -30,6 +32,17 @@ class RowCheck(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class _CutRows:
+    """A chunk of rows, cut by file group, and what the reader checks and counts of it in the order of the chunks."""
+
+    rows: pa.RecordBatch
+    routes: Routes
+    deletes: Mask
+    missing: Mapping[str, int]
+    parts: Sequence[tuple[Route, pa.RecordBatch]]
+
+
 class IncomingRowReader:
     """Turns Spark's small batches into keyed rows by file group; `first` is the first row's position.
 
@@ -44,12 +57,24 @@ class IncomingRowReader:
         self._check = check
         self.missing: Counter[str] = Counter()
 
-    def routed(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[Route, pa.RecordBatch]]:
-        """Yield the rows of each file group, whole chunks of input at a time, in the order they came."""
-        for chunk in rechunk(batches):
-            yield from self._cut(self._numbered(chunk))
+    def routed(self, batches: Iterator[pa.RecordBatch], threads: int = 1) -> Iterator[tuple[Route, pa.RecordBatch]]:
+        """Yield the rows of each file group, whole chunks of input at a time, in the order they came.
+
+        Several threads key and cut a chunk each.
+        """
+        for cut_rows in in_order(self._cut, self._chunks(batches), threads):
+            if self._check is not None:
+                self._check.check(cut_rows.rows, cut_rows.routes, cut_rows.deletes)
+            self.missing.update(cut_rows.missing)
+            yield from cut_rows.parts
         if self._check is not None:
             self._check.finish()
+
+    def _chunks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, Routes | None]]:
+        """Yield chunks, with their routes where the router has to see them in order."""
+        for chunk in rechunk(batches):
+            numbered = self._numbered(chunk)
+            yield numbered, None if self._router.any_order else self._router.route(numbered)
 
     def _numbered(self, chunk: pa.RecordBatch) -> pa.RecordBatch:
         """Return rows with their positions where the write needs these, as it may reorder rows."""
@@ -59,12 +84,11 @@ class IncomingRowReader:
         self._next += chunk.num_rows
         return chunk.append_column(pa.field(POSITION, pa.int64(), nullable=False), numbers)
 
-    def _cut(self, chunk: pa.RecordBatch) -> Iterator[tuple[Route, pa.RecordBatch]]:
-        routes = self._router.route(chunk)
+    def _cut(self, numbered: tuple[pa.RecordBatch, Routes | None]) -> _CutRows:
+        (chunk, known), missing = numbered, Counter[str]()
+        routes = self._router.route(chunk) if known is None else known
         record_keys, paths = routes.record_keys, routes.paths
         _, deletes = judged(self._spec, chunk, record_keys)
-        if self._check is not None:
-            self._check.check(chunk, routes, deletes)
         # A delete needs a key, a partition and its ordering values: its other columns may be null where rows' may not.
         live = pa.array(~deletes) if deletes.any() else None
         rows = conform(
@@ -74,7 +98,7 @@ class IncomingRowReader:
             by_value=True,
             present=live,
             keys=record_keys,
-            missing=self.missing,
+            missing=missing,
         )
         rows = pa.RecordBatch.from_arrays([record_keys, *rows.columns], schema=self._spec.schema)
 
@@ -84,8 +108,8 @@ class IncomingRowReader:
         width = int(routes.groups.max(initial=0)) + 1
         codes = same_name[paths.indices.to_numpy(zero_copy_only=False)] * width + routes.groups
 
-        for code, part in cut(rows, codes):
-            yield Route(names[code // width], code % width), part
+        parts = [(Route(names[code // width], code % width), part) for code, part in cut(rows, codes)]
+        return _CutRows(chunk, routes, deletes, missing, parts)
 
 
 def judged(spec: RowSpec, rows: pa.RecordBatch, record_keys: pa.Array) -> tuple[pa.RecordBatch, Mask]:

@@ -8,9 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 from dataclasses import replace
-from threading import Lock
 from typing import TYPE_CHECKING, Any
-from weakref import WeakValueDictionary
 
 import pyarrow as pa
 
@@ -21,6 +19,7 @@ from ...operations.planning.plan import WritePlan, plan_seen
 from ...operations.planning.request import WriteRequest
 from ...operations.result import CommitResult
 from ...operations.write.run import LocalRun
+from ...operations.write.turns import Turn
 from ...options.model import HudiOptions
 from ...table.files.output import MIB
 from ...table.schema.columns import POSITION
@@ -43,42 +42,10 @@ _ZONE = "UTC"
 _FEW_GROUPS, _SMALL_BYTES = 32, 16 * MIB
 
 
-# By the table's path, as long as a thread has the turn or waits for it.
-_TURNS: WeakValueDictionary[str, Lock] = WeakValueDictionary()
-_GUARD = Lock()
-
-
-class Turn:
-    """The turn of a thread to write to a table in this process.
-
-    Python runs one thread at a time, so that several such writes at once take longer than one after the other, and
-    meet each other besides. A thread takes its turn before any ticket, and so has none that others wait for.
-    """
-
-    def __init__(self, path: str) -> None:
-        with _GUARD:
-            self._lock = _TURNS.setdefault(path, Lock())
-        self._taken = False
-
-    @classmethod
-    def of(cls, df: DataFrame, options: HudiOptions, path: str) -> Turn | None:
-        """Return the turn that a write needs; None where Spark writes, by the options or by the query."""
-        by_options = options.write_local != "never" and options.place_rows != "always"
-        return cls(path) if by_options and POSITION not in df.columns and is_local(df) else None
-
-    def __enter__(self) -> Turn:
-        self._lock.acquire()
-        self._taken = True
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.end()
-
-    def end(self) -> None:
-        """Let the next thread write; a second call has no effect."""
-        if self._taken:
-            self._taken = False
-            self._lock.release()
+def turn_of(df: DataFrame, options: HudiOptions, path: str) -> Turn | None:
+    """Return the turn that a write needs; None where Spark writes, by the options or by the query."""
+    by_options = options.write_local != "never" and options.place_rows != "always"
+    return Turn(path) if by_options and POSITION not in df.columns and is_local(df) else None
 
 
 def write_here(df: DataFrame, request: WriteRequest, options: HudiOptions, turn: Turn | None) -> CommitResult | None:

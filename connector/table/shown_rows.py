@@ -9,11 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ...errors import OptionConflictError
-from ...options.read import QUERY_TYPE
+from ...options.read import options_of_query
 from ...options.sources import ResolvedOptions
 from ...reader.predicates import Predicate
-from ...reader.query import AS_OF, BEGIN, END
 from ...reader.snapshot import Snapshot, open_snapshot
 from ...table.files.file_group import FileSlice
 from ...table.schema.columns import without_meta
@@ -41,14 +39,14 @@ class AskedRows:
 
     def query(self, path: str) -> dict[str, Any]:
         """Return the options of the query on a table at a path; OptionConflictError where there is no such query."""
-        if self.read_optimized and self.since is not None:
-            raise OptionConflictError(
-                f"to_df() of the table {path} got since={self.since!r} together with read_optimized, which reads the "
-                "table as of the newest compaction.",
-                "Leave since or read_optimized out.",
-            )
-        kind = "read_optimized" if self.read_optimized else self.since and "incremental"
-        return {QUERY_TYPE: kind, AS_OF: self.as_of, BEGIN: self.since, END: self.until}
+        return options_of_query(
+            "to_df",
+            path,
+            as_of=self.as_of,
+            since=self.since,
+            until=self.until,
+            read_optimized=self.read_optimized,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column
 
-from ...errors import InvalidOptionError
 from ...methods.other_keywords import one_of
 from ...methods.writes import BASED_ON, MISSING_OK, OPERATION, WRITE_ID, Rows, WriteMethods
 from ...operations.read_rows import ReadRows
@@ -72,11 +71,7 @@ class TableWrites(TableQueries, WriteMethods["DataFrame"]):
             PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
         which = one_of("delete()", "which", which, condition)
-        if which is None:
-            raise InvalidOptionError(
-                f"delete() of the table {self._path} got neither rows nor a condition.",
-                "Call delete(keys) with rows of the keys, or delete('id = 7') with a condition as its first argument.",
-            )
+        self._refuse_nothing(which)
         given = {OPERATION: "delete", **({} if missing_ok else {MISSING_OK: False}), **options}
         table = open_table(self._storage)
         config = table.config

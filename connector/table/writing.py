@@ -14,6 +14,7 @@ from ...methods.writes import timed
 from ...operations.planning.request import WriteRequest
 from ...operations.planning.target import Target, find_target
 from ...operations.result import NO_PAST, CommitResult, PastAttempts, find_write
+from ...operations.write.turns import Turn
 from ...operations.write_ids import GENERATED_ID, generated_id
 from ...options.names import OPTIONS, name_of
 from ...options.sources import DEFAULTS_ENABLED, ResolvedOptions
@@ -28,7 +29,7 @@ from ..source.own_errors import own_errors
 from ..source.paths import BATCH, COUNTED, DELETES_READ, FORMAT, MARKED, OF_STORED, PAST, READ, WRITE_KEY
 from ..source.spark_types import to_arrow
 from .frames import make_active
-from .local_writes import Turn, write_here
+from .local_writes import turn_of, write_here
 from .made_from import NOTHING_READ, MadeFrom
 from .notebook_progress import noted_write, shown_retries
 from .placed_rows import NO_BOUND, placed_rows
@@ -66,7 +67,7 @@ def write_placed(
     maker has to make them again.
     """
     options, began = resolved.options, time.monotonic()
-    turn = None if made_from.batch is not None else Turn.of(df, options, storage.path)
+    turn = None if made_from.batch is not None else turn_of(df, options, storage.path)
     write = _Write(df, path, storage, resolved, creates, made_from, turn)
     if options.based_on:
         done = write.attempt(options.write_id or generated_id(), made_from.past)

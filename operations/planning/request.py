@@ -29,6 +29,8 @@ class WriteSettings:
     """Settings of one write; the table keeps none of them.
 
     Attributes:
+        threads: How many threads of its process each task takes, and the commit; they share the memory of a task. None
+            for a task in one thread, and a commit in as many as the machine has cores.
         batch_size: Bytes of buffered rows of one file group after which they are spilled.
         commit_merge_max_bytes: Bytes of spills and touched base files that ``commit`` may merge by itself.
         retry_s: Seconds for which a commit that met another write merges its rows again; with 0 it fails at once.
@@ -62,6 +64,7 @@ class WriteSettings:
         metrics: Where the figures of the commit go.
     """
 
+    threads: int | None = None
     batch_size: int = 256 * MIB
     commit_merge_max_bytes: int = 8 * GIB
     retry_s: float = 0.0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -23,7 +24,7 @@ from ..services.throughput import rest_of
 from ..streams.batch import StreamSettings
 from .inline import FAILED, SKIPPED, Listings, run_due
 from .service_round import outcome_of
-from .services import SERVICES, Call
+from .services import SERVICES, AfterWrite, Call
 
 logger = logging.getLogger("pyhudi")
 
@@ -48,27 +49,48 @@ def run_after_batch(
     """
     if not stream.upkeep_s:
         return ()
-    until = time.monotonic() + stream.upkeep_s
     upkeep = upkeep if stream.compacts else upkeep.without_compactions()
-    done: list[ServiceResult] = []
     listings = Listings(timeline)
+    done, _ = _run(storage, listings, upkeep, means, stream.upkeep_s)
+    _warn_of_much(storage.path, listings.since or timeline)
+    return done
+
+
+def run_within(
+    storage: Storage, timeline: Timeline, upkeep: Upkeep, means: Means, seconds: float
+) -> tuple[ServiceResult, ...]:
+    """Run the services that are due after a write, as many as fit into some seconds; their errors do not fail it.
+
+    Returns a result for each, also for those that had no time, which may be due still.
+    """
+    done, waiting = _run(storage, Listings(timeline), upkeep, means, seconds)
+    over = f"it may be due, and the {seconds:g} seconds for services after a write were over; run_services() runs it"
+    due = [service.name for service in waiting if service.pays(timeline, upkeep)]
+    return (*done, *(ServiceResult(storage.path, name, skipped=over) for name in due))
+
+
+def _run(
+    storage: Storage, listings: Listings, upkeep: Upkeep, means: Means, seconds: float
+) -> tuple[tuple[ServiceResult, ...], Sequence[AfterWrite]]:
+    """Return the results of the services for which there was time, and the services that had none."""
+    until = time.monotonic() + seconds
+    done: list[ServiceResult] = []
     services = (service.after_write for service in SERVICES.values())
     wanted = [service for service in services if service is not None and service.automatic(upkeep)]
     names = [service.name for service in wanted]
     first = names.index(_NEXT[storage.path]) if _NEXT.get(storage.path) in names else 0
-    for service in [*wanted[first:], *wanted[:first]]:
+    order = [*wanted[first:], *wanted[:first]]
+    for number, service in enumerate(order):
         left = until - time.monotonic()
-        if left <= 0 and done:
+        if left <= 0 and (done or not seconds):
             keep(_NEXT, storage.path, service.name, _MOST_TABLES)
-            break
+            return tuple(done), order[number:]
         within = partial(replace, means, within_s=max(left, 0.0))
         call = Call(storage, means.patience, lambda: upkeep, within, means.metadata_enable)
         result = outcome_of(storage, service.name, partial(run_due, service, call, listings), SKIPPED, FAILED)
         done += [] if result is None else [result]
-    else:
-        _NEXT.pop(storage.path, None)
-    _warn_of_much(storage.path, listings.since or timeline)
-    return tuple(done)
+    _NEXT.pop(storage.path, None)
+    return tuple(done), ()
 
 
 def _warn_of_much(path: str, timeline: Timeline) -> None:

@@ -134,7 +134,7 @@ class _Merge:
         observer = PhaseProgress(self.phases, logging.WARNING if _is_much(plan, size) else logging.INFO)
         # The fence numbers tasks from 1, and the commit is 0.
         fence = Fence(plan.transaction, 0, sealed_by_us=True, partitions=known_partitions)
-        workers = max(1, min(os.cpu_count() or 1, len(jobs), MOST_WORKERS))
+        workers = max(1, min(plan.settings.threads or os.cpu_count() or 1, len(jobs), MOST_WORKERS))
         with ThreadPoolExecutor(workers) as pool:
             work = file_work(plan)
             slices = work.slices(self.seen.timeline.is_committed, local_spills(self.local))

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -176,6 +177,7 @@ def _routed(reader: IncomingRowReader, batches: list[pa.RecordBatch]) -> Flush:
 class _KeptKeys:
     """Leaves rows in their partition under their keys; ``index`` chooses their buckets, unless it is None."""
 
+    any_order: ClassVar[bool] = True
     before: Route
     index: BucketIndex | None
 

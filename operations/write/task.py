@@ -14,6 +14,7 @@ import pyarrow as pa
 from ...storage import open_storage
 from ...storage.base import Storage
 from ...storage.parallel import THREADS, for_each
+from ...storage.threads import in_order
 from ...table.arrow.spill import SpillFile, SpillWriter
 from ...table.files.names import WriteToken
 from ...table.keys.generator import KeyGenerator
@@ -153,15 +154,20 @@ class _Task:
         outcomes: list[Outcome] = []
         few = int(self._plan.settings.output.memory * MERGE_RESERVE) // THREADS
         waiting: list[tuple[Route, GroupRows]] = []
-        for number, route in enumerate(routes):
-            observer(Progress("merge", number - len(waiting), len(routes), written))
-            held = rows(route)
-            if own.appends(route) and held.nbytes <= few:
-                waiting.append((route, held))
-            else:
-                made = own.write(route, held)
-                outcomes += made
-                written += sum(outcome.size for outcome in made)
+
+        def jobs() -> Iterator[tuple[Route, GroupRows]]:
+            for route in routes:
+                held = rows(route)
+                if own.appends(route) and held.nbytes <= few:
+                    waiting.append((route, held))
+                else:
+                    yield route, held
+
+        threads = self._plan.settings.threads or 1
+        for number, made in enumerate(in_order(lambda job: own.write(*job), jobs(), threads)):
+            outcomes += made
+            written += sum(outcome.size for outcome in made)
+            observer(Progress("merge", number + 1, len(routes), written))
         return (*outcomes, *chain.from_iterable(for_each(self._storage, lambda job: own.write(*job), waiting)))
 
     def _hand_over_rest(self, rest: Mapping[Route, GroupRows]) -> SpillFile | None:
@@ -199,7 +205,7 @@ class _Task:
         reader = IncomingRowReader(self._plan.spec, routing.router(partition), partition << 33, check)
         with self.phases.phase("gather") as facts:
             try:
-                for route, rows in reader.routed(batches):
+                for route, rows in reader.routed(batches, settings.threads or 1):
                     buffers.add(route, rows)
             except BaseException:
                 buffers.discard()

@@ -11,6 +11,7 @@ from types import ModuleType
 
 MODULES = (
     "pyhudi",
+    "pyhudi.arrow",
     "pyhudi.errors",
     "pyhudi.index.base",
     "pyhudi.index.outside",

@@ -9,7 +9,20 @@ from support.rules.language import hits_in
 from support.rules.vocabulary import classes_of, vague_names, words_of_names
 
 ROOT = Path(__file__).parents[2]
-LAYERS = ["connector", "options", "operations", "reader", "writer", "index", "table", "timeline", "storage", "testing"]
+LAYERS = [
+    "arrow",
+    "connector",
+    "methods",
+    "options",
+    "operations",
+    "reader",
+    "writer",
+    "index",
+    "table",
+    "timeline",
+    "storage",
+    "testing",
+]
 MODULES = [
     *(ROOT / one for one in ("__init__.py", "errors.py")),
     *(path for layer in LAYERS for path in sorted((ROOT / layer).rglob("*.py"))),

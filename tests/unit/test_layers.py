@@ -64,10 +64,13 @@ RANKS = {
     "connector/joins": 26,
     "connector/merge": 26,
     "connector": 27,
+    "arrow": 27,
 }
 PACKAGES = [name for name, rank in RANKS.items() if rank > 0]
 LAYERS = [name for name in PACKAGES if "/" not in name]
-LAYERS_OF_ROWS = ("table", "index", "writer", "reader", "operations")
+LAYERS_OF_ROWS = ("table", "index", "writer", "reader", "operations", "methods", "arrow")
+# They are for different users: neither may see the other, whatever the ranks of their packages.
+APART = {"arrow", "connector"}
 
 IO_MODULES = ("os", "io", "shutil", "glob", "tempfile", "mmap", "fsspec", "pyarrow.fs", "pyarrow.dataset")
 IO_NAMES = {"pathlib": {"Path", "PosixPath", "WindowsPath"}}  # the Pure* classes only compute
@@ -78,6 +81,7 @@ IO_EXCEPTIONS = {
     "connector/command/run.py": "it turns its own output away where nothing reads it any more",
     "connector/source/parquet_scan.py": "a list of files is for Spark's driver, which is on this machine",
     "methods/paths.py": "a relative path is meant where a process runs, and ~ is the home of its user",
+    "arrow/rows.py": "rows that come once wait in a temporary folder of the machine, for another attempt",
     "writer/sort.py": "rows that do not fit into memory are sorted in a temporary folder of the machine",
     "reader/scan.py": "so do those of a task that merges log files with a base file, on the machine that it runs on",
     "operations/write/task.py": "a task's spills go to a temporary folder of the machine it runs on",
@@ -238,7 +242,8 @@ def upward_imports(module: str, text: str) -> list[str]:
         there = package_of(source, name)
         if source.split(".")[0] != "pyhudi" or here == there:
             continue
-        if here is None or there is None or RANKS[there] >= RANKS[here]:
+        apart = here is not None and there is not None and {layer_at(here), layer_at(there)} == APART
+        if here is None or there is None or apart or RANKS[there] >= RANKS[here]:
             found.append(f"{module}:{line}: {here} imports {there or source}")
     return found
 
@@ -341,7 +346,9 @@ def reads_of_the_version(module: str, text: str) -> list[str]:
 
 def other_commit_paths(module: str, text: str) -> list[str]:
     """Return where a module above the timeline decides, or chooses an instant's time, beside the commit path."""
-    if not module.startswith(("operations/", "reader/", "writer/", "options/", "methods/", "connector/", "testing/")):
+    if not module.startswith(
+        ("operations/", "reader/", "writer/", "options/", "methods/", "arrow/", "connector/", "testing/")
+    ):
         return []
     # Checks parse the decisions that a table keeps, and make none.
     if module.startswith(("operations/transaction/", "operations/checks/")):
@@ -497,6 +504,8 @@ def test_every_exception_from_the_io_rule_is_still_needed() -> None:
         (upward_imports, "timeline/timeline.py", "from .writers import owner"),
         (upward_imports, "operations/transaction/begin.py", "from ..write.task import run_task"),
         (upward_imports, "table/files/view.py", "from pyhudi import HudiTable"),
+        (upward_imports, "arrow/table.py", "from ..connector.table.frames import to_frame"),
+        (upward_imports, "connector/hudi_table.py", "from ..arrow.rows import given_rows"),
         (upward_imports_of_support, "tests/support/made/logged.py", "from support.faults import races"),
         (upward_imports_of_support, "tests/support/made/logged.py", "from ..models.model import Table"),
         (upward_imports_of_support, "tests/support/drive.py", "from support.made.logged import append"),

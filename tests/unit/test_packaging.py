@@ -69,9 +69,32 @@ def test_the_wheel_brings_the_command_which_needs_no_extra(wheel: Path) -> None:
     assert [text for text in required if text.startswith("rich") and "extra" not in text] == []
 
 
-def test_the_page_of_places_names_each_dependency_but_pyspark() -> None:
-    names = re.findall(r'^  "([a-z]+)>=', (ROOT / "pyproject.toml").read_text(encoding="utf-8"), re.MULTILINE)
-    needed = [name for name in names[: names.index("pyspark")] if name != "pyspark"]
+def test_pyspark_is_an_extra(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        metadata = next(archive.read(name).decode() for name in archive.namelist() if name.endswith("METADATA"))
+
+    found = re.findall(r"^Requires-Dist: (pyspark\b.*)$", metadata, re.MULTILINE)
+    assert [text.replace("'", '"').partition("; ")[2] for text in found] == [
+        f'extra == "{name}"' for name in ("spark", "dev", "demo")
+    ]
+
+
+def test_what_needs_pyspark_says_so_in_one_sentence_where_there_is_none() -> None:
+    """Whatever needs none is there."""
+    code = (
+        "import sys; sys.modules['pyspark'] = None; import pyhudi, pyhudi.arrow; pyhudi.arrow.Table; pyhudi.HudiTable"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert done.stderr.splitlines()[-1] == (
+        'ImportError: pyhudi.HudiTable needs PySpark, which this Python has not: pip install "pyhudi[spark]"; without '
+        "Spark, pyhudi.arrow.Table reads and writes tables."
+    )
+
+
+def test_the_page_of_places_names_each_dependency() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8").partition("\ndependencies = [")[2].partition("\n]")[0]
+    needed = re.findall(r'^  "([a-z]+)>=', text, re.MULTILINE)
 
     assert f"    pip install {' '.join(needed)} " in (ROOT / "docs/places.md").read_text(encoding="utf-8")
 

@@ -87,7 +87,7 @@ class Owner:
         found = process.responsible_process()
         return cls(
             process.host_name(),
-            process.machine_id(),
+            "" if patience.heartbeats_alone else process.machine_id(),
             found.pid,
             found.started,
             application,
@@ -198,7 +198,7 @@ def is_dead(storage: Storage, sign: str, modified: float, owner: Owner, patience
 
     ``modified`` is the sign's modification time, and ``now_s`` the time that a file made now gets.
     """
-    gone = is_gone(owner)
+    gone = None if patience.heartbeats_alone else is_gone(owner)
     tolerance_s = owner.tolerance_s(patience)
     if gone is None:
         return now_s - modified > tolerance_s
@@ -294,7 +294,7 @@ class Suspect:
         """
         storage, claim = self.instants.storage, Claim(self.instants.storage, self.instant.requested_time)
         owner = claim.owner()
-        gone = None if owner is None else is_gone(owner)
+        gone = None if owner is None or self.patience.heartbeats_alone else is_gone(owner)
         if owner is not None and gone:
             return Liveness(False, f"its process {owner.pid} on this machine ({owner.place}) is gone")
         sign, said = heartbeat.Heartbeat(storage, self.instant.requested_time).path, "last heartbeat"

@@ -11,7 +11,8 @@ class Patience:
 
     ``foreign_age_s`` and ``eager`` are for foreign pending instants without a heartbeat: seconds without a change, None
     for never; and dead at once (failed writes policy EAGER). ``single_writer`` says that a write is refused, and waits,
-    where another writer of pyhudi may live.
+    where another writer of pyhudi may live. ``heartbeats_alone`` says that another process may have this one's host,
+    boot and number, so that these prove nothing.
     """
 
     heartbeat_interval_s: float = 60.0
@@ -19,6 +20,7 @@ class Patience:
     foreign_age_s: float | None = None
     eager: bool = False
     single_writer: bool = False
+    heartbeats_alone: bool = False
 
     @property
     def heartbeat_tolerance_s(self) -> float:

@@ -75,8 +75,11 @@ def test_the_reference_has_all_that_is_public() -> None:
     )
     public = {line.partition("(")[0] for line in public_names() if line.startswith("pyhudi.")}
     names = {home.sub("", one) for one in public if not apart.search(one)}
+    documented = script("make_api").documented()
+    # What two classes of tables share has one entry.
+    shared = {one for one in names if one.replace("arrow.Table.", "HudiTable.") in documented}
 
-    assert names - script("make_api").documented() == set()
+    assert names - shared - documented == set()
 
 
 def test_links_within_the_reference_lead_to_its_entries() -> None:

@@ -376,3 +376,29 @@ def test_of_the_tolerances_of_writer_and_judge_the_greater_counts(
 
     assert owner.Claim(storage, T).owner() == writer
     assert suspect.judge().alive is alive
+
+
+@linux
+@pytest.mark.parametrize("by_option", [True, False])
+def test_where_processes_may_share_host_boot_and_number_heartbeats_alone_decide(
+    storage: LocalStorage, monkeypatch: pytest.MonkeyPatch, by_option: bool
+) -> None:
+    """A process that was restored from the same image has gone, or lives: its number says neither."""
+    patience = replace(DEFAULT, heartbeats_alone=by_option)
+    before = Owner.of_this_process("w")
+    if not by_option:
+        monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "trips")
+    mine = Owner.of_this_process("w", patience=patience)
+
+    assert before.boot_id
+    assert mine.boot_id == ""
+    # One of them is of a process that has none of these numbers, the next of a function that lacks the option.
+    for found in (mine, replace(mine, pid=(1 << 22) + 1), replace(before, pid=(1 << 22) + 1)):
+        owner.Claim(storage, T).make(found)
+        beat = heartbeat.Heartbeat(storage, T)
+        beat.touch()
+        age(storage, beat.path, 1.0)
+        assert judged(storage, patience=patience).alive
+        age(storage, beat.path, 10_000.0)
+        assert not judged(storage, patience=patience).alive
+        storage.delete(owner.Claim(storage, T).path)

@@ -1,0 +1,114 @@
+"""Reads a table's rows as Arrow data: all at once, or batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import pyarrow as pa
+
+from ..errors import InvalidOptionError
+from ..options.model import HudiOptions
+from ..options.read import options_of_query
+from ..reader.scan import scan, selected
+from ..reader.snapshot import Snapshot, open_snapshot
+from ..storage.process import cores
+from ..table.schema.columns import without_meta
+from .conditions import ReadCondition, Where, read_where
+
+
+@dataclass(frozen=True, slots=True)
+class AskedRows:
+    """The arguments of a read."""
+
+    columns: str | Sequence[str] | None = None
+    where: Where | None = None
+    meta: bool = False
+    as_of: str | date | None = None
+    since: str | date | None = None
+    until: str | date | None = None
+    limit: int | None = None
+    read_optimized: bool = False
+
+    def query(self, path: str) -> dict[str, Any]:
+        """Return the options of the query; raises `OptionConflictError` where there is no such query."""
+        return options_of_query(
+            "read",
+            path,
+            as_of=self.as_of,
+            since=self.since,
+            until=self.until,
+            read_optimized=self.read_optimized,
+        )
+
+    def shown(self, path: str, options: HudiOptions, threads: int) -> ShownRows:
+        """Return the rows as of now, or as of the time in the options of the query."""
+        if self.limit is not None and self.limit < 0:
+            raise InvalidOptionError(f"A read of the table {path} got limit={self.limit}.", "Give 0 or more.")
+        snapshot = open_snapshot(
+            path, options.storage_options, query=options.to_query(), bases_alone=options.bases_alone
+        )
+        schema = snapshot.schema if self.meta else without_meta(snapshot.schema)
+        if self.columns is not None:
+            schema = _selected(self.columns, snapshot)
+        condition = read_where(self.where, snapshot.schema)
+        return ShownRows(snapshot, schema, condition, options.merge_memory, threads, self.limit)
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRows:
+    """Rows of a snapshot, which later writes do not change.
+
+    Attributes:
+        schema: The columns to show.
+        limit: The greatest number of rows; None for all.
+    """
+
+    snapshot: Snapshot
+    schema: pa.Schema
+    condition: ReadCondition
+    memory: int
+    threads: int
+    limit: int | None = None
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows, none of them twice; at most `limit`."""
+        if self.limit == 0:
+            return
+        left = self.limit
+        rows = scan(
+            self.snapshot,
+            self.schema.names,
+            self.condition.predicates,
+            merge_memory=self.memory,
+            threads=self.threads,
+            row_filter=self.condition.row_filter,
+        )
+        for batch in rows:
+            if left is None:
+                yield batch
+                continue
+            yield batch.slice(0, left)
+            left -= batch.num_rows
+            if left <= 0:
+                return
+
+    def reader(self) -> pa.RecordBatchReader:
+        """Return the rows as a stream that holds a few batches at a time."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.batches())
+
+
+def chosen_threads(threads: int | None) -> int:
+    """Return how many threads a call takes: as many as the machine has cores, unless the user says less."""
+    if threads is not None and threads < 1:
+        raise InvalidOptionError(f"A call got threads={threads}.", "Give 1 or more, or leave it out for all cores.")
+    return cores() if threads is None else threads
+
+
+def _selected(columns: str | Sequence[str], snapshot: Snapshot) -> pa.Schema:
+    names = columns
+    if isinstance(columns, str):
+        names = [columns] if columns in snapshot.schema.names else [name.strip() for name in columns.split(",")]
+    return selected(snapshot, names)

@@ -1,0 +1,170 @@
+"""The rows that a user gives, as batches that a write may read once, or again for each attempt."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from itertools import chain, count
+from typing import Any
+
+import pyarrow as pa
+
+from ..errors import InvalidOptionError, UnsupportedTypeError
+from ..storage import open_storage
+from ..storage.base import Storage
+from ..table.arrow.spill import SpillReader, SpillWriter
+from ..table.files.output import MIB
+
+# Rows that come once wait in memory up to so many bytes, and beyond that on disk.
+_IN_MEMORY = 64 * MIB
+_TODO = (
+    "Give an Arrow table, a DataFrame of Polars or pandas, a relation of DuckDB, a dataset of pyarrow, or an iterator "
+    "of record batches."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GivenRows:
+    """Rows as a user gives them.
+
+    Attributes:
+        schema: Their columns; None for an iterator without a batch, which has no rows of any columns.
+        open: Returns the batches, from the first row on.
+        nbytes: The bytes of all rows; None where that is not known before they came.
+        once: Whether a second call of ``open`` does not return all rows.
+    """
+
+    schema: pa.Schema | None
+    open: Callable[[], Iterator[pa.RecordBatch]]
+    nbytes: int | None = None
+    once: bool = False
+
+    def select(self, columns: list[str]) -> GivenRows:
+        """Return some of the columns."""
+        if self.schema is None:
+            return self
+        schema = pa.schema([self.schema.field(name) for name in columns])
+        opened = self.open
+        return replace(self, schema=schema, open=lambda: (batch.select(columns) for batch in opened()))
+
+
+def given_rows(rows: Any) -> GivenRows:
+    """Return a user's rows; raises `InvalidOptionError` for what holds none, and `UnsupportedTypeError`."""
+    library = type(rows).__module__.partition(".")[0]
+    if isinstance(rows, pa.RecordBatch):
+        return _in_memory(pa.Table.from_batches([rows]))
+    if isinstance(rows, pa.Table):
+        return _in_memory(rows)
+    if library == "pandas" and hasattr(rows, "columns"):
+        return _in_memory(_of_pandas(rows))
+    if hasattr(rows, "scanner") and hasattr(rows, "to_batches"):
+        return GivenRows(rows.schema, lambda: iter(rows.to_batches()))
+    if isinstance(rows, pa.RecordBatchReader):
+        return GivenRows(rows.schema, lambda: iter(rows), once=True)
+    if hasattr(rows, "__arrow_c_stream__"):
+        # A DataFrame of Polars lies in memory.
+        if library == "polars":
+            return _in_memory(pa.table(rows))
+        reader = pa.RecordBatchReader.from_stream(rows)
+        return GivenRows(reader.schema, lambda: iter(reader), once=True)
+    if isinstance(rows, (list, tuple)) and rows and all(isinstance(batch, pa.RecordBatch) for batch in rows):
+        return _in_memory(pa.Table.from_batches(rows))
+    if isinstance(rows, Iterator):
+        return _of_iterator(rows)
+    collect = " Collect a lazy frame first." if hasattr(rows, "collect") else ""
+    raise InvalidOptionError(f"Rows were given as a {type(rows).__name__}.", f"{_TODO}{collect}")
+
+
+def _in_memory(table: pa.Table) -> GivenRows:
+    return GivenRows(table.schema, lambda: iter(table.to_batches()), int(table.nbytes))
+
+
+def _of_pandas(rows: Any) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(rows, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise UnsupportedTypeError(
+            f"A column of the DataFrame of pandas has values of no Arrow type: {' '.join(map(str, error.args))}.",
+            "Give the column values of one type.",
+        ) from error
+
+
+def _of_iterator(rows: Iterator[Any]) -> GivenRows:
+    first = next(rows, None)
+    if first is None:
+        return GivenRows(None, lambda: iter(()))
+    if not isinstance(first, pa.RecordBatch):
+        raise InvalidOptionError(f"Rows were given as an iterator of {type(first).__name__}.", _TODO)
+    return GivenRows(first.schema, lambda: chain([first], map(_checked(first.schema), rows)), once=True)
+
+
+def _checked(schema: pa.Schema) -> Callable[[pa.RecordBatch], pa.RecordBatch]:
+    def same(batch: pa.RecordBatch) -> pa.RecordBatch:
+        if not isinstance(batch, pa.RecordBatch) or batch.schema != schema:
+            shown = ", ".join(map(str, batch.schema)) if isinstance(batch, pa.RecordBatch) else type(batch).__name__
+            raise InvalidOptionError(
+                f"A batch of an iterator has the columns {shown}, and the first batch had "
+                f"{', '.join(map(str, schema))}.",
+                "Give all batches the same columns and types.",
+            )
+        return batch
+
+    return same
+
+
+@dataclass
+class RowsComingOnce:
+    """Rows that come once, and that stay until the end of a write, so that another attempt has them, too.
+
+    An attempt may end before it has taken all: the next gets what came before, and then what comes.
+    """
+
+    rows: Iterator[pa.RecordBatch]
+    _memory: list[pa.RecordBatch] = field(default_factory=list)
+    _nbytes: int = 0
+    _spills: list[SpillReader] = field(default_factory=list)
+    _closing: ExitStack = field(default_factory=ExitStack)
+    _local: Storage | None = None
+    _numbers: Iterator[int] = field(default_factory=count)
+
+    def __enter__(self) -> RowsComingOnce:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._closing.close()
+
+    def open(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows from the first on."""
+        for spill in self._spills.copy():
+            for piece in spill.pieces:
+                yield from spill.batches(piece)
+        yield from self._memory.copy()
+        for batch in self.rows:
+            self._keep(batch)
+            yield batch
+
+    def _keep(self, batch: pa.RecordBatch) -> None:
+        self._memory.append(batch)
+        self._nbytes += batch.nbytes
+        if self._nbytes <= _IN_MEMORY:
+            return
+        if self._local is None:
+            folder = self._closing.enter_context(tempfile.TemporaryDirectory(prefix="pyhudi-"))
+            self._local = open_storage(folder, durable=False)
+        writer = SpillWriter(self._local, f"rows.{next(self._numbers)}.spill", "")
+        writer.append({0: self._memory})
+        self._spills.append(SpillReader(self._local, writer.publish().path))
+        self._memory, self._nbytes = [], 0
+
+
+def first_bytes(batches: Iterable[pa.RecordBatch], most: int) -> tuple[Iterator[pa.RecordBatch], bool]:
+    """Return all of some batches, and whether they have at most so many bytes."""
+    source, held, size = iter(batches), [], 0
+    for batch in source:
+        held.append(batch)
+        size += batch.nbytes
+        if size > most:
+            return chain(held, source), False
+    return iter(held), True

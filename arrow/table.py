@@ -1,0 +1,486 @@
+"""`pyhudi.arrow.Table`: one table without Spark, for rows as Arrow data."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from datetime import date
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import InvalidOptionError, MissingOptionError, OptionConflictError, TableNotFoundError
+from ..methods.creation import CreationTerms, create_table, holds_table, table_above
+from ..methods.other_keywords import one_of
+from ..methods.paths import AnyPath, absolute
+from ..methods.queries import QueryMethods
+from ..methods.upkeep import UpkeepMethods
+from ..methods.writes import BASED_ON, MISSING_OK, OPERATION, Rows, WriteMethods
+from ..operations.read_rows import ReadRows
+from ..operations.result import CommitResult, PastAttempts
+from ..options.secrets import STORAGE_PREFIX
+from ..options.sources import READING, WRITING, find_config, resolve_options
+from ..table.config.property_keys import MERGE_ON_READ
+from ..table.files.logs.block_format import delete_order
+from ..table.latest_schema import latest_schema
+from ..table.schema.columns import with_meta, without_meta
+from ..table.schema.fields import root_of
+from ..table.table import open_table
+from ..timeline.watermark import spell_moment
+from ..writer.routes import LOCATION
+from .conditions import Where, read_where
+from .hudi_types import HudiTypes, needs_known
+from .other_calls import TABLE_CALLS, TABLE_KEYWORDS
+from .reading import AskedRows, ShownRows, chosen_threads
+from .rows import given_rows
+from .writing import RowWrite, TypedRows, run_again
+
+Mode: TypeAlias = Literal["upsert", "append", "overwrite", "error", "ignore"]
+Timestamps: TypeAlias = Literal["utc", "local"]
+Columns: TypeAlias = "pa.Schema | Rows"
+# None says that a table generates its keys, so it is no absent argument.
+RecordKey: TypeAlias = "str | Sequence[str] | None"
+
+_MODES = ("upsert", "append", "overwrite", "error", "ignore")
+_ZONES = ("utc", "local")
+_OPENED = "pyhudi.arrow.Table(path)"
+
+logger = logging.getLogger("pyhudi.tables")
+
+
+class Table(QueryMethods[pa.Table], UpkeepMethods[pa.Table], WriteMethods[pa.Table]):
+    """One Apache Hudi table, which this process reads and writes without Spark.
+
+    The methods may be called from any thread, and writes may run at the same time, in other processes too.
+
+    Args:
+        path: The table's path; a relative path and ``~`` are resolved here.
+        storage_options: Options of the table's store, such as keys of S3, by the names of its fsspec file system.
+        options: Options of every read and write of this object.
+        threads: How many threads a call takes at most; None for as many as the machine has cores.
+
+    Raises:
+        OptionError: An option is unknown, or its value is wrong.
+
+    Examples:
+        >>> table = Table.create("/data/trips", rows, record_key="id", order_by="ts")  # doctest: +SKIP
+        >>> table.upsert(rows).inserts  # doctest: +SKIP
+        >>> table.read(["id", "fare"], where="city = 'Rome'")  # doctest: +SKIP
+    """
+
+    _other_calls = TABLE_CALLS
+    _other_keywords = TABLE_KEYWORDS
+
+    def __init__(
+        self,
+        path: AnyPath,
+        storage_options: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+        *,
+        threads: int | None = None,
+    ) -> None:
+        self._threads = chosen_threads(threads)
+        super().__init__(absolute(path), _all_options(storage_options, options))
+
+    @classmethod
+    def create(
+        cls,
+        path: AnyPath,
+        schema: Columns,
+        *,
+        record_key: RecordKey,
+        partition_by: str | Sequence[str] = (),
+        order_by: str | Sequence[str] = (),
+        index: str | None = None,
+        buckets: int | None = None,
+        table_type: str | None = None,
+        partial_update_mode: str | None = None,
+        timestamps: Timestamps | None = None,
+        storage_options: Mapping[str, Any] | None = None,
+        options: Mapping[str, Any] | None = None,
+        if_not_exists: bool = False,
+        threads: int | None = None,
+    ) -> Table:
+        """Create an empty table.
+
+        Args:
+            path: The path of the new table.
+            schema: Its columns: a schema of pyarrow, or rows that have the columns, as `upsert` takes them.
+            record_key: The columns that identify a row within its partition. None for a table that generates its keys
+                and takes inserts only.
+            partition_by: The columns that the table is partitioned by.
+            order_by: The ordering fields: of two rows with one key, the row with the greater values wins. Empty: the
+                later row wins.
+            index: The index that finds the row of a key: ``BUCKET``, the default, computes the file group; ``SIMPLE``,
+                ``BLOOM``, ``GLOBAL_SIMPLE`` and ``GLOBAL_BLOOM`` look it up. Or the name of an index of an installed
+                package.
+            buckets: Buckets of every partition under the index BUCKET; None for 8.
+            table_type: ``COPY_ON_WRITE``, the default, or ``MERGE_ON_READ``, which appends updates to log files.
+            partial_update_mode: Values of an upserted row that keep the stored value of their column, as for
+                `HudiTable.create`.
+            timestamps: What columns of timestamps without a zone become: ``utc``, moments in UTC, or ``local``, which
+                keeps them as they are, and hudi-rs cannot open the table. None: ``utc``, and a line of the log says so.
+            storage_options: Options of the table's store.
+            options: More options, by their keys. They apply to the returned object's methods too.
+            if_not_exists: Whether to return an existing table at the path if it agrees with the arguments.
+            threads: How many threads a call of the returned object takes at most.
+
+        Returns:
+            The table.
+
+        Raises:
+            OptionConflictError: The path holds a table already (with ``if_not_exists``: a table that differs from the
+                arguments), or two options disagree.
+            InvalidOptionError: The value of an argument is invalid, such as an unknown index.
+            NotATableError: The path holds something else.
+            UnsupportedTypeError: A column has a type that a Hudi table cannot hold.
+            MissingColumnError: The schema lacks a column that an argument names.
+        """
+        where, given = absolute(path), _all_options(storage_options, options)
+        terms = CreationTerms(record_key or (), partition_by, order_by, index, buckets, table_type, partial_update_mode)
+        parsed = resolve_options({**given, **terms.options()}, where, WRITING, warn=True).options
+        columns = schema if isinstance(schema, pa.Schema) else given_rows(schema).schema
+        if columns is None:
+            raise InvalidOptionError(
+                f"The table {where} was to get the columns of an iterator without a batch.", "Give a pyarrow.Schema."
+            )
+        types = _types(columns, None, timestamps, where)
+        create_table(where, parsed, lambda: types.schema, opened=_OPENED, if_not_exists=if_not_exists)
+        return cls(where, storage_options, options, threads=threads)
+
+    @staticmethod
+    def exists(
+        path: AnyPath, storage_options: Mapping[str, Any] | None = None, options: Mapping[str, Any] | None = None
+    ) -> bool:
+        """Return whether a path holds a Hudi table.
+
+        Args:
+            path: The path.
+            storage_options: Options of the table's store.
+            options: More options, by their keys.
+
+        Returns:
+            True for a table without commits, too.
+
+        Raises:
+            TableConfigError: The table's properties exist but cannot be used.
+            StorageError: The store cannot be reached.
+        """
+        where = absolute(path)
+        given = resolve_options(_all_options(storage_options, options), where, READING).options
+        return holds_table(where, given.storage_options)
+
+    def write(
+        self,
+        df: Rows,
+        mode: Mode = "append",
+        *,
+        record_key: RecordKey = "",
+        partition_by: str | Sequence[str] = (),
+        order_by: str | Sequence[str] = (),
+        index: str | None = None,
+        buckets: int | None = None,
+        table_type: str | None = None,
+        partial_update_mode: str | None = None,
+        timestamps: Timestamps | None = None,
+        **options: Any,
+    ) -> CommitResult:
+        """Write rows as one instant, and create the table with it where there is none.
+
+        Args:
+            df: Rows, as `upsert` takes them.
+            mode: What to do with an existing table, as Spark's ``df.write.mode`` does: ``append`` carries out the
+                option ``operation``, which is an upsert by default, and an insert where the table generates its keys;
+                ``upsert`` is an upsert whatever the option says; ``overwrite`` replaces the table; ``error`` fails, and
+                ``ignore`` writes nothing, where there is a table.
+            record_key: The columns that identify a row; None for a table that generates its keys. A new table needs it.
+            partition_by: The columns that a new table is partitioned by.
+            order_by: The ordering fields of a new table.
+            index: The index of a new table.
+            buckets: Buckets of every partition of a new table.
+            table_type: The type of a new table.
+            partial_update_mode: The partial update mode of a new table.
+            timestamps: What new columns of timestamps without a zone become, as for `create`.
+            options: Options of this write; pass keys with dots as ``**{"hoodie.…": value}``.
+
+        Returns:
+            The instant, and the counts of inserted, updated and deleted rows; no instant where nothing was written.
+
+        Raises:
+            MissingOptionError: There is no table, and ``record_key`` is not given.
+            OptionConflictError: The table is there and ``mode`` is ``error``, or it has another key, partition or order
+                than the arguments say.
+            PyHudiError: The write failed as a whole; the class says what the caller can do.
+        """
+        if mode not in _MODES:
+            raise InvalidOptionError(
+                f"A write to {self._path} got mode={mode!r}.", f"Choose among {', '.join(_MODES)}."
+            )
+        there = find_config(self._storage) is not None
+        if there and mode == "error":
+            raise OptionConflictError(
+                f"There is a Hudi table at {self._path}, and mode is error.", "Use another mode, or another path."
+            )
+        if there and mode == "ignore":
+            return CommitResult(self._path, "", str(options.get("operation", "upsert")).upper())
+        if not there and record_key == "":
+            raise self._lacks_key()
+        terms = CreationTerms(record_key or (), partition_by, order_by, index, buckets, table_type, partial_update_mode)
+        of_table = {} if record_key == "" else terms.options()
+        if there and not partition_by:
+            of_table.pop("partitionby", None)
+        asked = {OPERATION: "upsert"} if mode == "upsert" else {}
+        return self._write_rows(
+            df, {**of_table, **asked, **options}, timestamps, creates=not there, overwrite=mode == "overwrite"
+        )
+
+    def append(self, df: Rows, **options: Any) -> CommitResult:
+        """Write rows as ``df.write.mode("append")`` of Spark does: an upsert, or an insert where keys are generated.
+
+        Args:
+            df: Rows with the table's columns. ``insert`` adds them without looking their keys up.
+            options: Options of this write, such as ``operation``.
+
+        Returns:
+            The instant, and the counts of inserted, updated and deleted rows.
+
+        Raises:
+            PyHudiError: The write failed as a whole; the class says what the caller can do.
+        """
+        return self._write(df, options)
+
+    def delete(
+        self,
+        which: Rows | Where | None = None,
+        *,
+        missing_ok: bool = True,
+        condition: Where | None = None,
+        **options: Any,
+    ) -> CommitResult:
+        """Delete rows by their keys or by a condition, as one instant.
+
+        pyhudi evaluates a condition on the newest snapshot, and deletes the rows that it finds by key. Where another
+        writer has changed an affected file group in the meantime, or has written a row for which the condition holds,
+        it evaluates the condition anew. With ``hoodie.pyhudi.isolation=snapshot`` such a row stays.
+
+        Args:
+            which: Rows with the record key and partition columns; other columns are ignored. A table that generates its
+                keys needs the meta columns instead, as ``read(meta=True)`` shows them. Or a condition: text, or an
+                expression of ``pyarrow.compute``.
+            missing_ok: Whether keys may be absent from the table; the result counts them as ``not_found``.
+            condition: Delta Lake's name for a condition, in place of ``which``.
+            options: Options of this write.
+
+        Returns:
+            The instant, and the counts of deleted rows and of keys that the table lacks.
+
+        Raises:
+            KeyNotFoundError: A key is absent, and ``missing_ok`` is false.
+            DuplicateKeyError: The table has several rows of a key, and the condition holds for some of them alone.
+            InvalidOptionError: ``which`` is absent, or given beside ``condition``, or no condition on the table's
+                columns.
+            PyHudiError: The write failed as a whole; the class says what the caller can do.
+        """
+        which = one_of("delete()", "which", which, condition)
+        self._refuse_nothing(which)
+        self._require_table()
+        given = {OPERATION: "delete", **({} if missing_ok else {MISSING_OK: False}), **options}
+        table = open_table(self._storage)
+        config = table.config
+        fields = LOCATION if config.generates_keys else (*config.record_key_fields, *config.partition_fields)
+        needed = list(dict.fromkeys(map(root_of, fields)))
+        if not isinstance(which, (str, pc.Expression)):
+            return self._write_rows(which, given, None, columns=needed)
+        serializable = self._is_serializable(given, config)
+        columns = with_meta(self._columns())
+        condition = read_where(which, columns)
+        resolved = self._resolve(given, WRITING, warn=True)
+
+        def attempt(write_id: str, past: PastAttempts) -> CommitResult:
+            # Read the timeline before the rows, so that the conflict check covers every commit in between.
+            moment = spell_moment(table.timeline().completed)
+            # A log file remembers how new the deleted row was, so that an older row which comes later is not shown.
+            order = delete_order(config, self._columns()) if config.table_type == MERGE_ON_READ else ()
+            rows = self._selection(AskedRows([*dict.fromkeys([*needed, *order])], which))
+            read = (ReadRows(condition.predicates),) if serializable else ()
+            again = self._resolve({**given, BASED_ON: moment}, WRITING)
+            write = RowWrite(self._path, self._storage, again, self._threads, read=read, deletes_read=True)
+            write = replace(write, of_stored=not config.generates_keys)
+            return write.attempt(TypedRows(rows.schema, rows.batches, None), write_id, past)
+
+        return run_again(self._storage, resolved, attempt)
+
+    def read(
+        self,
+        columns: str | Sequence[str] | None = None,
+        *,
+        where: Where | None = None,
+        meta: bool = False,
+        as_of: str | date | None = None,
+        since: str | date | None = None,
+        until: str | date | None = None,
+        limit: int | None = None,
+        read_optimized: bool = False,
+    ) -> pa.Table:
+        """Return a snapshot of the table, a past snapshot, or the rows that changed, in no particular order.
+
+        Args:
+            columns: The columns to show, in this order, as a list or as text with commas (``"id,city"``). None for all
+                columns.
+            where: A condition: text such as ``"city = 'Rome' AND fare > 10"``, by Spark's rules, or an expression of
+                ``pyarrow.compute``, by pyarrow's. Exactly the rows for which it holds are returned. As far as pyhudi
+                understands a text, it reads no partitions, buckets, files and row groups without such rows.
+            meta: Whether all columns include the five meta columns.
+            as_of: Reads the table as of this time: the instants requested until then.
+            since: Reads only rows of commits that completed after this time; ``earliest`` for all.
+            until: With ``since``: reads only rows of commits that completed until this time, as of then. None for now.
+            limit: The greatest number of rows; None for all.
+            read_optimized: Reads base files only: the table as of the newest compaction.
+
+        Returns:
+            The rows.
+
+        Raises:
+            MissingColumnError: The table lacks a column.
+            InvalidOptionError: A time is invalid, or the condition cannot be read.
+            OptionConflictError: ``as_of`` or ``read_optimized`` is given with ``since``, or ``until`` without it.
+            UnreadableTimeError: The table does not keep history that far back.
+        """
+        shown = self._selection(AskedRows(columns, where, meta, as_of, since, until, limit, read_optimized))
+        return pa.Table.from_batches(shown.batches(), shown.schema)
+
+    def scan(
+        self,
+        columns: str | Sequence[str] | None = None,
+        *,
+        where: Where | None = None,
+        meta: bool = False,
+        as_of: str | date | None = None,
+        since: str | date | None = None,
+        until: str | date | None = None,
+        limit: int | None = None,
+        read_optimized: bool = False,
+    ) -> pa.RecordBatchReader:
+        """Return the same rows as `read` as a stream of record batches, which never holds the whole.
+
+        The stream is pinned: later writes do not change what it shows.
+
+        Args:
+            columns: The columns to show.
+            where: A condition.
+            meta: Whether all columns include the five meta columns.
+            as_of: Reads the table as of this time.
+            since: Reads only rows of commits that completed after this time.
+            until: With ``since``: reads only rows of commits that completed until this time.
+            limit: The greatest number of rows; None for all.
+            read_optimized: Reads base files only.
+
+        Returns:
+            The stream, which any library takes that knows Arrow's C stream.
+
+        Raises:
+            MissingColumnError: The table lacks a column.
+            InvalidOptionError: A time is invalid, or the condition cannot be read.
+            OptionConflictError: ``as_of`` or ``read_optimized`` is given with ``since``, or ``until`` without it.
+            UnreadableTimeError: The table does not keep history that far back.
+        """
+        asked = AskedRows(columns, where, meta, as_of, since, until, limit, read_optimized)
+        return self._selection(asked).reader()
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Return the rows of the newest snapshot as Arrow's C stream, for other libraries."""
+        return self.scan().__arrow_c_stream__(requested_schema)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The data columns of the table; Hudi's meta columns come before them where a read shows these.
+
+        Raises:
+            PyHudiError: The table cannot be read.
+        """
+        return self._columns()
+
+    def _frame(self, rows: pa.Table) -> pa.Table:
+        return rows
+
+    def _selection(self, asked: AskedRows) -> ShownRows:
+        options = self._resolve(asked.query(self._path), READING).options
+        return asked.shown(self._path, options, self._threads)
+
+    def _write(self, df: Rows, given: Mapping[str, Any]) -> CommitResult:
+        self._require_table()
+        return self._write_rows(df, given, None)
+
+    def _write_rows(
+        self,
+        df: Rows,
+        given: Mapping[str, Any],
+        timestamps: Timestamps | None,
+        *,
+        columns: Sequence[str] | None = None,
+        creates: bool = False,
+        overwrite: bool = False,
+    ) -> CommitResult:
+        """Write rows with the options of a call; ``columns`` are those of them that count, None for all."""
+        rows = given_rows(df)
+        known = None if creates or not needs_known(rows.schema) else self._known()
+        given_columns = rows.schema or known or pa.schema([])
+        if columns is not None:
+            given_columns = pa.schema([field for field in given_columns if field.name in columns])
+            rows = rows.select(given_columns.names)
+        types = _types(given_columns, known, timestamps, self._path)
+        resolved = self._resolve(given, WRITING, warn=True)
+        write = RowWrite(self._path, self._storage, resolved, self._threads, creates=creates, overwrite=overwrite)
+        with ExitStack() as kept:
+            return write.run(TypedRows.of(rows, types, kept))
+
+    def _known(self) -> pa.Schema | None:
+        """Return the table's columns; None before its first write, or of a table made without columns."""
+        table = open_table(self._storage)
+        found = latest_schema(table.config, table.timeline())
+        return None if found is None else without_meta(found)
+
+    def _require_table(self) -> None:
+        if find_config(self._storage) is None:
+            raise TableNotFoundError(
+                f"There is no Hudi table at {self._path}.{self._above()}",
+                "Check the path, or create the table by Table.create or pyhudi.arrow.write, with record_key.",
+            )
+
+    def _lacks_key(self) -> MissingOptionError:
+        return MissingOptionError(
+            f"There is no table at {self._path} yet, and record_key, which a new table needs, is not given."
+            f"{self._above()}",
+            "Give record_key, the columns that identify a row, or record_key=None for a table that generates its keys "
+            "and takes no upserts; or correct the path.",
+        )
+
+    def _above(self) -> str:
+        """Return a sentence about the nearest table above the path; empty where there is none."""
+        found = table_above(self._path, self.storage_options)
+        return "" if found is None else f" There is one above it, at {found}."
+
+
+def _all_options(storage_options: Mapping[str, Any] | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
+    of_store = {f"{STORAGE_PREFIX}{name}": value for name, value in (storage_options or {}).items()}
+    return {**of_store, **(options or {})}
+
+
+def _types(given: pa.Schema, known: pa.Schema | None, timestamps: Timestamps | None, path: str) -> HudiTypes:
+    """Return the types that a user's rows take in a table; raises `InvalidOptionError` for a word it does not know."""
+    if timestamps not in {None, *_ZONES}:
+        raise InvalidOptionError(
+            f"A call about the table {path} got timestamps={timestamps!r}.", f"Choose among {', '.join(_ZONES)}."
+        )
+    types = HudiTypes.of(given, known, local=timestamps == "local")
+    if types.zoneless and timestamps is None:
+        logger.warning(
+            "table %s: the timestamps without zone of %s become moments in UTC; timestamps='local' keeps them as they "
+            "are",
+            path,
+            ", ".join(types.zoneless),
+        )
+    return types

@@ -1,0 +1,150 @@
+"""One write of rows in this process: planned, carried out by its threads, and run again where another came first."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, nullcontext
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from ..methods.writes import timed
+from ..operations.planning.plan import WritePlan, plan_seen
+from ..operations.planning.target import find_target
+from ..operations.read_rows import ReadRows
+from ..operations.result import CommitResult, PastAttempts, with_services
+from ..operations.write.after_batch import run_within
+from ..operations.write.inline import means_of
+from ..operations.write.retries import Retries
+from ..operations.write.run import LocalRun
+from ..operations.write.turns import Turn
+from ..options.model import HudiOptions
+from ..options.sources import ResolvedOptions
+from ..storage.base import Storage
+from ..storage.threads import SharedItems
+from ..table.files.output import MIB
+from ..timeline.timeline import Timeline
+from .hudi_types import HudiTypes
+from .rows import GivenRows, RowsComingOnce, first_bytes
+
+# Up to so many bytes one task hands its rows to the commit, which merges them again where another write came first.
+_FEW_BYTES = 16 * MIB
+# So many bytes pay for a task of their own where each task opens files.
+_BYTES_OF_A_TASK = 64 * MIB
+# The commit merges any number of rows in bounded memory.
+_NO_BOUND = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class TypedRows:
+    """Rows in the types of a table.
+
+    Attributes:
+        again: Opens the rows; each call returns all of them.
+        nbytes: Their bytes; None where that is not known before they came.
+    """
+
+    schema: pa.Schema
+    again: Callable[[], Iterator[pa.RecordBatch]]
+    nbytes: int | None
+
+    @classmethod
+    def of(cls, given: GivenRows, types: HudiTypes, kept: ExitStack) -> TypedRows:
+        """Return a user's rows; rows that come once stay until ``kept`` is closed."""
+
+        def typed() -> Iterator[pa.RecordBatch]:
+            first = 0
+            for batch in given.open():
+                yield from types.batches(batch, first)
+                first += batch.num_rows
+
+        if not given.once:
+            return cls(types.schema, typed, given.nbytes)
+        coming = kept.enter_context(RowsComingOnce(typed()))
+        return cls(types.schema, coming.open, None)
+
+
+@dataclass(frozen=True, slots=True)
+class RowWrite:
+    """One write.
+
+    Attributes:
+        threads: How many threads it takes at most.
+        creates: Whether the write may make its table.
+        overwrite: Whether it replaces the table, as Spark's mode overwrite does.
+        read: The rows of the table that decided which rows these are, where that counts.
+        deletes_read: Whether the rows are deletes that were read from the table.
+        of_stored: Whether they were made of stored rows, and further stored rows may have their keys.
+    """
+
+    path: str
+    storage: Storage
+    resolved: ResolvedOptions
+    threads: int
+    creates: bool = False
+    overwrite: bool = False
+    read: tuple[ReadRows, ...] = ()
+    deletes_read: bool = False
+    of_stored: bool = False
+
+    def run(self, rows: TypedRows) -> CommitResult:
+        """Write rows until that is done, or its time is over."""
+        few = rows.nbytes is not None and rows.nbytes <= _FEW_BYTES
+        with Turn(self.storage.path) if few else nullcontext():
+            return run_again(self.storage, self.resolved, lambda write_id, past: self.attempt(rows, write_id, past))
+
+    def attempt(self, rows: TypedRows, write_id: str, past: PastAttempts) -> CommitResult:
+        """Write rows once, and run the services that are due."""
+        options = self.resolved.options
+        request = options.to_write_request(self.path, rows.schema, overwrite=self.overwrite)
+        find_target(request, self.storage, creates=self.creates)
+        settings = replace(
+            request.write,
+            commit_merge_max_bytes=_NO_BOUND,
+            upkeep=request.write.upkeep.called_for(),
+            read=self.read,
+            deletes_read=self.deletes_read,
+            of_stored=self.of_stored,
+            past=past,
+        )
+        plan, seen = plan_seen(replace(request, write=settings, write_id=write_id))
+        done = self._carried_out(plan, rows)
+        if not done.instant or plan.replays is not None:
+            return done
+        return with_services_after(done, self.storage, seen.timeline, options)
+
+    def _carried_out(self, plan: WritePlan, rows: TypedRows) -> CommitResult:
+        if plan.replays is not None or not plan.takes_rows:
+            return LocalRun(plan).write([])
+        batches, are_few = first_bytes(rows.again(), _FEW_BYTES)
+        if plan.opens_alone:
+            return self._by_tasks(plan, batches, are_few)
+        # One task has all rows of each file group. Its threads keep their order, by which the later of two rows wins.
+        alone = not are_few and not plan.looks_up and not plan.names_places
+        settings = replace(plan.settings, threads=self.threads, colocated=alone)
+        return LocalRun(replace(plan, settings=settings)).write([batches])
+
+    def _by_tasks(self, plan: WritePlan, batches: Iterator[pa.RecordBatch], are_few: bool) -> CommitResult:
+        """Write rows that no other row meets: each task opens files of its own."""
+        batches, are_few = (batches, True) if are_few else first_bytes(batches, _BYTES_OF_A_TASK)
+        tasks = 1 if are_few else self.threads
+        memory = plan.settings.output.memory // tasks
+        settings = replace(plan.settings, output=replace(plan.settings.output, memory=memory))
+        shared = SharedItems(batches)
+        return LocalRun(replace(plan, settings=settings)).write([shared] * tasks, threads=tasks)
+
+
+def run_again(
+    storage: Storage, resolved: ResolvedOptions, attempt: Callable[[str, PastAttempts], CommitResult]
+) -> CommitResult:
+    """Attempt a write until it completes, or the time of its options is over; log its result."""
+    options, began = resolved.options, time.monotonic()
+    retries = Retries.of(storage, options.write_settings(), write_id=options.write_id, application=options.application)
+    return timed(retries.run(attempt), began, resolved.notices)
+
+
+def with_services_after(done: CommitResult, storage: Storage, timeline: Timeline, options: HudiOptions) -> CommitResult:
+    """Run the services that are due after a write, as many as fit into their seconds, and return all results."""
+    means = means_of(options.write_settings(), application=options.application)
+    return with_services(done, run_within(storage, timeline, options.upkeep(), means, options.upkeep_seconds))

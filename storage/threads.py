@@ -1,0 +1,105 @@
+"""Work in several threads of this process, of which only as much is begun as there are threads for."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from queue import Full, Queue
+from threading import Event, Lock
+from typing import TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+# How often a thread with a result that nothing takes looks whether the caller has gone.
+_POLL_S = 0.1
+
+
+def in_order(call: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[R]:
+    """Yield the call's result for each item, in the items' order; an item is taken when a thread is free for it."""
+    if threads < 2:
+        yield from map(call, items)
+        return
+    with ThreadPoolExecutor(threads, thread_name_prefix="pyhudi") as pool:
+        running: deque[Future[R]] = deque()
+        try:
+            for item in items:
+                running.append(pool.submit(call, item))
+                if len(running) > threads:
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
+        finally:
+            for future in running:
+                future.cancel()
+
+
+def as_they_come(read: Callable[[T], Iterator[R]], items: Iterable[T], threads: int) -> Iterator[R]:
+    """Yield what ``read`` yields for each item, in any order; a thread waits while the caller takes no result.
+
+    After an error, or where the caller takes no more, the threads end with their next result.
+    """
+    if threads < 2:
+        for item in items:
+            yield from read(item)
+        return
+    results: Queue[R | _End] = Queue(threads)
+    with ThreadPoolExecutor(threads, thread_name_prefix="pyhudi") as pool:
+        shared, over = SharedItems(items), Event()
+        for _ in range(threads):
+            pool.submit(_read_all, read, shared, results, over)
+        left = threads
+        try:
+            while left:
+                result = results.get()
+                if not isinstance(result, _End):
+                    yield result
+                elif result.error is not None:
+                    raise result.error
+                else:
+                    left -= 1
+        finally:
+            over.set()
+
+
+class SharedItems(Iterator[T]):
+    """An iterator that several threads take items from, each item once."""
+
+    def __init__(self, items: Iterable[T]) -> None:
+        self._items = iter(items)
+        self._lock = Lock()
+
+    def __next__(self) -> T:
+        with self._lock:
+            return next(self._items)
+
+
+class _End:
+    """The end of a thread's work, with its error."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.error = error
+
+
+def _read_all(read: Callable[[T], Iterator[R]], items: Iterator[T], results: Queue[R | _End], over: Event) -> None:
+    end = _End()
+    try:
+        for item in items:
+            for result in read(item):
+                if not _put(result, results, over):
+                    return
+    except BaseException as error:  # noqa: BLE001 (the caller's thread raises it)
+        end = _End(error)
+    _put(end, results, over)
+
+
+def _put(result: R | _End, results: Queue[R | _End], over: Event) -> bool:
+    """Wait until there is room for a result; False where the caller takes no more."""
+    while not over.is_set():
+        try:
+            results.put(result, timeout=_POLL_S)
+        except Full:
+            continue
+        return True
+    return False

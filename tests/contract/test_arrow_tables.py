@@ -1,0 +1,379 @@
+"""`pyhudi.arrow`: the verbs of a table without Spark, from what a user gives to what a user gets."""
+
+from __future__ import annotations
+
+import datetime
+import gc
+import logging
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pytest
+from pyhudi import arrow
+from pyhudi.errors import (
+    ColumnValueError,
+    CommitConflictError,
+    DuplicateKeyError,
+    InvalidOptionError,
+    KeyNotFoundError,
+    MissingColumnError,
+    MissingOptionError,
+    OptionConflictError,
+    TableNotFoundError,
+    UnsupportedTypeError,
+)
+from support.rules.checks import assert_whole
+
+COLUMNS = pa.schema([("id", pa.int64()), ("city", pa.string()), ("fare", pa.float64())])
+
+
+def trips(*ids: int, city: str = "Rome", fare: float = 1.0) -> pa.Table:
+    return pa.table({"id": list(ids), "city": [city] * len(ids), "fare": [fare] * len(ids)}, COLUMNS)
+
+
+def fares(table: arrow.Table, **asked: Any) -> dict[int, float]:
+    """Return the fares that a read shows, by key."""
+    rows = table.read(["id", "fare"], **asked)
+    return dict(zip(rows["id"].to_pylist(), rows["fare"].to_pylist(), strict=True))
+
+
+@pytest.fixture(params=["COPY_ON_WRITE", "MERGE_ON_READ"])
+def table(request: pytest.FixtureRequest, tmp_path: Path) -> arrow.Table:
+    return arrow.Table.create(
+        tmp_path / "t", COLUMNS, record_key="id", partition_by="city", buckets=2, table_type=request.param
+    )
+
+
+def test_the_verbs_of_a_table_change_its_rows_and_count_them(table: arrow.Table) -> None:
+    inserted = table.upsert(trips(1, 2, 3))
+    table.insert(trips(4, fare=4.0))
+    table.append(trips(3, fare=3.0))
+    partial = table.upsert(trips(2, fare=2.5).select(["id", "city", "fare"]), partial=True)
+    deleted = table.delete(pa.table({"id": [1], "city": ["Rome"], "more": ["ignored"]}))
+
+    assert (inserted.inserts, partial.updates, deleted.deletes) == (3, 1, 1)
+    assert fares(table) == {2: 2.5, 3: 3.0, 4: 4.0}
+
+    table.insert_overwrite(trips(9, city="Oslo"))
+    table.delete_partitions("Rome")
+    assert fares(table) == {9: 1.0}
+    table.overwrite(trips(7))
+    assert fares(table) == {7: 1.0}
+    assert table.last_commit() is not None
+    assert table.history().num_rows >= 8
+    assert table.validate().num_rows == 0
+    assert_whole(Path(table.path))
+
+
+def test_services_run_and_their_results_are_those_of_the_services(table: arrow.Table) -> None:
+    for value in range(3):
+        table.upsert(trips(1, fare=float(value)), **{"hoodie.clean.automatic": False})
+    compacts = table.detail()["type"].to_pylist() == ["MERGE_ON_READ"]
+
+    compacted = table.compact() if compacts else None
+    cleaned = table.clean(retain=1)
+    saved = table.savepoint(comment="before")
+    named = table.savepoints()["instant"].to_pylist()
+
+    assert compacted is None or compacted.instant
+    assert cleaned.files or compacts
+    assert named == [saved.instant]
+    table.upsert(trips(1, fare=9.0))
+    table.restore(saved.instant)
+    assert fares(table) == {1: 2.0}
+    assert [service.service for service in table.run_services(["clean"]).services] == ["clean"]
+    assert table.rescale_buckets(4).instant
+    assert fares(table) == {1: 2.0}
+
+
+def test_a_condition_deletes_exactly_its_rows_and_what_comes_meanwhile_is_deleted_too(table: arrow.Table) -> None:
+    table.upsert(trips(1, 2, 3))
+    table.upsert(trips(4, city="Oslo", fare=float("nan")))
+
+    by_text = table.delete("id = 1 OR fare > 100")
+    by_expression = table.delete(pc.field("fare") + 1 > 1.5)
+
+    # Text follows Spark's rules, by which NaN is the greatest number; for pyarrow no comparison with it holds.
+    assert by_text.deletes == 2
+    assert by_expression.deletes == 2
+    assert fares(table) == {}
+    with pytest.raises(KeyNotFoundError):
+        table.delete(trips(8), missing_ok=False)
+    with pytest.raises(InvalidOptionError, match="neither rows nor a condition"):
+        table.delete()
+
+
+def test_a_table_that_generates_its_keys_takes_appends_and_deletes_of_rows_as_read(tmp_path: Path) -> None:
+    arrow.write(tmp_path / "t", trips(1, 1, 2), record_key=None)
+    table = arrow.Table(tmp_path / "t")
+
+    table.append(trips(3))
+    table.delete("id = 1")
+
+    assert sorted(table.read("id")["id"].to_pylist()) == [2, 3]
+    table.delete(table.read(meta=True, where="id = 2"))
+    assert table.read("id")["id"].to_pylist() == [3]
+    with pytest.raises(OptionConflictError, match="generates its keys"):
+        table.upsert(trips(4))
+
+
+@pytest.mark.parametrize(
+    ("mode", "left"),
+    [("append", {1: 2.0, 2: 1.0}), ("upsert", {1: 2.0, 2: 1.0}), ("overwrite", {1: 2.0}), ("ignore", {1: 1.0, 2: 1.0})],
+)
+def test_modes_do_what_those_of_spark_do(tmp_path: Path, mode: Any, left: dict[int, float]) -> None:
+    made = arrow.write(tmp_path / "t", trips(1, 2), mode, record_key="id", partition_by="city")
+
+    arrow.write(tmp_path / "t", trips(1, fare=2.0), mode, record_key="id")
+
+    assert made.inserts == 2
+    assert fares(arrow.Table(tmp_path / "t")) == left
+    with pytest.raises(OptionConflictError, match="mode is error"):
+        arrow.write(tmp_path / "t", trips(1), "error")
+    with pytest.raises(InvalidOptionError, match="mode='merge'"):
+        arrow.write(tmp_path / "t", trips(1), "merge")  # type: ignore[arg-type]
+
+
+def test_errors_name_the_key_the_table_above_and_the_column(tmp_path: Path) -> None:
+    arrow.write(tmp_path / "t", trips(1), record_key="id")
+
+    with pytest.raises(MissingOptionError, match=f"record_key.*above it, at {tmp_path}/t"):
+        arrow.write(tmp_path / "t" / "Rome", trips(1))
+    with pytest.raises(TableNotFoundError, match=f"above it, at {tmp_path}/t"):
+        arrow.Table(tmp_path / "t" / "Rome").upsert(trips(1))
+    with pytest.raises(TableNotFoundError, match="There is no Hudi table"):
+        arrow.read(tmp_path / "nothing")
+    with pytest.raises(OptionConflictError, match="Open it with pyhudi"):
+        arrow.Table.create(tmp_path / "t", COLUMNS, record_key="id")
+    with pytest.raises(MissingColumnError):
+        arrow.read(tmp_path / "t", ["id", "tip"])
+    with pytest.raises(UnsupportedTypeError, match="duration"):
+        arrow.write(tmp_path / "u", pa.table({"id": [1], "d": pa.array([1], pa.duration("s"))}), record_key="id")
+    with pytest.raises(DuplicateKeyError):
+        arrow.Table(tmp_path / "t").insert(trips(1), **{"hoodie.datasource.insert.dup.policy": "fail"})
+    with pytest.raises(AttributeError, match=r"Use read\(as_of="):
+        arrow.Table(tmp_path / "t").load_as_version(3)  # type: ignore[attr-defined]
+    with pytest.raises(InvalidOptionError, match=r"read\(as_of="):
+        arrow.Table(tmp_path / "t").read(version=3)  # type: ignore[call-arg]
+    assert not arrow.Table.exists(tmp_path / "u")
+
+
+def test_a_value_that_fits_no_type_of_hudi_fails_the_write_by_its_row_and_leaves_nothing(tmp_path: Path) -> None:
+    arrow.write(tmp_path / "t", trips(1), record_key="id")
+    numbers = pa.chunked_array([pa.array(range(100_000), pa.uint64()), pa.array([2**63], pa.uint64())])
+    rows = pa.table({"id": numbers, "city": ["Rome"] * 100_001, "fare": [1.0] * 100_001})
+
+    with pytest.raises(ColumnValueError, match=f"Column 'id'.*row 100000, {2**63}"):
+        arrow.Table(tmp_path / "t").upsert(rows)
+
+    assert fares(arrow.Table(tmp_path / "t")) == {1: 1.0}
+    assert_whole(tmp_path / "t")
+
+
+def sources(rows: pa.Table) -> Iterator[Any]:
+    """Yield the same rows in each form in which a user may give them."""
+    import duckdb
+    import polars
+
+    yield rows
+    yield rows.to_batches()[0]
+    yield rows.to_batches(max_chunksize=1)
+    yield rows.to_reader(max_chunksize=1)
+    yield iter(rows.to_batches(max_chunksize=1))
+    yield (batch for batch in rows.to_batches())
+    yield ds.dataset(rows)
+    yield rows.to_pandas()
+    yield polars.from_arrow(rows)
+    yield duckdb.from_arrow(rows)
+
+
+def test_rows_come_in_each_form_that_arrow_has(tmp_path: Path) -> None:
+    for number, rows in enumerate(sources(trips(1, 2, 3))):
+        path = tmp_path / str(number)
+        assert arrow.write(path, rows, record_key="id").inserts == 3
+        assert sorted(arrow.read(path).to_pylist(), key=lambda row: row["id"]) == trips(1, 2, 3).to_pylist()
+
+
+@pytest.mark.parametrize("rows", [7, "rows", {"id": 1}, [], iter([1])])
+def test_what_holds_no_rows_is_refused_by_its_type(tmp_path: Path, rows: Any) -> None:
+    with pytest.raises(InvalidOptionError, match="Rows were given as"):
+        arrow.write(tmp_path / "t", rows, record_key="id")
+
+
+def test_an_iterator_without_a_batch_is_a_write_without_rows(table: arrow.Table) -> None:
+    assert table.upsert(iter([])).inserts == 0
+
+
+def test_rows_that_come_once_are_written_again_where_another_write_came_first(
+    table: arrow.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first attempt has taken some of the rows, more than stay in memory."""
+    monkeypatch.setattr("pyhudi.arrow.rows._IN_MEMORY", 100)
+    table.upsert(trips(1, 2))
+    asked = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for number in range(1, 60):
+            asked.append(number)
+            yield trips(number, fare=5.0).to_batches()[0]
+
+    from pyhudi.operations.write.run import LocalRun
+
+    finish, tries = LocalRun.finish, []
+
+    def conflicting(run: LocalRun, results: Any) -> Any:
+        tries.append(run)
+        if len(tries) == 1:
+            results()
+            run._give_up()
+            raise CommitConflictError("Another writer was first.", "Write again.")
+        return finish(run, results)
+
+    monkeypatch.setattr(LocalRun, "finish", conflicting)
+    done = table.upsert(batches())
+
+    assert len(tries) == 2
+    assert asked == list(range(1, 60))
+    assert done.inserts + done.updates == 59
+    assert fares(table) == dict.fromkeys(range(1, 60), 5.0)
+
+
+@pytest.mark.parametrize("index", ["BUCKET", "SIMPLE"])
+def test_the_later_of_two_rows_wins_however_many_threads_write(
+    tmp_path: Path, index: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows are more than one task hands to the commit, and cut into many chunks."""
+    monkeypatch.setattr("pyhudi.arrow.writing._FEW_BYTES", 1000)
+    monkeypatch.setattr("pyhudi.table.arrow.batches.CHUNK_ROWS", 500)
+    table = arrow.Table.create(tmp_path / "t", COLUMNS, record_key="id", index=index, threads=4)
+    batches = [trips(*range(500), fare=float(value)) for value in range(12)]
+
+    done = table.upsert(pa.concat_tables(batches))
+
+    assert done.inserts == 500
+    assert fares(table) == dict.fromkeys(range(500), 11.0)
+    assert table.upsert(pa.concat_tables(batches[:3])).updates == 500
+    assert set(fares(table).values()) == {2.0}
+
+
+def test_rows_without_keys_are_written_by_several_tasks_that_share_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pyhudi.arrow.writing._FEW_BYTES", 1000)
+    monkeypatch.setattr("pyhudi.arrow.writing._BYTES_OF_A_TASK", 1000)
+
+    done = arrow.write(tmp_path / "t", trips(*range(5000)).to_batches(max_chunksize=50), record_key=None, threads=3)
+
+    assert done.inserts == 5000
+    assert sorted(arrow.read(tmp_path / "t", "id")["id"].to_pylist()) == list(range(5000))
+
+
+def test_a_scan_is_a_stream_pinned_to_its_moment_that_ends_with_its_caller(table: arrow.Table) -> None:
+    for city in "abcdef":
+        table.upsert(trips(*range(100), city=city))
+    before = threading.active_count()
+
+    stream = table.scan(["id"], where="city < 'f'")
+    first = stream.read_next_batch()
+    table.delete("id < 50")
+    rest = stream.read_all()
+    broken_off = table.scan()
+    broken_off.read_next_batch()
+    del broken_off
+    gc.collect()
+
+    assert stream.schema == pa.schema([("id", pa.int64())])
+    assert first.num_rows + rest.num_rows == 500
+    assert threading.active_count() <= before
+    assert pa.table(table).num_rows == 300
+    assert table.read(limit=7).num_rows == 7
+    assert table.read(limit=0).num_rows == 0
+
+
+def test_reads_of_the_past_and_of_changes_and_meta_columns(table: arrow.Table) -> None:
+    first = table.upsert(trips(1))
+    table.upsert(trips(1, fare=2.0))
+    table.upsert(trips(2, fare=3.0))
+
+    assert fares(table, as_of=first.instant) == {1: 1.0}
+    assert fares(table, since="earliest") == {1: 2.0, 2: 3.0}
+    assert table.read(meta=True).schema.names[:5] == [
+        "_hoodie_commit_time",
+        "_hoodie_commit_seqno",
+        "_hoodie_record_key",
+        "_hoodie_partition_path",
+        "_hoodie_file_name",
+    ]
+    assert table.schema == COLUMNS
+    with pytest.raises(OptionConflictError, match="read_optimized"):
+        table.read(since="earliest", read_optimized=True)
+
+
+@pytest.mark.parametrize(
+    ("where", "ids"),
+    [
+        ("fare >= 2", [2, 3]),
+        ("city = 'Rome' AND id IN (1, 3)", [1, 3]),
+        (pc.field("fare") >= 2, [2]),
+        ((pc.field("id") - 1 == 0) | (pc.field("id") == 3), [1, 3]),
+        (pc.is_nan(pc.field("fare")), [3]),
+        (pc.scalar(True), [1, 2, 3, 4]),
+    ],
+)
+def test_a_read_returns_exactly_the_rows_of_a_condition(table: arrow.Table, where: Any, ids: list[int]) -> None:
+    rows = [(1, 1.0), (2, 2.0), (3, float("nan")), (4, None)]
+    table.upsert(pa.table([[key for key, _ in rows], ["Rome"] * 4, [fare for _, fare in rows]], schema=COLUMNS))
+
+    assert sorted(table.read("id", where=where)["id"].to_pylist()) == ids
+    for wrong in ("tip > 1", pc.field("tip") > 1, pc.field("city") + 1 > 2, 7):
+        with pytest.raises(InvalidOptionError):
+            table.read(where=wrong)  # type: ignore[arg-type]
+
+
+def test_timestamps_without_zone_become_moments_unless_they_are_to_stay(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    time = datetime.datetime(2024, 5, 1, 12)
+    rows = pa.table({"id": [1], "at": pa.array([time], pa.timestamp("ns"))})
+
+    with caplog.at_level(logging.WARNING, "pyhudi.tables"):
+        arrow.write(tmp_path / "utc", rows, record_key="id")
+        arrow.write(tmp_path / "local", rows, record_key="id", timestamps="local")
+        for path in (tmp_path / "utc", tmp_path / "local"):
+            arrow.Table(path).upsert(rows)
+
+    assert [record.getMessage().count("moments in UTC") for record in caplog.records] == [1]
+    assert arrow.read(tmp_path / "utc")["at"].to_pylist() == [time.replace(tzinfo=datetime.timezone.utc)]
+    assert arrow.read(tmp_path / "local")["at"].to_pylist() == [time]
+    with pytest.raises(InvalidOptionError, match="timestamps='zulu'"):
+        arrow.write(tmp_path / "x", rows, record_key="id", timestamps="zulu")  # type: ignore[arg-type]
+
+
+def test_writes_of_threads_all_arrive(table: arrow.Table) -> None:
+    table.upsert(trips(0))
+
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda number: table.upsert(trips(number, fare=7.0)), range(1, 13)))
+
+    assert len({result.instant for result in done}) == 12
+    assert fares(table) == {0: 1.0, **dict.fromkeys(range(1, 13), 7.0)}
+    assert_whole(Path(table.path))
+
+
+def test_services_after_a_write_take_no_longer_than_they_may_and_the_result_says_what_is_due(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    few = {"hoodie.clean.commits.retained": 1, "upkeep_seconds": 0}
+    arrow.write(path, trips(1), record_key="id")
+    arrow.Table(path).upsert(trips(1), **few)
+
+    none = arrow.Table(path).upsert(trips(1), **few)
+    some = arrow.Table(path).upsert(trips(1), **{**few, "upkeep_seconds": 60})
+
+    assert [service.service for service in none.services if "run_services() runs it" in service.skipped] == ["clean"]
+    assert [service.service for service in some.services if service.files] == ["clean"]
