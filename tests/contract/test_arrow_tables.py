@@ -29,6 +29,7 @@ from pyhudi.errors import (
     UnsupportedTypeError,
 )
 from support.rules.checks import assert_whole
+from support.seams import patch_seam
 
 COLUMNS = pa.schema([("id", pa.int64()), ("city", pa.string()), ("fare", pa.float64())])
 
@@ -214,7 +215,7 @@ def test_rows_that_come_once_are_written_again_where_another_write_came_first(
     table: arrow.Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first attempt has taken some of the rows, more than stay in memory."""
-    monkeypatch.setattr("pyhudi.arrow.rows._IN_MEMORY", 100)
+    patch_seam(monkeypatch, "bytes of rows that come once and wait in memory", 100)
     table.upsert(trips(1, 2))
     asked = []
 
@@ -235,7 +236,7 @@ def test_rows_that_come_once_are_written_again_where_another_write_came_first(
             raise CommitConflictError("Another writer was first.", "Write again.")
         return finish(run, results)
 
-    monkeypatch.setattr(LocalRun, "finish", conflicting)
+    patch_seam(monkeypatch, "finish a local run", conflicting)
     done = table.upsert(batches())
 
     assert len(tries) == 2
@@ -249,8 +250,8 @@ def test_the_later_of_two_rows_wins_however_many_threads_write(
     tmp_path: Path, index: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rows are more than one task hands to the commit, and cut into many chunks."""
-    monkeypatch.setattr("pyhudi.arrow.writing._FEW_BYTES", 1000)
-    monkeypatch.setattr("pyhudi.table.arrow.batches.CHUNK_ROWS", 500)
+    patch_seam(monkeypatch, "bytes of rows that one task hands to the commit", 1000)
+    patch_seam(monkeypatch, "rows of a chunk", 500)
     table = arrow.Table.create(tmp_path / "t", COLUMNS, record_key="id", index=index, threads=4)
     batches = [trips(*range(500), fare=float(value)) for value in range(12)]
 
@@ -265,8 +266,8 @@ def test_the_later_of_two_rows_wins_however_many_threads_write(
 def test_rows_without_keys_are_written_by_several_tasks_that_share_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pyhudi.arrow.writing._FEW_BYTES", 1000)
-    monkeypatch.setattr("pyhudi.arrow.writing._BYTES_OF_A_TASK", 1000)
+    patch_seam(monkeypatch, "bytes of rows that one task hands to the commit", 1000)
+    patch_seam(monkeypatch, "bytes that pay for a task", 1000)
 
     done = arrow.write(tmp_path / "t", trips(*range(5000)).to_batches(max_chunksize=50), record_key=None, threads=3)
 

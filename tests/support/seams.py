@@ -149,6 +149,10 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "patience with torn properties without a backup": "table.config.properties_file:_PATIENCE_WITHOUT_BACKUP_S",
     "pause between two reads of properties": "table.config.properties_file:_POLL_S",
     # --- columns and values
+    "bytes of rows that come once and wait in memory": "arrow.rows:_IN_MEMORY",
+    "bytes of rows that one task hands to the commit": "arrow.writing:_FEW_BYTES",
+    "bytes that pay for a task": "arrow.writing:_BYTES_OF_A_TASK",
+    "finish a local run": "arrow.writing:LocalRun.finish",
     "rows of a chunk": "table.arrow.batches:CHUNK_ROWS",
     "keys that are hashed at once": "table.arrow.murmur:_CHUNK_ROWS",
     "append rows to a spill": "table.arrow.spill:SpillWriter.append",
