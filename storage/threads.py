@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import Full, Queue
-from threading import Event, Lock
+from threading import Event, Lock, Thread
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -45,22 +45,22 @@ def as_they_come(read: Callable[[T], Iterator[R]], items: Iterable[T], threads: 
             yield from read(item)
         return
     results: Queue[R | _End] = Queue(threads)
-    with ThreadPoolExecutor(threads, thread_name_prefix="pyhudi") as pool:
-        shared, over = SharedItems(items), Event()
-        for _ in range(threads):
-            pool.submit(_read_all, read, shared, results, over)
-        left = threads
-        try:
-            while left:
-                result = results.get()
-                if not isinstance(result, _End):
-                    yield result
-                elif result.error is not None:
-                    raise result.error
-                else:
-                    left -= 1
-        finally:
-            over.set()
+    shared, over = SharedItems(items), Event()
+    for _ in range(threads):
+        # The caller may keep the rest for later, and the process end before: it waits for no daemon.
+        Thread(target=_read_all, args=(read, shared, results, over), name="pyhudi-read", daemon=True).start()
+    left = threads
+    try:
+        while left:
+            result = results.get()
+            if not isinstance(result, _End):
+                yield result
+            elif result.error is not None:
+                raise result.error
+            else:
+                left -= 1
+    finally:
+        over.set()
 
 
 class SharedItems(Iterator[T]):

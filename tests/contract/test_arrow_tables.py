@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 import gc
 import logging
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -288,6 +290,9 @@ def test_a_scan_is_a_stream_pinned_to_its_moment_that_ends_with_its_caller(table
     broken_off.read_next_batch()
     del broken_off
     gc.collect()
+    for thread in threading.enumerate():
+        if thread.name == "pyhudi-read":
+            thread.join(60)
 
     assert stream.schema == pa.schema([("id", pa.int64())])
     assert first.num_rows + rest.num_rows == 500
@@ -295,6 +300,21 @@ def test_a_scan_is_a_stream_pinned_to_its_moment_that_ends_with_its_caller(table
     assert pa.table(table).num_rows == 300
     assert table.read(limit=7).num_rows == 7
     assert table.read(limit=0).num_rows == 0
+
+
+def test_a_process_ends_though_it_has_read_a_part_of_a_scan(table: arrow.Table) -> None:
+    for city in "abcdef":
+        table.upsert(trips(1, 2, city=city))
+    code = (
+        "import sys; from pyhudi.arrow import Table\n"
+        "rows = Table(sys.argv[1], threads=2).scan(); print(bool(rows.read_next_batch().num_rows))"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, table.path], capture_output=True, text=True, timeout=120, check=True
+    )
+
+    assert done.stdout == "True\n"
 
 
 def test_reads_of_the_past_and_of_changes_and_meta_columns(table: arrow.Table) -> None:
