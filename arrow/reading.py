@@ -20,7 +20,7 @@ from .conditions import ReadCondition, Where, read_where
 
 
 @dataclass(frozen=True, slots=True)
-class AskedRows:
+class ReadRequest:
     """The arguments of a read."""
 
     columns: str | Sequence[str] | None = None
@@ -43,7 +43,7 @@ class AskedRows:
             read_optimized=self.read_optimized,
         )
 
-    def shown(self, path: str, options: HudiOptions, threads: int) -> ShownRows:
+    def shown(self, path: str, options: HudiOptions, threads: int) -> PinnedRows:
         """Return the rows as of now, or as of the time in the options of the query."""
         if self.limit is not None and self.limit < 0:
             raise InvalidOptionError(f"A read of the table {path} got limit={self.limit}.", "Give 0 or more.")
@@ -54,11 +54,11 @@ class AskedRows:
         if self.columns is not None:
             schema = _selected(self.columns, snapshot)
         condition = read_where(self.where, snapshot.schema)
-        return ShownRows(snapshot, schema, condition, options.merge_memory, threads, self.limit)
+        return PinnedRows(snapshot, schema, condition, options.merge_memory, threads, self.limit)
 
 
 @dataclass(frozen=True, slots=True)
-class ShownRows:
+class PinnedRows:
     """Rows of a snapshot, which later writes do not change.
 
     Attributes:

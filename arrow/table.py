@@ -34,7 +34,7 @@ from ..writer.routes import LOCATION
 from .conditions import Where, read_where
 from .hudi_types import HudiTypes, needs_known
 from .other_calls import TABLE_CALLS, TABLE_KEYWORDS
-from .reading import AskedRows, ShownRows, chosen_threads
+from .reading import PinnedRows, ReadRequest, chosen_threads
 from .rows import given_rows
 from .writing import RowWrite, TypedRows, run_again
 
@@ -304,7 +304,7 @@ class Table(QueryMethods[pa.Table], UpkeepMethods[pa.Table], WriteMethods[pa.Tab
             moment = spell_moment(table.timeline().completed)
             # A log file remembers how new the deleted row was, so that an older row which comes later is not shown.
             order = delete_order(config, self._columns()) if config.table_type == MERGE_ON_READ else ()
-            rows = self._selection(AskedRows([*dict.fromkeys([*needed, *order])], which))
+            rows = self._selection(ReadRequest([*dict.fromkeys([*needed, *order])], which))
             read = (ReadRows(condition.predicates),) if serializable else ()
             again = self._resolve({**given, BASED_ON: moment}, WRITING)
             write = RowWrite(self._path, self._storage, again, self._threads, read=read, deletes_read=True)
@@ -349,7 +349,7 @@ class Table(QueryMethods[pa.Table], UpkeepMethods[pa.Table], WriteMethods[pa.Tab
             OptionConflictError: ``as_of`` or ``read_optimized`` is given with ``since``, or ``until`` without it.
             UnreadableTimeError: The table does not keep history that far back.
         """
-        shown = self._selection(AskedRows(columns, where, meta, as_of, since, until, limit, read_optimized))
+        shown = self._selection(ReadRequest(columns, where, meta, as_of, since, until, limit, read_optimized))
         return pa.Table.from_batches(shown.batches(), shown.schema)
 
     def scan(
@@ -387,7 +387,7 @@ class Table(QueryMethods[pa.Table], UpkeepMethods[pa.Table], WriteMethods[pa.Tab
             OptionConflictError: ``as_of`` or ``read_optimized`` is given with ``since``, or ``until`` without it.
             UnreadableTimeError: The table does not keep history that far back.
         """
-        asked = AskedRows(columns, where, meta, as_of, since, until, limit, read_optimized)
+        asked = ReadRequest(columns, where, meta, as_of, since, until, limit, read_optimized)
         return self._selection(asked).reader()
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
@@ -406,7 +406,7 @@ class Table(QueryMethods[pa.Table], UpkeepMethods[pa.Table], WriteMethods[pa.Tab
     def _frame(self, rows: pa.Table) -> pa.Table:
         return rows
 
-    def _selection(self, asked: AskedRows) -> ShownRows:
+    def _selection(self, asked: ReadRequest) -> PinnedRows:
         options = self._resolve(asked.query(self._path), READING).options
         return asked.shown(self._path, options, self._threads)
 
