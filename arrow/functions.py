@@ -11,7 +11,7 @@ import pyarrow as pa
 from ..methods.paths import AnyPath
 from ..methods.writes import Rows
 from ..operations.result import CommitResult
-from .conditions import Where
+from ..reader.row_filter import Where
 from .table import Mode, RecordKey, Table, Timestamps
 
 

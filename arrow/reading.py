@@ -12,11 +12,11 @@ import pyarrow as pa
 from ..errors import InvalidOptionError
 from ..options.model import HudiOptions
 from ..options.read import options_of_query
+from ..reader.row_filter import RowFilter, Where, read_where
 from ..reader.scan import scan, selected
 from ..reader.snapshot import Snapshot, open_snapshot
 from ..storage.process import cores
 from ..table.schema.columns import without_meta
-from .conditions import ReadCondition, Where, read_where
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class ReadRequest:
         schema = snapshot.schema if self.meta else without_meta(snapshot.schema)
         if self.columns is not None:
             schema = _selected(self.columns, snapshot)
-        condition = read_where(self.where, snapshot.schema)
+        condition = None if self.where is None else read_where(self.where, snapshot.schema, path)
         return PinnedRows(snapshot, schema, condition, options.merge_memory, threads, self.limit)
 
 
@@ -68,7 +68,7 @@ class PinnedRows:
 
     snapshot: Snapshot
     schema: pa.Schema
-    condition: ReadCondition
+    condition: RowFilter | None
     memory: int
     threads: int
     limit: int | None = None
@@ -81,10 +81,9 @@ class PinnedRows:
         rows = scan(
             self.snapshot,
             self.schema.names,
-            self.condition.predicates,
+            where=self.condition,
             merge_memory=self.memory,
             threads=self.threads,
-            row_filter=self.condition.row_filter,
         )
         for batch in rows:
             if left is None:

@@ -23,6 +23,7 @@ from ..operations.read_rows import ReadRows
 from ..operations.result import CommitResult, PastAttempts
 from ..options.secrets import STORAGE_PREFIX
 from ..options.sources import READING, WRITING, find_config, resolve_options
+from ..reader.row_filter import Where, read_where
 from ..table.config.property_keys import MERGE_ON_READ
 from ..table.files.logs.block_format import delete_order
 from ..table.latest_schema import latest_schema
@@ -31,7 +32,6 @@ from ..table.schema.fields import root_of
 from ..table.table import open_table
 from ..timeline.watermark import spell_moment
 from ..writer.routes import LOCATION
-from .conditions import Where, read_where
 from .hudi_types import HudiTypes, needs_known
 from .other_calls import TABLE_CALLS, TABLE_KEYWORDS
 from .reading import PinnedRows, ReadRequest, chosen_threads
@@ -296,7 +296,7 @@ class Table(QueryMethods[pa.Table], UpkeepMethods[pa.Table], WriteMethods[pa.Tab
             return self._write_rows(which, given, None, columns=needed)
         serializable = self._is_serializable(given, config)
         columns = with_meta(self._columns())
-        condition = read_where(which, columns)
+        condition = read_where(which, columns, self._path)
         resolved = self._resolve(given, WRITING, warn=True)
 
         def attempt(write_id: str, past: PastAttempts) -> CommitResult:
@@ -305,7 +305,7 @@ class Table(QueryMethods[pa.Table], UpkeepMethods[pa.Table], WriteMethods[pa.Tab
             # A log file remembers how new the deleted row was, so that an older row which comes later is not shown.
             order = delete_order(config, self._columns()) if config.table_type == MERGE_ON_READ else ()
             rows = self._selection(ReadRequest([*dict.fromkeys([*needed, *order])], which))
-            read = (ReadRows(condition.predicates),) if serializable else ()
+            read = (ReadRows(tuple(condition.predicates)),) if serializable else ()
             again = self._resolve({**given, BASED_ON: moment}, WRITING)
             write = RowWrite(self._path, self._storage, again, self._threads, read=read, deletes_read=True)
             write = replace(write, of_stored=not config.generates_keys)

@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -22,8 +23,9 @@ from ..table.files.footers import batch_rows
 from ..table.schema.columns import RECORD_KEY
 from ..table.slices.merged_slice import MergedSlice
 from .plan import Piece, Split, whole
-from .predicates import Predicate, columns_of, satisfied
+from .predicates import Predicate
 from .pruning import Pruning
+from .row_filter import PredicateFilter, RowFilter
 from .search import Search
 from .window import COMMIT_TIME, CommitTimes
 
@@ -39,14 +41,6 @@ _LEAST_ENTRIES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class RowFilter:
-    """Keeps some rows of a batch, by the values of some columns, which the batch has."""
-
-    columns: Sequence[str]
-    keep: Callable[[pa.RecordBatch], pa.RecordBatch]
-
-
-@dataclass(frozen=True, slots=True)
 class MergeTerms:
     config: TableConfig
     memory: int = GIB
@@ -57,9 +51,9 @@ def scan(
     columns: Sequence[str] | None = None,
     predicates: Sequence[Predicate] = (),
     *,
+    where: RowFilter | None = None,
     merge_memory: int = GIB,
     threads: int = 1,
-    row_filter: RowFilter | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Check the columns, then yield the rows that satisfy every predicate and pass the filter.
 
@@ -67,24 +61,24 @@ def scan(
     in any order.
     """
     schema = selected(snapshot, snapshot.schema.names if columns is None else columns)
-    compared = selected(snapshot, sorted({name for predicate in predicates for name in columns_of(predicate)}))
-    satisfied(pa.RecordBatch.from_pylist([], compared), predicates)
-    filtered = selected(snapshot, () if row_filter is None else row_filter.columns)
-    more = {field.name: field for field in (*compared, *filtered) if field.name not in schema.names}
-    asked = pa.schema([*schema, *more.values()])
+    filters: list[RowFilter] = [PredicateFilter(tuple(predicates))] if predicates else []
+    filters += [] if where is None else [where]
+    compared = selected(snapshot, sorted({name for each in filters for name in each.columns}))
+    for each in filters:
+        each.holds(pa.RecordBatch.from_pylist([], compared))
+    known = tuple(predicate for each in filters for predicate in each.predicates)
+    asked = pa.schema([*schema, *(field for field in compared if field.name not in schema.names)])
     terms = MergeTerms(snapshot.config, merge_memory // max(threads, 1))
-    reader = RowReader(snapshot.storage, asked, snapshot.schema, predicates, snapshot.times, terms)
+    reader = RowReader(snapshot.storage, asked, snapshot.schema, known, snapshot.times, terms)
 
     def rows_of(file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
         for batch in reader.read(Split((whole(file_slice),))):
-            found = batch.filter(satisfied(batch, predicates)) if predicates else batch
-            if row_filter is not None and found.num_rows:
-                found = row_filter.keep(found)
-            if found.num_rows:
-                yield found.select(schema.names) if more else found
+            kept = reduce(lambda rows, each: rows.filter(each.holds(rows)), filters, batch)
+            if kept.num_rows:
+                yield kept.select(schema.names) if len(asked) > len(schema) else kept
 
     def rows() -> Iterator[pa.RecordBatch]:
-        slices = snapshot.slices_of_keys(predicates)
+        slices = snapshot.slices_of_keys(known)
         yield from as_they_come(rows_of, slices, min(threads, len(slices)))
 
     return rows()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ...operations.inspect.difference import Difference
     from ...operations.state.table_state import TableState
     from ...reader.predicates import Predicate
+    from ...reader.row_filter import RowFilter
     from ...reader.snapshot import Snapshot
 
 
@@ -67,7 +68,7 @@ def cat(line: CommandLine) -> int:
     query = None if asked.as_of is None else AsOf(asked.as_of)
     snapshot = open_snapshot(storage.path, options.storage_options, query=query)
     columns = _columns(asked, snapshot)
-    batches = scan(snapshot, columns, _predicates(asked, snapshot))
+    batches = scan(snapshot, columns, _of_keys(asked, snapshot), where=_where(asked, snapshot))
     with WorkProgress(f"cat {asked.path}"):
         found = first_rows(batches, asked.limit)
     rows = snapshot.schema.empty_table().select(columns) if found is None else found
@@ -105,20 +106,25 @@ def _columns(asked: argparse.Namespace, snapshot: Snapshot) -> Sequence[str]:
     return names
 
 
-def _predicates(asked: argparse.Namespace, snapshot: Snapshot) -> tuple[Predicate, ...]:
-    from ...reader.condition_text import constant, read_condition  # noqa: PLC0415
+def _where(asked: argparse.Namespace, snapshot: Snapshot) -> RowFilter | None:
+    from ...reader.row_condition import read_condition  # noqa: PLC0415
+
+    return None if asked.where is None else read_condition(asked.where, snapshot.schema, snapshot.storage.path)
+
+
+def _of_keys(asked: argparse.Namespace, snapshot: Snapshot) -> tuple[Predicate, ...]:
     from ...reader.predicates import OneOf  # noqa: PLC0415
+    from ...reader.sql.coercion import constant  # noqa: PLC0415
     from ...table.schema.columns import RECORD_KEY  # noqa: PLC0415
 
-    found = () if asked.where is None else read_condition(asked.where, snapshot.schema)
     if asked.key is None:
-        return found
+        return ()
     fields = snapshot.config.record_key_fields
     if len(fields) != 1:
-        return (*found, OneOf(RECORD_KEY, tuple(asked.key)))
+        return (OneOf(RECORD_KEY, tuple(asked.key)),)
     # By its column, the key also finds the bucket.
     kind = snapshot.schema.field(fields[0]).type
-    return (*found, OneOf(fields[0], tuple(constant(key, kind, column=fields[0]) for key in asked.key)))
+    return (OneOf(fields[0], tuple(constant(key, kind, column=fields[0]) for key in asked.key)),)
 
 
 def compare(line: CommandLine) -> int:

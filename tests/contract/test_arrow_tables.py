@@ -341,6 +341,8 @@ def test_reads_of_the_past_and_of_changes_and_meta_columns(table: arrow.Table) -
     [
         ("fare >= 2", [2, 3]),
         ("city = 'Rome' AND id IN (1, 3)", [1, 3]),
+        ("fare <= id AND NOT fare * 2 = 4", [1]),
+        ("city LIKE '_ome' AND id + 1 > 3", [3, 4]),
         (pc.field("fare") >= 2, [2]),
         ((pc.field("id") - 1 == 0) | (pc.field("id") == 3), [1, 3]),
         (pc.is_nan(pc.field("fare")), [3]),

@@ -31,6 +31,7 @@ RANKS = {
     "table/slices": 11,
     "index": 11,
     "writer": 12,
+    "reader/sql": 6,
     "reader": 12,
     "reader/buckets": 13,
     "reader/matches": 13,

@@ -15,8 +15,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyhudi import HudiTable
 from pyhudi.connector.conditions.condition import parse_condition
+from pyhudi.errors import InvalidOptionError
 from pyhudi.operations.planning.request import TableSettings
-from pyhudi.reader.snapshot import open_snapshot
+from pyhudi.reader.row_condition import read_condition
+from pyhudi.reader.scan import scan
+from pyhudi.reader.snapshot import Snapshot, open_snapshot
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from support.drive import write
@@ -101,6 +104,7 @@ def check_random_conditions(spark: SparkSession, path: str, examples: int, each:
     frame = HudiTable(spark, path).to_df().withColumn("file", sf.col("_metadata.file_name"))
     frame.cache().count()
     understood: list[int] = []
+    read_here: list[str] = []
 
     @settings(max_examples=share_of(examples), deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(st.tuples(conditions(), st.booleans()), min_size=each, max_size=each))
@@ -122,9 +126,27 @@ def check_random_conditions(spark: SparkSession, path: str, examples: int, each:
             left = {Path(file.base_file.path).name for file in shown}
             assert needed <= left, (one.text, as_text, asked.predicates)
             understood.append(len(asked.predicates))
+            # As a column, a time of Python is a moment of the session.
+            mine = kept_here(one.text, snapshot) if as_text else None
+            if mine is not None:
+                read_here.append(one.text)
+                assert mine == sorted(row["id"] for row in rows if row[number + 1]), one.text
 
     check()
     assert sum(map(bool, understood)) > len(understood) / 2, "most of them are understood"
+    assert read_here, "some of them are read without Spark"
+
+
+def kept_here(text: str, snapshot: Snapshot) -> list[int] | None:
+    """Return the ids that a condition keeps without Spark; None where it is not read, or takes times by a zone."""
+    try:
+        condition = read_condition(text, snapshot.schema)
+    except InvalidOptionError:
+        return None
+    if "at" in condition.columns:
+        return None
+    batches = scan(snapshot, ["id"], where=condition)
+    return sorted(value for batch in batches for value in batch.column("id").to_pylist())
 
 
 def _sql(text: str) -> Condition:

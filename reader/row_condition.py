@@ -1,0 +1,168 @@
+"""A condition on a table's rows: what skips files, and what decides about each row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import InvalidOptionError, MissingColumnError
+from .predicates import (
+    AnyOf,
+    Compare,
+    IsNotNull,
+    IsNull,
+    NoneOf,
+    OneOf,
+    Predicate,
+    StartsWith,
+    columns_of,
+    comparable,
+)
+from .sql.names import NamedColumns
+from .sql.parser import parse_condition_text
+from .sql.terms import (
+    ColumnTerm,
+    CompareTerm,
+    ConstantTerm,
+    LikeTerm,
+    LogicTerm,
+    NotTerm,
+    NullTerm,
+    SqlTerm,
+    column_of,
+)
+
+_MIRRORED: dict[str, Any] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+_NEGATED: dict[str, Any] = {"=": "!=", "!=": "=", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+
+
+@dataclass(frozen=True, slots=True)
+class RowCondition:
+    """A condition that has been read.
+
+    Attributes:
+        term: The whole condition.
+        predicates: What every row satisfies for which it holds; none where nothing is known of columns alone.
+    """
+
+    term: SqlTerm
+    predicates: tuple[Predicate, ...]
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return self.term.columns.union(*map(columns_of, self.predicates))
+
+    def holds(self, rows: pa.RecordBatch) -> pa.BooleanArray:
+        """Return for each row whether the condition holds; a null condition does not."""
+        return pc.fill_null(column_of(self.term.of(rows), rows.num_rows).cast(pa.bool_()), False)
+
+
+def read_condition(text: str, schema: pa.Schema, path: str = "") -> RowCondition:
+    """Return the condition of a text on a table's columns.
+
+    Raises `InvalidOptionError` for a text that is no condition, or names a column that the table lacks.
+    """
+    try:
+        term = parse_condition_text(text, NamedColumns.of_table(schema, path))
+    except MissingColumnError as error:
+        raise InvalidOptionError(error.what, error.todo) from error
+    return RowCondition(term, necessary(term))
+
+
+def necessary(term: SqlTerm) -> tuple[Predicate, ...]:
+    """Return predicates that every row satisfies for which a condition holds."""
+    if isinstance(term, LogicTerm):
+        if term.op == "AND":
+            return tuple(predicate for part in term.parts for predicate in necessary(part))
+        return _any_of(term)
+    if isinstance(term, CompareTerm):
+        found = _compare(term)
+        return () if found is None else (found,)
+    if isinstance(term, NullTerm) and _is_column(term.part):
+        return (IsNull(_name(term.part)),)
+    if isinstance(term, LikeTerm) and _is_column(term.part):
+        return _like(term)
+    if isinstance(term, ColumnTerm) and _is_column(term):
+        return (Compare(term.name, "=", True),)
+    return _denied(term.part) if isinstance(term, NotTerm) else ()
+
+
+def _any_of(term: LogicTerm) -> tuple[Predicate, ...]:
+    alternatives = tuple(necessary(part) for part in term.parts)
+    if not all(alternatives):
+        return ()
+    values = _among(alternatives)
+    return (values,) if values is not None else (AnyOf(alternatives),)
+
+
+def _among(alternatives: tuple[tuple[Predicate, ...], ...]) -> OneOf | None:
+    """Return the values that a single column may have; None if the alternatives say anything else."""
+    found = [predicate for alternative in alternatives for predicate in alternative if len(alternative) == 1]
+    equal = [predicate for predicate in found if isinstance(predicate, Compare) and predicate.op == "="]
+    if len(equal) < len(alternatives) or len({predicate.column for predicate in equal}) > 1:
+        return None
+    return OneOf(equal[0].column, tuple(predicate.value for predicate in equal))
+
+
+def _denied(term: SqlTerm) -> tuple[Predicate, ...]:
+    """Return predicates that every row satisfies for which a condition is false."""
+    if isinstance(term, NullTerm) and _is_column(term.part):
+        return (IsNotNull(_name(term.part)),)
+    if isinstance(term, NotTerm):
+        return necessary(term.part)
+    if isinstance(term, CompareTerm) and term.op in _NEGATED:
+        return necessary(CompareTerm(_NEGATED[term.op], term.left, term.right, term.met))
+    if isinstance(term, ColumnTerm) and _is_column(term):
+        return (Compare(term.name, "=", False),)
+    if isinstance(term, LogicTerm) and term.op == "OR":
+        denied = tuple(predicate for part in term.parts for predicate in _denied(part))
+        unequal = [predicate for predicate in denied if isinstance(predicate, Compare) and predicate.op == "!="]
+        if len(unequal) == len(term.parts) and len({predicate.column for predicate in unequal}) == 1:
+            return (NoneOf(unequal[0].column, tuple(predicate.value for predicate in unequal)),)
+        return denied
+    if isinstance(term, LogicTerm):
+        alternatives = tuple(_denied(part) for part in term.parts)
+        return (AnyOf(alternatives),) if all(alternatives) else ()
+    return ()
+
+
+def _compare(term: CompareTerm) -> Compare | None:
+    """Return a comparison of a column with a constant that its type has; None for any other."""
+    said: Any = "=" if term.op == "<=>" else term.op
+    for column, constant, op in ((term.left, term.right, said), (term.right, term.left, _MIRRORED[said])):
+        if isinstance(column, ColumnTerm) and _is_column(column) and isinstance(constant, ConstantTerm):
+            value = _in_type_of(column.kind, constant.value)
+            return None if value is None else Compare(column.name, op, value)
+    return None
+
+
+def _in_type_of(kind: pa.DataType, value: Any) -> Any:
+    """Return a constant as predicates on a column of a type take it; None where the type does not have it exactly."""
+    if pa.types.is_floating(kind) and value is not None and not isinstance(value, (str, bool)):
+        # A float column is compared as a double, in which a decimal or a large whole number is rounded.
+        value = float(value)
+        return value if pa.types.is_float64(kind) else None
+    if pa.types.is_integer(kind) and not isinstance(value, int):
+        return None
+    return None if value is None or comparable(value, kind) is None else value
+
+
+def _like(term: LikeTerm) -> tuple[Predicate, ...]:
+    prefix = ""
+    for character in term.pattern:  # O(characters of the pattern)
+        if character in "%_\\":
+            break
+        prefix += character
+    return (StartsWith(_name(term.part), prefix),) if prefix else ()
+
+
+def _is_column(term: SqlTerm) -> bool:
+    return isinstance(term, ColumnTerm) and not term.fields
+
+
+def _name(term: SqlTerm) -> str:
+    (name,) = term.columns
+    return name

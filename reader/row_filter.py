@@ -1,0 +1,108 @@
+"""Filters that decide about each row of a read without an engine: a text of SQL, an expression of Arrow, predicates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import InvalidOptionError
+from ..table.arrow.arrays import plain
+from .predicates import Predicate, columns_of, satisfied
+from .row_condition import read_condition
+
+# A text of SQL, or an expression of Arrow.
+Where: TypeAlias = "str | pc.Expression"
+
+
+class RowFilter(Protocol):
+    """What rows have to satisfy."""
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns that decide."""
+        ...
+
+    @property
+    def predicates(self) -> Sequence[Predicate]:
+        """What every kept row satisfies; files are skipped by it."""
+        ...
+
+    def holds(self, rows: pa.RecordBatch) -> pa.BooleanArray:
+        """Return for each row whether it is kept, never null."""
+        ...
+
+
+def read_where(where: Where, schema: pa.Schema, path: str) -> RowFilter:
+    """Return the filter of a condition on a table's columns: SQL by Spark's rules, or an expression by Arrow's.
+
+    Raises `InvalidOptionError` for a condition that is none of the table's columns.
+    """
+    if isinstance(where, str):
+        return read_condition(where, schema, path)
+    if isinstance(where, pc.Expression):
+        return ExpressionFilter.of(where, schema, path)
+    raise InvalidOptionError(
+        f"The condition on the table {path} is a {type(where).__name__}.",
+        "Give SQL text such as \"city = 'Rome'\", or an expression such as pyarrow.compute.field('city') == 'Rome'.",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PredicateFilter:
+    predicates: tuple[Predicate, ...]
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset(name for predicate in self.predicates for name in columns_of(predicate))
+
+    def holds(self, rows: pa.RecordBatch) -> pa.BooleanArray:
+        return satisfied(rows, self.predicates)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionFilter:
+    """An expression of Arrow, evaluated by Arrow; it skips no files."""
+
+    expression: pc.Expression
+    columns: frozenset[str]
+
+    @classmethod
+    def of(cls, expression: pc.Expression, schema: pa.Schema, path: str) -> ExpressionFilter:
+        empty = schema.empty_table()
+        try:
+            empty.filter(expression)
+        except pa.ArrowException as error:
+            raise InvalidOptionError(
+                f"The expression {expression} does not fit the columns of the table {path}: {error}.",
+                f"The table has {', '.join(map(str, schema))}.",
+            ) from error
+        return cls(expression, frozenset(name for name in schema.names if _needs(expression, empty, name)))
+
+    @property
+    def predicates(self) -> tuple[Predicate, ...]:
+        return ()
+
+    def holds(self, rows: pa.RecordBatch) -> pa.BooleanArray:
+        return pc.fill_null(expression_values(self.expression, rows), False)
+
+
+def expression_values(expression: pc.Expression, rows: pa.RecordBatch) -> pa.Array:
+    """Return the value of an expression for each row."""
+    from pyarrow import acero  # noqa: PLC0415 (reads without an expression do not need it)
+
+    source = acero.Declaration("table_source", acero.TableSourceNodeOptions(pa.Table.from_batches([rows])))
+    project = acero.Declaration("project", acero.ProjectNodeOptions([expression], ["value"]), [source])
+    return plain(project.to_table(use_threads=False).column(0))
+
+
+def _needs(expression: pc.Expression, empty: pa.Table, name: str) -> bool:
+    """Return whether an expression is about a column; Arrow does not list the columns of an expression."""
+    try:
+        empty.drop_columns([name]).filter(expression)
+    except pa.ArrowException:
+        return True
+    return False

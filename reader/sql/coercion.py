@@ -1,0 +1,106 @@
+"""The types in which two values meet, by Spark's rules (``AnsiTypeCoercion``), and constants in a column's type."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from decimal import Decimal, InvalidOperation
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from ...errors import InvalidOptionError
+
+Datum: TypeAlias = "pa.Array | pa.Scalar"
+
+# The widest decimals: values of any two decimal types are equal in it if and only if they are equal.
+WIDE_DECIMAL = pa.decimal256(76, 38)
+
+
+_SUFFIXES = {"L": pa.int64(), "S": pa.int32(), "Y": pa.int32(), "D": pa.float64(), "F": pa.float32()}
+
+
+def is_number(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def met_in(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
+    """Return the type in which values of two types are compared; None where they cannot be compared as they are.
+
+    Spark also compares text with numbers and times, after a cast that may fail, and times with days in the session's
+    time zone. Neither is done here.
+    """
+    types = pa.types
+    if types.is_null(left) or types.is_null(right):
+        return right if types.is_null(left) else left
+    if types.is_decimal(left) and types.is_decimal(right):
+        return WIDE_DECIMAL
+    if left == right:
+        return None if types.is_nested(left) else left
+    if is_number(left) and is_number(right):
+        if types.is_floating(left) or types.is_floating(right):
+            return pa.float64()
+        return WIDE_DECIMAL if types.is_decimal(left) or types.is_decimal(right) else pa.int64()
+    times = [kind for kind in (left, right) if types.is_timestamp(kind)]
+    if len(times) == 1 and times[0].tz is None and (types.is_date(left) or types.is_date(right)):
+        return times[0]
+    return None
+
+
+def constant(text: str, kind: pa.DataType, *, column: str) -> Any:
+    """Return a constant beside a column of a type, as predicates take it; raises `InvalidOptionError`."""
+    read = next((read for is_kind, read in _READERS if is_kind(kind)), None)
+    try:
+        if read is not None:
+            return read(text, kind)
+    except (ValueError, InvalidOperation):
+        pass
+    raise InvalidOptionError(
+        f"The column {column!r} of type {kind} cannot be compared with {text!r}.", "Give a value of the column's type."
+    )
+
+
+def number_of(text: str) -> tuple[Any, pa.DataType]:
+    """Return a number as Spark types it: by its suffix; with an exponent a double, with a point a decimal."""
+    number, suffix = _split(text)
+    if suffix in _SUFFIXES:
+        kind = _SUFFIXES[suffix]
+        return (float(number) if pa.types.is_floating(kind) else int(number)), kind
+    if "e" in number.lower() and not suffix:
+        return float(number), pa.float64()
+    if "." in number or suffix:
+        value = Decimal(number)
+        scale = max(-int(value.as_tuple().exponent), 0)
+        return value, pa.decimal128(min(max(len(value.as_tuple().digits), scale + 1), 38), scale)
+    whole = int(number)
+    return whole, pa.int32() if abs(whole) < 1 << 31 else pa.int64() if abs(whole) < 1 << 63 else pa.decimal128(38, 0)
+
+
+def _split(text: str) -> tuple[str, str]:
+    number = text.rstrip("lsydfbLSYDFB")
+    return number, text[len(number) :].upper()
+
+
+def moment(text: str, zone: str | None) -> datetime.datetime:
+    """Return a time; without a zone it is in UTC, beside a column of moments. Raises ValueError."""
+    value = datetime.datetime.fromisoformat(text.replace("Z", "+00:00") if text.endswith("Z") else text)
+    if zone is None:
+        return value if value.tzinfo is None else value.astimezone(datetime.timezone.utc).replace(tzinfo=None)
+    return value if value.tzinfo is not None else value.replace(tzinfo=datetime.timezone.utc)
+
+
+def _boolean(text: str, _: pa.DataType) -> bool:
+    if text.lower() not in {"true", "false"}:
+        raise ValueError(text)
+    return text.lower() == "true"
+
+
+_READERS: tuple[tuple[Callable[[pa.DataType], bool], Callable[[str, pa.DataType], Any]], ...] = (
+    (pa.types.is_string, lambda text, _: text),
+    (pa.types.is_boolean, _boolean),
+    (pa.types.is_integer, lambda text, _: int(text)),
+    (pa.types.is_floating, lambda text, _: float(text)),
+    (pa.types.is_decimal, lambda text, _: Decimal(text)),
+    (pa.types.is_date, lambda text, _: datetime.date.fromisoformat(text)),
+    (pa.types.is_timestamp, lambda text, kind: moment(text, kind.tz)),
+)

@@ -1,0 +1,252 @@
+"""The terms of the small SQL, and their values on Arrow arrays: null as in SQL, NaN as in Spark.
+
+A comparison with null is null, and conditions join by the logic of three values. NaN equals itself, and is greater than
+every number. Whole numbers that grow beyond their type, and a division by zero, are errors, as in Spark's ANSI mode.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...errors import ColumnValueError
+from ...table.arrow.arrays import plain
+from .coercion import Datum
+
+Operator = Literal["=", "!=", "<", "<=", ">", ">=", "<=>"]
+Sign = Literal["+", "-", "*", "/"]
+
+_BY_ORDER = {"<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal}
+_COMPARES = {"=": pc.equal, "!=": pc.not_equal, **_BY_ORDER}
+_CALCULATES = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked, "/": pc.divide}
+# As many digits have whole numbers of a type at most.
+_DIGITS = {pa.int32(): 10, pa.int64(): 19}
+
+
+class SqlTerm(Protocol):
+    """A part of a condition or of a value."""
+
+    @property
+    def kind(self) -> pa.DataType: ...
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The names of the columns that the values are made of."""
+        ...
+
+    def of(self, rows: pa.RecordBatch) -> Datum:
+        """Return the values, a row each, or a scalar that all rows share."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnTerm:
+    """A column, or a field of a struct inside of it."""
+
+    name: str
+    kind: pa.DataType
+    fields: tuple[str, ...] = ()
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset((self.name,))
+
+    def of(self, rows: pa.RecordBatch) -> Datum:
+        column = plain(rows.column(self.name))
+        for field in self.fields:
+            column = pc.struct_field(column, field)
+        return column
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantTerm:
+    value: Any
+    kind: pa.DataType
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset()
+
+    def of(self, rows: pa.RecordBatch) -> Datum:
+        return pa.scalar(self.value, self.kind)
+
+
+@dataclass(frozen=True, slots=True)
+class CompareTerm:
+    """Two values compared in the type ``met``."""
+
+    op: Operator
+    left: SqlTerm
+    right: SqlTerm
+    met: pa.DataType
+
+    @property
+    def kind(self) -> pa.DataType:
+        return pa.bool_()
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return self.left.columns | self.right.columns
+
+    def of(self, rows: pa.RecordBatch) -> Datum:
+        # Every value fits; a large whole number loses digits in a double, as in Spark.
+        sides = [pc.cast(side.of(rows), self.met, safe=False) for side in (self.left, self.right)]
+        return compared(self.op, *sides)
+
+
+@dataclass(frozen=True, slots=True)
+class LogicTerm:
+    """Conditions joined by AND or OR."""
+
+    op: Literal["AND", "OR"]
+    parts: tuple[SqlTerm, ...]
+
+    @property
+    def kind(self) -> pa.DataType:
+        return pa.bool_()
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset().union(*(part.columns for part in self.parts))
+
+    def of(self, rows: pa.RecordBatch) -> Datum:
+        join = pc.and_kleene if self.op == "AND" else pc.or_kleene
+        first, *rest = self.parts
+        values = first.of(rows).cast(pa.bool_())
+        for part in rest:
+            values = join(values, part.of(rows).cast(pa.bool_()))
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class NotTerm:
+    part: SqlTerm
+
+    @property
+    def kind(self) -> pa.DataType:
+        return pa.bool_()
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return self.part.columns
+
+    def of(self, rows: pa.RecordBatch) -> Datum:
+        return pc.invert(self.part.of(rows).cast(pa.bool_()))
+
+
+@dataclass(frozen=True, slots=True)
+class NullTerm:
+    """Whether a value is null."""
+
+    part: SqlTerm
+
+    @property
+    def kind(self) -> pa.DataType:
+        return pa.bool_()
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return self.part.columns
+
+    def of(self, rows: pa.RecordBatch) -> Datum:
+        # NaN is a value.
+        return pc.is_null(self.part.of(rows))
+
+
+@dataclass(frozen=True, slots=True)
+class LikeTerm:
+    """Whether a text matches a pattern, in which ``%`` is any text, ``_`` any character, and a backslash escapes."""
+
+    part: SqlTerm
+    pattern: str
+
+    @property
+    def kind(self) -> pa.DataType:
+        return pa.bool_()
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return self.part.columns
+
+    def of(self, rows: pa.RecordBatch) -> Datum:
+        return pc.match_like(self.part.of(rows).cast(pa.string()), self.pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class ArithmeticTerm:
+    """Two numbers added, subtracted, multiplied or divided in the type ``met``."""
+
+    op: Sign
+    left: SqlTerm
+    right: SqlTerm
+    met: pa.DataType
+    kind: pa.DataType
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return self.left.columns | self.right.columns
+
+    def of(self, rows: pa.RecordBatch) -> Datum:
+        return calculated(self.op, self.left.of(rows), self.right.of(rows), self.met)
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedTexts:
+    """Two texts, one behind the other; null where one of them is."""
+
+    left: SqlTerm
+    right: SqlTerm
+
+    @property
+    def kind(self) -> pa.DataType:
+        return pa.string()
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return self.left.columns | self.right.columns
+
+    def of(self, rows: pa.RecordBatch) -> Datum:
+        texts = [side.of(rows).cast(pa.string()) for side in (self.left, self.right)]
+        return pc.binary_join_element_wise(*texts, "")
+
+
+def compared(op: Operator, left: Datum, right: Datum) -> Datum:
+    """Return how values of one type compare, NaN by Spark's rules."""
+    if op == "<=>":
+        nothing = pc.and_(pc.is_null(left), pc.is_null(right))
+        return pc.or_(nothing, pc.coalesce(compared("=", left, right), pa.scalar(False)))
+    plainly = _COMPARES[op](left, right)
+    if not pa.types.is_floating(left.type):
+        return plainly
+    ours, theirs = pc.is_nan(left), pc.is_nan(right)
+    return pc.if_else(pc.or_(ours, theirs), _COMPARES[op](ours, theirs), plainly)
+
+
+def calculated(op: Sign, left: Datum, right: Datum, met: pa.DataType) -> Datum:
+    """Return a result for each pair of numbers, calculated in the type ``met``; decimals keep their own scales."""
+    left, right = _in_type(left, met), _in_type(right, met)
+    if op == "/" and pc.any(column_of(pc.and_(pc.equal(right, 0.0), pc.is_valid(left)), 1)).as_py():  # one value
+        raise ColumnValueError("A value is divided by zero.", "Leave such rows out by a condition.")
+    try:
+        return _CALCULATES[op](left, right)
+    except pa.ArrowInvalid as error:
+        raise ColumnValueError(
+            f"A result of {op} does not fit its type: {error}.",
+            "Leave such rows out by a condition, or make the columns wider first.",
+        ) from error
+
+
+def _in_type(values: Datum, met: pa.DataType) -> Datum:
+    kind = values.type
+    if pa.types.is_decimal(met):
+        digits = (kind.precision, kind.scale) if pa.types.is_decimal(kind) else (_DIGITS.get(kind, 1), 0)
+        met = pa.decimal256(*digits)
+    return pc.cast(values, met, safe=False)
+
+
+def column_of(datum: Datum, count: int) -> pa.Array:
+    """Return values as an array of so many rows."""
+    return plain(datum) if not isinstance(datum, pa.Scalar) else pa.repeat(datum, count)
