@@ -74,22 +74,47 @@ class ConstantTerm:
         return pa.scalar(self.value, self.kind)
 
 
+class TruthTerm:
+    """The base of terms that are true, false or null."""
+
+    __slots__ = ()
+
+    @property
+    def kind(self) -> pa.DataType:
+        return pa.bool_()
+
+
+class PairTerm:
+    """The base of terms that are made of two terms."""
+
+    __slots__ = ()
+    left: SqlTerm
+    right: SqlTerm
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return self.left.columns | self.right.columns
+
+
+class PartTerm:
+    """The base of terms that are made of a single term."""
+
+    __slots__ = ()
+    part: SqlTerm
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return self.part.columns
+
+
 @dataclass(frozen=True, slots=True)
-class CompareTerm:
+class CompareTerm(TruthTerm, PairTerm):
     """Two values compared in the type ``met``."""
 
     op: Operator
     left: SqlTerm
     right: SqlTerm
     met: pa.DataType
-
-    @property
-    def kind(self) -> pa.DataType:
-        return pa.bool_()
-
-    @property
-    def columns(self) -> frozenset[str]:
-        return self.left.columns | self.right.columns
 
     def of(self, rows: pa.RecordBatch) -> Datum:
         # Every value fits; a large whole number loses digits in a double, as in Spark.
@@ -98,15 +123,11 @@ class CompareTerm:
 
 
 @dataclass(frozen=True, slots=True)
-class LogicTerm:
+class LogicTerm(TruthTerm):
     """Conditions joined by AND or OR."""
 
     op: Literal["AND", "OR"]
     parts: tuple[SqlTerm, ...]
-
-    @property
-    def kind(self) -> pa.DataType:
-        return pa.bool_()
 
     @property
     def columns(self) -> frozenset[str]:
@@ -122,34 +143,18 @@ class LogicTerm:
 
 
 @dataclass(frozen=True, slots=True)
-class NotTerm:
+class NotTerm(TruthTerm, PartTerm):
     part: SqlTerm
-
-    @property
-    def kind(self) -> pa.DataType:
-        return pa.bool_()
-
-    @property
-    def columns(self) -> frozenset[str]:
-        return self.part.columns
 
     def of(self, rows: pa.RecordBatch) -> Datum:
         return pc.invert(self.part.of(rows).cast(pa.bool_()))
 
 
 @dataclass(frozen=True, slots=True)
-class NullTerm:
+class NullTerm(TruthTerm, PartTerm):
     """Whether a value is null."""
 
     part: SqlTerm
-
-    @property
-    def kind(self) -> pa.DataType:
-        return pa.bool_()
-
-    @property
-    def columns(self) -> frozenset[str]:
-        return self.part.columns
 
     def of(self, rows: pa.RecordBatch) -> Datum:
         # NaN is a value.
@@ -157,26 +162,18 @@ class NullTerm:
 
 
 @dataclass(frozen=True, slots=True)
-class LikeTerm:
+class LikeTerm(TruthTerm, PartTerm):
     """Whether a text matches a pattern, in which ``%`` is any text, ``_`` any character, and a backslash escapes."""
 
     part: SqlTerm
     pattern: str
-
-    @property
-    def kind(self) -> pa.DataType:
-        return pa.bool_()
-
-    @property
-    def columns(self) -> frozenset[str]:
-        return self.part.columns
 
     def of(self, rows: pa.RecordBatch) -> Datum:
         return pc.match_like(self.part.of(rows).cast(pa.string()), self.pattern)
 
 
 @dataclass(frozen=True, slots=True)
-class ArithmeticTerm:
+class ArithmeticTerm(PairTerm):
     """Two numbers added, subtracted, multiplied or divided in the type ``met``."""
 
     op: Sign
@@ -185,16 +182,12 @@ class ArithmeticTerm:
     met: pa.DataType
     kind: pa.DataType
 
-    @property
-    def columns(self) -> frozenset[str]:
-        return self.left.columns | self.right.columns
-
     def of(self, rows: pa.RecordBatch) -> Datum:
         return calculated(self.op, self.left.of(rows), self.right.of(rows), self.met)
 
 
 @dataclass(frozen=True, slots=True)
-class JoinedTexts:
+class JoinedTexts(PairTerm):
     """Two texts, one behind the other; null where one of them is."""
 
     left: SqlTerm
@@ -203,10 +196,6 @@ class JoinedTexts:
     @property
     def kind(self) -> pa.DataType:
         return pa.string()
-
-    @property
-    def columns(self) -> frozenset[str]:
-        return self.left.columns | self.right.columns
 
     def of(self, rows: pa.RecordBatch) -> Datum:
         texts = [side.of(rows).cast(pa.string()) for side in (self.left, self.right)]
