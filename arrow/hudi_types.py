@@ -131,8 +131,8 @@ def _nested_type(kind: pa.DataType, wanted: pa.DataType | None, *, local: bool) 
     inside = [] if wanted is None else _inside(wanted)
 
     def inner(field: pa.Field, name: str, known: pa.Field | None) -> pa.Field:
-        found = _hudi_type(field.type, None if known is None else known.type, local=local)
-        return pa.field(name, found, nullable=field.nullable)
+        stored = _hudi_type(field.type, None if known is None else known.type, local=local)
+        return pa.field(name, stored, nullable=field.nullable)
 
     if pa.types.is_map(kind):
         keys, items = inside if wanted is not None and pa.types.is_map(wanted) else (None, None)

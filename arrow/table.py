@@ -219,22 +219,22 @@ class Table(QueryMethods[pa.Table], UpkeepMethods[pa.Table], WriteMethods[pa.Tab
             raise InvalidOptionError(
                 f"A write to {self._path} got mode={mode!r}.", f"Choose among {', '.join(_MODES)}."
             )
-        there = find_config(self._storage) is not None
-        if there and mode == "error":
+        table_exists = find_config(self._storage) is not None
+        if table_exists and mode == "error":
             raise OptionConflictError(
                 f"There is a Hudi table at {self._path}, and mode is error.", "Use another mode, or another path."
             )
-        if there and mode == "ignore":
+        if table_exists and mode == "ignore":
             return CommitResult(self._path, "", str(options.get("operation", "upsert")).upper())
-        if not there and record_key == "":
+        if not table_exists and record_key == "":
             raise self._lacks_key()
         terms = CreationTerms(record_key or (), partition_by, order_by, index, buckets, table_type, partial_update_mode)
         of_table = {} if record_key == "" else terms.options()
-        if there and not partition_by:
+        if table_exists and not partition_by:
             of_table.pop("partitionby", None)
         asked = {OPERATION: "upsert"} if mode == "upsert" else {}
         return self._write_rows(
-            df, {**of_table, **asked, **options}, timestamps, creates=not there, overwrite=mode == "overwrite"
+            df, {**of_table, **asked, **options}, timestamps, creates=not table_exists, overwrite=mode == "overwrite"
         )
 
     def append(self, df: Rows, **options: Any) -> CommitResult:
@@ -426,22 +426,22 @@ class Table(QueryMethods[pa.Table], UpkeepMethods[pa.Table], WriteMethods[pa.Tab
     ) -> CommitResult:
         """Write rows with the options of a call; ``columns`` are those of them that count, None for all."""
         rows = given_rows(df)
-        known = None if creates or not needs_known(rows.schema) else self._known()
-        given_columns = rows.schema or known or pa.schema([])
+        stored = None if creates or not needs_known(rows.schema) else self._known()
+        given_columns = rows.schema or stored or pa.schema([])
         if columns is not None:
             given_columns = pa.schema([field for field in given_columns if field.name in columns])
             rows = rows.select(given_columns.names)
-        types = _types(given_columns, known, timestamps, self._path)
+        types = _types(given_columns, stored, timestamps, self._path)
         resolved = self._resolve(given, WRITING, warn=True)
         write = RowWrite(self._path, self._storage, resolved, self._threads, creates=creates, overwrite=overwrite)
-        with ExitStack() as kept:
-            return write.run(TypedRows.of(rows, types, kept))
+        with ExitStack() as open_files:
+            return write.run(TypedRows.of(rows, types, open_files))
 
     def _known(self) -> pa.Schema | None:
         """Return the table's columns; None before its first write, or of a table made without columns."""
         table = open_table(self._storage)
-        found = latest_schema(table.config, table.timeline())
-        return None if found is None else without_meta(found)
+        columns = latest_schema(table.config, table.timeline())
+        return None if columns is None else without_meta(columns)
 
     def _require_table(self) -> None:
         if find_config(self._storage) is None:
@@ -460,8 +460,8 @@ class Table(QueryMethods[pa.Table], UpkeepMethods[pa.Table], WriteMethods[pa.Tab
 
     def _above(self) -> str:
         """Return a sentence about the nearest table above the path; empty where there is none."""
-        found = table_above(self._path, self.storage_options)
-        return "" if found is None else f" There is one above it, at {found}."
+        above = table_above(self._path, self.storage_options)
+        return "" if above is None else f" There is one above it, at {above}."
 
 
 def _all_options(storage_options: Mapping[str, Any] | None, options: Mapping[str, Any] | None) -> dict[str, Any]:

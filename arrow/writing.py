@@ -50,8 +50,8 @@ class TypedRows:
     nbytes: int | None
 
     @classmethod
-    def of(cls, given: GivenRows, types: HudiTypes, kept: ExitStack) -> TypedRows:
-        """Return a user's rows; rows that come once stay until ``kept`` is closed."""
+    def of(cls, given: GivenRows, types: HudiTypes, open_files: ExitStack) -> TypedRows:
+        """Return a user's rows; rows that come once stay until ``open_files`` is closed."""
 
         def typed() -> Iterator[pa.RecordBatch]:
             first = 0
@@ -61,7 +61,7 @@ class TypedRows:
 
         if not given.once:
             return cls(types.schema, typed, given.nbytes)
-        coming = kept.enter_context(RowsComingOnce(typed()))
+        coming = open_files.enter_context(RowsComingOnce(typed()))
         return cls(types.schema, coming.open, None)
 
 
@@ -109,10 +109,10 @@ class RowWrite:
             past=past,
         )
         plan, seen = plan_seen(replace(request, write=settings, write_id=write_id))
-        done = self._carried_out(plan, rows)
-        if not done.instant or plan.replays is not None:
-            return done
-        return with_services_after(done, self.storage, seen.timeline, options)
+        result = self._carried_out(plan, rows)
+        if not result.instant or plan.replays is not None:
+            return result
+        return with_services_after(result, self.storage, seen.timeline, options)
 
     def _carried_out(self, plan: WritePlan, rows: TypedRows) -> CommitResult:
         if plan.replays is not None or not plan.takes_rows:

@@ -79,8 +79,8 @@ def necessary(term: SqlTerm) -> tuple[Predicate, ...]:
             return tuple(predicate for part in term.parts for predicate in necessary(part))
         return _any_of(term)
     if isinstance(term, CompareTerm):
-        found = _compare(term)
-        return () if found is None else (found,)
+        compare = _compare(term)
+        return () if compare is None else (compare,)
     if isinstance(term, NullTerm) and _is_column(term.part):
         return (IsNull(_name(term.part)),)
     if isinstance(term, LikeTerm) and _is_column(term.part):
@@ -100,8 +100,8 @@ def _any_of(term: LogicTerm) -> tuple[Predicate, ...]:
 
 def _among(alternatives: tuple[tuple[Predicate, ...], ...]) -> OneOf | None:
     """Return the values that a single column may have; None if the alternatives say anything else."""
-    found = [predicate for alternative in alternatives for predicate in alternative if len(alternative) == 1]
-    equal = [predicate for predicate in found if isinstance(predicate, Compare) and predicate.op == "="]
+    alone = [predicate for alternative in alternatives for predicate in alternative if len(alternative) == 1]
+    equal = [predicate for predicate in alone if isinstance(predicate, Compare) and predicate.op == "="]
     if len(equal) < len(alternatives) or len({predicate.column for predicate in equal}) > 1:
         return None
     return OneOf(equal[0].column, tuple(predicate.value for predicate in equal))

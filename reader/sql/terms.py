@@ -74,7 +74,7 @@ class ConstantTerm:
         return pa.scalar(self.value, self.kind)
 
 
-class TruthTerm:
+class ConditionTerm:
     """The base of terms that are true, false or null."""
 
     __slots__ = ()
@@ -108,7 +108,7 @@ class PartTerm:
 
 
 @dataclass(frozen=True, slots=True)
-class CompareTerm(TruthTerm, PairTerm):
+class CompareTerm(ConditionTerm, PairTerm):
     """Two values compared in the type ``met``."""
 
     op: Operator
@@ -123,7 +123,7 @@ class CompareTerm(TruthTerm, PairTerm):
 
 
 @dataclass(frozen=True, slots=True)
-class LogicTerm(TruthTerm):
+class LogicTerm(ConditionTerm):
     """Conditions joined by AND or OR."""
 
     op: Literal["AND", "OR"]
@@ -143,7 +143,7 @@ class LogicTerm(TruthTerm):
 
 
 @dataclass(frozen=True, slots=True)
-class NotTerm(TruthTerm, PartTerm):
+class NotTerm(ConditionTerm, PartTerm):
     part: SqlTerm
 
     def of(self, rows: pa.RecordBatch) -> Datum:
@@ -151,7 +151,7 @@ class NotTerm(TruthTerm, PartTerm):
 
 
 @dataclass(frozen=True, slots=True)
-class NullTerm(TruthTerm, PartTerm):
+class NullTerm(ConditionTerm, PartTerm):
     """Whether a value is null."""
 
     part: SqlTerm
@@ -162,7 +162,7 @@ class NullTerm(TruthTerm, PartTerm):
 
 
 @dataclass(frozen=True, slots=True)
-class LikeTerm(TruthTerm, PartTerm):
+class LikeTerm(ConditionTerm, PartTerm):
     """Whether a text matches a pattern, in which ``%`` is any text, ``_`` any character, and a backslash escapes."""
 
     part: SqlTerm
