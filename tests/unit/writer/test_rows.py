@@ -18,3 +18,9 @@ def test_more_text_than_one_array_holds_is_refused() -> None:
 
     with pytest.raises(DataError, match=r"2 rows of one file group hold more than 2 GiB of text .* Use more buckets"):
         concat([batch, batch])
+
+
+def test_batches_without_a_row_join_to_a_batch_without_a_row() -> None:
+    empty = pa.RecordBatch.from_pylist([], pa.schema([("a", pa.string())]))
+
+    assert concat([empty, empty]) == empty
