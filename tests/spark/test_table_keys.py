@@ -43,7 +43,12 @@ def test_files_of_one_name_are_told_apart(spark: SparkSession, tmp_path: Path) -
     keys = table_keys(spark, [one, replace(other, base=alike)], seen, ("a1", "b1"), in_python=True)
 
     assert keys is not None
-    expected = [("a", "a1", one.file_id), ("a", "a2", one.file_id), ("b", "b1", other.file_id)]
+    # No key is of a log file.
+    expected = [
+        ("a", "a1", one.file_id, False),
+        ("a", "a2", one.file_id, False),
+        ("b", "b1", other.file_id, False),
+    ]
     assert sorted(map(tuple, keys.collect())) == expected
 
 
