@@ -116,7 +116,7 @@ def judged(spec: RowSpec, rows: pa.RecordBatch, record_keys: pa.Array) -> tuple[
     """Return the columns that decide between rows, in the types of the table, and which rows are deletes."""
     judges = conform(rows, spec.judges, fill_missing=True, by_value=True, keys=record_keys)
     deletes = spec.deleted(judges)
-    for name, values in zip(spec.ordering_fields, spec.ordering(judges), strict=True):
+    for name, values in zip(spec.ordering_fields, spec.ordering(judges), strict=False):
         absent = mask(values.is_null())
         if spec.order is not DeleteOrder.OWN:
             absent &= ~deletes

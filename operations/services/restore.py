@@ -20,6 +20,7 @@ from ...timeline.pending_undo import pending_restore
 from ...timeline.timeline import Timeline
 from ...timeline.writers.announcements import announced
 from ...timeline.writers.long_work import LongWork
+from ...timeline.writers.owner import Claim
 from ...timeline.writers.patience import Patience
 from ..result import ServiceResult
 from ..rollback.pending import OtherWriters, restoring
@@ -100,8 +101,9 @@ class _Restore:
             timeline = self._decide(timeline)
         pending = pending_restore(timeline)
         if pending is None:
-            # There was nothing to undo, or another process has restored meanwhile.
+            # There was nothing to undo, or a process has restored meanwhile, maybe this one before it failed.
             _forget_rollbacks(timeline, to)
+            _forget_owner(timeline)
             return ServiceResult(table.path, _ACTION, todo=follow_rules(table))
         plan = timeline.files.read_restore_plan(pending)
         same = those({Shared.TARGET: plan is not None and plan.savepoint_to_restore_timestamp == to})
@@ -232,6 +234,14 @@ def _outcome(
         restore_instant_info=plan.instants_to_rollback,
     )
     return Outcome(body, removed=[path for paths in undone.values() for path in paths])
+
+
+def _forget_owner(timeline: Timeline) -> None:
+    """Delete the note by which a process showed itself at work on the newest restore, which is complete."""
+    restored = next((instant for instant in reversed(timeline.completed) if instant.action == _ACTION), None)
+    storage = timeline.files.storage
+    if restored is not None and Claim(storage, restored.requested_time).owner() is not None:
+        forget(storage, restored.requested_time)
 
 
 def _forget_rollbacks(timeline: Timeline, to: str) -> None:

@@ -41,16 +41,15 @@ def note_written(
         after = before if before.holds(_all_keys(rows)).all() else None
     elif not (job.file_slice and job.file_slice.logs):
         after = _merged(plan, before, rows, outcomes[0])
-        # A lookup has to see that a base file holds a key several times.
-        after = after if after is not None and len(after) == outcomes[0].rows else None
     if after is not None:
         keys.written[SliceName.of(file_slice)] = after
 
 
 def _merged(plan: WritePlan, before: KeySet, rows: GroupRows, outcome: Outcome) -> KeySet | None:
+    """Return the keys of the file; None where they are unknown, or where it holds a key several times."""
     counts: MergeCounts = outcome.counts
     if not counts.deletes and not counts.not_found:
-        return before.added(_all_keys(rows))
+        return _if_all(before.added(_all_keys(rows)), outcome.rows)
     if plan.lays_rows or plan.rules.meeting is not RowMeeting.MERGE:
         return None
     incoming = concat(list(rows.batches(plan.spec.deciding)))
@@ -58,11 +57,14 @@ def _merged(plan: WritePlan, before: KeySet, rows: GroupRows, outcome: Outcome) 
     deleted = plan.spec.deleted(won)
     hashes = KeyHashes.of(won.column(RECORD_KEY))
     after = before.added(hashes.take(~deleted))
-    if not counts.deletes:
-        return after
     # A delete may have lost against the stored row. No row of a key stays behind if the file has no further row.
-    after = after.without(hashes.take(np.flatnonzero(deleted)))
-    return after if len(after) == outcome.rows else None
+    after = after.without(hashes.take(np.flatnonzero(deleted))) if counts.deletes else after
+    return _if_all(after, outcome.rows)
+
+
+def _if_all(keys: KeySet, rows: int) -> KeySet | None:
+    """Return keys if the file has a row for each and no other row, which a lookup has to see."""
+    return keys if len(keys) == rows else None
 
 
 def _all_keys(rows: GroupRows) -> KeyHashes:

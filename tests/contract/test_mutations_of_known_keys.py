@@ -63,7 +63,8 @@ def new_keys_are_forgotten(patch: Patch) -> None:
 
 def a_part_counts_as_all(patch: Patch) -> None:
     def keys(self: Any, file_slice: Any) -> KeySet:
-        return KeySet.of(self._parts) if self._parts else EMPTY
+        parts = [*self._base, *self._logs]
+        return KeySet.of(parts) if parts else EMPTY
 
     patch_seam(patch, "all keys that a lookup gathered", keys)
 

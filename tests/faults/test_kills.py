@@ -248,8 +248,10 @@ def test_a_task_fails_while_its_sibling_writes(first: Job, local: Driver, coloca
     assert rows_of(job.path, *COLUMNS) == tuples(first)
     assert actions(job) == ["commit"]
 
-    time.sleep(2)  # longer than what is brief
-    after = replace(first, value=3, options=BRIEF)
+    # A folder that no note names goes once a process has watched it for longer than what is brief.
+    write_here(replace(first, value=3, options=BRIEF))
+    time.sleep(3)
+    after = replace(first, value=4, options=BRIEF)
     write_here(after)
     assert_holds(after)
     # What Spark stopped the sibling from finishing, aside, has been swept.

@@ -348,7 +348,7 @@ WORDS: list[tuple[Callable[[HudiTable, DataFrame], Any], type[PyHudiError], str]
         SchemaMismatchError,
         "the column 'id' of the table .* of the type int, the value 'target.id', which it cannot hold",
     ),
-    (lambda table, new: table.merge(new, True).when_matched_delete(), InvalidOptionError, "match by True"),
+    (lambda table, new: table.merge(new, True).when_matched_delete(), InvalidOptionError, r"on=True"),
     (
         lambda table, new: table.merge(new.withColumn("_pyhudi_kind", sf.lit(1))).when_matched_delete(),
         DuplicateColumnError,
