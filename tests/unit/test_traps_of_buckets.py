@@ -26,9 +26,7 @@ TRAPS: dict[str, tuple[tuple[str, str], ...]] = {
         (RESCALES, "test_the_number_before_the_first_rescale_is_noted"),
         (INTEROP, "test_apache_hudi_reads_writes_and_compacts_after_a_rescale"),
     ),
-    "a rule beats options and properties": (
-        (NUMBERS, "test_an_option_has_to_agree_with_the_rule_in_force_not_with_the_older_property"),
-    ),
+    "a rule beats options and properties": ((NUMBERS, "test_a_rescaled_number_counts_whatever_number_a_job_names"),),
     "expressions find parts of a path, and the first counts": (
         (NUMBERS, "test_an_expression_of_many_partitions_is_obeyed"),
     ),

@@ -43,7 +43,7 @@ def place_of(entry: Entry, anywhere: bool) -> tuple[str, ...]:
 
 
 def model(all_entries: list[Entry], anywhere: bool) -> ChangedRows | None:
-    sums = dict.fromkeys(("stays", "goes", "leaves", "comes", "deleted", "replaced", "unproven", "shifted"), 0)
+    sums = dict.fromkeys(("stays", "goes", "leaves", "comes", "deleted", "replaced", "unproven", "shifted", "again"), 0)
     wrong: dict[str, list[tuple[str, str]]] = {
         name: [] for name in ("matched_often", "held_twice", "crowded", "older", "kept")
     }
@@ -72,6 +72,7 @@ def model(all_entries: list[Entry], anywhere: bool) -> ChangedRows | None:
         sums["deleted"] += 0 if changes else goes if len(rows) > 1 else min(goes, 1)
         sums["unproven"] += sum(entry[6] for entry in here)
         sums["shifted"] += sum(entry[7] for entry in here)
+        sums["again"] += goes > 1
     least = {
         name: RowPlace(*min(places, key=lambda place: (place[0].encode(), place[1].encode()))) if places else None
         for name, places in wrong.items()

@@ -140,7 +140,7 @@ def test_no_task_tests_more_keys_than_it_should(made: Made) -> None:
 def test_all_keys_of_slices_are_those_that_readers_see(made: Made) -> None:
     found = [
         (file_slice.partition_path, key)
-        for file_slice, keys in keys_in(sent(made.seen), made.view().all_slices())
+        for file_slice, keys, _ in keys_in(sent(made.seen), made.view().all_slices())
         for key in keys.to_pylist()
     ]
 
@@ -158,7 +158,7 @@ def test_only_files_beyond_the_keys_are_left_out(made: Made) -> None:
 
     def meets(file_slice: FileSlice) -> bool:
         least, greatest = spans[file_slice.partition_path]
-        keys = sorted(key for _, some in keys_in(made.seen, [file_slice]) for key in some.to_pylist())
+        keys = sorted(key for _, some, _ in keys_in(made.seen, [file_slice]) for key in some.to_pylist())
         return bool(file_slice.logs) or (keys[0] <= greatest and least <= keys[-1])
 
     assert left == [file_slice for file_slice in every if meets(file_slice)]
