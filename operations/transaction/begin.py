@@ -109,18 +109,22 @@ def _noted_time(work: Transaction, number: int, last: str) -> tuple[str, Timelin
 def _claims(work: Transaction) -> bool | None:
     """Return whether this task claims the noted time, as the first of its write; None where another write has it."""
     known = work.claim.owner()
-    if known is None and work.claim.make(work.owner):
-        # A write that is over may leave only its seal, made before its claim goes: this write's, or another's that had
-        # this time from before this task noted it until now. Where the claim exists, publishing checks the seal.
-        sealed = work.seal.key()
-        if sealed is None:
-            return True
+    is_first = known is None and work.claim.make(work.owner)
+    if not is_first:
+        known = known or work.claim.owner()
+    if known is not None:
+        return False if work.is_of(known) else None
+    # A write that is over may leave only its seal, made before its claim goes: this write's, or another's that had this
+    # time from before this task noted it until now, or until this task could not claim it. Where the claim exists,
+    # publishing checks the seal.
+    sealed = work.seal.key()
+    if sealed is None:
+        return is_first
+    if is_first:
         forget(work.storage, work.instant_time)
-        if sealed in {work.key, ""}:
-            raise over(work)
-        return None
-    known = known or work.claim.owner()
-    return False if known is None or work.is_of(known) else None
+    if sealed in {work.key, ""}:
+        raise over(work)
+    return None
 
 
 def _begun_timeline(work: Transaction) -> Timeline | None:

@@ -103,6 +103,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     ),
     "refuse to begin a completed instant": "operations.transaction.begin:_refuse_completed",
     "sign of life of a call": "timeline.writers.write_heartbeat:WriteHeartbeat._touch_newest",
+    "claim an instant time": "timeline.writers.owner:Claim.make",
     "seal a write": "timeline.writers.owner:Seal.set",
     "write that a seal ended": "timeline.writers.owner:Seal.key",
     "seal a write for good": "timeline.writers.owner:Seal.set_for_good",

@@ -1,0 +1,49 @@
+"""Two writes choose one time, and one of them is over before the first task of the other looks whose time it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyhudi.operations.planning.plan import WritePlan
+from pyhudi.operations.write.abort import abort_write
+from pyhudi.operations.write.commit import commit_write
+from pyhudi.timeline.writers.owner import Claim, Owner
+from support.attempts import rows
+from support.drive import KEYED, at_time, choosing_now, noted, plan, rows_of, task, write
+from support.rules.checks import assert_whole
+from support.seams import patch_seam, read_seam
+
+
+def complete(planned: WritePlan) -> None:
+    commit_write(planned, [task(planned, rows(2, value=2), 0)])
+
+
+def give_up(planned: WritePlan) -> None:
+    task(planned, rows(2, value=2), 0)
+    abort_write(planned)
+
+
+@pytest.mark.parametrize(("end", "keys"), [(complete, ["k1", "k2", "k3"]), (give_up, ["k1", "k3"])])
+def test_a_write_takes_another_time_where_the_time_was_another_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: Callable[[WritePlan], None], keys: list[str]
+) -> None:
+    write(tmp_path, rows(1, value=1), table=KEYED)
+    mine, other = choosing_now(plan(tmp_path, rows(1, value=1).schema)), plan(tmp_path, rows(1, value=1).schema)
+    first = noted(mine)
+    at_time(other, first)
+    make = read_seam("claim an instant time")
+
+    def make_too_late(claim: Claim, owner: Owner) -> bool:
+        """Claim after the other has claimed the time, and return once the other is over."""
+        patch_seam(monkeypatch, "claim an instant time", make)
+        end(other)
+        return False
+
+    patch_seam(monkeypatch, "claim an instant time", make_too_late)
+    commit_write(mine, [task(mine, rows(3, value=3), 0)])
+
+    assert noted(mine) > first
+    assert [key for key, _ in rows_of(tmp_path, "id", "value")] == keys
+    assert_whole(tmp_path)
