@@ -117,6 +117,8 @@ def _place(given: Given) -> Any:
 
 def _mapping(given: Given) -> Any:
     if not isinstance(given.value, Mapping):
+        if (given.call, given.name) == ("update()", "set"):
+            raise given.wrong("The new values come first, the condition second: call update(set, where).")
         raise given.wrong("Give a dictionary.")
     return given.value
 

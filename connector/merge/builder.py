@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
-from ...errors import InvalidOptionError
 from ...methods.other_keywords import MERGE_KEYWORDS
 from ...methods.other_names import MERGE_CALLS, NamesOtherCalls
 from ...operations.html_text import in_html
@@ -220,11 +219,6 @@ def update(
     work: Work, values: Mapping[str, Value], where: Condition | None, options: Mapping[str, Any]
 ) -> CommitResult:
     """Update the rows of a table for which a condition holds; see `HudiTable.update`."""
-    if isinstance(values, (str, Column)):
-        raise InvalidOptionError(
-            "update() got a condition as its first argument. The new values come first, the condition second.",
-            "Call update(set, where), such as update({'n': 'n + 1'}, 'id = 7').",
-        )
     clause = Clause("update", Side.BY_SOURCE, ClauseKind.UPDATE, _given(values), where)
     return _carry_out(work, options, lambda target: make_changes(target, [clause], None, None))
 

@@ -119,11 +119,12 @@ def _is_deserted(storage: Storage, instant_time: str, sign: _LastBeat, patience:
 
     Where no note names the process, this process watches the folder, or it goes after a day.
     """
+    # The steady clock counts from this process's first look, so look at young folders too.
+    still_s = owner.stood_still_s(storage, sign.path, sign.modified)
     now_s = storage.file_time()
     if now_s - sign.modified <= patience.heartbeat_tolerance_s:
         return False
     known = owner.Claim(storage, instant_time).owner()
     if known is not None:
         return owner.is_dead(storage, sign.path, sign.modified, known, patience, now_s)
-    still_s = owner.stood_still_s(storage, sign.path, sign.modified)
     return still_s > patience.heartbeat_tolerance_s or now_s - sign.modified > seals.KEPT_S

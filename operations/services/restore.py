@@ -101,7 +101,7 @@ class _Restore:
             timeline = self._decide(timeline)
         pending = pending_restore(timeline)
         if pending is None:
-            # There was nothing to undo, or a process has restored meanwhile, maybe this one before it failed.
+            # There was nothing to undo, or a process has restored meanwhile, maybe this process in a try that failed.
             _forget_rollbacks(timeline, to)
             _forget_owner(timeline)
             return ServiceResult(table.path, _ACTION, todo=follow_rules(table))

@@ -200,8 +200,8 @@ class Attempts:
     def _can_merge_again(self) -> bool:
         if not self.merges_again or self.is_last:
             return False
-        # A process that took the write for dead has deleted the spills with the folder of the first instant; a task that
-        # found the folder gone may have made its note anew.
+        # A process that took the write for dead has deleted the spills with the folder of the first instant; a task
+        # that found no folder may have made its note anew.
         first = self.first.transaction
         return first.claim.owner() is not None and not first.seal.is_given_up() and self._fits_again
 

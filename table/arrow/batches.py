@@ -41,7 +41,7 @@ def concat(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
             "Use more buckets or partitions, lower hoodie.write.task.max.size, or write fewer versions of one key at "
             "a time.",
         )
-    # Of batches without a row none is left.
+    # Where no batch has a row, `joined` is empty.
     return joined[0] if joined else batches[0]
 
 

@@ -366,8 +366,6 @@ def test_every_wrong_word_is_named(spark: SparkSession, table: HudiTable) -> Non
         table.update({"n": "m + 1"})
     with pytest.raises(InvalidOptionError, match=r"The new values come first.*update\(set, where\)"):
         table.update("id = 1", {"n": 0})
-    with pytest.raises(InvalidOptionError, match=r"no argument 'condition'.*update\(set, where=condition\)"):
-        table.update({"n": 0}, condition="id = 1")
     with pytest.raises(MissingColumnError, match="no column 'm'"):
         table.update({"n": 0}, {"m": 1})
     with pytest.raises(InvalidOptionError, match="Rows were given as a str"):

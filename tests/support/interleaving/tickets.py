@@ -26,6 +26,7 @@ class Left:
     Attributes:
         older: The tickets that its writer found, and has to wait for.
         dead: Those of dead writers that were there when it last looked, and when they were last touched.
+        seen: When it first listed each ticket, by the ticket's name and the time when its writer last touched it.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Left:
     touched: float
     older: list[Left] = field(default_factory=list)
     dead: list[tuple[Left, float]] = field(default_factory=list)
+    seen: dict[tuple[str, float], float] = field(default_factory=dict)
     is_given_back: bool = False
 
     def meets(self, other: Left) -> bool:
@@ -54,11 +56,13 @@ class Tickets:
 
     Attributes:
         lives: Whether the writer of a write id gave signs of life all the time, and is at work.
+        apart: Whether each writer is on a host of its own.
         met: How many writes completed after an older living write had given its ticket back.
     """
 
     scheduler: Scheduler
     lives: Callable[[str], bool]
+    apart: Callable[[], bool]
     there: dict[str, Left] = field(default_factory=dict)
     met: int = 0
 
@@ -99,7 +103,16 @@ class Tickets:
             if not left.is_given_back and left.touched == touched:
                 self.scheduler.fail(f"{own.write_id} waits for the dead {left.write_id}")
         older = [one for one in self.there.values() if one.name < own.name and one.meets(own)]
-        own.dead = [(one, one.touched) for one in older if began - one.touched > TOLERANCE_S]
+        own.dead = [(one, one.touched) for one in older if began - self._silent_since(own, one, began) > TOLERANCE_S]
+        # A write begins to watch a ticket when it first lists it.
+        for one in older:
+            own.seen.setdefault((one.name, one.touched), self.scheduler.now)
+
+    def _silent_since(self, own: Left, other: Left, began: float) -> float:
+        """Return since when a write counts another's silence: by its own clock where the other's process still runs."""
+        if self.apart() or (other.actor is not None and other.actor.killed):
+            return other.touched
+        return max(other.touched, own.seen.get((other.name, other.touched), began))
 
     def completed(self, write_id: str) -> None:
         """Check that a write which completes let each older one go first."""

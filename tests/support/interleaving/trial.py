@@ -126,7 +126,9 @@ class Trial:
     tickets: Tickets = field(init=False)
 
     def __post_init__(self) -> None:
-        self.tickets = Tickets(self.machine.scheduler, lambda write_id: self._lives(self.tries[write_id]))
+        self.tickets = Tickets(
+            self.machine.scheduler, lambda write_id: self._lives(self.tries[write_id]), lambda: self.machine.apart
+        )
 
     @property
     def scheduler(self) -> Scheduler:
