@@ -53,7 +53,7 @@ from support.faults.races import (
     check_two_new_columns,
 )
 from support.models.model import Step, histories
-from support.mutations import Check, Mutate, Patch, always, assert_red, each
+from support.mutations import Check, Mutate, Patch, always, assert_red, each, further_rows_of_a_key_stay_in_the_base
 from support.recorded.orderings import check_many_of_two_fields, check_marked_deletes, check_two_fields
 from support.seams import patch_seam, read_seam
 
@@ -296,22 +296,6 @@ def only_the_first_copy_of_a_key_is_dropped(patch: Patch) -> None:
         self._added |= before & np.array([key in keys[:at] for at, key in enumerate(keys)], dtype=np.bool_)
 
     patch_seam(patch, "rows that survive an insert", survivors)
-
-
-def further_rows_of_a_key_stay_in_the_base(patch: Patch) -> None:
-    """An upsert or delete of a key that is there twice takes one of the two away."""
-    original = read_seam("rows that survive a merge")
-
-    def survivors(self: Merger, base: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        seen: set[str] = set()
-        for batch in base:
-            keys = batch.column(RECORD_KEY).to_pylist()
-            again = np.array([key in seen or key in keys[:at] for at, key in enumerate(keys)], dtype=np.bool_)
-            seen.update(keys)
-            yield from original(self, [batch.filter(pa.array(~again))])
-            yield batch.filter(pa.array(again))
-
-    patch_seam(patch, "rows that survive a merge", survivors)
 
 
 # --- attempts, writers, ends

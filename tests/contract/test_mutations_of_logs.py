@@ -17,7 +17,6 @@ from pyhudi.operations.write.commit import commit_write
 from pyhudi.table.files.logs.block_format import LogSettings
 from pyhudi.table.files.logs.log_blocks import MAGIC, PREFIX, BlockType, LogBlock, Read
 from pyhudi.table.files.names import LogFileName
-from pyhudi.table.schema.columns import RECORD_KEY
 from pyhudi.table.slices import log_rows
 from pyhudi.writer import log_handle
 from support.drawn.deleted_rows import check_hidden_rows, check_late_rows, check_looked_up_rows
@@ -27,7 +26,7 @@ from support.drive import plan, rows_of, task, write
 from support.made import compacting
 from support.models.logged_model import with_copies, without_copies
 from support.models.model import random_history
-from support.mutations import RED, Check, Mutate, Patch, assert_red, each
+from support.mutations import RED, Check, Mutate, Patch, assert_red, each, further_rows_of_a_key_stay_in_the_base
 from support.readers import rows_by_hudi_rs
 from support.recorded.fixture_tables import unpack
 from support.recorded.recorded_merges import assert_recorded, check_recorded
@@ -69,22 +68,6 @@ def a_torn_block_is_taken(patch: Patch) -> None:
 
 def ordering_is_ignored_between_base_and_log(patch: Patch) -> None:
     patch_seam(patch, "base rows that win in a merge", lambda base, _: np.zeros(len(base[0]), dtype=np.bool_))
-
-
-def further_rows_of_a_key_stay_in_the_base(patch: Patch) -> None:
-    """An entry meets the first row of its key, as in Apache Hudi's readers."""
-    original = read_seam("rows that survive a merge")
-
-    def survivors(self: Any, base: Any) -> Any:
-        seen: set[str] = set()
-        for batch in base:
-            keys = batch.column(RECORD_KEY).to_pylist()
-            again = np.array([key in seen or key in keys[:at] for at, key in enumerate(keys)], dtype=np.bool_)
-            seen.update(keys)
-            yield from original(self, [batch.filter(pa.array(~again))])
-            yield batch.filter(pa.array(again))
-
-    patch_seam(patch, "rows that survive a merge", survivors)
 
 
 def rows_of_some_copies_alone_pass(patch: Patch) -> None:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.errors import FlakyFailure
+from pyhudi.table.schema.columns import RECORD_KEY
+from support.seams import patch_seam, read_seam
 
 Patch = pytest.MonkeyPatch
 # What an assertion of ours raises, and what pytest.raises does where nothing was raised; and what hypothesis makes of
@@ -51,3 +56,19 @@ def assert_red(
     mutate(patch)
     with pytest.raises(red):
         check(place)
+
+
+def further_rows_of_a_key_stay_in_the_base(patch: Patch) -> None:
+    """What arrives meets the first row of its key alone, as in Apache Hudi's readers."""
+    original = read_seam("rows that survive a merge")
+
+    def survivors(self: Any, base: Any) -> Any:
+        seen: set[str] = set()
+        for batch in base:
+            keys = batch.column(RECORD_KEY).to_pylist()
+            again = np.array([key in seen or key in keys[:at] for at, key in enumerate(keys)], dtype=np.bool_)
+            seen.update(keys)
+            yield from original(self, [batch.filter(pa.array(~again))])
+            yield batch.filter(pa.array(again))
+
+    patch_seam(patch, "rows that survive a merge", survivors)
