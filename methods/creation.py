@@ -86,11 +86,11 @@ def create_table(
     ``opened`` is the call that opens a table, for errors; ``with_buckets`` may choose a number of buckets.
     """
     storage = open_storage(path, options.storage_options, durable=options.durable)
-    there = find_config(storage) is not None
-    if there and not if_not_exists:
+    exists = find_config(storage) is not None
+    if exists and not if_not_exists:
         raise _exists(path, opened)
     request = options.to_write_request(path, schema(), overwrite=False)
-    if there:
+    if exists:
         target = find_target(request, storage)
         warn_once(target.notices)
         _check_same(target.table, request, path, opened)
