@@ -12,7 +12,8 @@ from ..methods.paths import AnyPath
 from ..methods.writes import Rows
 from ..operations.result import CommitResult
 from ..reader.row_filter import Where
-from .table import Mode, RecordKey, Table, Timestamps
+from .base import Timestamps
+from .table import Mode, RecordKey, Table
 
 
 def write(

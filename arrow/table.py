@@ -4,42 +4,26 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import replace
 from datetime import date
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from ..errors import InvalidOptionError, MissingOptionError, OptionConflictError, TableNotFoundError
-from ..methods.creation import CreationTerms, create_table, holds_table, table_above
-from ..methods.other_keywords import one_of
+from ..errors import InvalidOptionError, MissingOptionError, OptionConflictError
+from ..methods.creation import CreationTerms, create_table, holds_table
 from ..methods.paths import AnyPath, absolute
-from ..methods.queries import QueryMethods
 from ..methods.upkeep import UpkeepMethods
-from ..methods.writes import BASED_ON, MISSING_OK, OPERATION, Rows, WriteMethods
-from ..operations.read_rows import ReadRows
-from ..operations.result import CommitResult, PastAttempts
-from ..options.secrets import STORAGE_PREFIX
+from ..methods.writes import OPERATION, Rows
+from ..operations.result import CommitResult
 from ..options.sources import READING, WRITING, find_config, resolve_options
-from ..reader.row_filter import Where, read_where
-from ..table.config.property_keys import MERGE_ON_READ
-from ..table.files.logs.block_format import delete_order
-from ..table.latest_schema import latest_schema
-from ..table.schema.columns import with_meta, without_meta
-from ..table.schema.fields import root_of
-from ..table.table import open_table
-from ..timeline.watermark import spell_moment
-from ..writer.routes import LOCATION
-from .hudi_types import HudiTypes, needs_known
+from ..reader.row_filter import Where
+from .base import Timestamps, all_options, types_of
+from .conditional_writes import ConditionalWrites
 from .other_calls import TABLE_CALLS, TABLE_KEYWORDS
-from .reading import PinnedRows, ReadRequest, chosen_threads
+from .reading import ReadRequest
 from .rows import given_rows
-from .writing import RowWrite, TypedRows, run_again
 
 Mode: TypeAlias = Literal["upsert", "append", "overwrite", "error", "ignore"]
-Timestamps: TypeAlias = Literal["utc", "local"]
 Columns: TypeAlias = "pa.Schema | Rows"
 # None says that a table generates its keys, so it is no absent argument.
 RecordKey: TypeAlias = "str | Sequence[str] | None"
@@ -51,7 +35,7 @@ _OPENED = "pyhudi.arrow.Table(path)"
 logger = logging.getLogger("pyhudi.tables")
 
 
-class Table(QueryMethods[pa.Table], UpkeepMethods[pa.Table], WriteMethods[pa.Table]):
+class Table(UpkeepMethods[pa.Table], ConditionalWrites):
     """One Apache Hudi table, which this process reads and writes without Spark.
 
     The methods may be called from any thread, and writes may run at the same time, in other processes too.
@@ -73,17 +57,6 @@ class Table(QueryMethods[pa.Table], UpkeepMethods[pa.Table], WriteMethods[pa.Tab
 
     _other_calls = TABLE_CALLS
     _other_keywords = TABLE_KEYWORDS
-
-    def __init__(
-        self,
-        path: AnyPath,
-        storage_options: Mapping[str, Any] | None = None,
-        options: Mapping[str, Any] | None = None,
-        *,
-        threads: int | None = None,
-    ) -> None:
-        self._threads = chosen_threads(threads)
-        super().__init__(absolute(path), _all_options(storage_options, options))
 
     @classmethod
     def create(
@@ -139,7 +112,7 @@ class Table(QueryMethods[pa.Table], UpkeepMethods[pa.Table], WriteMethods[pa.Tab
             UnsupportedTypeError: A column has a type that a Hudi table cannot hold.
             MissingColumnError: The schema lacks a column that an argument names.
         """
-        where, given = absolute(path), _all_options(storage_options, options)
+        where, given = absolute(path), all_options(storage_options, options)
         terms = CreationTerms(record_key or (), partition_by, order_by, index, buckets, table_type, partial_update_mode)
         parsed = resolve_options({**given, **terms.options()}, where, WRITING, warn=True).options
         columns = schema if isinstance(schema, pa.Schema) else given_rows(schema).schema
@@ -147,7 +120,7 @@ class Table(QueryMethods[pa.Table], UpkeepMethods[pa.Table], WriteMethods[pa.Tab
             raise InvalidOptionError(
                 f"The table {where} was to get the columns of an iterator without a batch.", "Give a pyarrow.Schema."
             )
-        types = _types(columns, None, timestamps, where)
+        types = types_of(columns, None, timestamps, where)
         create_table(where, parsed, lambda: types.schema, opened=_OPENED, if_not_exists=if_not_exists)
         return cls(where, storage_options, options, threads=threads)
 
@@ -170,7 +143,7 @@ class Table(QueryMethods[pa.Table], UpkeepMethods[pa.Table], WriteMethods[pa.Tab
             StorageError: The store cannot be reached.
         """
         where = absolute(path)
-        given = resolve_options(_all_options(storage_options, options), where, READING).options
+        given = resolve_options(all_options(storage_options, options), where, READING).options
         return holds_table(where, given.storage_options)
 
     def write(
@@ -251,67 +224,6 @@ class Table(QueryMethods[pa.Table], UpkeepMethods[pa.Table], WriteMethods[pa.Tab
             PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
         return self._write(df, options)
-
-    def delete(
-        self,
-        which: Rows | Where | None = None,
-        *,
-        missing_ok: bool = True,
-        condition: Where | None = None,
-        **options: Any,
-    ) -> CommitResult:
-        """Delete rows by their keys or by a condition, as one instant.
-
-        pyhudi evaluates a condition on the newest snapshot, and deletes the rows that it finds by key. Where another
-        writer has changed an affected file group in the meantime, or has written a row for which the condition holds,
-        it evaluates the condition anew. With ``hoodie.pyhudi.isolation=snapshot`` such a row stays.
-
-        Args:
-            which: Rows with the record key and partition columns; other columns are ignored. A table that generates its
-                keys needs the meta columns instead, as ``read(meta=True)`` shows them. Or a condition: text, or an
-                expression of ``pyarrow.compute``.
-            missing_ok: Whether keys may be absent from the table; the result counts them as ``not_found``.
-            condition: Delta Lake's name for a condition, in place of ``which``.
-            options: Options of this write.
-
-        Returns:
-            The instant, and the counts of deleted rows and of keys that the table lacks.
-
-        Raises:
-            KeyNotFoundError: A key is absent, and ``missing_ok`` is false.
-            DuplicateKeyError: The table has several rows of a key, and the condition holds for some of them alone.
-            InvalidOptionError: ``which`` is absent, or given beside ``condition``, or no condition on the table's
-                columns.
-            PyHudiError: The write failed as a whole; the class says what the caller can do.
-        """
-        which = one_of("delete()", "which", which, condition)
-        self._refuse_nothing(which)
-        self._require_table()
-        given = {OPERATION: "delete", **({} if missing_ok else {MISSING_OK: False}), **options}
-        table = open_table(self._storage)
-        config = table.config
-        fields = LOCATION if config.generates_keys else (*config.record_key_fields, *config.partition_fields)
-        needed = list(dict.fromkeys(map(root_of, fields)))
-        if not isinstance(which, (str, pc.Expression)):
-            return self._write_rows(which, given, None, columns=needed)
-        serializable = self._is_serializable(given, config)
-        columns = with_meta(self._columns())
-        condition = read_where(which, columns, self._path)
-        resolved = self._resolve(given, WRITING, warn=True)
-
-        def attempt(write_id: str, past: PastAttempts) -> CommitResult:
-            # Read the timeline before the rows, so that the conflict check covers every commit in between.
-            moment = spell_moment(table.timeline().completed)
-            # A log file remembers how new the deleted row was, so that an older row which comes later is not shown.
-            order = delete_order(config, self._columns()) if config.table_type == MERGE_ON_READ else ()
-            rows = self._selection(ReadRequest([*dict.fromkeys([*needed, *order])], which))
-            read = (ReadRows(tuple(condition.predicates)),) if serializable else ()
-            again = self._resolve({**given, BASED_ON: moment}, WRITING)
-            write = RowWrite(self._path, self._storage, again, self._threads, read=read, deletes_read=True)
-            write = replace(write, of_stored=not config.generates_keys)
-            return write.attempt(TypedRows(rows.schema, rows.batches, None), write_id, past)
-
-        return run_again(self._storage, resolved, attempt)
 
     def read(
         self,
@@ -394,62 +306,6 @@ class Table(QueryMethods[pa.Table], UpkeepMethods[pa.Table], WriteMethods[pa.Tab
         """Return the rows of the newest snapshot as Arrow's C stream, for other libraries."""
         return self.scan().__arrow_c_stream__(requested_schema)
 
-    @property
-    def schema(self) -> pa.Schema:
-        """The data columns of the table; Hudi's meta columns come before them where a read shows these.
-
-        Raises:
-            PyHudiError: The table cannot be read.
-        """
-        return self._columns()
-
-    def _frame(self, rows: pa.Table) -> pa.Table:
-        return rows
-
-    def _selection(self, asked: ReadRequest) -> PinnedRows:
-        options = self._resolve(asked.query(self._path), READING).options
-        return asked.shown(self._path, options, self._threads)
-
-    def _write(self, df: Rows, given: Mapping[str, Any]) -> CommitResult:
-        self._require_table()
-        return self._write_rows(df, given, None)
-
-    def _write_rows(
-        self,
-        df: Rows,
-        given: Mapping[str, Any],
-        timestamps: Timestamps | None,
-        *,
-        columns: Sequence[str] | None = None,
-        creates: bool = False,
-        overwrite: bool = False,
-    ) -> CommitResult:
-        """Write rows with the options of a call; ``columns`` are those of them that count, None for all."""
-        rows = given_rows(df)
-        stored = None if creates or not needs_known(rows.schema) else self._known()
-        given_columns = rows.schema or stored or pa.schema([])
-        if columns is not None:
-            given_columns = pa.schema([field for field in given_columns if field.name in columns])
-            rows = rows.select(given_columns.names)
-        types = _types(given_columns, stored, timestamps, self._path)
-        resolved = self._resolve(given, WRITING, warn=True)
-        write = RowWrite(self._path, self._storage, resolved, self._threads, creates=creates, overwrite=overwrite)
-        with ExitStack() as open_files:
-            return write.run(TypedRows.of(rows, types, open_files))
-
-    def _known(self) -> pa.Schema | None:
-        """Return the table's columns; None before its first write, or of a table made without columns."""
-        table = open_table(self._storage)
-        columns = latest_schema(table.config, table.timeline())
-        return None if columns is None else without_meta(columns)
-
-    def _require_table(self) -> None:
-        if find_config(self._storage) is None:
-            raise TableNotFoundError(
-                f"There is no Hudi table at {self._path}.{self._above()}",
-                "Check the path, or create the table by Table.create or pyhudi.arrow.write, with record_key.",
-            )
-
     def _lacks_key(self) -> MissingOptionError:
         return MissingOptionError(
             f"There is no table at {self._path} yet, and record_key, which a new table needs, is not given."
@@ -457,30 +313,3 @@ class Table(QueryMethods[pa.Table], UpkeepMethods[pa.Table], WriteMethods[pa.Tab
             "Give record_key, the columns that identify a row, or record_key=None for a table that generates its keys "
             "and takes no upserts; or correct the path.",
         )
-
-    def _above(self) -> str:
-        """Return a sentence about the nearest table above the path; empty where there is none."""
-        above = table_above(self._path, self.storage_options)
-        return "" if above is None else f" There is one above it, at {above}."
-
-
-def _all_options(storage_options: Mapping[str, Any] | None, options: Mapping[str, Any] | None) -> dict[str, Any]:
-    of_store = {f"{STORAGE_PREFIX}{name}": value for name, value in (storage_options or {}).items()}
-    return {**of_store, **(options or {})}
-
-
-def _types(given: pa.Schema, known: pa.Schema | None, timestamps: Timestamps | None, path: str) -> HudiTypes:
-    """Return the types that a user's rows take in a table; raises `InvalidOptionError` for a word it does not know."""
-    if timestamps not in {None, *_ZONES}:
-        raise InvalidOptionError(
-            f"A call about the table {path} got timestamps={timestamps!r}.", f"Choose among {', '.join(_ZONES)}."
-        )
-    types = HudiTypes.of(given, known, local=timestamps == "local")
-    if types.zoneless and timestamps is None:
-        logger.warning(
-            "table %s: the timestamps without zone of %s become moments in UTC; timestamps='local' keeps them as they "
-            "are",
-            path,
-            ", ".join(types.zoneless),
-        )
-    return types

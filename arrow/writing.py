@@ -13,7 +13,7 @@ from ..methods.writes import timed
 from ..operations.planning.plan import WritePlan, plan_seen
 from ..operations.planning.target import find_target
 from ..operations.read_rows import ReadRows
-from ..operations.result import CommitResult, PastAttempts, with_services
+from ..operations.result import CommitResult, PastAttempts, RowCounts, with_services
 from ..operations.write.after_batch import run_within
 from ..operations.write.inline import means_of
 from ..operations.write.retries import Retries
@@ -76,6 +76,7 @@ class RowWrite:
         read: The rows of the table that decided which rows these are, where that counts.
         deletes_read: Whether the rows are deletes that were read from the table.
         of_stored: Whether they were made of stored rows, and further stored rows may have their keys.
+        counted: How many rows they insert, update and delete; None where the caller did not count.
     """
 
     path: str
@@ -87,6 +88,7 @@ class RowWrite:
     read: tuple[ReadRows, ...] = ()
     deletes_read: bool = False
     of_stored: bool = False
+    counted: RowCounts | None = None
 
     def run(self, rows: TypedRows) -> CommitResult:
         """Write rows until that is done, or its time is over."""
@@ -106,6 +108,7 @@ class RowWrite:
             read=self.read,
             deletes_read=self.deletes_read,
             of_stored=self.of_stored,
+            counted=self.counted,
             past=past,
         )
         plan, seen = plan_seen(replace(request, write=settings, write_id=write_id))

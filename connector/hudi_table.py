@@ -11,12 +11,11 @@ from ..index.registry import index_for
 from ..methods.creation import CreationTerms, holds_table
 from ..methods.other_keywords import one_of
 from ..methods.paths import AnyPath
-from ..methods.writes import Rows
+from ..methods.writes import CHANGES, Rows
 from ..operations.planning.pinned import seen_moment
 from ..operations.planning.target import find_target
 from ..operations.result import CommitResult
 from ..options.lookup import INDEX_PREFIX
-from ..options.names import OPTIONS
 from ..options.secrets import STORAGE_PREFIX
 from ..options.sources import READING, WRITING, resolve_options
 from ..table.schema.columns import without_meta
@@ -35,14 +34,6 @@ from .table.writes import TableWrites
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-# A merge or an update upserts its rows, whatever the options say, and may move them to another partition.
-_CHANGES = {
-    OPTIONS["operation"].key: "upsert",
-    **{OPTIONS[name].key: "false" for name in ("insert_drop_duplicates", "colocated", "partial_update")},
-    OPTIONS["insert_dup_policy"].key: "none",
-    OPTIONS["update_partition_path"].key: "true",
-}
 
 
 class HudiTable(TableWrites, TableSql, TableStreams):
@@ -208,19 +199,20 @@ class HudiTable(TableWrites, TableSql, TableStreams):
 
     def _opened(self, given: Mapping[str, Any]) -> MergeTarget:
         """Return the newest snapshot for a merge or an update with the options of a write."""
-        options = self._resolve({**given, **_CHANGES}, WRITING).options
+        options = self._resolve({**given, **CHANGES}, WRITING).options
         request = options.to_write_request(self._path, pa.schema([]), overwrite=False)
         table = find_target(request, self._storage, creates=False).table
         # Read the timeline before the rows, so that the conflict check covers every commit in between.
         _, moment = seen_moment(table)
         is_global = index_for(table.config).is_global
-        serializable = self._is_serializable({**given, **_CHANGES}, table.config)
+        serializable = self._is_serializable({**given, **CHANGES}, table.config)
         shown = self._find_rows(AskedRows())
-        return MergeTarget(table, without_meta(shown.snapshot.schema), shown, moment, is_global, serializable)
+        schema = without_meta(shown.snapshot.schema)
+        return MergeTarget(table, schema, moment, is_global, serializable, shown)
 
     def _write_changes(self, df: DataFrame, given: Mapping[str, Any], made: MadeFrom) -> CommitResult:
         """Upsert rows that a merge or an update made from a snapshot."""
-        return self._write(df, {**given, **_CHANGES}, made)
+        return self._write(df, {**given, **CHANGES}, made)
 
 
 def _is_for_every_call(key: str) -> bool:

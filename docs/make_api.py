@@ -16,9 +16,11 @@ from typing import Any
 
 import pyhudi
 from pyhudi import arrow, errors
+from pyhudi.arrow.merge import Merge
 from pyhudi.connector import jobs
 from pyhudi.connector.merge.builder import MergeBuilder
 from pyhudi.index import base, outside
+from pyhudi.methods.merging.builder import MergeClauses
 from pyhudi.operations.result import RepairedLog
 from pyhudi.table.schema.changes import SchemaChange
 
@@ -43,6 +45,7 @@ What users may rely on, from the docstrings of the code. `help(HudiTable.upsert)
 | `Side` | a `HudiTable` or `TableRows` |
 | `OnColumns` | a column, several columns, or a dict with a column of the right side for each of the left side |
 | `On` | SQL text or a `Column` over `source.` and `target.` columns, columns, or None for record key and partition |
+| `On`, `Condition`, `Value` of `arrow.Table` | the same, with a `pyarrow.compute.Expression` in place of a `Column` |
 | `Value` | SQL text, a `Column`, or a plain value other than text |
 | `AnyPath`, `HasPath` | text or `os.PathLike`; an object with `path` and `storage_options`, such as `HudiTable` |
 | `Buckets`, `Positions` | NumPy arrays of `int32` and of `int64` |
@@ -74,11 +77,11 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 # What differs from `HudiTable`; all else the two classes share.
-_OF_ARROW = ("create", "exists", "write", "append", "delete", "read", "scan", "schema")
+_OF_ARROW = ("create", "exists", "write", "append", "update", "delete", "merge", "read", "scan", "schema")
 _WITHOUT_SPARK = """\
 `pyhudi.arrow`; [Tables without Spark](arrow.md) has examples. The methods that are not listed here are those of
 `HudiTable`, from `upsert` to `run_services`: where they return a DataFrame, these return an Arrow table. `stream`,
-`sql`, views, `merge` and `update` need Spark."""
+`sql` and views need Spark."""
 _PARTS = re.compile(r"^(Args|Attributes|Returns|Raises|Examples):$\n", re.MULTILINE)
 _SPAN = re.compile(r"``(.+?)``|`([^`]+)`", re.DOTALL)
 _ITEM = re.compile(r"^(\w[\w.]*): ", re.MULTILINE)
@@ -150,8 +153,13 @@ def parts() -> Iterator[Entry | Section]:
         yield Entry(f"arrow.Table.{name}", inspect.getattr_static(arrow.Table, name), 4, "arrow.Table")
     yield Entry("arrow.write", arrow.write)
     yield Entry("arrow.read", arrow.read)
-    yield Section("Merges", "`HudiTable.merge` returns a `MergeBuilder`; [merge and update](merge.md) has examples.")
-    yield from _class(MergeBuilder)
+    yield Section(
+        "Merges",
+        "`HudiTable.merge` returns a `MergeBuilder`; [merge and update](merge.md) has examples. `arrow.Table.merge` "
+        "returns a `Merge`, which has the same methods.",
+    )
+    yield from _class(MergeBuilder, *members(MergeClauses), "execute")
+    yield from _class(Merge, "execute")
     yield Section("Results", "`print` shows a result as one sentence: see [logging and progress](logging.md).")
     for kind in (
         pyhudi.CommitResult,

@@ -25,6 +25,13 @@ Rows: TypeAlias = Any
 OPERATION, BASED_ON, MISSING_OK, PARTIAL, WRITE_ID = (
     OPTIONS[name].key for name in ("operation", "based_on", "delete_missing_ok", "partial_update", "write_id")
 )
+# A merge or an update upserts its rows, whatever the options say, and may move them to another partition.
+CHANGES = {
+    OPTIONS["operation"].key: "upsert",
+    **{OPTIONS[name].key: "false" for name in ("insert_drop_duplicates", "colocated", "partial_update")},
+    OPTIONS["insert_dup_policy"].key: "none",
+    OPTIONS["update_partition_path"].key: "true",
+}
 logger = logging.getLogger("pyhudi")
 
 

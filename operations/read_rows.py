@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..reader.predicates import Predicate
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..reader.predicates import Compare, OneOf, Predicate
+from ..reader.pruning import has_one_spelling
+
+# Of more values than these only the least and the greatest count.
+_MOST_VALUES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,3 +25,22 @@ class ReadRows:
 
     predicates: tuple[Predicate, ...] = ()
     absence: bool = False
+
+
+def is_bounded(kind: pa.DataType) -> bool:
+    """Return whether predicates on columns of a type hold for just the rows with the values that they name."""
+    return has_one_spelling(kind) or bool(pa.types.is_floating(kind))
+
+
+def predicates_of(name: str, values: pa.ChunkedArray) -> list[Predicate]:
+    """Return what holds for a bounded column that has one of some values; nothing where nulls match too."""
+    if values.null_count:
+        return []
+    if has_one_spelling(values.type):
+        distinct = pc.unique(values)
+        if len(distinct) <= _MOST_VALUES:
+            return [OneOf(name, tuple(distinct.to_pylist()))]  # O(1)
+    elif pc.any(pc.is_nan(values)).as_py():  # O(1)
+        return []
+    span = pc.min_max(values).as_py()  # O(1)
+    return [Compare(name, ">=", span["min"]), Compare(name, "<=", span["max"])]

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import reduce
 from typing import Any, Literal, Union
@@ -87,6 +87,15 @@ def columns_of(predicate: Predicate) -> frozenset[str]:
             name for alternative in predicate.alternatives for each in alternative for name in columns_of(each)
         )
     return frozenset((predicate.column,))
+
+
+def renamed(predicate: Predicate, name_of: Callable[[str], str]) -> Predicate:
+    """Return a predicate on columns of other names, which the function tells."""
+    if isinstance(predicate, AnyOf):
+        return AnyOf(
+            tuple(tuple(renamed(each, name_of) for each in alternative) for alternative in predicate.alternatives)
+        )
+    return replace(predicate, column=name_of(predicate.column))
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ class ExpressionFilter:
                 f"The expression {expression} does not fit the columns of the table {path}: {error}.",
                 f"The table has {', '.join(map(str, schema))}.",
             ) from error
-        return cls(expression, frozenset(name for name in schema.names if _needs(expression, empty, name)))
+        return cls(expression, needed_columns(expression, empty))
 
     @property
     def predicates(self) -> tuple[Predicate, ...]:
@@ -99,10 +99,17 @@ def expression_values(expression: pc.Expression, rows: pa.RecordBatch) -> pa.Arr
     return plain(project.to_table(use_threads=False).column(0))
 
 
-def _needs(expression: pc.Expression, empty: pa.Table, name: str) -> bool:
-    """Return whether an expression is about a column; Arrow does not list the columns of an expression."""
+def needed_columns(expression: pc.Expression, empty: pa.Table) -> frozenset[str]:
+    """Return the columns of a table without rows that an expression is about; raises pa.ArrowException."""
+    condition = expression.is_valid()
+    empty.filter(condition)
+    return frozenset(name for name in empty.column_names if _needs(condition, empty, name))
+
+
+def _needs(condition: pc.Expression, empty: pa.Table, name: str) -> bool:
+    """Return whether a condition is about a column; Arrow does not list the columns of an expression."""
     try:
-        empty.drop_columns([name]).filter(expression)
+        empty.drop_columns([name]).filter(condition)
     except pa.ArrowException:
         return True
     return False

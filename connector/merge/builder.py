@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
-from ...methods.other_keywords import MERGE_KEYWORDS
-from ...methods.other_names import MERGE_CALLS, NamesOtherCalls
-from ...operations.html_text import in_html
+from ...methods.merging.builder import MergeClauses, given_values
+from ...methods.merging.clauses import Clause, ClauseKind, Condition, Side, Value, check_clauses
 from ...operations.planning.changed_rows import ChangedRows
 from ...operations.result import CommitResult, PastAttempts
 from ...operations.write.retries import Retries
@@ -26,9 +25,7 @@ from ..source.own_errors import own_errors
 from ..source.spark_types import to_spark
 from ..table.made_from import MadeFrom
 from .changing import KIND, OLD_KEY, OLD_PATH, ROW_NUMBER, WAS, MergeChanges, is_delete, make_changes
-from .clauses import Clause, ClauseKind, Condition, Side, check_clauses
 from .counting import count
-from .expressions import Value
 from .matching import On
 from .target import MergeTarget
 
@@ -58,7 +55,7 @@ class Work:
     retries: Callable[[Mapping[str, Any]], Retries]
 
 
-class MergeBuilder(NamesOtherCalls):
+class MergeBuilder(MergeClauses):
     """A merge: each method returns a new merge with one more clause.
 
     Clauses apply in the order in which they were added: each row takes the first clause for its kind of row whose
@@ -72,105 +69,10 @@ class MergeBuilder(NamesOtherCalls):
         clauses: The clauses so far.
     """
 
-    _other_calls = MERGE_CALLS
-    _other_keywords = MERGE_KEYWORDS
-
     def __init__(self, work: Work, source: DataFrame, on: On, clauses: Sequence[Clause] = ()) -> None:
+        super().__init__(work.path, on, clauses)
         self._work = work
         self._source = source
-        self._on = on
-        self._clauses = tuple(clauses)
-
-    def when_matched_update(self, set: Mapping[str, Value], condition: Condition | None = None) -> MergeBuilder:
-        """Update rows of the table that match a row of the source.
-
-        Args:
-            set: The new values, by column of the table or field of a struct (``address.city``). Other columns keep
-                their values.
-            condition: The condition; None for all such rows.
-
-        Returns:
-            The merge with this clause.
-        """
-        return self._with(Clause("when_matched_update", Side.MATCHED, ClauseKind.UPDATE, _given(set), condition))
-
-    def when_matched_update_all(self, condition: Condition | None = None) -> MergeBuilder:
-        """Update rows of the table that match a row of the source with all columns of that source row.
-
-        Args:
-            condition: The condition; None for all such rows.
-
-        Returns:
-            The merge with this clause.
-        """
-        return self._with(Clause("when_matched_update_all", Side.MATCHED, ClauseKind.UPDATE, None, condition))
-
-    def when_matched_delete(self, condition: Condition | None = None) -> MergeBuilder:
-        """Delete rows of the table that match a row of the source.
-
-        Args:
-            condition: The condition; None for all such rows.
-
-        Returns:
-            The merge with this clause.
-        """
-        return self._with(Clause("when_matched_delete", Side.MATCHED, ClauseKind.DELETE, None, condition))
-
-    def when_not_matched_insert(self, values: Mapping[str, Value], condition: Condition | None = None) -> MergeBuilder:
-        """Insert rows of the source that match no row of the table.
-
-        Args:
-            values: The values, by column of the table, over ``source.`` columns. Other columns are null.
-            condition: The condition over ``source.`` columns; None for all such rows.
-
-        Returns:
-            The merge with this clause.
-        """
-        return self._with(
-            Clause("when_not_matched_insert", Side.NOT_MATCHED, ClauseKind.INSERT, _given(values), condition)
-        )
-
-    def when_not_matched_insert_all(self, condition: Condition | None = None) -> MergeBuilder:
-        """Insert rows of the source that match no row of the table, with all their columns.
-
-        Args:
-            condition: The condition over ``source.`` columns; None for all such rows.
-
-        Returns:
-            The merge with this clause.
-        """
-        return self._with(Clause("when_not_matched_insert_all", Side.NOT_MATCHED, ClauseKind.INSERT, None, condition))
-
-    def when_not_matched_by_source_update(
-        self,
-        set: Mapping[str, Value],
-        condition: Condition | None = None,
-    ) -> MergeBuilder:
-        """Update rows of the table that match no row of the source.
-
-        Args:
-            set: The new values, by column of the table, over ``target.`` columns. Other columns keep their values.
-            condition: The condition over ``target.`` columns; None for all such rows.
-
-        Returns:
-            The merge with this clause.
-        """
-        return self._with(
-            Clause("when_not_matched_by_source_update", Side.BY_SOURCE, ClauseKind.UPDATE, _given(set), condition)
-        )
-
-    def when_not_matched_by_source_delete(self, condition: Condition | None = None) -> MergeBuilder:
-        """Delete rows of the table that match no row of the source.
-
-        Args:
-            condition: The condition over ``target.`` columns; None for all such rows.
-
-        Returns:
-            The merge with this clause.
-        """
-        return self._with(
-            Clause("when_not_matched_by_source_delete", Side.BY_SOURCE, ClauseKind.DELETE, None, condition)
-        )
 
     def execute(self, **options: Any) -> CommitResult:
         """Execute the merge, as one instant, against the newest snapshot of the table.
@@ -199,27 +101,15 @@ class MergeBuilder(NamesOtherCalls):
             self._work, options, lambda target: make_changes(target, self._clauses, self._source, self._on)
         )
 
-    def __repr__(self) -> str:
-        lines = [f"merge into {self._work.path} on {'the record key' if self._on is None else self._on}"]
-        lines += [f"  {clause}" for clause in self._clauses] or ["  no clause yet"]
-        return "\n".join([*lines, "nothing is written until execute()"])
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{in_html(repr(self))}</pre>"
-
     def _with(self, clause: Clause) -> MergeBuilder:
         return MergeBuilder(self._work, self._source, self._on, (*self._clauses, clause))
-
-
-def _given(values: Mapping[str, Value] | None) -> Mapping[str, Value]:
-    return {} if values is None else values
 
 
 def update(
     work: Work, values: Mapping[str, Value], where: Condition | None, options: Mapping[str, Any]
 ) -> CommitResult:
     """Update the rows of a table for which a condition holds; see `HudiTable.update`."""
-    clause = Clause("update", Side.BY_SOURCE, ClauseKind.UPDATE, _given(values), where)
+    clause = Clause("update", Side.BY_SOURCE, ClauseKind.UPDATE, given_values(values), where)
     return _carry_out(work, options, lambda target: make_changes(target, [clause], None, None))
 
 

@@ -15,6 +15,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from ...errors import DuplicateColumnError
+from ...methods.merging.changed_table import SOURCE, TARGET
+from ...methods.merging.clauses import Clause, ClauseKind, Side, Value, of, take_all
 from ...operations.planning.changed_rows import ChangedRows
 from ...table.schema.columns import PARTITION_PATH, RECORD_KEY, SEQUENCE_NUMBER
 from ...table.schema.fields import find_field, root_of
@@ -22,12 +24,11 @@ from ..conditions.values import WantedValues
 from ..placement.key_columns import KEY, PATH
 from ..placement.key_text import quoted
 from ..source.spark_types import to_spark
-from .clauses import Clause, ClauseKind, Side, of
-from .expressions import Value, as_column, cast_values, check_condition, explained, one_of
+from .expressions import as_column, cast_values, check_condition, explained, one_of, with_fields
 from .matching import Match, On, has_name, match, named_plainly, spelled
 from .near_rows import NearRows
 from .read_rows import MergeReads
-from .target import SOURCE, TARGET, MergeTarget
+from .target import MergeTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -126,7 +127,7 @@ def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFra
     table = rows.select("*", sf.lit(True).alias(_OF_TARGET)).alias(TARGET)
     joined = _join(table if near is None else near.hinted(table), given, how, clauses)
     frames = {Side.MATCHED: joined, Side.NOT_MATCHED: joined if given is None else given, Side.BY_SOURCE: table}
-    values = [named_plainly(clause.values_of(target, columns), frames[clause.side]) for clause in clauses]
+    values = [named_plainly(clause.values_of(target, columns, with_fields), frames[clause.side]) for clause in clauses]
     sides = _of_sides(joined)
     conditions = []
     for clause in clauses:
@@ -140,20 +141,9 @@ def make_changes(target: MergeTarget, clauses: Sequence[Clause], source: DataFra
     chosen = joined.select("*", chain.alias(_CLAUSE)).where(sf.col(_CLAUSE).isNotNull())
     held = rows if near is not None and near.holds(target, clauses, values) else None
     changes = _Choice(target, clauses, values, how, frames, chosen).changes()
-    has_copies = (source is None or how.by_place) and _take_all(clauses)
+    has_copies = (source is None or how.by_place) and take_all(clauses)
     is_few = near is not None and near.is_few
     return replace(changes, reads=reads, held=held, is_few=is_few, has_copies=has_copies)
-
-
-def _take_all(clauses: Sequence[Clause]) -> bool:
-    """Return whether the clauses take all rows of the table of each side that they are about."""
-    sides = {clause.side for clause in clauses} - {Side.NOT_MATCHED}
-    return sides == {clause.side for clause in clauses if not _has_condition(clause)} - {Side.NOT_MATCHED}
-
-
-def _has_condition(clause: Clause) -> bool:
-    given = clause.condition
-    return bool(given) if isinstance(given, Mapping) else given is not None
 
 
 def _condition(clause: Clause, target: MergeTarget, what: str) -> Column:

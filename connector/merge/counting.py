@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sf
 
+from ...methods.merging.clauses import ClauseKind
 from ...operations.planning.changed_rows import ChangedRows, RowPlace, check_changed_rows, held_elsewhere
 from ...operations.planning.counted_changes import COLUMNS, COMES, GOES, LEAVES, STAYS, count_changes
 from ...table.schema.columns import PARTITION_PATH, RECORD_KEY
@@ -25,7 +26,6 @@ from .changing import (
     is_delete,
     is_update,
 )
-from .clauses import ClauseKind
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 from pyspark.errors import AnalysisException, PySparkException
@@ -13,11 +13,9 @@ from pyspark.sql import functions as sf
 from pyspark.sql import types as T  # noqa: N812 (the name that Spark's own documentation uses)
 
 from ...errors import InvalidOptionError, MissingColumnError, PyHudiError, SchemaMismatchError
+from ...methods.merging.clauses import Value
 from ...table.schema.casts import whole_bound
 from ...table.schema.types import children
-
-# SQL text, a Column, or a value of Python that is no text.
-Value: TypeAlias = Any
 
 _UNKNOWN = ("UNRESOLVED", "AMBIGUOUS", "FIELD_NOT_FOUND", "CANNOT_RESOLVE", "MISSING_ATTRIBUTES")
 _NESTED = (T.StructType, T.ArrayType, T.MapType)
@@ -54,8 +52,9 @@ def as_column(value: Value, what: str) -> Column:
         return sf.expr(value) if isinstance(value, str) else sf.lit(value)
 
 
-def with_fields(column: Column, kind: pa.DataType, given: Mapping[tuple[str, ...], Value], what: str) -> Column:
+def with_fields(column: str | Column, kind: pa.DataType, given: Mapping[tuple[str, ...], Value], what: str) -> Column:
     """Return a struct with other values in fields, given by their paths; other fields of a null struct are null."""
+    column = as_column(column, what)
     fields = []
     for field in children(kind):
         inner = {path[1:]: value for path, value in given.items() if path[0] == field.name}

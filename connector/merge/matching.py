@@ -13,7 +13,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from ...errors import InvalidOptionError, MissingColumnError, PlacementError
-from ...table.config.key_types import PartitionType
+from ...methods.merging.changed_table import SOURCE, TARGET
+from ...methods.merging.clauses import Clause, ClauseKind, Side, Value, is_column, of
 from ...table.keys.partition_paths import HIVE_DEFAULT_PARTITION
 from ...table.schema.columns import PARTITION_PATH, RECORD_KEY
 from ...table.schema.fields import find_field, root_of
@@ -23,9 +24,8 @@ from ..placement.colocate import placement_of
 from ..placement.key_columns import KEY, PATH, can_spell, with_keys
 from ..placement.shared_keys import text_keys
 from ..source.spark_types import to_spark
-from .clauses import Clause, ClauseKind, Side, of
-from .expressions import Value, as_column, explained
-from .target import SOURCE, TARGET, MergeTarget
+from .expressions import as_column, explained
+from .target import MergeTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,7 +35,6 @@ On: TypeAlias = "str | Column | Sequence[str] | None"
 
 _EQUAL = re.compile(r"\s*(source|target)\.`?(\w+)`?\s*==?\s*(source|target)\.`?(\w+)`?\s*", re.IGNORECASE)
 _AND = re.compile(r"\band\b", re.IGNORECASE)
-_COLUMN = re.compile(r"\s*(source|target)\s*\.\s*(?:`([^`]+)`|(\w+))\s*", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +99,7 @@ def match(source: DataFrame, on: On, target: MergeTarget) -> tuple[DataFrame, Ma
 def equal_columns(source: DataFrame, on: On, target: MergeTarget) -> tuple[list[str], list[str]]:
     """Return columns of one type and value in rows that match, and the conditions that may be about the table alone."""
     if on is None:
-        names: Sequence[str] = target.config.record_key_fields if target.is_global else target.place_fields
+        names: Sequence[str] = target.matched_fields
         others: list[str] = []
     elif isinstance(on, Column):
         return [], []
@@ -112,18 +111,6 @@ def equal_columns(source: DataFrame, on: On, target: MergeTarget) -> tuple[list[
         names, others = [target.column(name, "What rows are to match by") for name in _names(on)], []
     same, _ = _known(source, names, target)
     return [name for name in dict.fromkeys(names) if name in same and name in target.schema.names], others
-
-
-def is_column(value: Value, side: str, name: str) -> bool:
-    """Return whether SQL text is a plain column of one side; for a Column the answer is False."""
-    found = _COLUMN.fullmatch(value) if isinstance(value, str) else None
-    return found is not None and (found[1].lower(), (found[2] or found[3]).lower()) == (side, name.lower())
-
-
-def is_of_side(value: Value, side: str) -> bool:
-    """Return whether SQL text is a plain column of a side."""
-    found = _COLUMN.fullmatch(value) if isinstance(value, str) else None
-    return found is not None and found[1].lower() == side
 
 
 def named_plainly(values: Mapping[str, Value], rows: DataFrame) -> dict[str, Value]:
@@ -163,7 +150,7 @@ def _by_key(source: DataFrame, target: MergeTarget) -> tuple[DataFrame, Match]:
         Column.__and__, (sf.col(of(SOURCE, mine)) == sf.col(of(TARGET, theirs)) for mine, theirs in names.items())
     )
     condition = reduce(Column.__and__, _same_texts(keyed, target), condition)
-    fields = target.config.record_key_fields if target.is_global else target.place_fields
+    fields = target.matched_fields
     same, _ = _known(source, fields, target)
     whole = all(field in same for field in target.place_fields)
     return keyed, Match(condition, same, spells=whole, exact=set(fields) <= same, by_place=True)
@@ -204,7 +191,7 @@ def _by_columns(source: DataFrame, names: Sequence[str], target: MergeTarget) ->
 
 
 def _is_of_places(names: Iterable[str], target: MergeTarget) -> bool:
-    return set(names) <= set(target.config.record_key_fields if target.is_global else target.place_fields)
+    return set(names) <= set(target.matched_fields)
 
 
 def _names(on: On) -> list[str]:
@@ -232,32 +219,11 @@ def _known(source: DataFrame, names: Sequence[str], target: MergeTarget) -> tupl
     """Return which compared columns are equal and of one type, and whether rows that do not match have other places."""
     kinds = {field.name: field.dataType for field in source.schema.fields}
     own = to_spark(target.schema)
-    wanted = target.config.record_key_fields if target.is_global else target.place_fields
+    wanted = target.matched_fields
     same = frozenset(
         name for name in names if root_of(name) in own.names and kinds.get(root_of(name)) == own[root_of(name)].dataType
     )
-    apart = _spelled_apart(target)
-    return same, apart and set(names) == set(wanted) and same.issuperset(wanted)
-
-
-def _spelled_apart(target: MergeTarget) -> bool:
-    """Return whether different key and partition values always make different places, except in unnamed partitions."""
-    config = target.config
-    keys = [find_field(target.schema, name) for name in config.record_key_fields]
-    paths = [find_field(target.schema, name) for name in config.partition_fields]
-    if any(text is None for text in (*keys, *paths)) or {*config.partition_types} - {PartitionType.SIMPLE}:
-        return False
-    return _distinct(keys) and (target.is_global or _distinct(paths))
-
-
-def _distinct(fields: Sequence[pa.Field]) -> bool:
-    """Return whether different values always have different texts; the joined texts of several strings may be equal."""
-    plain = all(_is_whole(field.type) or pa.types.is_string(field.type) for field in fields)
-    return plain and (len(fields) < 2 or all(_is_whole(field.type) for field in fields))
-
-
-def _is_whole(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date(kind))
+    return same, target.spells_apart and set(names) == set(wanted) and same.issuperset(wanted)
 
 
 def spelled(rows: DataFrame, target: MergeTarget) -> DataFrame:

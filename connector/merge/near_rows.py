@@ -17,6 +17,8 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
+from ...methods.merging.changed_table import SOURCE
+from ...methods.merging.clauses import Clause, ClauseKind, Side, is_column, is_of_side
 from ...reader.matches.key_values import hashed_columns, key_columns, keys_of_values, number_columns
 from ...reader.matches.sought_keys import SoughtKeys
 from ...reader.matches.sought_slices import SoughtSlices
@@ -24,9 +26,9 @@ from ...table.schema.columns import PARTITION_PATH, RECORD_KEY, SEQUENCE_NUMBER
 from ...table.schema.fields import root_of
 from ..placement.key_columns import KEY, PATH
 from ..placement.key_text import quoted
-from .clauses import Clause, ClauseKind, Side
-from .matching import On, equal_columns, is_column, is_of_side
-from .target import SOURCE, MergeTarget
+from .expressions import with_fields
+from .matching import On, equal_columns
+from .target import MergeTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -162,7 +164,7 @@ def _read_columns(
     schema = snapshot.schema
     said: list[Any] = [] if on is None else [on] if isinstance(on, str) else list(on)  # type: ignore[arg-type]
     for clause in clauses:
-        said += clause.values_of(target, columns).values() if clause.side is Side.MATCHED else ()
+        said += clause.values_of(target, columns, with_fields).values() if clause.side is Side.MATCHED else ()
         said += clause.condition if isinstance(clause.condition, Mapping) else [clause.condition]
     texts = [value.lower() for value in said if isinstance(value, str) and not is_of_side(value, SOURCE)]
     if target.leaves_open or any(isinstance(value, Column) for value in said) or any("*" in text for text in texts):

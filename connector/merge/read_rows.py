@@ -9,19 +9,18 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import Observation
 from pyspark.sql import functions as sf
 
-from ...operations.read_rows import ReadRows
-from ...reader.predicates import Compare, OneOf, Predicate
-from ...reader.pruning import has_one_spelling
+from ...methods.merging.changed_table import TARGET
+from ...methods.merging.clauses import Clause, Side
+from ...operations.read_rows import ReadRows, is_bounded, predicates_of
+from ...reader.predicates import Compare, Predicate
 from ...table.schema.columns import with_meta
 from ..conditions.condition import condition_predicates
 from ..placement.key_text import quoted
-from .clauses import Clause, Side
 from .matching import On, equal_columns
-from .target import TARGET, MergeTarget
+from .target import MergeTarget
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -30,8 +29,6 @@ logger = logging.getLogger("pyhudi")
 
 # Without the source in the plan of the query, which is over by then, some releases of Spark never answer.
 _WAIT_S = 10.0
-# Of more values than these only the least and the greatest count.
-_MOST_VALUES = 1000
 _LEAST, _GREATEST = "least_", "greatest_"
 
 
@@ -71,7 +68,7 @@ class MergeReads:
         known = tuple(predicate for text in others for predicate in predicates(text))
         # Spark Connect notes nothing of the query of a checkpoint.
         connect = "connect" in type(spark).__module__
-        bounded = tuple(name for name in names if _is_bounded(schema.field(name).type))
+        bounded = tuple(name for name in names if is_bounded(schema.field(name).type))
         return cls(alone, known, Side.NOT_MATCHED in sides, bounded, Observation(), notes_bounds=not connect)
 
     def of_values(self, values: pa.Table) -> MergeReads:
@@ -80,7 +77,7 @@ class MergeReads:
             return self
         if not values.num_rows:
             return replace(self, matched=None, columns=())
-        found = [predicate for name in self.columns for predicate in _among(name, values.column(name))]
+        found = [predicate for name in self.columns for predicate in predicates_of(name, values.column(name))]
         return replace(self, matched=(*self.matched, *found), columns=())
 
     def with_bounds(self, source: DataFrame) -> DataFrame:
@@ -103,29 +100,11 @@ class MergeReads:
         return (*self.by_source, ReadRows((*self.matched, *bounds), self.absence))
 
 
-def _is_bounded(kind: pa.DataType) -> bool:
-    return has_one_spelling(kind) or bool(pa.types.is_floating(kind))
-
-
 def _between(name: str, found: Mapping[str, Any]) -> list[Predicate]:
     least, greatest = found[f"{_LEAST}{name}"], found[f"{_GREATEST}{name}"]
     if least == greatest:
         return [Compare(name, "=", least)]
     return [Compare(name, ">=", least), Compare(name, "<=", greatest)]
-
-
-def _among(name: str, values: pa.ChunkedArray) -> list[Predicate]:
-    """Return what holds for a column that has one of some values; nothing where nulls match too."""
-    if values.null_count:
-        return []
-    if has_one_spelling(values.type):
-        distinct = pc.unique(values)
-        if len(distinct) <= _MOST_VALUES:
-            return [OneOf(name, tuple(distinct.to_pylist()))]  # O(1)
-    elif pc.any(pc.is_nan(values)).as_py():  # O(1)
-        return []
-    span = pc.min_max(values).as_py()  # O(1)
-    return [Compare(name, ">=", span["min"]), Compare(name, "<=", span["max"])]
 
 
 def _answer(bounds: Observation) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ write cannot do, with a key that it would happen to.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from ...errors import DuplicateKeyError, OlderRowError, OptionConflictError
 from ...table.config.property_keys import PARTIAL_UPDATE_MODE
@@ -68,6 +68,14 @@ class ChangedRows:
             again=sums["again"],
             **wrong,
         )
+
+    def plus(self, other: ChangedRows) -> ChangedRows:
+        """Return what happens at the places of both."""
+        ours, theirs = asdict(self.counts), asdict(other.counts)
+        counts = RowCounts(**{name: ours[name] + theirs[name] for name in ours})
+        sums = {name: getattr(self, name) + getattr(other, name) for name in ("left", "replaced", "unproven", "again")}
+        wrong = ("matched_often", "held_twice", "crowded", "older", "kept")
+        return ChangedRows(counts, **sums, **{name: getattr(self, name) or getattr(other, name) for name in wrong})
 
 
 def check_changed_rows(found: ChangedRows, table: str) -> None:

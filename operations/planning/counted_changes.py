@@ -1,4 +1,4 @@
-"""Changed rows counted by place without an engine, where they are few.
+"""Changed rows counted by place without an engine, where they are few, or where there is no engine.
 
 For many rows `connector/merge/counting.py` has Spark find the same counts and conflicts, by a shuffle.
 """
@@ -6,6 +6,7 @@ For many rows `connector/merge/counting.py` has Spark find the same counts and c
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,8 +20,11 @@ from .changed_rows import ChangedRows, RowPlace
 STAYS, GOES, LEAVES, COMES = range(4)
 COLUMNS = ("role", "key", "path", "row", "older", "open", "unproven", "shifted")
 ROLE, KEY, PATH, ROW, OLDER, OPEN, UNPROVEN, SHIFTED = COLUMNS
+# By these numbers rows compare as by their ordering values, where a row enters the place of another.
+RANK = "rank"
 _ROLES = {"stays": STAYS, "goes": GOES, "leaves": LEAVES, "comes": COMES}
 _SUMMED = (*_ROLES, UNPROVEN, SHIFTED)
+_ENTERS_OPEN = "enters_open"
 
 Counts = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -29,60 +33,111 @@ def count_changes(entries: pa.Table, *, anywhere: bool) -> ChangedRows | None:
     """Return the counts of changed rows and their conflicts; None where rows have to be compared by ordering values.
 
     Args:
-        entries: What each row does at a place, with `COLUMNS`: a row that moves has an entry at each of its places.
-            ``row`` tells the table's rows of one key apart, ``older`` and ``open`` are conflicts of rows that stay.
+        entries: What each row does at a place, as `ChangedPlaces.of` takes it, without `RANK`.
         anywhere: Whether a key alone is a place, whatever its partition.
     """
-    entries = entries.combine_chunks()
-    role = entries.column(ROLE)
-    stays = pc.equal(role, STAYS)
-    columns = {
-        **{name: entries.column(name) for name in (KEY, PATH, ROW)},
-        **{name: pc.equal(role, number).cast(pa.int64()) for name, number in _ROLES.items()},
-        **{name: pc.and_(_is_set(entries, name), stays).cast(pa.int64()) for name in (OLDER, OPEN)},
-        **{name: _is_set(entries, name).cast(pa.int64()) for name in (UNPROVEN, SHIFTED)},
-    }
-    sums: list[tuple[str, str]] = [(name, "sum") for name in (*_SUMMED, OLDER, OPEN)]
-    grouped = pa.table(columns).group_by([KEY] if anywhere else [KEY, PATH])
-    places = grouped.aggregate([*sums, (ROW, "count_distinct"), *([(PATH, "min")] if anywhere else [])])
-    if anywhere:
-        places = places.rename_columns([PATH if name == f"{PATH}_min" else name for name in places.column_names])
-    return _found(places, {name: places.column(f"{name}_sum").to_numpy() for name, _ in sums})
+    places = ChangedPlaces.of(entries, anywhere=anywhere)
+    return None if places.replaced.any() else places.counted()
 
 
-def _found(places: pa.Table, sums: Mapping[str, Counts]) -> ChangedRows | None:
-    changes, goes, comes = sums["stays"] + sums["leaves"], sums["goes"], sums["comes"]
-    if ((goes + sums["leaves"] > 0) & (comes > 0)).any():
-        return None
-    several, twice = (changes > 0) & (changes + goes > 1), places.column(f"{ROW}_count_distinct").to_numpy() > 1
-    # Several rows of a source may delete one row of the table.
-    deleted = np.where(changes > 0, 0, np.where(twice, goes, np.minimum(goes, 1)))
-    wrong: Mapping[str, Mask] = {
-        "matched_often": several & ~twice,
-        "held_twice": several & twice,
-        "crowded": sums["stays"] + comes > 1,
-        "kept": sums[OPEN] > 0,
-        "older": sums[OLDER] > 0,
-    }
-    totals = {name: int(sums[name].sum()) for name in _SUMMED}
-    return ChangedRows.of(
-        {**totals, "deleted": int(deleted.sum()), "replaced": 0, "again": int(np.count_nonzero(goes > 1))},
-        {name: _first(places, found) for name, found in wrong.items()},
-    )
+@dataclass(frozen=True, slots=True)
+class ChangedPlaces:
+    """The places that rows leave, enter or stay at, with what happens at each.
 
+    Attributes:
+        places: The record key and the partition path of each, and how many stored rows it has.
+        sums: By role and flag, how many rows have it.
+        outdone: Where a row enters that is older than the row which leaves.
+    """
 
-def _first(places: pa.Table, wrong: Mask) -> RowPlace | None:
-    """Return the least of some places; the write refuses a row without a key, and names it."""
-    found = places.select([KEY, PATH]).filter(pa.array(wrong & mask(places.column(KEY).is_valid())))
-    if not found.num_rows:
-        return None
-    row = found.take(pc.sort_indices(found, [(KEY, "ascending"), (PATH, "ascending")])[:1])
-    key, path = row[KEY][0].as_py(), row[PATH][0].as_py()  # one value each, for the error
-    return RowPlace(key, path or "")
+    places: pa.Table
+    sums: Mapping[str, Counts]
+    outdone: Mask
+
+    @classmethod
+    def of(cls, entries: pa.Table, *, anywhere: bool) -> ChangedPlaces:
+        """Return the places of some rows.
+
+        Args:
+            entries: What each row does at a place, with `COLUMNS`: a row that moves has an entry at each of its places.
+                ``row`` tells the table's rows of one key apart, and ``older`` is about rows that stay. With `RANK`,
+                rows that enter are compared with those that they replace.
+            anywhere: Whether a key alone is a place, whatever its partition.
+        """
+        entries = entries.combine_chunks()
+        role = entries.column(ROLE)
+        stays, comes = pc.equal(role, STAYS), pc.equal(role, COMES)
+        columns = {
+            **{name: entries.column(name) for name in (KEY, PATH, ROW)},
+            **{name: pc.equal(role, number).cast(pa.int64()) for name, number in _ROLES.items()},
+            **{name: pc.and_(_is_set(entries, name), stays).cast(pa.int64()) for name in (OLDER, OPEN)},
+            _ENTERS_OPEN: pc.and_(_is_set(entries, OPEN), comes).cast(pa.int64()),
+            **{name: _is_set(entries, name).cast(pa.int64()) for name in (UNPROVEN, SHIFTED)},
+        }
+        summed = (*_SUMMED, OLDER, OPEN, _ENTERS_OPEN)
+        wanted: list[tuple[str, str]] = [*((name, "sum") for name in summed), (ROW, "count_distinct")]
+        if RANK in entries.column_names:
+            rank = entries.column(RANK)
+            columns |= {"new": pc.if_else(comes, rank, None), "old": pc.if_else(pc.invert(comes), rank, None)}
+            wanted += [("new", "max"), ("old", "max")]
+        grouped = pa.table(columns).group_by([KEY] if anywhere else [KEY, PATH])
+        places = grouped.aggregate([*wanted, *([(PATH, "min")] if anywhere else [])])
+        if anywhere:
+            places = places.rename_columns([PATH if name == f"{PATH}_min" else name for name in places.column_names])
+        outdone = np.zeros(places.num_rows, np.bool_)
+        if RANK in entries.column_names:
+            outdone = mask(pc.less(places.column("new_max"), places.column("old_max")).combine_chunks())
+        return cls(places, {name: places.column(f"{name}_sum").to_numpy() for name in summed}, outdone)
+
+    @property
+    def replaced(self) -> Mask:
+        """Where a row leaves and another enters."""
+        gone: Mask = self.sums["goes"] + self.sums["leaves"] > 0
+        return gone & (self.sums["comes"] > 0)
+
+    @property
+    def again(self) -> Mask:
+        """Where several changes delete a row."""
+        several: Mask = self.sums["goes"] > 1
+        return several
+
+    def at(self, where: Mask) -> pa.Table:
+        """Return the keys and paths of some of the places."""
+        return self.places.select([KEY, PATH]).filter(pa.array(where))
+
+    def counted(self) -> ChangedRows:
+        """Return the counts, and the first place of each conflict."""
+        sums, replaced = self.sums, self.replaced
+        changes, goes, comes = sums["stays"] + sums["leaves"], sums["goes"], sums["comes"]
+        several = (changes > 0) & (changes + goes > 1)
+        twice = self.places.column(f"{ROW}_count_distinct").to_numpy() > 1
+        # Several rows of a source may delete one row of the table.
+        deleted = np.where(changes > 0, 0, np.where(twice, goes, np.minimum(goes, 1)))
+        wrong: Mapping[str, Mask] = {
+            "matched_often": several & ~twice,
+            # The deletes of a place are left out where a row enters, which would replace all of its rows.
+            "held_twice": (several | (comes > 0)) & twice,
+            "crowded": sums["stays"] + comes > 1,
+            "kept": (sums[OPEN] > 0) | (replaced & (sums[_ENTERS_OPEN] > 0)),
+            "older": (sums[OLDER] > 0) | (replaced & self.outdone),
+        }
+        totals = {name: int(sums[name].sum()) for name in _SUMMED}
+        totals |= {"deleted": int(deleted.sum()), "replaced": int(np.count_nonzero(replaced))}
+        totals |= {"again": int(np.count_nonzero(self.again)), UNPROVEN: int(sums[UNPROVEN][~replaced].sum())}
+        return ChangedRows.of(totals, {name: self._first(places) for name, places in wrong.items()})
+
+    def _first(self, where: Mask) -> RowPlace | None:
+        """Return the least of some places; the write refuses a row without a key, and names it."""
+        places = self.at(where & mask(self.places.column(KEY).is_valid()))
+        if not places.num_rows:
+            return None
+        row = places.take(pc.sort_indices(places, [(KEY, "ascending"), (PATH, "ascending")])[:1])
+        key, path = row[KEY][0].as_py(), row[PATH][0].as_py()  # one value each, for the error
+        return RowPlace(key, path or "")
 
 
 def _is_set(entries: pa.Table, name: str) -> pa.ChunkedArray:
     return pc.fill_null(entries.column(name), False)
 
 
-__all__ = ["COLUMNS", "COMES", "GOES", "LEAVES", "STAYS", "count_changes"]
+__all__ = ["COLUMNS", "COMES", "GOES", "LEAVES", "RANK", "STAYS", "ChangedPlaces", "count_changes"]

@@ -47,6 +47,16 @@ def met_in(left: pa.DataType, right: pa.DataType) -> pa.DataType | None:
     return None
 
 
+def joined_type(left: pa.DataType | None, right: pa.DataType | None) -> pa.DataType | None:
+    """Return the type that has all values of two types; None if there is none, or either is None."""
+    if left is None or right is None or left == right:
+        return None if right is None else left
+    if pa.types.is_null(left) or pa.types.is_null(right):
+        return right if pa.types.is_null(left) else left
+    met = met_in(left, right)
+    return None if met == WIDE_DECIMAL else met
+
+
 def constant(text: str, kind: pa.DataType, *, column: str) -> Any:
     """Return a constant beside a column of a type, as predicates take it; raises `InvalidOptionError`."""
     read = next((read for is_kind, read in _READERS if is_kind(kind)), None)

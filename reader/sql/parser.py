@@ -1,7 +1,7 @@
 """Reads the text of a condition or a value: ``city = 'Rome' AND (fare > tip * 2 OR NOT late)``.
 
-The grammar is that of Spark's expressions, without functions, CASE and CAST: comparisons of any two values, ``IN``,
-``BETWEEN``, ``LIKE``, ``IS NULL``, ``+ - * / ||``, ``NOT``, ``AND``, ``OR`` and parentheses.
+The grammar is that of Spark's expressions, without CASE, CAST and functions but ``coalesce``: comparisons of any two
+values, ``IN``, ``BETWEEN``, ``LIKE``, ``IS NULL``, ``+ - * / ||``, ``NOT``, ``AND``, ``OR`` and parentheses.
 """
 
 from __future__ import annotations
@@ -9,17 +9,19 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import pyarrow as pa
 
-from .coercion import WIDE_DECIMAL, constant, is_number, met_in, moment, number_of
+from .coercion import WIDE_DECIMAL, constant, is_number, joined_type, met_in, moment, number_of
 from .names import NamedColumns
 from .terms import (
     ArithmeticTerm,
     ColumnTerm,
     CompareTerm,
     ConstantTerm,
+    FirstTerm,
     JoinedTexts,
     LikeTerm,
     LogicTerm,
@@ -170,9 +172,9 @@ class _Parser:
             tokens.back()
             at, zero = tokens.peek(), ConstantTerm(0, pa.int32())
             return self._calculated(sign, zero, self._primary(depth + 1), at)
-        return self._named_or_constant(token)
+        return self._named_or_constant(token, depth)
 
-    def _named_or_constant(self, token: SqlToken) -> SqlTerm:
+    def _named_or_constant(self, token: SqlToken, depth: int) -> SqlTerm:
         tokens = self.tokens
         if token.kind == "text":
             return ConstantTerm(token.constant, pa.string())
@@ -194,8 +196,23 @@ class _Parser:
                 raise tokens.wrong("lacks a name")
             parts.append(part.name)
         if tokens.peek().word == "(":
-            raise tokens.wrong(f"calls {'.'.join(parts)!r}, and functions are not understood")
+            if [part.upper() for part in parts] == ["COALESCE"]:
+                return self._coalesced(depth)
+            raise tokens.wrong(f"calls {'.'.join(parts)!r}, and functions but coalesce are not understood")
         return self.names.find(parts, self.what)
+
+    def _coalesced(self, depth: int) -> SqlTerm:
+        tokens = self.tokens
+        at = tokens.next()
+        parts = [self.any_of(depth + 1)]
+        while tokens.skip(","):
+            parts.append(self.any_of(depth + 1))
+        tokens.expect(")")
+        kind = reduce(joined_type, (part.kind for part in parts))
+        if kind is None:
+            shown = ", ".join(str(part.kind) for part in parts)
+            raise tokens.wrong(f"has coalesce with values of the types {shown}, which no type joins", at)
+        return FirstTerm(tuple(parts), kind)
 
     def _time(self, word: str, token: SqlToken) -> SqlTerm:
         try:

@@ -202,6 +202,21 @@ class JoinedTexts(PairTerm):
         return pc.binary_join_element_wise(*texts, "")
 
 
+@dataclass(frozen=True, slots=True)
+class FirstTerm:
+    """The first of some values that is not null."""
+
+    parts: tuple[SqlTerm, ...]
+    kind: pa.DataType
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset().union(*(part.columns for part in self.parts))
+
+    def of(self, rows: pa.RecordBatch) -> Datum:
+        return pc.coalesce(*(pc.cast(part.of(rows), self.kind, safe=False) for part in self.parts))
+
+
 def compared(op: Operator, left: Datum, right: Datum) -> Datum:
     """Return how values of one type compare, NaN by Spark's rules."""
     if op == "<=>":

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from pyhudi import HudiTable
-from pyhudi.connector.merge.builder import MergeBuilder
 from pyhudi.errors import (
     DuplicateColumnError,
     DuplicateKeyError,
     InvalidOptionError,
     MissingColumnError,
-    NullKeyError,
     OlderRowError,
     OptionConflictError,
     PyHudiError,
@@ -24,7 +22,8 @@ from pyhudi.errors import (
 from pyhudi.table.config.property_keys import UNAVAILABLE_OF_DEBEZIUM
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
-from support.merge_tables import COLUMNS, NAMES, START, Values, counts, frame, made, rows
+from support.merge_cases import REFUSED, drawn_merge
+from support.merge_tables import COLUMNS, NAMES, START, counts, frame, made, rows
 from support.readers import rows_by_hudi_rs
 from support.seams import patch_seam
 
@@ -117,73 +116,6 @@ def test_rows_move_and_swap_their_keys_in_one_instant(spark: SparkSession, tmp_p
     into_freed = table.merge(frame(spark, [(9, "d", 9, 0, "")]), ["id", "p"]).when_matched_delete()
     reborn = into_freed.when_not_matched_by_source_update({"id": 9, "p": "'d'", "n": 900}, "target.id = 3").execute()
     assert (counts(reborn), rows(table)) == ((0, 1, 1, 1), [*expected[:2], (9, "d", 9, 900, "z")])
-
-
-REFUSED: dict[str, tuple[list[Values], Callable[[MergeBuilder], MergeBuilder], object, type[PyHudiError], str]] = {
-    "several source rows": (
-        [(1, "a", 6, 1, "x"), (1, "a", 7, 2, "y")],
-        lambda merge: merge.when_matched_update_all(),
-        None,
-        DuplicateKeyError,
-        r"rows of the source match the row of the record key '1' in partition 'a'",
-    ),
-    "one updates and one deletes": (
-        [(1, "a", 6, 1, "x"), (1, "a", 7, 2, "y")],
-        lambda merge: merge.when_matched_delete("source.n = 1").when_matched_update_all(),
-        "id",
-        DuplicateKeyError,
-        r"'1' in partition 'a'",
-    ),
-    "one new key twice": (
-        [(6, "a", 6, 1, "x"), (6, "a", 7, 2, "y")],
-        lambda merge: merge.when_not_matched_insert_all(),
-        None,
-        DuplicateKeyError,
-        r"would have the record key '6' in partition 'a'",
-    ),
-    "two rows get one key": (
-        [(1, "a", 6, 1, "x"), (2, "a", 7, 2, "y")],
-        lambda merge: merge.when_matched_update({"id": 6}),
-        None,
-        DuplicateKeyError,
-        r"would have the record key '6' in partition 'a'",
-    ),
-    "the key of a row that stays": (
-        [(1, "a", 6, 1, "x")],
-        lambda merge: merge.when_matched_update({"id": 4, "p": "'b'", "ts": 99}),
-        None,
-        DuplicateKeyError,
-        r"the record key '4' in partition 'b', which a row of the table has",
-    ),
-    "a new row with a key that is there": (
-        [(2, "a", 6, 99, "x")],
-        lambda merge: merge.when_not_matched_insert_all(),
-        "source.n = target.n",
-        DuplicateKeyError,
-        r"the record key '2' in partition 'a', which a row of the table has",
-    ),
-    "an older row": (
-        [(1, "a", 6, 1, "x"), (4, "b", 8, 1, "y")],
-        lambda merge: merge.when_matched_update_all(),
-        None,
-        OlderRowError,
-        r"record key '4' in partition 'b' of the table .* lesser ordering value",
-    ),
-    "an older row in the place of one that leaves": (
-        [(3, "b", 5, 1, "x"), (4, "b", 9, 1, "y")],
-        lambda merge: merge.when_matched_update({"id": "7 - target.id"}),
-        None,
-        OlderRowError,
-        r"record key '4' in partition 'b'",
-    ),
-    "no key": (
-        [(None, "a", 6, 1, "x")],
-        lambda merge: merge.when_not_matched_insert_all(),
-        None,
-        NullKeyError,
-        "'id'",
-    ),
-}
 
 
 def test_what_one_write_cannot_do_is_refused_by_a_key_and_leaves_the_table_as_it_was(
@@ -499,31 +431,6 @@ def test_a_value_that_the_mode_of_the_table_would_drop_is_refused(
     assert rows(table) == [*START, (9, "a", 6, 90, word), (10, "a", 6, 100, word)]
 
 
-def drawn(chance: random.Random) -> tuple[list[Values], str, list[tuple[str, tuple[Any, ...]]]]:
-    """Return rows, a condition and clauses, in words that Spark and delta-rs understand alike."""
-    ids = chance.sample(range(12), 6)
-    given = [(one, chance.choice("ab"), 9, chance.choice([None, 1, 2, 3]), chance.choice(["x", "y"])) for one in ids]
-    on = chance.choice(["source.id = target.id and source.p = target.p", "source.id = target.id"])
-    condition = [None, "source.n > 1", "source.t = 'x'"]
-    both = [*condition, "source.n = target.n", "target.n > 2 or source.n is null"]
-    theirs = [None, "target.n > 2", "target.t is null"]
-    sets: list[Mapping[str, str]] = [{"n": "source.n + target.n"}, {"t": "concat(target.t, source.t)", "n": "7"}]
-    some = [
-        ("when_matched_update", (chance.choice(sets), chance.choice(both))),
-        ("when_matched_delete", (chance.choice(both),)),
-        ("when_matched_update_all", (chance.choice(both),)),
-        ("when_not_matched_insert", ({"id": "source.id", "p": "source.p", "ts": "1"}, chance.choice(condition))),
-        ("when_not_matched_insert_all", (chance.choice(condition),)),
-        ("when_not_matched_by_source_update", ({"n": "target.n - 1"}, chance.choice(theirs))),
-        ("when_not_matched_by_source_delete", (chance.choice(theirs),)),
-    ]
-    chosen = chance.sample(some, chance.randrange(2, 6))
-    # Without a condition a clause is the last one of its kind.
-    kinds = {name: name.removesuffix("_all").rpartition("_")[0] for name, _ in chosen}
-    last = {kinds[name]: name for name, _ in chosen}
-    return given, on, [one for one in chosen if one[1][-1] is not None or last[kinds[one[0]]] == one[0]]
-
-
 @pytest.mark.parametrize("seed", range(4))
 def test_any_clauses_leave_what_delta_leaves(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int
@@ -541,7 +448,7 @@ def test_any_clauses_leave_what_delta_leaves(
     write_deltalake(str(tmp_path / "d"), frame(spark, [*START, *more]).toArrow())
     merged = 0
     while merged < 3:
-        given, on, clauses = drawn(chance)
+        given, on, clauses = drawn_merge(chance)
         delta = DeltaTable(str(tmp_path / "d"))
         source = frame(spark, given)
         theirs: Any = delta.merge(source.toArrow(), on, source_alias="source", target_alias="target")

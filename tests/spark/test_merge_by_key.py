@@ -10,8 +10,8 @@ import pytest
 from pyhudi import HudiTable
 from pyhudi.connector.merge.builder import MergeBuilder
 from pyhudi.connector.merge.changing import make_changes
-from pyhudi.connector.merge.clauses import Clause, ClauseKind, Side
 from pyhudi.errors import DataError, PyHudiError
+from pyhudi.methods.merging.clauses import Clause, ClauseKind, Side
 from pyhudi.table.files.names import bucket_of
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf

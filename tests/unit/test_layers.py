@@ -56,6 +56,7 @@ RANKS = {
     "testing": 21,
     "options": 21,
     "methods": 22,
+    "methods/merging": 23,
     "connector/source": 23,
     "connector/conditions": 24,
     "connector/stream": 24,
@@ -65,6 +66,7 @@ RANKS = {
     "connector/joins": 26,
     "connector/merge": 26,
     "connector": 27,
+    "arrow/merging": 26,
     "arrow": 27,
 }
 PACKAGES = [name for name, rank in RANKS.items() if rank > 0]

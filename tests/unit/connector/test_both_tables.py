@@ -7,8 +7,8 @@ import inspect
 import pytest
 from pyhudi import HudiTable, arrow
 
-# What needs Spark, or is to come: `to_df` is `read` and `scan` without Spark.
-OF_SPARK = {"to_df", "sql", "create_view", "refresh_views", "stream", "merge", "update"}
+# What needs Spark: `to_df` is `read` and `scan` without Spark.
+OF_SPARK = {"to_df", "sql", "create_view", "refresh_views", "stream"}
 OF_ARROW = {"write", "append", "read", "scan"}
 
 

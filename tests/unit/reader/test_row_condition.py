@@ -78,6 +78,10 @@ ROWS = pa.RecordBatch.from_pydict(
         ("price * n = 9", [3]),
         ("city || '!' = 'Rome!'", [1]),
         ("2 = n", [2]),
+        ("coalesce(city, 'none') = 'none'", [None]),
+        ("coalesce(NULL, n, m) = 3", [3]),
+        ("Coalesce(ok, n > 5)", [1, 3]),
+        ("coalesce(n, 1.5D) = 1.5D", [None]),
     ],
 )
 def test_a_condition_keeps_the_rows_for_which_it_is_true(text: str, kept: list[int | None]) -> None:
@@ -116,6 +120,7 @@ def test_files_are_skipped_by_what_every_kept_row_satisfies(text: str, predicate
         *(("n = 2)", "at character 6"), ("n = 'x", "from character 5"), ("n = city", "at character 3")),
         *(("n IN ()", "at character 7"), ("n = 'two'", "'two'"), ("day = 'today'", "'today'")),
         *(("ok = 1", "at character 4"), ("city = 7", "at character 6"), ("n = 1; n = 2", "from character 6")),
+        *(("coalesce(n, city) = 1", "at character 9"), ("coalesce() = 1", "at character 10")),
         *(("upper(city) = 'X'", "at character 6"), ("n NOT = 2", "at character 7"), ("n = 1 AND city", "at character")),
         *(("day + 1 > day", "at character 5"), ("price / 2 = 1", "at character 7"), ("at > day", "at character 4")),
         *(("DATE 'x' = day", "at character 6"), ("inner = inner", "at character 7"), ("n LIKE '1%'", "at character 8")),

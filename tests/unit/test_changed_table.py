@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from pyhudi.connector.merge.matching import _distinct, is_column
+from pyhudi.methods.merging.changed_table import are_distinct
+from pyhudi.methods.merging.clauses import is_column
 
 INT, DAY, TEXT, DOUBLE = pa.int32(), pa.date32(), pa.string(), pa.float64()
 
@@ -24,7 +25,7 @@ INT, DAY, TEXT, DOUBLE = pa.int32(), pa.date32(), pa.string(), pa.float64()
     ids=str,
 )
 def test_texts_of_values_tell_rows_apart(kinds: list[pa.DataType], apart: bool) -> None:
-    assert _distinct([pa.field(str(number), kind) for number, kind in enumerate(kinds)]) is apart
+    assert are_distinct([pa.field(str(number), kind) for number, kind in enumerate(kinds)]) is apart
 
 
 @pytest.mark.parametrize(

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any, TypeAlias
 
-from pyspark.sql import functions as sf
+import pyarrow as pa
 
 from ...errors import DuplicateColumnError, InvalidOptionError, MissingColumnError
 from ...table.schema.fields import root_of
-from ..placement.key_text import quoted
-from .expressions import Value, with_fields
-from .target import SOURCE, TARGET, MergeTarget
+from .changed_table import SOURCE, TARGET, ChangedTable
 
+# SQL text, an expression of the engine, or a value of Python that is no text.
+Value: TypeAlias = Any
 Condition: TypeAlias = Any
+# Returns a value: the struct of a named column with other values in fields, given by their paths; the type is that of
+# the column, and the last argument names the method, for errors.
+WithFields: TypeAlias = Callable[[str, pa.DataType, Mapping[tuple[str, ...], Value], str], Value]
 
 NULL = "null"
+
+_COLUMN = re.compile(r"\s*(source|target)\s*\.\s*(?:`([^`]+)`|(\w+))\s*", re.IGNORECASE)
 
 
 class Side(Enum):
@@ -55,7 +61,7 @@ class Clause:
         given += [] if self.condition is None else [f"condition={str(self.condition)!r}"]
         return f"{self.method}({', '.join(given)})"
 
-    def values_of(self, target: MergeTarget, source: Sequence[str]) -> dict[str, Value]:
+    def values_of(self, target: ChangedTable, source: Sequence[str], with_fields: WithFields) -> dict[str, Value]:
         """Return the value of each column of the table, given the names of the source's columns.
 
         Raises `MissingColumnError`, `DuplicateColumnError` or `InvalidOptionError` for wrong columns.
@@ -63,13 +69,13 @@ class Clause:
         if self.kind is ClauseKind.DELETE:
             kept = target.kept_of_deletes
             return {name: of(TARGET, name) if name in kept else NULL for name in target.schema.names}
-        given = self._of_source(target, source) if self.values is None else self._given(target)
+        given = self._of_source(target, source) if self.values is None else self._given(target, with_fields)
         if self.kind is ClauseKind.UPDATE:
             return {name: given.get(name, of(TARGET, name)) for name in target.schema.names}
         self._check_whole(target, given)
         return {name: given.get(name, NULL) for name in target.schema.names}
 
-    def _given(self, target: MergeTarget) -> dict[str, Value]:
+    def _given(self, target: ChangedTable, with_fields: WithFields) -> dict[str, Value]:
         if not isinstance(self.values, Mapping) or not self.values:
             raise InvalidOptionError(
                 f"{self.method} was given {self.values!r}, which gives no column a value.",
@@ -92,10 +98,10 @@ class Clause:
                 given[column] = NULL if value is None else value
         for column, paths in fields.items():
             kind = target.schema.field(column).type
-            given[column] = with_fields(sf.col(of(TARGET, column)), kind, paths, self.method)
+            given[column] = with_fields(of(TARGET, column), kind, paths, self.method)
         return given
 
-    def _of_source(self, target: MergeTarget, source: Sequence[str]) -> dict[str, Value]:
+    def _of_source(self, target: ChangedTable, source: Sequence[str]) -> dict[str, Value]:
         there = Counter(name.lower() for name in source)
         twice = next((name for name in target.schema.names if there[name.lower()] > 1), None)
         if twice is not None:
@@ -113,7 +119,7 @@ class Clause:
             )
         return {name: of(SOURCE, name) for name in target.schema.names}
 
-    def _check_whole(self, target: MergeTarget, given: Mapping[str, Value]) -> None:
+    def _check_whole(self, target: ChangedTable, given: Mapping[str, Value]) -> None:
         required = [field.name for field in target.schema if not field.nullable]
         needed = dict.fromkeys([*map(root_of, target.place_fields), *target.ordering_fields, *required])
         missing = [name for name in needed if name not in given]
@@ -131,7 +137,21 @@ def _overlap(path: Sequence[str], other: Sequence[str]) -> bool:
 
 
 def of(side: str, name: str) -> str:
-    return f"{side}.{quoted(name)}"
+    """Return the SQL text of a column of a side."""
+    escaped = name.replace("`", "``")
+    return f"{side}.`{escaped}`"
+
+
+def is_column(value: Value, side: str, name: str) -> bool:
+    """Return whether SQL text is a plain column of a side; for an expression of an engine the answer is False."""
+    match = _COLUMN.fullmatch(value) if isinstance(value, str) else None
+    return match is not None and (match[1].lower(), (match[2] or match[3]).lower()) == (side, name.lower())
+
+
+def is_of_side(value: Value, side: str) -> bool:
+    """Return whether SQL text is a plain column of a side."""
+    match = _COLUMN.fullmatch(value) if isinstance(value, str) else None
+    return match is not None and match[1].lower() == side
 
 
 def check_clauses(clauses: Sequence[Clause]) -> None:
@@ -150,3 +170,14 @@ def check_clauses(clauses: Sequence[Clause]) -> None:
                 f"{same[unreached + 1].method} after it is never reached: the first clause that holds counts.",
                 "Give it a condition, or put it last.",
             )
+
+
+def take_all(clauses: Sequence[Clause]) -> bool:
+    """Return whether the clauses take all rows of the table of each side that they are about."""
+    sides = {clause.side for clause in clauses} - {Side.NOT_MATCHED}
+    return sides == {clause.side for clause in clauses if not _has_condition(clause)} - {Side.NOT_MATCHED}
+
+
+def _has_condition(clause: Clause) -> bool:
+    given = clause.condition
+    return bool(given) if isinstance(given, Mapping) else given is not None

@@ -1,0 +1,244 @@
+"""`Table.merge` and `Table.update` of `pyhudi.arrow`: collect clauses, and write the rows that they change."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from ..errors import InvalidOptionError
+from ..index.registry import index_for
+from ..methods.merging.builder import MergeClauses, given_values
+from ..methods.merging.changed_table import ChangedTable
+from ..methods.merging.clauses import Clause, ClauseKind, Condition, Side, Value, check_clauses, take_all
+from ..methods.writes import BASED_ON, CHANGES
+from ..operations.planning.pinned import seen_moment
+from ..operations.planning.target import find_target
+from ..operations.read_rows import ReadRows
+from ..operations.result import CommitResult, PastAttempts
+from ..options.sources import ResolvedOptions
+from ..reader.snapshot import Snapshot, open_snapshot
+from ..storage.base import Storage
+from ..table.schema.columns import without_meta
+from .hudi_types import HudiTypes
+from .merging.changes import ClauseChanges
+from .merging.checked_changes import CheckedChanges
+from .merging.clause_terms import ReadyClause
+from .merging.matching import On, RowMatch, matched_by, predicates_of_target
+from .merging.source import PlacedSource, source_columns
+from .merging.stored_rows import StoredRows, predicates_of_matches
+from .merging.terms import Sides
+from .rows import GivenRows, RowsComingOnce
+from .writing import RowWrite, TypedRows, run_again
+
+_SHARES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class MergeWork:
+    """The table that a merge changes.
+
+    Attributes:
+        resolve: Returns the options of a write with further options.
+        is_serializable: Whether the rows count that a write with such options read.
+    """
+
+    path: str
+    storage: Storage
+    threads: int
+    resolve: Callable[[Mapping[str, Any]], ResolvedOptions]
+    is_serializable: Callable[[Mapping[str, Any], ChangedTable], bool]
+
+    def resolved(self, given: Mapping[str, Any]) -> ResolvedOptions:
+        return self.resolve({**given, **CHANGES})
+
+    def opened(self, given: Mapping[str, Any]) -> tuple[ChangedTable, Snapshot]:
+        """Return the table, and the newest snapshot for a write with some options."""
+        options = self.resolved(given).options
+        request = options.to_write_request(self.path, pa.schema([]), overwrite=False)
+        table = find_target(request, self.storage, creates=False).table
+        # Read the timeline before the rows, so that the conflict check covers every commit in between.
+        _, moment = seen_moment(table)
+        snapshot = open_snapshot(self.path, options.storage_options)
+        changed = ChangedTable(
+            table, without_meta(snapshot.schema), moment, index_for(table.config).is_global, serializable=True
+        )
+        return replace(changed, serializable=self.is_serializable({**given, **CHANGES}, changed)), snapshot
+
+
+@dataclass
+class MergeSource:
+    """The rows of a source, which may be readable once."""
+
+    rows: GivenRows
+    is_read: bool = field(default=False)
+
+    def typed(self, table: ChangedTable, open_files: ExitStack) -> TypedRows:
+        """Return the rows in Hudi's types; raises `InvalidOptionError` for rows that came already."""
+        if self.is_read and self.rows.once:
+            raise InvalidOptionError(
+                f"The source of a merge into the table {table.path} is a stream, which an earlier execute() has read.",
+                "Give merge() a new stream, or rows in memory.",
+            )
+        self.is_read = True
+        given = self.rows.schema or pa.schema([])
+        return TypedRows.of(self.rows, HudiTypes.of(given, table.schema), open_files)
+
+
+class Merge(MergeClauses):
+    """A merge: each method returns a new merge with one more clause.
+
+    Clauses apply in the order in which they were added: each row takes the first clause for its kind of row whose
+    condition holds. A row that no clause takes stays as it is. Conditions and values are SQL text, or expressions of
+    ``pyarrow.compute`` over ``source.`` and ``target.`` columns (``pyarrow.compute.field("source.x")``), or plain
+    values other than text. A null condition does not hold.
+
+    Args:
+        work: The table.
+        source: The rows to merge.
+        on: How rows match.
+        clauses: The clauses so far.
+    """
+
+    def __init__(self, work: MergeWork, source: MergeSource, on: On, clauses: Sequence[Clause] = ()) -> None:
+        super().__init__(work.path, on, clauses)
+        self._work = work
+        self._source = source
+
+    def execute(self, **options: Any) -> CommitResult:
+        """Execute the merge, as one instant, against the newest snapshot of the table.
+
+        A second call reads both sides again, so the source must not be a stream then.
+
+        Args:
+            options: Options of this write.
+
+        Returns:
+            The instant, and the counts of inserted, updated, moved and deleted rows.
+
+        Raises:
+            DuplicateKeyError: Several rows of the source would change one row, a key would have several rows, or a
+                clause holds for some rows of a key and not for all.
+            OlderRowError: A row would get a lesser ordering value than the row that it replaces.
+            MissingColumnError: A condition or a value names a column that neither side has.
+            InvalidOptionError: The merge has no clause, an unreachable clause, or an invalid condition or value.
+            OptionConflictError: The table generates its keys.
+            CommitConflictError: Other writers changed affected file groups, or rows that the clauses are about, again
+                and again.
+            PyHudiError: The write failed as a whole; the class says what the caller can do.
+        """
+        check_clauses(self._clauses)
+        return _carry_out(self._work, options, self._clauses, self._source, self._on)
+
+    def _with(self, clause: Clause) -> Merge:
+        return Merge(self._work, self._source, self._on, (*self._clauses, clause))
+
+
+def update(
+    work: MergeWork, values: Mapping[str, Value], where: Condition | None, options: Mapping[str, Any]
+) -> CommitResult:
+    """Update the rows of a table for which a condition holds; see `Table.update`."""
+    clause = Clause("update", Side.BY_SOURCE, ClauseKind.UPDATE, given_values(values), where)
+    return _carry_out(work, options, (clause,), None, None)
+
+
+def _carry_out(
+    work: MergeWork, options: Mapping[str, Any], clauses: Sequence[Clause], source: MergeSource | None, on: On
+) -> CommitResult:
+    """Write the changed rows of a merge or an update as one instant; anew where another write of the data came first.
+
+    In each attempt the changed rows are computed once, and wait in memory or on disk to be counted, checked, written.
+    """
+    resolved = work.resolved(options)
+    with ExitStack() as open_files:
+        table, _ = work.opened(options)
+        given = None if source is None else source.typed(table, open_files)
+
+        def attempt(write_id: str, past: PastAttempts) -> CommitResult:
+            with ExitStack() as kept:
+                return _Attempt.of(work, options, clauses, given, on).write(write_id, past, kept)
+
+        return run_again(work.storage, resolved, attempt)
+
+
+@dataclass
+class _Attempt:
+    """An attempt at a merge or an update, on one snapshot."""
+
+    work: MergeWork
+    given: Mapping[str, Any]
+    table: ChangedTable
+    snapshot: Snapshot
+    source: TypedRows | None
+    sides: Sides
+    match: RowMatch
+    clauses: list[ReadyClause]
+    read: list[ReadRows] = field(default_factory=list)
+
+    @classmethod
+    def of(
+        cls, work: MergeWork, given: Mapping[str, Any], clauses: Sequence[Clause], source: TypedRows | None, on: On
+    ) -> _Attempt:
+        table, snapshot = work.opened(given)
+        columns = None if source is None else source_columns(source.schema, table)
+        sides = Sides(columns, snapshot.schema, work.path)
+        match = RowMatch(()) if source is None else matched_by(on, sides, table)
+        ready = [ReadyClause.of(clause, sides, match, table) for clause in clauses]
+        return cls(work, given, table, snapshot, source, sides, match, ready)
+
+    def write(self, write_id: str, past: PastAttempts, open_files: ExitStack) -> CommitResult:
+        began = time.monotonic()
+        again = self.work.resolve({**self.given, **CHANGES, BASED_ON: self.table.moment})
+        options = again.options
+        memory = options.to_write_request(self.work.path, pa.schema([]), overwrite=False).write.output.memory
+        changes = ClauseChanges(self.table, self.match, self.clauses)
+        columns = pa.schema([self.snapshot.schema.field(name) for name in changes.stored_columns])
+        stored = StoredRows(self.table, self.snapshot, columns, options.merge_memory, self.work.threads)
+        kept = open_files.enter_context(RowsComingOnce(self._changed(changes, stored, memory // _SHARES)))
+        checked = CheckedChanges.of(self.table, kept.open, stored.held, memory // _SHARES)
+        made = time.monotonic() - began
+        rows = TypedRows(checked.schema, checked.rows, None)
+        write = RowWrite(
+            self.work.path,
+            self.work.storage,
+            again,
+            self.work.threads,
+            read=tuple(self.read) if self.table.serializable else (),
+            deletes_read=True,
+            of_stored=self._needs_counts(checked),
+            counted=checked.found.counts,
+        )
+        done = write.attempt(rows, write_id, past)
+        return replace(done, seconds={**done.seconds, "changes": round(made, 3)})
+
+    def _changed(self, changes: ClauseChanges, stored: StoredRows, part: int) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of changes, and note which rows were read."""
+        by_source = [ready for ready in self.clauses if ready.clause.side is Side.BY_SOURCE]
+        for ready in by_source:
+            self.read.append(ReadRows(() if ready.condition is None else predicates_of_target(ready.condition)))
+        if self.source is None:
+            for batch in stored.all(self.read[0].predicates):
+                yield from changes.of_stored(batch)
+            return
+        columns = self.sides.source
+        assert columns is not None  # noqa: S101 (for the type checker)
+        absence = any(ready.clause.side is Side.NOT_MATCHED for ready in self.clauses)
+        placed = PlacedSource(self.table, columns, self.match.by_key)
+        # A row of the table without a match in one part may have one in another.
+        for rows in placed.parts(self.source.again(), None if by_source else part):
+            if len(by_source) < len(self.clauses):
+                predicates = (*self.match.alone, *predicates_of_matches(rows, self.match))
+                self.read.append(ReadRows(predicates, absence))
+            near = stored.all() if by_source else stored.near(rows, self.match)
+            yield from changes.of_source(rows, near)
+
+    def _needs_counts(self, checked: CheckedChanges) -> bool:
+        """Return whether the write has to count the stored rows of changed keys, of which only some may be changed."""
+        found = checked.found
+        if (self.source is None or self.match.by_place) and take_all([ready.clause for ready in self.clauses]):
+            return found.again > 0
+        return bool(found.counts.updates or found.counts.deletes or found.left)

@@ -1,0 +1,289 @@
+"""Joins both sides and applies the first clause that holds: a row of changes for each place that a row leaves or takes.
+
+A row of changes has the columns of the table as they will be, or of a deleted row as far as a delete needs them. A row
+that moves makes two rows of changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...methods.merging.changed_table import SOURCE, TARGET, ChangedTable
+from ...methods.merging.clauses import ClauseKind, Side
+from ...operations.planning.counted_changes import COMES, GOES, LEAVES, STAYS
+from ...table.arrow.arrays import Mask, mask
+from ...table.config.property_keys import IGNORE_DEFAULTS
+from ...table.keys.partition_paths import HIVE_DEFAULT_PARTITION
+from ...table.merging.deletes import deleted
+from ...table.merging.winners import base_wins
+from ...table.schema.columns import PARTITION_PATH, RECORD_KEY, SEQUENCE_NUMBER
+from ...table.schema.fields import root_of, values_of
+from .clause_terms import ReadyClause, chosen
+from .matching import RowMatch
+from .source import places_of
+
+# Columns of a row of changes besides those of the table, as `ChangedPlaces` takes them. ``moved`` tells a row that
+# comes from elsewhere in the table.
+ROLE, PLACE_KEY, PLACE_PATH, ROW = "_pyhudi_role", "_pyhudi_place_key", "_pyhudi_place_path", "_pyhudi_row"
+OLDER, OPEN, UNPROVEN, SHIFTED = "_pyhudi_older", "_pyhudi_open", "_pyhudi_unproven", "_pyhudi_shifted"
+MOVED = "_pyhudi_moved"
+_FLAGS = (OLDER, OPEN, UNPROVEN, SHIFTED, MOVED)
+_MORE = pa.schema(
+    [
+        *((ROLE, pa.int8()), (PLACE_KEY, pa.string()), (PLACE_PATH, pa.string()), (ROW, pa.string())),
+        *((name, pa.bool_()) for name in _FLAGS),
+    ]
+)
+# Joined rows are made for a source and as many rows of the table at least, so that the source is hashed few times.
+_ROWS_AT_ONCE = 1 << 16
+_BYTES_AT_ONCE = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ClauseChanges:
+    """What some clauses change."""
+
+    table: ChangedTable
+    match: RowMatch
+    clauses: Sequence[ReadyClause]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of rows of changes."""
+        return pa.schema([*(field.with_nullable(True) for field in self.table.schema), *_MORE])
+
+    @property
+    def stored_columns(self) -> list[str]:
+        """The columns of the table that are read."""
+        prefix = f"{TARGET}."
+        named = self.match.columns.union(*(ready.columns for ready in self.clauses))
+        needed = {name.removeprefix(prefix) for name in named if name.startswith(prefix)}
+        kept = self.table.schema.names if self.table.leaves_open else map(root_of, self.table.kept_of_deletes)
+        needed |= {RECORD_KEY, PARTITION_PATH, SEQUENCE_NUMBER, *({*kept} & {*self.table.schema.names})}
+        return sorted(needed)
+
+    def of_stored(self, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield the changes of rows of the table that match no row of a source."""
+        return self._changed(Side.BY_SOURCE, _named(TARGET, rows))
+
+    def of_source(self, source: pa.RecordBatch, stored: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the changes of rows of a source and of the rows of the table that may match them."""
+        matched = np.zeros(source.num_rows, np.bool_)
+        ours = _named(SOURCE, source)
+        by_source = any(ready.clause.side is Side.BY_SOURCE for ready in self.clauses)
+        for batch in _at_least(stored, source.num_rows):
+            theirs, met = _named(TARGET, batch), np.zeros(batch.num_rows, np.bool_)
+            for of_ours, of_theirs in self.match.pairs(ours, theirs):
+                pairs = _side_by_side(ours.take(pa.array(of_ours)), theirs.take(pa.array(of_theirs)))
+                holds = self.match.holds(pairs)
+                matched[of_ours[holds]] = True
+                met[of_theirs[holds]] = True
+                yield from self._changed(Side.MATCHED, pairs if holds.all() else pairs.filter(pa.array(holds)))
+            if by_source:
+                yield from self._changed(Side.BY_SOURCE, theirs.filter(pa.array(~met)))
+        yield from self._changed(Side.NOT_MATCHED, ours.filter(pa.array(~matched)))
+
+    def _changed(self, side: Side, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        numbers = chosen(self.clauses, side, rows)
+        for number, ready in enumerate(self.clauses):
+            taken = numbers == number
+            if taken.any():
+                yield from _ClauseRows(self, ready, rows.filter(pa.array(taken))).changes()
+
+
+@dataclass(frozen=True, slots=True)
+class _ClauseRows:
+    """Joined rows that a clause takes."""
+
+    of: ClauseChanges
+    ready: ReadyClause
+    rows: pa.RecordBatch
+
+    def changes(self) -> Iterator[pa.RecordBatch]:
+        table = self.of.table
+        kind = self.ready.clause.kind
+        columns = self.ready.made(self.rows, pa.schema([field.with_nullable(True) for field in table.schema]))
+        new = pa.RecordBatch.from_arrays(columns, names=table.schema.names)
+        if kind is ClauseKind.DELETE:
+            yield self._change(GOES, new, *self._old_place())
+            return
+        marked = deleted(new, table.config.delete_marker)
+        if marked.any():
+            # A row whose new values mark it as a delete goes; as an insert it changes nothing.
+            if kind is ClauseKind.UPDATE:
+                yield from self._of(marked)._marked(new.filter(pa.array(marked)))
+            yield from self._of(~marked)._live(new.filter(pa.array(~marked)))
+            return
+        yield from self._live(new)
+
+    def _live(self, new: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        if self.ready.clause.kind is ClauseKind.INSERT:
+            keys, paths = places_of(new, self.of.table)
+            opens = self._opens(new) if self.of.table.leaves_open else None
+            yield self._change(COMES, new, keys, paths, open_rows=opens, unproven=self._unproven(new), stored=False)
+            return
+        old_keys, old_paths = self._old_place()
+        if self.ready.keeps_place:
+            yield self._unmoved(new, old_keys, old_paths, None)
+            return
+        keys, paths = places_of(new, self.of.table)
+        apart = _differ(paths, old_paths)
+        leaves = _differ(keys, old_keys) if self.of.table.is_global else _differ(keys, old_keys) | apart
+        stays = pa.array(~leaves)
+        if not leaves.all():
+            unmoved = self._of(~leaves)
+            places = old_keys.filter(stays), old_paths.filter(stays)
+            yield unmoved._unmoved(new.filter(stays), *places, apart[~leaves])
+        if leaves.any():
+            gone = pa.array(leaves)
+            moving, moved = self._of(leaves), new.filter(gone)
+            yield moving._change(LEAVES, moving._as_it_was(), old_keys.filter(gone), old_paths.filter(gone))
+            opens = moving._opens(moved) if self.of.table.leaves_open else None
+            everywhere = np.ones(moved.num_rows, np.bool_)
+            yield moving._change(
+                *(COMES, moved, keys.filter(gone), paths.filter(gone)),
+                open_rows=opens,
+                unproven=everywhere,
+                moved=everywhere,
+                stored=False,
+            )
+
+    def _unmoved(self, new: pa.RecordBatch, keys: pa.Array, paths: pa.Array, shifted: Mask | None) -> pa.RecordBatch:
+        older = open_rows = None
+        ordering = self.of.table.ordering_fields
+        if ordering:
+            older = base_wins([self._old(name) for name in ordering], [values_of(new, name) for name in ordering])
+        if self.of.table.leaves_open:
+            open_rows = self._own_open(new)
+        return self._change(STAYS, new, keys, paths, older=older, open_rows=open_rows, shifted=shifted)
+
+    def _marked(self, new: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield deletes of rows by their new values, at their old places."""
+        roots = {root for _, root in self.of.table.place_roots}
+        columns = [
+            self.rows.column(f"{TARGET}.{name}") if name in roots else new.column(name) for name in new.schema.names
+        ]
+        yield self._change(GOES, pa.RecordBatch.from_arrays(columns, names=new.schema.names), *self._old_place())
+
+    def _change(
+        self,
+        role: int,
+        new: pa.RecordBatch,
+        keys: pa.Array,
+        paths: pa.Array,
+        *,
+        older: Mask | None = None,
+        open_rows: Mask | None = None,
+        unproven: Mask | None = None,
+        shifted: Mask | None = None,
+        moved: Mask | None = None,
+        stored: bool = True,
+    ) -> pa.RecordBatch:
+        count = new.num_rows
+        numbers = self.rows.column(f"{TARGET}.{SEQUENCE_NUMBER}") if stored else pa.nulls(count, pa.string())
+        flags = [
+            pa.array(np.zeros(count, np.bool_) if marked is None else marked)
+            for marked in (older, open_rows, unproven, shifted, moved)
+        ]
+        roles = pa.array(np.full(count, role, np.int8))
+        return pa.RecordBatch.from_arrays([*new.columns, roles, keys, paths, numbers, *flags], schema=self.of.schema)
+
+    def _of(self, chosen_rows: Mask) -> _ClauseRows:
+        return _ClauseRows(self.of, self.ready, self.rows.filter(pa.array(chosen_rows)))
+
+    def _old_place(self) -> tuple[pa.Array, pa.Array]:
+        return self.rows.column(f"{TARGET}.{RECORD_KEY}"), self.rows.column(f"{TARGET}.{PARTITION_PATH}")
+
+    def _old(self, name: str) -> pa.Array:
+        """Return the stored values of a field."""
+        column, *inner = name.split(".")
+        values = self.rows.column(f"{TARGET}.{column}")
+        return pc.struct_field(values, inner) if inner else values
+
+    def _as_it_was(self) -> pa.RecordBatch:
+        """Return the stored rows as far as a delete of them needs."""
+        schema, kept = self.of.table.schema, self.of.table.kept_of_deletes
+        columns = [
+            self.rows.column(f"{TARGET}.{field.name}")
+            if field.name in kept
+            else pa.nulls(self.rows.num_rows, field.type)
+            for field in schema
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=schema.names)
+
+    def _unproven(self, new: pa.RecordBatch) -> Mask:
+        """Return for which new rows the table may hold a row: those without a partition's name share one."""
+        unproven = np.full(new.num_rows, not self.ready.proves_new, np.bool_)
+        if self.of.match.by_key:
+            return unproven
+        for name in self.of.table.config.partition_fields:
+            values = values_of(new, name)
+            unproven |= mask(pc.is_null(values))
+            if pa.types.is_string(values.type):
+                unproven |= mask(pc.is_in(values, value_set=pa.array(["", HIVE_DEFAULT_PARTITION])))
+        return unproven
+
+    def _opens(self, new: pa.RecordBatch) -> Mask:
+        """Return which rows have a value that keeps the stored value of any row that they replace."""
+        opens = np.zeros(new.num_rows, np.bool_)
+        for name in new.schema.names:
+            placeholder = left_open(self.of.table, name, new.column(name))
+            opens |= False if placeholder is None else placeholder
+        return opens
+
+    def _own_open(self, new: pa.RecordBatch) -> Mask:
+        """Return which rows have a value that keeps their own stored value, which is another."""
+        opens = np.zeros(new.num_rows, np.bool_)
+        for name in new.schema.names:
+            placeholder = left_open(self.of.table, name, new.column(name))
+            before = left_open(self.of.table, name, self.rows.column(f"{TARGET}.{name}"))
+            if placeholder is not None and before is not None:
+                opens |= placeholder & ~before
+        return opens
+
+
+def left_open(table: ChangedTable, name: str, values: pa.Array) -> Mask | None:
+    """Return which values of a column are placeholders for the stored value; None where the column has none."""
+    mode, word = table.config.partial_update_mode, table.config.unavailable_value
+    if mode is None or name in table.kept_of_deletes:
+        return None
+    if mode == IGNORE_DEFAULTS:
+        return mask(pc.is_null(values))
+    if word is None or not (pa.types.is_string(values.type) or pa.types.is_binary(values.type)):
+        return None
+    return mask(pc.equal(values, pa.scalar(word).cast(values.type)))
+
+
+def _at_least(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield batches joined to as many rows, or to what memory may take."""
+    held: list[pa.RecordBatch] = []
+    count = size = 0
+    for batch in batches:
+        held.append(batch)
+        count, size = count + batch.num_rows, size + batch.nbytes
+        if count >= max(rows, _ROWS_AT_ONCE) or size >= _BYTES_AT_ONCE:
+            yield pa.concat_batches(held)
+            held, count, size = [], 0, 0
+    if held:
+        yield pa.concat_batches(held)
+
+
+def _named(side: str, rows: pa.RecordBatch) -> pa.RecordBatch:
+    return rows.rename_columns([f"{side}.{name}" for name in rows.schema.names])
+
+
+def _side_by_side(ours: pa.RecordBatch, theirs: pa.RecordBatch) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([*ours.columns, *theirs.columns], [*ours.schema.names, *theirs.schema.names])
+
+
+def _differ(values: pa.Array, others: pa.Array) -> Mask:
+    """Return where two texts differ; nulls are equal."""
+    nulls = pc.and_(pc.is_null(values), pc.is_null(others))
+    same: Any = pc.or_(nulls, pc.fill_null(pc.equal(values, others), False))
+    return ~mask(same)

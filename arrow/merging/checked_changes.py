@@ -1,0 +1,232 @@
+"""Rows of changes counted and checked by their places, and turned into the rows that a write takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...methods.merging.changed_table import ChangedTable
+from ...operations.planning.changed_rows import ChangedRows, RowPlace, check_changed_rows, held_elsewhere
+from ...operations.planning.counted_changes import COLUMNS, COMES, GOES, KEY, LEAVES, PATH, RANK, ChangedPlaces
+from ...table.arrow.arrays import Mask, mask, plain
+from ...table.arrow.string_hash import hash64
+from ...table.config.property_keys import MERGE_ON_READ
+from ...table.merging.deletes import IS_DELETED
+from ...table.merging.winners import joint_ranks
+from ...table.schema.columns import ARRIVES, INSERTED, PARTITION_PATH, RECORD_KEY
+from ...table.schema.columns import MOVED as MOVED_HERE
+from ...table.schema.columns import STAYS as STAYS_HERE
+from ...table.schema.fields import values_of
+from .changes import MOVED, OLDER, OPEN, PLACE_KEY, PLACE_PATH, ROLE, ROW, SHIFTED, UNPROVEN
+
+_COLUMNS = dict(zip(COLUMNS, (ROLE, PLACE_KEY, PLACE_PATH, ROW, OLDER, OPEN, UNPROVEN, SHIFTED), strict=True))
+_NUMBER = "number"
+_NO_PLACES = pa.table({KEY: pa.array([], pa.string()), PATH: pa.array([], pa.string())})
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedChanges:
+    """Changes that one write can carry out.
+
+    Attributes:
+        again: Returns the rows of changes, each time all of them.
+        found: Their counts.
+        replaced: The places whose row leaves and to which another comes.
+        deleted_again: The places where several changes delete a row.
+    """
+
+    table: ChangedTable
+    again: Callable[[], Iterator[pa.RecordBatch]]
+    found: ChangedRows
+    replaced: pa.Table
+    deleted_again: pa.Table
+
+    @classmethod
+    def of(
+        cls,
+        table: ChangedTable,
+        changes: Callable[[], Iterator[pa.RecordBatch]],
+        held: Callable[[pa.Table], Iterator[pa.RecordBatch]],
+        memory: int,
+    ) -> CheckedChanges:
+        """Count changes, and refuse those that one write cannot carry out.
+
+        Args:
+            table: The table.
+            changes: Returns the rows of changes, each time all of them.
+            held: Returns the keys and partition paths of the rows of the table at some places, and of others.
+            memory: What the entries of places may take; more are counted in several passes over the changes.
+
+        Raises:
+            DuplicateKeyError: A row would change in two ways, or a key would have several rows.
+            OlderRowError: A new row is older than the row that it replaces.
+            OptionConflictError: A value makes a partial update keep the stored value.
+        """
+        entries, size = [], 0
+        for batch in changes():
+            entries.append(_entries(batch, table))
+            size += entries[-1].nbytes
+            if size > memory:
+                break
+        if size <= memory:
+            counted = [_Counted.of(table, entries)]
+        else:
+            passes = _passes(changes(), table, memory)
+            counted = [
+                _Counted.of(table, [_of_pass(_entries(batch, table), number, passes) for batch in changes()])
+                for number in range(passes)
+            ]
+        found = reduce(ChangedRows.plus, (each.found for each in counted))
+        check_changed_rows(found, table.path)
+        for each in counted:
+            each.check_free(held)
+        replaced, again = (
+            pa.concat_tables([getattr(each, name) for each in counted]) for name in ("replaced", "again")
+        )
+        return cls(table, changes, found, replaced, again)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows to write."""
+        fields = [field.with_nullable(True) for field in self.table.schema if field.name != IS_DELETED]
+        if self._has_deletes or IS_DELETED in self.table.schema.names:
+            fields.append(pa.field(IS_DELETED, pa.bool_()))
+        return pa.schema([*fields, *([pa.field(ARRIVES, pa.int8(), nullable=False)] if self._arrives else [])])
+
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows to write: of the table's columns, with the delete flag if there are deletes.
+
+        A delete has the ordering value of the row that it deletes, so it wins. A place that another row enters needs no
+        delete, because the new row replaces the old row. Of a row of the table there is one delete.
+        """
+        deleted_again: list[pa.RecordBatch] = []
+        for batch in self.again():
+            roles = batch.column(ROLE).to_numpy()
+            gone = (roles == GOES) | (roles == LEAVES)
+            left_out = gone & _among(batch, self.replaced, self._by)
+            repeated = (roles == GOES) & ~left_out & _among(batch, self.deleted_again, self._by)
+            if repeated.any():
+                deleted_again.append(batch.filter(pa.array(repeated)))
+            rows = batch.filter(pa.array(~left_out & ~repeated))
+            if rows.num_rows:
+                yield self._written(rows)
+        if deleted_again:
+            yield self._written(_first_of_each(pa.Table.from_batches(deleted_again)))
+
+    @property
+    def _by(self) -> list[str]:
+        return [KEY] if self.table.is_global else [KEY, PATH]
+
+    @property
+    def _has_deletes(self) -> bool:
+        return bool(self.found.counts.deletes or self.found.left)
+
+    @property
+    def _arrives(self) -> bool:
+        """Whether it counts how a row comes to its place: a delete in log files may outdo a row that comes there."""
+        if self.table.config.table_type != MERGE_ON_READ or not self.table.ordering_fields:
+            return False
+        return bool(self.found.counts.inserts or self.found.left)
+
+    def _written(self, changes: pa.RecordBatch) -> pa.RecordBatch:
+        roles = changes.column(ROLE).to_numpy()
+        gone = (roles == GOES) | (roles == LEAVES)
+        columns = []
+        for name in self.schema.names:
+            if name == IS_DELETED:
+                kept = mask(changes.column(name)) if name in self.table.schema.names else False
+                columns.append(pa.array(gone | kept))
+            elif name == ARRIVES:
+                moved = mask(changes.column(MOVED))
+                how = np.where(roles != COMES, STAYS_HERE, np.where(moved, MOVED_HERE, INSERTED))
+                columns.append(pa.array(how.astype(np.int8)))
+            else:
+                columns.append(changes.column(name))
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """What happens at some places, with the places that matter later.
+
+    Attributes:
+        comes: The places that rows enter where the table may hold a row.
+        gone: The places that rows leave.
+    """
+
+    table: ChangedTable
+    found: ChangedRows
+    replaced: pa.Table
+    again: pa.Table
+    comes: pa.Table
+    gone: pa.Table
+
+    @classmethod
+    def of(cls, table: ChangedTable, batches: list[pa.Table]) -> _Counted:
+        if not batches:
+            return cls(table, ChangedRows(), _NO_PLACES, _NO_PLACES, _NO_PLACES, _NO_PLACES)
+        entries = pa.concat_tables(batches).combine_chunks()
+        ordering = [name for name in entries.column_names if name not in COLUMNS]
+        if ordering:
+            ranks = joint_ranks([plain(entries.column(name)) for name in ordering], entries.num_rows)
+            entries = entries.select(COLUMNS).append_column(RANK, pa.array(ranks))
+        places = ChangedPlaces.of(entries, anywhere=table.is_global)
+        role = entries.column("role")
+        unproven = pc.and_(pc.fill_null(entries.column("unproven"), False), pc.is_valid(entries.column(KEY)))
+        comes = entries.filter(unproven).select([KEY, PATH])
+        leaves = entries.filter(pc.or_(pc.equal(role, GOES), pc.equal(role, LEAVES))).select([KEY, PATH])
+        return cls(table, places.counted(), places.at(places.replaced), places.at(places.again), comes, leaves)
+
+    def check_free(self, held: Callable[[pa.Table], Iterator[pa.RecordBatch]]) -> None:
+        """Refuse a row that enters a place where the table holds a row that stays."""
+        if not self.found.unproven:
+            return
+        by = [KEY] if self.table.is_global else [KEY, PATH]
+        for batch in held(self.comes.rename_columns([RECORD_KEY, PARTITION_PATH])):
+            rows = pa.Table.from_batches([batch]).select([RECORD_KEY, PARTITION_PATH]).rename_columns([KEY, PATH])
+            met = rows.join(self.comes.select(by), by, join_type="left semi")
+            met = met.join(self.gone.select(by), by, join_type="left anti") if self.gone.num_rows else met
+            if met.num_rows:
+                key, path = met[KEY][0].as_py(), met[PATH][0].as_py()  # one value each, for the error
+                raise held_elsewhere(RowPlace(key, path or ""), self.table.path)
+
+
+def _entries(changes: pa.RecordBatch, table: ChangedTable) -> pa.Table:
+    """Return what rows of changes do at their places, with the values by which rows are ordered."""
+    columns = {name: changes.column(own) for name, own in _COLUMNS.items()}
+    ordering = {f"order{at}": values_of(changes, name) for at, name in enumerate(table.ordering_fields)}
+    return pa.table({**columns, **ordering})
+
+
+def _passes(changes: Iterator[pa.RecordBatch], table: ChangedTable, memory: int) -> int:
+    size: int = sum(_entries(batch, table).nbytes for batch in changes)
+    return -(-size // memory)
+
+
+def _of_pass(entries: pa.Table, number: int, passes: int) -> pa.Table:
+    """Return the entries of the keys that a pass is about."""
+    hashes = hash64(pc.fill_null(entries.column(KEY), ""))
+    return entries.filter(pa.array(hashes % np.uint64(passes) == np.uint64(number)))
+
+
+def _among(changes: pa.RecordBatch, places: pa.Table, by: list[str]) -> Mask:
+    """Return which rows of changes are at some of the places."""
+    found = np.zeros(changes.num_rows, np.bool_)
+    if places.num_rows:
+        rows = pa.table({KEY: changes.column(PLACE_KEY), PATH: changes.column(PLACE_PATH)})
+        rows = rows.append_column(_NUMBER, pa.array(np.arange(changes.num_rows)))
+        found[rows.join(places.select(by), by, join_type="left semi").column(_NUMBER).to_numpy()] = True
+    return found
+
+
+def _first_of_each(deletes: pa.Table) -> pa.RecordBatch:
+    """Return a delete of each row of the table."""
+    numbered = deletes.append_column(_NUMBER, pa.array(np.arange(deletes.num_rows)))
+    first = numbered.group_by([PLACE_KEY, PLACE_PATH, ROW]).aggregate([(_NUMBER, "min")]).column(f"{_NUMBER}_min")
+    rows = deletes.take(pc.array_take(plain(first), pc.sort_indices(first)))
+    return pa.RecordBatch.from_arrays([plain(column) for column in rows.columns], schema=rows.schema)

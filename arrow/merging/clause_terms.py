@@ -1,0 +1,78 @@
+"""The clauses of a merge made ready: their conditions and values as terms, checked against the columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...methods.merging.changed_table import ChangedTable
+from ...methods.merging.clauses import Clause, ClauseKind, Side
+from ...reader.sql.terms import SqlTerm, column_of
+from ...table.arrow.arrays import mask
+from .matching import RowMatch
+from .terms import Sides, check_fits, of_column
+
+Numbers = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyClause:
+    """A clause with its terms.
+
+    Attributes:
+        condition: None for all rows.
+        values: By column of the table.
+        keeps_place: Whether the rows that it updates certainly keep their keys and partitions.
+        proves_new: Whether the rows that it inserts into a named partition certainly have new keys.
+    """
+
+    clause: Clause
+    condition: SqlTerm | None
+    values: Mapping[str, SqlTerm]
+    keeps_place: bool
+    proves_new: bool
+
+    @classmethod
+    def of(cls, clause: Clause, sides: Sides, match: RowMatch, table: ChangedTable) -> ReadyClause:
+        """Return a clause with its terms; raises `InvalidOptionError`, `MissingColumnError`, `SchemaMismatchError`."""
+        names = [] if sides.source is None else sides.source.names
+        given = clause.values_of(table, names, sides.with_fields)
+        values = {}
+        for name, value in given.items():
+            term = sides.value(value, clause.side, clause.method)
+            if clause.kind is not ClauseKind.DELETE:
+                check_fits(term.kind, table.schema.field(name), clause.method, table.path)
+            values[name] = term
+        condition = None
+        if clause.condition is not None:
+            condition = sides.condition(clause.condition, clause.side, f"The condition of {clause.method}")
+        keeps = clause.kind is not ClauseKind.INSERT and match.keeps_place(clause, given, table)
+        return cls(clause, condition, values, keeps, match.proves_new(clause, given, table))
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns of both sides that it needs."""
+        own = frozenset() if self.condition is None else self.condition.columns
+        return own.union(*(term.columns for term in self.values.values()))
+
+    def made(self, rows: pa.RecordBatch, schema: pa.Schema) -> list[pa.Array]:
+        """Return the columns of the table for some joined rows."""
+        return [of_column(column_of(self.values[field.name].of(rows), rows.num_rows), field) for field in schema]
+
+
+def chosen(clauses: Sequence[ReadyClause], side: Side, rows: pa.RecordBatch) -> Numbers:
+    """Return for each joined row the number of the first clause for its side that takes it; -1 where none does."""
+    numbers = np.full(rows.num_rows, -1, np.int64)
+    for number, ready in enumerate(clauses):
+        if ready.clause.side is not side:
+            continue
+        open_rows = numbers < 0
+        if ready.condition is not None:
+            open_rows &= mask(pc.cast(column_of(ready.condition.of(rows), rows.num_rows), pa.bool_()))
+        numbers[open_rows] = number
+    return numbers

@@ -1,0 +1,241 @@
+"""How rows of the source match rows of the table: equal values by a hash join, and further conditions on the pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...errors import InvalidOptionError, MissingColumnError
+from ...methods.merging.changed_table import SOURCE, TARGET, ChangedTable
+from ...methods.merging.clauses import Clause, ClauseKind, Side, Value, is_column, of
+from ...reader.predicates import Predicate, renamed
+from ...reader.row_condition import necessary
+from ...reader.sql.terms import ColumnTerm, CompareTerm, LogicTerm, SqlTerm, column_of
+from ...table.arrow.arrays import Mask, mask, plain
+from ...table.schema.columns import PARTITION_PATH, RECORD_KEY
+from ...table.schema.fields import find_field
+from .source import KEY, PATH
+from .terms import Sides
+
+# A condition, the names of columns that both sides have, or None for the record key and the partition.
+On: TypeAlias = "str | pc.Expression | Sequence[str] | None"
+Positions = np.ndarray[Any, np.dtype[np.int64]]
+
+_WHAT = "The condition by which rows match"
+# As many pairs are made at once where no values have to be equal.
+_PAIRS = 1 << 20
+_SOURCE_ROW, _TARGET_ROW = "source", "target"
+
+
+@dataclass(frozen=True, slots=True)
+class EqualTerms:
+    """Two values that are equal in rows that match, compared in a type."""
+
+    source: SqlTerm
+    target: SqlTerm
+    met: pa.DataType
+
+
+@dataclass(frozen=True, slots=True)
+class RowMatch:
+    """How rows match.
+
+    Attributes:
+        equal: What is equal.
+        rest: What else holds.
+        same: Columns of the table that have the value of the source's column of that name, and its type.
+        alone: What rows of the table satisfy that match any row.
+        by_key: Whether rows match by the keys and partition paths that a write computes.
+        exact: Whether a row of the source without a match certainly has a free place in the table, or no partition.
+        by_place: Whether rows match by columns of their places alone, so that all rows of a key have the same matches.
+    """
+
+    equal: tuple[EqualTerms, ...]
+    rest: tuple[SqlTerm, ...] = ()
+    same: tuple[str, ...] = ()
+    alone: tuple[Predicate, ...] = ()
+    by_key: bool = False
+    exact: bool = False
+    by_place: bool = False
+
+    @property
+    def columns(self) -> frozenset[str]:
+        """The columns of both sides that decide."""
+        terms = [*self.rest, *(term for pair in self.equal for term in (pair.source, pair.target))]
+        return frozenset().union(*(term.columns for term in terms))
+
+    def keeps_place(self, clause: Clause, values: dict[str, Value], table: ChangedTable) -> bool:
+        """Return whether the rows that a clause updates certainly keep their keys and partitions."""
+        matched = clause.side is Side.MATCHED
+        return all(
+            is_column(values[root], TARGET, root)
+            or (matched and field in self.same and is_column(values[root], SOURCE, root))
+            for field, root in table.place_roots
+        )
+
+    def proves_new(self, clause: Clause, values: dict[str, Value], table: ChangedTable) -> bool:
+        """Return whether the table certainly holds no row where a clause inserts a row into a named partition."""
+        inserts = clause.kind is ClauseKind.INSERT and self.exact
+        return inserts and all(is_column(values[root], SOURCE, root) for _, root in table.place_roots)
+
+    def pairs(self, source: pa.RecordBatch, target: pa.RecordBatch) -> Iterator[tuple[Positions, Positions]]:
+        """Yield the positions of rows that match by what is equal: of the source, and of the table."""
+        if self.equal:
+            yield _joined(source, target, self.equal)
+            return
+        step = max(_PAIRS // max(source.num_rows, 1), 1)
+        for start in range(0, target.num_rows, step):
+            rows = np.arange(start, min(start + step, target.num_rows))
+            yield np.tile(np.arange(source.num_rows), len(rows)), np.repeat(rows, source.num_rows)
+
+    def holds(self, rows: pa.RecordBatch) -> Mask:
+        """Return which joined pairs match."""
+        matches = np.ones(rows.num_rows, np.bool_)
+        for term in self.rest:
+            matches &= mask(column_of(term.of(rows), rows.num_rows).cast(pa.bool_()))
+        return matches
+
+
+def matched_by(on: On, sides: Sides, table: ChangedTable) -> RowMatch:
+    """Return how rows match by what a user gives; raises `InvalidOptionError` and `MissingColumnError`."""
+    assert sides.source is not None  # noqa: S101 (for the type checker)
+    if on is None:
+        return _by_key(sides, table)
+    if isinstance(on, pc.Expression) or (isinstance(on, str) and on not in table.schema.names):
+        return _by_condition(on, sides, table)
+    names = [on] if isinstance(on, str) else [*on] if isinstance(on, Sequence) else []
+    if not names or not all(isinstance(name, str) for name in names):
+        raise InvalidOptionError(
+            f"Rows are to match by {on!r}, which names no columns.",
+            "Give a condition such as 'source.id = target.id', names of columns, or nothing for the key.",
+        )
+    names = [table.column(name, "What rows are to match by") for name in names]
+    missing = [name for name in names if name not in sides.source.names]
+    if missing:
+        raise MissingColumnError(
+            f"Rows are to match by {', '.join(map(repr, missing))}, which the source lacks; it has "
+            f"{', '.join(sides.source.names)}.",
+            "Name columns that both have, or give a condition such as 'source.a = target.b'.",
+        )
+    return _by_condition(" AND ".join(f"{of(SOURCE, name)} = {of(TARGET, name)}" for name in names), sides, table)
+
+
+def _by_key(sides: Sides, table: ChangedTable) -> RowMatch:
+    """RowMatch rows by the keys and partition paths that a write computes for them."""
+    assert sides.source is not None  # noqa: S101 (for the type checker)
+    names = {KEY: RECORD_KEY} if table.is_global else {KEY: RECORD_KEY, PATH: PARTITION_PATH}
+    text = pa.string()
+    equal = tuple(
+        EqualTerms(ColumnTerm(f"{SOURCE}.{mine}", text), ColumnTerm(f"{TARGET}.{theirs}", text), text)
+        for mine, theirs in names.items()
+    )
+    same = _same_columns(table.matched_fields, sides)
+    return RowMatch(equal, tuple(_same_texts(sides, table)), same, by_key=True, exact=True, by_place=True)
+
+
+def _same_texts(sides: Sides, table: ChangedTable) -> Iterator[SqlTerm]:
+    """Yield that key columns of texts are equal, because texts of several columns may make one key.
+
+    A source row that has the key of a stored row with other texts is an insert, which the write then refuses.
+    """
+    fields = table.config.record_key_fields
+    for name in fields if len(fields) > 1 else ():
+        kinds = [None if schema is None else find_field(schema, name) for schema in (sides.source, table.schema)]
+        if all(field is not None and pa.types.is_string(field.type) for field in kinds):
+            root, *inner = name.split(".")
+            mine, theirs = (ColumnTerm(f"{side}.{root}", pa.string(), tuple(inner)) for side in (SOURCE, TARGET))
+            yield CompareTerm("<=>", mine, theirs, pa.string())
+
+
+def _by_condition(on: str | pc.Expression, sides: Sides, table: ChangedTable) -> RowMatch:
+    term = sides.condition(on, Side.MATCHED, _WHAT)
+    parts = term.parts if isinstance(term, LogicTerm) and term.op == "AND" else (term,)
+    equal: list[EqualTerms] = []
+    rest: list[SqlTerm] = []
+    for part in parts:
+        pair = _equal_terms(part)
+        if pair is None:
+            rest.append(part)
+        else:
+            equal.append(pair)
+    alone = [part for part in rest if part.columns and all(_is_of(TARGET, name) for name in part.columns)]
+    alike = [name for name in map(_plain_name, equal) if name is not None and name in table.schema.names]
+    same = _same_columns(alike, sides)
+    whole = not rest and len(alike) == len(equal)
+    return RowMatch(
+        tuple(equal),
+        tuple(rest),
+        same,
+        tuple(predicate for part in alone for predicate in predicates_of_target(part)),
+        exact=whole and table.spells_apart and set(same) == set(table.matched_fields) == set(alike),
+        by_place=whole and set(alike) <= set(table.matched_fields),
+    )
+
+
+def predicates_of_target(term: SqlTerm) -> tuple[Predicate, ...]:
+    """Return what a condition on columns of the table says of its rows, without the side in the names."""
+    prefix = f"{TARGET}."
+    return tuple(renamed(predicate, lambda name: name.removeprefix(prefix)) for predicate in necessary(term))
+
+
+def _equal_terms(term: SqlTerm) -> EqualTerms | None:
+    """Return the values of both sides that a term equates; None for any other term."""
+    if not isinstance(term, CompareTerm) or term.op != "=":
+        return None
+    for mine, theirs in ((term.left, term.right), (term.right, term.left)):
+        sides = [{name.partition(".")[0] for name in side.columns} for side in (mine, theirs)]
+        if sides == [{SOURCE}, {TARGET}]:
+            return EqualTerms(mine, theirs, term.met)
+    return None
+
+
+def _plain_name(pair: EqualTerms) -> str | None:
+    """Return the name of a column that is equated with the other side's column of that name."""
+    if not (isinstance(pair.source, ColumnTerm) and isinstance(pair.target, ColumnTerm)):
+        return None
+    names = [".".join((term.name.partition(".")[2], *term.fields)) for term in (pair.source, pair.target)]
+    return names[0] if names[0] == names[1] else None
+
+
+def _same_columns(names: Sequence[str], sides: Sides) -> tuple[str, ...]:
+    """Return those of some columns that both sides have in one type."""
+    assert sides.source is not None  # noqa: S101 (for the type checker)
+    pairs = ((name, find_field(sides.source, name), find_field(sides.target, name)) for name in names)
+    return tuple(name for name, mine, theirs in pairs if mine and theirs and mine.type == theirs.type)
+
+
+def _is_of(side: str, name: str) -> bool:
+    return name.startswith(f"{side}.")
+
+
+def _joined(source: pa.RecordBatch, target: pa.RecordBatch, equal: Sequence[EqualTerms]) -> tuple[Positions, Positions]:
+    names = [f"key{number}" for number in range(len(equal))]
+
+    def keys(rows: pa.RecordBatch, term_of: Callable[[EqualTerms], SqlTerm], called: str) -> pa.Table:
+        columns = [_join_key(column_of(term_of(pair).of(rows), rows.num_rows), pair.met) for pair in equal]
+        return pa.table([*columns, pa.array(np.arange(rows.num_rows))], [*names, called])
+
+    mine = keys(source, lambda pair: pair.source, _SOURCE_ROW)
+    theirs = keys(target, lambda pair: pair.target, _TARGET_ROW)
+    pairs = theirs.join(mine, names, join_type="inner")
+    of_source, of_target = (pairs.column(name).to_numpy() for name in (_SOURCE_ROW, _TARGET_ROW))
+    order = np.lexsort([of_source, of_target])
+    return of_source[order], of_target[order]
+
+
+def _join_key(values: pa.Array, met: pa.DataType) -> pa.Array:
+    """Return values that are the same bytes where Spark takes the values for equal, in a type that Arrow joins by."""
+    values = pc.cast(plain(values), met, safe=False)
+    if pa.types.is_decimal(met):
+        return values.cast(pa.string())
+    if not pa.types.is_floating(met):
+        return values
+    kind = pa.int32() if pa.types.is_float32(met) else pa.int64()
+    # Adding zero makes -0.0 zero.
+    added = pc.add(values, pa.scalar(0.0, met))
+    return pc.if_else(pc.is_nan(added), pa.scalar(float("nan"), met), added).view(kind)

@@ -1,0 +1,101 @@
+"""The rows of the source of a merge: in the types of Hudi, with the names of the table, in parts that fit in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...errors import DuplicateColumnError
+from ...methods.merging.changed_table import ChangedTable
+from ...table.arrow.arrays import mask, plain
+from ...table.keys.generator import KeyGenerator
+from ...table.schema.fields import find_field, values_of
+
+# Columns of the source that pyhudi adds: the key and the partition path that a write would compute for a row.
+KEY, PATH = "_pyhudi_key", "_pyhudi_path"
+_OWN = "_pyhudi_"
+
+
+def source_columns(given: pa.Schema, table: ChangedTable) -> pa.Schema:
+    """Return the columns of a source, by the table's spelling where a name differs in case alone.
+
+    Raises `DuplicateColumnError` for two columns of one name, and for a name that pyhudi uses itself.
+    """
+    own = next((name for name in (*given.names, *table.schema.names) if name.lower().startswith(_OWN)), None)
+    if own is not None:
+        raise DuplicateColumnError(
+            f"There is a column {own!r}; names that begin with {_OWN} are pyhudi's own.", "Rename it."
+        )
+    twice = next((name for name in given.names if given.names.count(name) > 1), None)
+    if twice is not None:
+        raise DuplicateColumnError(f"The source has {twice!r} twice.", "Rename or drop one of the two columns.")
+    taken = {name for name in given.names if name in table.schema.names}
+    spelt = {name.lower(): name for name in table.schema.names if name not in taken}
+    names = [name if name in taken else spelt.get(name.lower(), name) for name in given.names]
+    return pa.schema([field.with_name(name) for field, name in zip(given, names, strict=True)])
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedSource:
+    """Rows of a source with the places that a write would compute for them.
+
+    Attributes:
+        table: Where they are to be merged.
+        places: Whether the places are needed.
+    """
+
+    table: ChangedTable
+    schema: pa.Schema
+    places: bool
+
+    @property
+    def columns(self) -> pa.Schema:
+        """The columns with those of the places."""
+        more = [pa.field(KEY, pa.string()), pa.field(PATH, pa.string())] if self.places else []
+        return pa.schema([*self.schema, *more])
+
+    def parts(self, batches: Iterator[pa.RecordBatch], most: int | None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows in parts of at most so many bytes, of which a batch may take more; None for one part."""
+        held: list[pa.RecordBatch] = []
+        size = 0
+        for batch in batches:
+            if most is not None and held and size + batch.nbytes > most:
+                yield self._part(held)
+                held, size = [], 0
+            held.append(pa.RecordBatch.from_arrays(batch.columns, schema=self.schema))
+            size += batch.nbytes
+        yield self._part(held)
+
+    def _part(self, batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+        whole = pa.Table.from_batches(batches, self.schema)
+        rows = pa.RecordBatch.from_arrays([plain(column) for column in whole.columns], schema=self.schema)
+        if not self.places:
+            return rows
+        keys, paths = places_of(rows, self.table)
+        return pa.RecordBatch.from_arrays([*rows.columns, keys, paths], schema=self.columns)
+
+
+def places_of(rows: pa.RecordBatch, table: ChangedTable) -> tuple[pa.Array, pa.Array]:
+    """Return the record keys and partition paths that a write computes for rows; null where a row has no key."""
+    generator = KeyGenerator(table.config, table.schema)
+    generator.check(rows.schema)
+    blank = reduce(pc.and_, (_is_blank(rows, name) for name in table.config.record_key_fields))
+    keyless = mask(blank)
+    if not keyless.any():
+        return generator.record_keys(rows), generator.partition_paths(rows).cast(pa.string())
+    keyed = rows.filter(pa.array(~keyless))
+    keys, paths = generator.record_keys(keyed), generator.partition_paths(keyed).cast(pa.string())
+    # A null index takes a null.
+    places = pc.if_else(blank, None, pc.subtract(pc.cumulative_sum(pc.cast(pc.invert(blank), pa.int64())), 1))
+    return keys.take(places), paths.take(places)
+
+
+def _is_blank(rows: pa.RecordBatch, name: str) -> pa.BooleanArray:
+    """Return which values of a key column make no part of a key."""
+    values = plain(values_of(rows, name)) if find_field(rows.schema, name) is not None else pa.nulls(rows.num_rows)
+    null = pc.is_null(values)
+    return pc.or_(null, pc.fill_null(pc.equal(values, ""), False)) if pa.types.is_string(values.type) else null

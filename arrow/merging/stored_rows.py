@@ -1,0 +1,95 @@
+"""The rows of the table that a merge or an update reads: those with the keys of the source where keys tell them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...methods.merging.changed_table import ChangedTable
+from ...operations.read_rows import is_bounded, predicates_of
+from ...reader.matches.key_values import hashed_columns, key_columns, keys_of_values
+from ...reader.matches.matching_rows import MatchingRows
+from ...reader.matches.sought_keys import SoughtKeys
+from ...reader.matches.sought_slices import SoughtSlices
+from ...reader.plan import Split, whole
+from ...reader.predicates import Predicate
+from ...reader.scan import MergeTerms, scan
+from ...reader.snapshot import Snapshot
+from ...storage.threads import as_they_come
+from ...table.schema.columns import PARTITION_PATH, RECORD_KEY
+from .matching import RowMatch
+from .source import KEY, PATH
+
+# As many pairs of a key and a file slice are looked for. A merge of more rows reads all of the table.
+MOST_PAIRS = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRows:
+    """The rows of one snapshot.
+
+    Attributes:
+        columns: The columns to read, the record key among them.
+        memory: What merging them may take, of all threads together.
+    """
+
+    table: ChangedTable
+    snapshot: Snapshot
+    columns: pa.Schema
+    memory: int
+    threads: int
+
+    def all(self, predicates: Sequence[Predicate] = ()) -> Iterator[pa.RecordBatch]:
+        """Yield rows, among them all that satisfy the predicates."""
+        return scan(self.snapshot, self.columns.names, predicates, merge_memory=self.memory, threads=self.threads)
+
+    def near(self, source: pa.RecordBatch, match: RowMatch) -> Iterator[pa.RecordBatch]:
+        """Yield rows, among them all that match a row of the source."""
+        sought = self._sought(source, match)
+        if sought is None:
+            return self.all((*match.alone, *predicates_of_matches(source, match)))
+        slices = SoughtSlices.of(self.snapshot, sought)
+        if slices.pairs > MOST_PAIRS:
+            return self.all(match.alone)
+        return self._of_slices(slices, self.columns)
+
+    def held(self, places: pa.Table) -> Iterator[pa.RecordBatch]:
+        """Yield the keys and partition paths of the rows at some places, and of others."""
+        keys = places.column(RECORD_KEY).combine_chunks()
+        sought = SoughtKeys.of(keys, None if self.table.is_global else places.select([PARTITION_PATH]))
+        columns = pa.schema([self.snapshot.schema.field(name) for name in (RECORD_KEY, PARTITION_PATH)])
+        return self._of_slices(SoughtSlices.of(self.snapshot, sought), columns)
+
+    def _of_slices(self, slices: SoughtSlices, columns: pa.Schema) -> Iterator[pa.RecordBatch]:
+        threads = min(self.threads, len(slices.found))
+        terms = MergeTerms(self.snapshot.config, self.memory // max(threads, 1))
+        reader = MatchingRows(self.snapshot.storage, columns, self.snapshot.schema, terms)
+        splits = slices.splits(Split((whole(file_slice),)) for file_slice in slices.slices)
+        return as_they_come(reader.read, splits, threads)
+
+    def _sought(self, source: pa.RecordBatch, match: RowMatch) -> SoughtKeys | None:
+        """Return the keys of the rows that may match; None where the source does not tell them."""
+        config, schema = self.snapshot.config, self.snapshot.schema
+        if match.by_key:
+            rows = pa.Table.from_batches([source.select([KEY, PATH])])
+            rows = rows.filter(pc.is_valid(rows.column(KEY)))
+            places = rows.select([PATH]).rename_columns([PARTITION_PATH])
+            return SoughtKeys.of(rows.column(KEY).combine_chunks(), None if self.table.is_global else places)
+        names = key_columns(config, schema, match.same) or hashed_columns(config, schema, match.same)
+        if names is None:
+            return None
+        values = pa.Table.from_batches([source.select(names)]).drop_null()
+        return keys_of_values(config, schema, values, anywhere=self.table.is_global)
+
+
+def predicates_of_matches(source: pa.RecordBatch, match: RowMatch) -> list[Predicate]:
+    """Return what rows of the table satisfy that match a row of the source, by columns that are equal in both."""
+    found = []
+    for name in match.same:
+        if name in source.schema.names and is_bounded(source.schema.field(name).type):
+            values = pa.chunked_array([source.column(name).drop_null()])
+            found += predicates_of(name, values) if len(values) else []
+    return found

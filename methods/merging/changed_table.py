@@ -1,0 +1,126 @@
+"""The table that a merge or an update changes, as it was read."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ...errors import MissingColumnError
+from ...table.config import TableConfig
+from ...table.config.key_types import PartitionType
+from ...table.config.property_keys import COMMIT_TIME_ORDERING
+from ...table.merging.deletes import IS_DELETED
+from ...table.schema.fields import find_field, root_of
+from ...table.table import Table
+
+SOURCE, TARGET = "source", "target"
+
+
+@dataclass(frozen=True)
+class ChangedTable:
+    """One moment of a table.
+
+    Attributes:
+        schema: The data columns.
+        moment: The watermark of what was read, which the write is checked against.
+        is_global: Whether keys are unique in the whole table, not only within their partition.
+        serializable: Whether the rows that are read count when the changes are committed.
+    """
+
+    table: Table
+    schema: pa.Schema
+    moment: str
+    is_global: bool
+    serializable: bool
+
+    @property
+    def path(self) -> str:
+        return self.table.path
+
+    @property
+    def config(self) -> TableConfig:
+        return self.table.config
+
+    @property
+    def place_fields(self) -> tuple[str, ...]:
+        return (*self.config.record_key_fields, *self.config.partition_fields)
+
+    @property
+    def place_roots(self) -> tuple[tuple[str, str], ...]:
+        """The fields of the key and the partition, each with the column that it is of."""
+        return tuple((field, root_of(field)) for field in self.place_fields)
+
+    @property
+    def ordering_fields(self) -> tuple[str, ...]:
+        """The ordering fields; empty where the later row wins."""
+        return () if self.config.merge_mode == COMMIT_TIME_ORDERING else self.config.ordering_fields
+
+    @property
+    def kept_of_deletes(self) -> frozenset[str]:
+        return frozenset({*map(root_of, self.place_fields), *self.ordering_fields, IS_DELETED})
+
+    @property
+    def leaves_open(self) -> bool:
+        return self.config.partial_update_mode is not None
+
+    @property
+    def matched_fields(self) -> tuple[str, ...]:
+        """The columns whose values tell a row: the record key, and the partition where it does not hold everywhere."""
+        return self.config.record_key_fields if self.is_global else self.place_fields
+
+    @property
+    def spells_apart(self) -> bool:
+        """Whether different key and partition values always make different places, except in unnamed partitions."""
+        config = self.config
+        keys = [find_field(self.schema, name) for name in config.record_key_fields]
+        paths = [find_field(self.schema, name) for name in config.partition_fields]
+        if any(field is None for field in (*keys, *paths)) or {*config.partition_types} - {PartitionType.SIMPLE}:
+            return False
+        return are_distinct(keys) and (self.is_global or are_distinct(paths))
+
+    def column(self, name: str, what: str) -> str:
+        """Return the table's spelling of a column given in any case, with or without ``target.``; see `field`."""
+        return self.field(name, what, inside=False)[0]
+
+    def field(self, name: str, what: str, *, inside: bool) -> list[str]:
+        """Return the path to a column, or with ``inside`` to a field of a struct, in the table's spelling.
+
+        ``what`` names the argument in the message of the `MissingColumnError`.
+        """
+        parts = [part.strip() for part in str(name).replace("`", "").split(".")]
+        if len(parts) > 1 and parts[0].lower() == TARGET:
+            del parts[0]
+        path: list[str] = []
+        kind = pa.struct(list(self.schema))
+        for part in parts if inside else [".".join(parts)]:
+            names = [field.name for field in kind] if pa.types.is_struct(kind) else []
+            alike = [name for name in names if name.lower() == part.lower()]
+            if part not in alike and len(alike) != 1:
+                break
+            path.append(part if part in alike else alike[0])
+            kind = kind.field(path[-1]).type
+        else:
+            return path
+        bare = ".".join(parts)
+        near = difflib.get_close_matches(bare, self.schema.names, 1)
+        advice = f"Did you mean {near[0]!r}? " if near else ""
+        if len(parts) > 1 and not inside:
+            advice = "Give the whole column. "
+        raise MissingColumnError(
+            f"{what} names {name!r}, which is no column of the table {self.path}; it has "
+            f"{', '.join(self.schema.names)}.",
+            f"{advice}An upsert can add columns to the table.",
+        )
+
+
+def are_distinct(fields: Sequence[pa.Field]) -> bool:
+    """Return whether different values always have different texts; the joined texts of several strings may be equal."""
+    plain = all(_is_whole(field.type) or pa.types.is_string(field.type) for field in fields)
+    return plain and (len(fields) < 2 or all(_is_whole(field.type) for field in fields))
+
+
+def _is_whole(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(kind) or pa.types.is_boolean(kind) or pa.types.is_date(kind))

@@ -1,0 +1,17 @@
+"""The rows of a small table that tests merge into, whatever carries the merge out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+SCHEMA = pa.schema([("id", pa.int32()), ("p", pa.string()), ("ts", pa.int64()), ("n", pa.int32()), ("t", pa.string())])
+NAMES = tuple(SCHEMA.names)
+Values = tuple[object, ...]
+
+START: list[Values] = [(1, "a", 5, 1, "one"), (2, "a", 5, 2, "two"), (3, "b", 5, 3, "three"), (4, "b", 9, 4, None)]
+
+
+def counts(done: Any) -> tuple[int, int, int, int]:
+    return done.inserts, done.updates, done.deletes, done.moved
