@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Protocol
 
@@ -17,6 +17,8 @@ from ..table.keys.generator import KeyPart
 Buckets = np.ndarray[Any, np.dtype[np.int32]]
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 NOT_FOUND = -1
+# More file groups than a partition has.
+ANY_NUMBER = 1 << 32
 
 
 class Index(Protocol):
@@ -63,6 +65,28 @@ class Index(Protocol):
         """
         ...
 
+    def number_of(self, group: FileGroupId) -> int | None:
+        """Return the number of a file group within its partition.
+
+        Args:
+            group: The file group.
+
+        Returns:
+            None, unless the index computes numbers: see `ComputedIndex.buckets`.
+        """
+        return None
+
+    def prunes(self, record_keys: pa.Array) -> Callable[[FileGroupId], bool]:
+        """Return a test of file groups that certainly hold none of some keys.
+
+        Args:
+            record_keys: n record keys, none null.
+
+        Returns:
+            A function that is false for every file group, unless the index computes where keys are.
+        """
+        return lambda group: False
+
 
 class ComputedIndex(Index, Protocol):
     """An index that computes from the key alone which file group of its partition holds it."""
@@ -80,16 +104,29 @@ class ComputedIndex(Index, Protocol):
         """
         ...
 
-    def number_of(self, group: FileGroupId) -> int | None:
-        """Return the number of a file group within its partition.
+    def buckets_in(self, paths: pa.DictionaryArray, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> Buckets:
+        """Return the number of the file group, within its own partition, that each key belongs to.
 
         Args:
-            group: The file group.
+            paths: n partition paths; a dictionary with each path once.
+            record_keys: n record keys, none null.
+            parts: As for `buckets`.
 
         Returns:
-            As `buckets` gives it; None where the file group's id does not hold a number.
+            n numbers: those of `buckets`, unless partitions have numbers of their own.
         """
-        ...
+        return self.buckets(record_keys, parts)
+
+    def count_of(self, partition_path: str) -> int | None:
+        """Return how many numbers a partition has.
+
+        Args:
+            partition_path: The partition.
+
+        Returns:
+            `ANY_NUMBER`, unless the index knows better; None where it cannot know.
+        """
+        return ANY_NUMBER
 
     def place(self, instant_time: str, partition_path: str, number: int) -> FileGroupId:
         """Return the file group that an instant opens for a number: the same for every task and attempt.

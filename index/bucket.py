@@ -5,8 +5,9 @@ Source: ``org.apache.hudi.index.bucket.BucketIdentifier``; RFC-29.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,7 +17,7 @@ from ..errors import NullKeyError, UnsupportedTableError
 from ..table.arrow.string_hash import java_string_hash
 from ..table.files.names import FileGroupId, bucket_of, new_bucket_file_id
 from ..table.keys.generator import KeyPart
-from .base import Buckets, ComputedIndex, Positions
+from .base import Buckets, Positions
 from .key_parser import KeyParser, parse_record_keys, separate_values
 
 _CHUNK_ROWS = 32_768
@@ -121,6 +122,21 @@ class BucketIndex:
         wrong = _buckets(self.hashes(record_keys), count) != (-1 if bucket is None else bucket)
         return np.flatnonzero(wrong).astype(np.int64)
 
+    def prunes(self, record_keys: pa.Array) -> Callable[[FileGroupId], bool]:
+        """Return a test of file groups that are of other buckets than all of some keys; raises as `buckets`.
+
+        A file group of another number of buckets, or of a writer with another index, may hold any key.
+        """
+        hashes = self.hashes(record_keys)
+        count_of = cache(self.count_of)
+        buckets_of = cache(lambda count: frozenset((hashes % np.uint32(count)).tolist()))
+
+        def holds_none(group: FileGroupId) -> bool:
+            count, bucket = count_of(group.partition_path), self.number_of(group)
+            return count is not None and bucket is not None and bucket < count and bucket not in buckets_of(count)
+
+        return holds_none
+
     def number_of(self, group: FileGroupId) -> int | None:
         """Return the bucket in a file group's id; it may exceed the bucket count of a table that has fewer by now."""
         return bucket_of(group.file_id)
@@ -131,15 +147,6 @@ class BucketIndex:
     def rival_key(self, group: FileGroupId) -> str:
         bucket = bucket_of(group.file_id)
         return f"file group {group.file_id}" if bucket is None else f"bucket {bucket}"
-
-
-def buckets_of_rows(
-    index: ComputedIndex, paths: pa.DictionaryArray, record_keys: pa.Array, parts: Sequence[KeyPart] = ()
-) -> Buckets:
-    """Return the number, within its partition, of the file group of each of n rows; raises as the index does."""
-    if isinstance(index, BucketIndex):
-        return index.buckets_in(paths, record_keys, parts)
-    return index.buckets(record_keys, parts)
 
 
 def _low_bits(hashes: Buckets) -> Hashes:

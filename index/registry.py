@@ -36,7 +36,7 @@ BUCKET = key.BUCKET
 BUCKET_EXPRESSIONS = "hoodie.bucket.index.partition.expressions"
 
 
-class _Unindexed:
+class _Unindexed(Index):
     """The index of a table that generates its keys: no key is looked for, and every file group may hold every key."""
 
     is_global = False
@@ -83,21 +83,26 @@ def has_buckets(config: TableConfig) -> bool:
     return config.has_buckets
 
 
-def placing_index_for(config: TableConfig) -> BucketIndex | None:
+def placing_index_for(config: TableConfig, numbers: NumberOfBuckets | None = None) -> BucketIndex | None:
     """Return the index that a table's properties name, where the key alone decides a row's file group; else None.
 
     Reads prune file groups by it, and by the numbers of buckets of their moment. They load no index of another package,
     which may need options of its own.
     """
-    return _bucket(config) if has_buckets(config) else None
+    return _bucket(config, numbers) if has_buckets(config) else None
 
 
 def computed_index_for(config: TableConfig, numbers: NumberOfBuckets | None = None) -> ComputedIndex:
     """Return the index of a table whose keys alone decide where they are; raises `ValueError` for any other table."""
-    index = index_for(config, numbers=numbers)
-    if index.needs_lookup or config.generates_keys:
+    index = as_computed(index_for(config, numbers=numbers))
+    if index is None:
         raise ValueError(f"the keys of {config.name} do not tell where they are")
-    return cast(ComputedIndex, index)
+    return index
+
+
+def as_computed(index: Index) -> ComputedIndex | None:
+    """Return an index whose keys alone decide where they are; None for any other."""
+    return None if index.needs_lookup or isinstance(index, _Unindexed) else cast(ComputedIndex, index)
 
 
 def lookup_for(config: TableConfig, settings: LookupSettings | None = None) -> LookupIndex | None:

@@ -7,11 +7,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
-from functools import cache
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 
 from ..errors import TableConfigError, UnsupportedTableError
@@ -58,27 +56,18 @@ class Pruning:
 
         ``numbers`` returns the numbers of buckets at the moment that the query shows; called only where they matter.
         """
-        from ..index.registry import placing_index_for  # noqa: PLC0415 (the task of a read needs no index)
+        from ..index.registry import has_buckets, placing_index_for  # noqa: PLC0415 (the task of a read needs no index)
 
         try:
-            index = placing_index_for(self.config)
-            keys = None if index is None else self.hashed_keys()
-            if index is None or keys is None:
+            keys = self.hashed_keys() if has_buckets(self.config) else None
+            index = None if keys is None else placing_index_for(self.config, numbers())
+            if keys is None or index is None:
                 return lambda file: True
-            hashes = index.hashes(keys)
+            holds_none = index.prunes(keys)
         except (UnsupportedTableError, TableConfigError):
             # A table can be read without the index and the key generator that write it.
             return lambda file: True
-        count_of = cache(numbers().of)
-        buckets_of = cache(lambda count: frozenset((hashes % np.uint32(count)).tolist()))
-
-        def may_match(file: DataFile) -> bool:
-            group = FileGroupId(split(file.path)[0], file.file_id)
-            count, bucket = count_of(group.partition_path), index.number_of(group)
-            # A file group of another number of buckets, or of a writer with another index, may hold any key.
-            return count is None or bucket is None or bucket >= count or bucket in buckets_of(count)
-
-        return may_match
+        return lambda file: not holds_none(FileGroupId(split(file.path)[0], file.file_id))
 
     def hashed_keys(self) -> pa.StringArray | None:
         """Return record keys whose buckets hold all rows that the predicates allow; None for any bucket.

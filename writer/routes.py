@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from ..errors import NullKeyError, PlacementError
 from ..index.base import ComputedIndex
-from ..index.bucket import buckets_of_rows
 from ..table.arrow.arrays import plain
 from ..table.arrow.string_hash import hash64
 from ..table.keys.generated import GeneratedKeys
@@ -70,7 +69,7 @@ class KeyRouter:
     def route(self, rows: pa.RecordBatch) -> Routes:
         record_keys, parts = self.keys.composed(rows)
         paths = self.keys.partition_paths(rows)
-        groups = buckets_of_rows(self.index, paths, record_keys, parts).astype(np.int64)
+        groups = self.index.buckets_in(paths, record_keys, parts).astype(np.int64)
         return Routes(record_keys, paths, groups)
 
 

@@ -21,7 +21,7 @@ from pyspark.sql.types import StringType, StructType
 
 from ...errors import UnsupportedTypeError
 from ...index.bucket import BucketIndex
-from ...index.registry import index_for
+from ...index.registry import placing_index_for
 from ...table.bucket_numbers import BucketNumbers
 from ...table.bucket_rules import path_of
 from ...table.schema.casts import fits_by_value
@@ -48,8 +48,8 @@ def slot_expression(placement: Placement, schema: StructType) -> Column | None:
     except UnsupportedTypeError:
         # The write reports the unsupported type.
         return None
-    index, numbers = index_for(placement.config), placement.numbers
-    if columns is None or not isinstance(index, BucketIndex):
+    index, numbers = placing_index_for(placement.config), placement.numbers
+    if columns is None or index is None:
         return None
     count = str(index.bucket_count) if numbers is None else _count(numbers, columns.path)
     if count is None:

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ...index.bucket import buckets_of_rows
 from ...index.registry import computed_index_for
 from ...table.bucket_numbers import BucketNumbers
 from ...table.config import TableConfig
@@ -56,7 +55,7 @@ class Placement:
         keys = KeyGenerator(self.config, self.schema)
         record_keys, parts = keys.composed(rows)
         paths = keys.partition_paths(rows)
-        buckets = buckets_of_rows(computed_index_for(self.config, self.numbers), paths, record_keys, parts)
+        buckets = computed_index_for(self.config, self.numbers).buckets_in(paths, record_keys, parts)
         names = paths.dictionary.to_pylist()  # O(partitions)
         starts = np.array([zlib.crc32(name.encode()) for name in names], np.int64)
         codes = paths.indices.to_numpy(zero_copy_only=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ...index.bucket import BucketIndex
 from ...storage.base import FileInfo, join, split
 from ...table.bucket_metadata import recorded_hashing
 from ...table.files.cleaned import deleted_by
@@ -176,8 +175,8 @@ def _check_buckets(subject: Subject) -> None:
         subject.findings.add(BUCKETS_UNKNOWN, numbers.unknown)
     if subject.told is not None and subject.told.mixture:
         subject.findings.add(INDEX_UNCLEAR, f"The table {mixture(subject.told)}.")
-    index = subject.index
-    if not isinstance(index, BucketIndex):
+    index = subject.computed_index
+    if index is None:
         return
     known: dict[tuple[str, int], FileGroup] = {}
     for group in subject.live:

@@ -9,7 +9,6 @@ from dataclasses import replace
 import pyarrow as pa
 
 from ...errors import CorruptFileError, PyHudiError
-from ...index.bucket import BucketIndex
 from ...storage.base import join
 from ...storage.parallel import for_each
 from ...table.arrow.arrays import plain
@@ -45,7 +44,7 @@ def check_logs(subject: Subject) -> None:
     wanted = [file for file in listed if file is not None and subject.is_complete(file.instant_time)]
     for_each(subject.storage, lambda file: _check_blocks(subject, file), wanted)
     slices = {group.id: group.newest for group in subject.live}
-    if not subject.deep and isinstance(subject.index, BucketIndex):
+    if not subject.deep and subject.computed_index is not None:
         # A deep check looks at all keys, and of other slices the footers of base files name two.
         alone = [file_slice for file_slice in slices.values() if file_slice.base is None]
         for_each(subject.storage, lambda file_slice: _check_bucket(subject, file_slice), alone)

@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import NullKeyError, PyHudiError
-from ...index.bucket import BucketIndex
 from ...storage.parallel import for_each
 from ...table.arrow.arrays import Mask, mask, plain
 from ...table.config import property_keys as key
@@ -143,7 +142,7 @@ class _Rows:
 
     def _check_buckets(self, stored: pa.Array) -> None:
         index, group = self.subject.index, self.slice.group
-        if isinstance(index, BucketIndex) and index.number_of(group) is not None:
+        if index is not None and index.number_of(group) is not None:
             misplaced = np.zeros(len(stored), np.bool_)
             misplaced[index.misfits(stored, group)] = True
             self._count(WRONG_BUCKET, misplaced, stored, f"does not belong to {index.rival_key(group)}")

@@ -11,9 +11,8 @@ from functools import cached_property
 import pyarrow as pa
 
 from ...errors import UnsupportedTableError
-from ...index.base import Index
-from ...index.bucket import BucketIndex
-from ...index.registry import has_buckets, index_for
+from ...index.base import ComputedIndex, Index
+from ...index.registry import as_computed, has_buckets, index_for
 from ...storage.base import FileInfo, Storage, join
 from ...storage.parallel import for_each
 from ...table.bucket_numbers import BucketNumbers, bucket_numbers, rule_files
@@ -158,7 +157,7 @@ class Subject:
     def check_buckets(self, file: DataFile, group: FileGroupId, keys: pa.Array) -> None:
         """Hold some record keys of a file against the bucket of its file group, if that is a bucket."""
         index = self.index
-        if not isinstance(index, BucketIndex) or index.number_of(group) is None:
+        if index is None or index.number_of(group) is None:
             return
         misplaced = index.misfits(keys, group)
         if len(misplaced):
@@ -230,6 +229,11 @@ class Subject:
             config = self.config if self.told is None else with_inferred(self.config, self.told)
             return index_for(config, numbers=self.numbers if has_buckets(config) else None)
         return None
+
+    @property
+    def computed_index(self) -> ComputedIndex | None:
+        """The table's index where keys alone decide the file group; None where it looks keys up, or is unknown."""
+        return None if self.index is None else as_computed(self.index)
 
     @cached_property
     def numbers(self) -> BucketNumbers | None:

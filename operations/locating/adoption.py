@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import OptionConflictError, UnsupportedTableError
-from ...index.bucket import BucketIndex
 from ...index.registry import computed_index_for
 from ...storage.parallel import for_each
 from ...table.config.key_types import PartitionType
@@ -79,8 +78,8 @@ def check_spelling_of_others(plan: WritePlan, view: FileView, partitions: Iterab
 
 
 def misfit(plan: WritePlan, file_slice: FileSlice) -> UnsupportedTableError:
-    file, index = file_slice.data_files[0], plan.index
-    count = index.count_of(file_slice.partition_path) if isinstance(index, BucketIndex) else plan.config.bucket_count
+    file = file_slice.data_files[0]
+    count = computed_index_for(plan.config, plan.numbers).count_of(file_slice.partition_path)
     return UnsupportedTableError(
         f"The file group {file_slice.file_id} of the table {plan.path} (file {file.path}, instant "
         f"{file.instant_time}) does not fit a bucket index with {count} buckets.",

@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from ...errors import CommitConflictError, PlacementError
-from ...index.bucket import BucketIndex
+from ...index.base import ANY_NUMBER
 from ...index.registry import computed_index_for
 from ...table.files.file_group import FileSlice
 from ...table.files.names import BaseFileName, FileGroupId, new_file_id
@@ -36,7 +36,7 @@ from .adoption import check_new_properties, misfit
 from .file_group_writes import refuse_clustered
 
 # Numbers of new file groups begin here. Existing file groups have their position in the partition, which is smaller.
-_FIRST_NEW = 1 << 32
+_FIRST_NEW = ANY_NUMBER
 _NUMBER = re.compile(r"[0-9]{1,9}")
 
 
@@ -150,17 +150,14 @@ class Bucketed(FileGroups):
     def _known(self, partition_path: str) -> dict[int, FileSlice]:
         if partition_path not in self._numbered:
             buckets: dict[int, FileSlice] = {}
+            count = self._index.count_of(partition_path) or 0
             for file_slice in self._pieces(partition_path):
                 bucket = self._index.number_of(file_slice.group)
-                if bucket is None or bucket >= self._count_of(partition_path) or bucket in buckets:
+                if bucket is None or bucket >= count or bucket in buckets:
                     raise misfit(self._plan, file_slice)
                 buckets[bucket] = file_slice
             self._numbered[partition_path] = buckets
         return self._numbered[partition_path]
-
-    def _count_of(self, partition_path: str) -> int:
-        index = self._index
-        return (index.count_of(partition_path) or 0) if isinstance(index, BucketIndex) else _FIRST_NEW
 
 
 class Generated(FileGroups):

@@ -17,9 +17,8 @@ import pyarrow.compute as pc
 
 from ...errors import DataError
 from ...index.base import KeyedRows
-from ...index.bucket import BucketIndex
 from ...index.lookup import TableLookup
-from ...index.registry import index_for
+from ...index.registry import as_computed, index_for
 from ...storage import open_storage
 from ...storage.base import Storage
 from ...table.arrow.arrays import Mask, mask
@@ -163,9 +162,10 @@ class SharedKeys:
         if index.is_global:
             return seen.view.all_slices()
         slices = [(number, part) for number, path in enumerate(named) for part in seen.view.slices(path).values()]
-        if not isinstance(index, BucketIndex):
+        computed = as_computed(index)
+        if computed is None:
             return [file_slice for _, file_slice in slices]
-        pairs = np.stack([paths.indices.to_numpy(), index.buckets_in(paths, keyed.record_keys)])
+        pairs = np.stack([paths.indices.to_numpy(), computed.buckets_in(paths, keyed.record_keys)])
         wanted = set(map(tuple, np.unique(pairs, axis=1).T.tolist()))  # O(file groups)
         return [part for number, part in slices if (number, index.number_of(part.group)) in wanted]
 

@@ -16,7 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import ColumnValueError, SchemaMismatchError
-from ...index.bucket import BucketIndex
+from ...index.base import ComputedIndex
+from ...index.registry import computed_index_for
 from ...storage import open_storage
 from ...storage.base import Storage
 from ...storage.parallel import for_each
@@ -148,9 +149,9 @@ def _refuse_new_keys(plan: WritePlan, before: WritePlan) -> None:
 
 def _with_kept_keys(plan: WritePlan, found: Mapping[Route, GroupRows]) -> Iterator[Flush]:
     """Yield rows under their keys and in their partitions, with the columns and the buckets of a plan."""
-    index = plan.index if plan.numbers is not None else None
+    index = None if plan.numbers is None else computed_index_for(plan.config, plan.numbers)
     for route, rows in found.items():
-        router = _KeptKeys(route, index if isinstance(index, BucketIndex) else None)
+        router = _KeptKeys(route, index)
         reader = IncomingRowReader(plan.spec, router)
         for batches in rows.flushes():
             yield _routed(reader, batches)
@@ -179,7 +180,7 @@ class _KeptKeys:
 
     any_order: ClassVar[bool] = True
     before: Route
-    index: BucketIndex | None
+    index: ComputedIndex | None
 
     def route(self, rows: pa.RecordBatch) -> Routes:
         places = np.zeros(rows.num_rows, np.int32)
