@@ -193,7 +193,11 @@ def _satisfies(predicate: OnColumn, column: pa.Array) -> pa.BooleanArray:
     wide = column.cast(_widest(column.type))
     if isinstance(predicate, Compare):
         return _compares(wide, predicate.op, predicate.value)
-    among = pc.is_in(wide, pa.array(known, wide.type))
+    wanted = pa.array(known, wide.type)
+    if pa.types.is_floating(wide.type):
+        # A set tells -0.0 and 0.0 apart, which are equal; their sums with 0.0 are both 0.0.
+        wide, wanted = pc.add(wide, 0.0), pc.add(wanted, 0.0)
+    among = pc.is_in(wide, wanted)
     if any(map(_is_nan, known)):
         among = pc.or_(among, pc.fill_null(pc.is_nan(wide), False))
     return among if isinstance(predicate, OneOf) else pc.and_(column.is_valid(), pc.invert(among))

@@ -53,6 +53,14 @@ def test_values_are_compared_and_nulls_satisfy_nothing(
     assert numbers(kind, [*values, None], Compare("x", op, values[1])) == places  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_both_zeros_are_equal_among_several_values_too(zero: float) -> None:
+    values: list[object] = [-0.0, 0.0, 1.5, NAN]
+
+    assert numbers(pa.float64(), values, OneOf("x", (zero, NAN))) == [0, 1, 3]
+    assert numbers(pa.float32(), values, NoneOf("x", (zero, 1.5))) == [3]
+
+
 def test_a_value_may_have_more_places_than_its_column() -> None:
     half = Decimal("0.005")
 
