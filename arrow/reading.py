@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
 import pyarrow as pa
 
-from ..errors import InvalidOptionError
+from ..errors import InvalidOptionError, MissingColumnError
 from ..options.model import HudiOptions
 from ..options.read import options_of_query
-from ..reader.row_filter import RowFilter, Where, read_where
+from ..reader.row_filter import EveryFilter, RowFilter, Where, read_where
 from ..reader.scan import scan, selected
 from ..reader.snapshot import Snapshot, open_snapshot
 from ..storage.process import cores
@@ -97,6 +97,25 @@ class PinnedRows:
     def reader(self) -> pa.RecordBatchReader:
         """Return the rows as a stream that holds a few batches at a time."""
         return pa.RecordBatchReader.from_batches(self.schema, self.batches())
+
+    def narrowed(
+        self, columns: Sequence[str] | None = None, condition: RowFilter | None = None, limit: int | None = None
+    ) -> PinnedRows:
+        """Return some of the columns of the rows that satisfy a condition, too, and at most ``limit`` of them."""
+        schema = self.schema if columns is None else self._selected(columns)
+        filters = tuple(each for each in (self.condition, condition) if each is not None)
+        least = min((most for most in (self.limit, limit) if most is not None), default=None)
+        combined = EveryFilter(filters) if len(filters) > 1 else next(iter(filters), None)
+        return replace(self, schema=schema, condition=combined, limit=least)
+
+    def _selected(self, names: Sequence[str]) -> pa.Schema:
+        for name in names:
+            if name not in self.schema.names:
+                raise MissingColumnError(
+                    f"The rows of the table {self.snapshot.storage.path} have no column {name!r}.",
+                    f"They have {', '.join(self.schema.names)}.",
+                )
+        return pa.schema([self.schema.field(name) for name in names])
 
 
 def chosen_threads(threads: int | None) -> int:

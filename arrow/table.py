@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from datetime import date
 from typing import Any, Literal, TypeAlias
 
 import pyarrow as pa
@@ -16,11 +15,10 @@ from ..methods.upkeep import UpkeepMethods
 from ..methods.writes import OPERATION, Rows
 from ..operations.result import CommitResult
 from ..options.sources import READING, WRITING, find_config, resolve_options
-from ..reader.row_filter import Where
 from .base import Timestamps, all_options, types_of
 from .conditional_writes import ConditionalWrites
 from .other_calls import TABLE_CALLS, TABLE_KEYWORDS
-from .reading import ReadRequest
+from .reads import ReadMethods
 from .rows import given_rows
 
 Mode: TypeAlias = Literal["upsert", "append", "overwrite", "error", "ignore"]
@@ -35,7 +33,7 @@ _OPENED = "pyhudi.arrow.Table(path)"
 logger = logging.getLogger("pyhudi.tables")
 
 
-class Table(UpkeepMethods[pa.Table], ConditionalWrites):
+class Table(UpkeepMethods[pa.Table], ConditionalWrites, ReadMethods):
     """One Apache Hudi table, which this process reads and writes without Spark.
 
     The methods may be called from any thread, and writes may run at the same time, in other processes too.
@@ -224,87 +222,6 @@ class Table(UpkeepMethods[pa.Table], ConditionalWrites):
             PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
         return self._write(df, options)
-
-    def read(
-        self,
-        columns: str | Sequence[str] | None = None,
-        *,
-        where: Where | None = None,
-        meta: bool = False,
-        as_of: str | date | None = None,
-        since: str | date | None = None,
-        until: str | date | None = None,
-        limit: int | None = None,
-        read_optimized: bool = False,
-    ) -> pa.Table:
-        """Return a snapshot of the table, a past snapshot, or the rows that changed, in no particular order.
-
-        Args:
-            columns: The columns to show, in this order, as a list or as text with commas (``"id,city"``). None for all
-                columns.
-            where: A condition: text such as ``"city = 'Rome' AND fare > 10"``, by Spark's rules, or an expression of
-                ``pyarrow.compute``, by pyarrow's. Exactly the rows for which it holds are returned. As far as pyhudi
-                understands a text, it reads no partitions, buckets, files and row groups without such rows.
-            meta: Whether all columns include the five meta columns.
-            as_of: Reads the table as of this time: the instants requested until then.
-            since: Reads only rows of commits that completed after this time; ``earliest`` for all.
-            until: With ``since``: reads only rows of commits that completed until this time, as of then. None for now.
-            limit: The greatest number of rows; None for all.
-            read_optimized: Reads base files only: the table as of the newest compaction.
-
-        Returns:
-            The rows.
-
-        Raises:
-            MissingColumnError: The table lacks a column.
-            InvalidOptionError: A time is invalid, or the condition cannot be read.
-            OptionConflictError: ``as_of`` or ``read_optimized`` is given with ``since``, or ``until`` without it.
-            UnreadableTimeError: The table does not keep history that far back.
-        """
-        shown = self._selection(ReadRequest(columns, where, meta, as_of, since, until, limit, read_optimized))
-        return pa.Table.from_batches(shown.batches(), shown.schema)
-
-    def scan(
-        self,
-        columns: str | Sequence[str] | None = None,
-        *,
-        where: Where | None = None,
-        meta: bool = False,
-        as_of: str | date | None = None,
-        since: str | date | None = None,
-        until: str | date | None = None,
-        limit: int | None = None,
-        read_optimized: bool = False,
-    ) -> pa.RecordBatchReader:
-        """Return the same rows as `read` as a stream of record batches, which never holds the whole.
-
-        The stream is pinned: later writes do not change what it shows.
-
-        Args:
-            columns: The columns to show.
-            where: A condition.
-            meta: Whether all columns include the five meta columns.
-            as_of: Reads the table as of this time.
-            since: Reads only rows of commits that completed after this time.
-            until: With ``since``: reads only rows of commits that completed until this time.
-            limit: The greatest number of rows; None for all.
-            read_optimized: Reads base files only.
-
-        Returns:
-            The stream, which any library takes that knows Arrow's C stream.
-
-        Raises:
-            MissingColumnError: The table lacks a column.
-            InvalidOptionError: A time is invalid, or the condition cannot be read.
-            OptionConflictError: ``as_of`` or ``read_optimized`` is given with ``since``, or ``until`` without it.
-            UnreadableTimeError: The table does not keep history that far back.
-        """
-        asked = ReadRequest(columns, where, meta, as_of, since, until, limit, read_optimized)
-        return self._selection(asked).reader()
-
-    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
-        """Return the rows of the newest snapshot as Arrow's C stream, for other libraries."""
-        return self.scan().__arrow_c_stream__(requested_schema)
 
     def _lacks_key(self) -> MissingOptionError:
         return MissingOptionError(

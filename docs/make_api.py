@@ -77,7 +77,21 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 # What differs from `HudiTable`; all else the two classes share.
-_OF_ARROW = ("create", "exists", "write", "append", "update", "delete", "merge", "read", "scan", "schema")
+_OF_ARROW = (
+    "create",
+    "exists",
+    "write",
+    "append",
+    "update",
+    "delete",
+    "merge",
+    "read",
+    "scan",
+    "to_polars",
+    "to_duckdb",
+    "to_pandas",
+    "schema",
+)
 _WITHOUT_SPARK = """\
 `pyhudi.arrow`; [Tables without Spark](arrow.md) has examples. The methods that are not listed here are those of
 `HudiTable`, from `upsert` to `run_services`: where they return a DataFrame, these return an Arrow table. `stream`,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Protocol, TypeAlias
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pyarrow.compute as pc
 
 from ..errors import InvalidOptionError
 from ..table.arrow.arrays import plain
+from .expression_terms import necessary_for
 from .predicates import Predicate, columns_of, satisfied
 from .row_condition import read_condition
 
@@ -64,11 +66,30 @@ class PredicateFilter:
 
 
 @dataclass(frozen=True, slots=True)
+class EveryFilter:
+    """Several filters, of which a row has to pass each."""
+
+    filters: tuple[RowFilter, ...]
+
+    @property
+    def columns(self) -> frozenset[str]:
+        return frozenset().union(*(each.columns for each in self.filters))
+
+    @property
+    def predicates(self) -> tuple[Predicate, ...]:
+        return tuple(predicate for each in self.filters for predicate in each.predicates)
+
+    def holds(self, rows: pa.RecordBatch) -> pa.BooleanArray:
+        return reduce(pc.and_, (each.holds(rows) for each in self.filters))
+
+
+@dataclass(frozen=True, slots=True)
 class ExpressionFilter:
-    """An expression of Arrow, evaluated by Arrow; it skips no files."""
+    """An expression of Arrow, evaluated by Arrow; files are skipped by what it says of single columns."""
 
     expression: pc.Expression
     columns: frozenset[str]
+    predicates: tuple[Predicate, ...] = ()
 
     @classmethod
     def of(cls, expression: pc.Expression, schema: pa.Schema, path: str) -> ExpressionFilter:
@@ -78,13 +99,9 @@ class ExpressionFilter:
         except pa.ArrowException as error:
             raise InvalidOptionError(
                 f"The expression {expression} does not fit the columns of the table {path}: {error}.",
-                f"The table has {', '.join(map(str, schema))}.",
+                f"The table has {', '.join(f'{field.name} ({field.type})' for field in schema)}.",
             ) from error
-        return cls(expression, needed_columns(expression, empty))
-
-    @property
-    def predicates(self) -> tuple[Predicate, ...]:
-        return ()
+        return cls(expression, needed_columns(expression, empty), necessary_for(expression, schema))
 
     def holds(self, rows: pa.RecordBatch) -> pa.BooleanArray:
         return pc.fill_null(expression_values(self.expression, rows), False)

@@ -15,7 +15,6 @@ PAGES = [
     "docs/sizing.md",
     "docs/streams.md",
     "docs/joins.md",
-    "docs/other-engines.md",
 ]
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 

@@ -84,6 +84,7 @@ IO_EXCEPTIONS = {
     "connector/command/run.py": "it turns its own output away where nothing reads it any more",
     "connector/source/parquet_scan.py": "a list of files is for Spark's driver, which is on this machine",
     "methods/paths.py": "a relative path is meant where a process runs, and ~ is the home of its user",
+    "arrow/datasets.py": "a dataset of pyarrow, for other libraries, opens no file: its rows are those of a scan",
     "arrow/rows.py": "rows that come once wait in a temporary folder of the machine, for another attempt",
     "writer/sort.py": "rows that do not fit into memory are sorted in a temporary folder of the machine",
     "reader/scan.py": "so do those of a task that merges log files with a base file, on the machine that it runs on",

@@ -1,0 +1,187 @@
+"""What an expression of pyarrow says of single columns, as far as pyhudi understands it.
+
+Expressions have no public form, so the tree is read from the form in which pyarrow pickles them (``Serialize`` of
+``arrow/compute/expression.cc``): the fields of a schema's metadata, in order, are the nodes, and the columns of a batch
+of one row the constants and options.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .foreign_terms import UNKNOWN, among_values, column_in, comparison, joined, only_where
+from .predicates import Predicate
+from .row_condition import necessary
+from .sql.terms import ColumnTerm, NotTerm, NullTerm, Operator, SqlTerm
+
+_COMPARES: dict[str, Operator] = {
+    "equal": "=",
+    "not_equal": "!=",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+}
+_MIRRORED: dict[Operator, Operator] = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+# As Arrow's SetLookupOptions number it.
+_MATCH = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A part of an expression: a column by its name, a constant, or a call; None in all for a part of another kind."""
+
+    name: str | None = None
+    constant: pa.Scalar | None = None
+    call: str | None = None
+    arguments: tuple[_Node, ...] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+def necessary_for(expression: pc.Expression, schema: pa.Schema) -> tuple[Predicate, ...]:
+    """Return predicates that every row satisfies for which an expression holds by pyarrow's rules."""
+    try:
+        return necessary(_term(_tree(expression), schema))
+    except (pa.ArrowException, IndexError, KeyError, TypeError, ValueError):
+        # Arrow does not serialize every expression, and another version may do it otherwise.
+        return ()
+
+
+def _term(node: _Node, schema: pa.Schema) -> SqlTerm:
+    """Return an expression as a term."""
+    if node.name is not None:
+        column = column_in(schema, node.name)
+        return column if column is not None and pa.types.is_boolean(column.kind) else UNKNOWN
+    if node.call in _COMPARES and len(node.arguments) == 2:
+        return _compared(_COMPARES[node.call], *node.arguments, schema)
+    read = _READERS.get(node.call or "")
+    return UNKNOWN if read is None else read(node, schema)
+
+
+def _compared(op: Operator, left: _Node, right: _Node, schema: pa.Schema) -> SqlTerm:
+    if left.name is None:
+        left, right, op = right, left, _MIRRORED[op]
+    column = None if left.name is None else column_in(schema, left.name)
+    term = comparison(op, column, right.constant)
+    # For pyarrow no comparison with NaN holds but !=, so that a row for which < is false need not satisfy >=.
+    is_floating = column is not None and pa.types.is_floating(column.kind)
+    return only_where(term) if is_floating else term
+
+
+def _of_logic(op: str) -> Callable[[_Node, pa.Schema], SqlTerm]:
+    return lambda node, schema: joined(op, [_term(argument, schema) for argument in node.arguments])
+
+
+def _negated(node: _Node, schema: pa.Schema) -> SqlTerm:
+    return NotTerm(_term(node.arguments[0], schema))
+
+
+def _null(node: _Node, schema: pa.Schema) -> SqlTerm:
+    column = _column(node, schema)
+    if column is None or (node.options.get("nan_is_null") and pa.types.is_floating(column.kind)):
+        return UNKNOWN
+    return NullTerm(column)
+
+
+def _valid(node: _Node, schema: pa.Schema) -> SqlTerm:
+    column = _column(node, schema)
+    return UNKNOWN if column is None else NotTerm(NullTerm(column))
+
+
+def _among(node: _Node, schema: pa.Schema) -> SqlTerm:
+    column, values = _column(node, schema), node.options.get("value_set")
+    if values is None or (values.null_count and node.options.get("null_matching_behavior") != _MATCH):
+        return UNKNOWN
+    term = among_values(column, values, null_is_value=True)
+    return only_where(term) if column is not None and pa.types.is_floating(column.kind) else term
+
+
+def _chosen(node: _Node, schema: pa.Schema) -> SqlTerm:
+    """Read a choice that is false or null where its condition does not hold, as DuckDB writes ``IN``."""
+    condition, value, other = node.arguments
+    if other.constant is None or other.constant.as_py():  # one value
+        return UNKNOWN
+    return joined("AND", [_term(condition, schema), _term(value, schema)])
+
+
+_READERS: dict[str, Callable[[_Node, pa.Schema], SqlTerm]] = {
+    **dict.fromkeys(("and", "and_kleene"), _of_logic("AND")),
+    **dict.fromkeys(("or", "or_kleene"), _of_logic("OR")),
+    "invert": _negated,
+    "is_null": _null,
+    "is_valid": _valid,
+    "is_in": _among,
+    "if_else": _chosen,
+}
+
+
+def _column(node: _Node, schema: pa.Schema) -> ColumnTerm | None:
+    name = node.arguments[0].name
+    return None if name is None else column_in(schema, name)
+
+
+def _tree(expression: pc.Expression) -> _Node:
+    _, (pickled,) = expression.__reduce__()
+    with pa.ipc.open_file(pickled) as reader:
+        return _node(deque(_metadata(reader.schema)), reader.get_batch(0))
+
+
+def _node(parts: deque[tuple[str, str]], constants: pa.RecordBatch) -> _Node:
+    kind, value = parts.popleft()
+    if kind == "literal":
+        return _Node(constant=constants.column(int(value))[0])
+    if kind == "field_ref":
+        return _Node(name=value)
+    if kind == "nested_field_ref":
+        for _ in range(int(value)):
+            parts.popleft()
+        return _Node()
+    if kind != "call":
+        raise ValueError(kind)
+    arguments: list[_Node] = []
+    options: dict[str, Any] = {}
+    while parts[0][0] != "end":
+        if parts[0][0] == "options":
+            given = constants.column(int(parts.popleft()[1]))[0]
+            options = {name: _option(scalar) for name, scalar in given.items()}
+        else:
+            arguments.append(_node(parts, constants))
+    parts.popleft()
+    return _Node(call=value, arguments=tuple(arguments), options=options)
+
+
+def _option(scalar: pa.Scalar) -> Any:
+    return scalar.values if pa.types.is_list(scalar.type) else scalar.as_py()  # one value
+
+
+class _SchemaOfC(ctypes.Structure):
+    """The first fields of ``ArrowSchema`` of Arrow's C data interface."""
+
+    _fields_ = (("format", ctypes.c_char_p), ("name", ctypes.c_char_p), ("metadata", ctypes.c_void_p))
+
+
+def _metadata(schema: pa.Schema) -> Iterator[tuple[str, str]]:
+    """Yield the metadata of a schema in order; a dict, as which pyarrow shows it, has each key once."""
+    capsule = schema.__arrow_c_schema__()
+    pointer_of = ctypes.pythonapi.PyCapsule_GetPointer
+    pointer_of.restype, pointer_of.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    address = _SchemaOfC.from_address(pointer_of(capsule, b"arrow_schema")).metadata
+    if address is None:
+        return
+    (count,) = struct.unpack("=i", ctypes.string_at(address, 4))
+    address += 4
+    for _ in range(count):
+        texts = []
+        for _ in ("key", "value"):
+            (length,) = struct.unpack("=i", ctypes.string_at(address, 4))
+            texts.append(ctypes.string_at(address + 4, length).decode())
+            address += 4 + length
+        yield texts[0], texts[1]
