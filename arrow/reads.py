@@ -51,7 +51,7 @@ class ReadMethods(ArrowMethods):
                 columns.
             where: A condition: text such as ``"city = 'Rome' AND fare > 10"``, by Spark's rules, or an expression of
                 ``pyarrow.compute``, by pyarrow's. Exactly the rows for which it holds are returned. As far as pyhudi
-                understands a text, it reads no partitions, buckets, files and row groups without such rows.
+                understands a condition, it reads no partitions, buckets, files and row groups without such rows.
             meta: Whether all columns include the five meta columns.
             as_of: Reads the table as of this time: the instants requested until then.
             since: Reads only rows of commits that completed after this time; ``earliest`` for all.

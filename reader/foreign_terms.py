@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from .predicates import comparable
+from .predicates import comparable, is_comparable
 from .sql.terms import (
     ColumnTerm,
     CompareTerm,
@@ -105,7 +105,9 @@ def _value_beside(kind: pa.DataType, constant: pa.Scalar) -> ConstantTerm | None
         return None
     if types.is_floating(kind) and isinstance(value, int) and abs(value) > _EXACT:
         return None
-    return None if value is None or comparable(value, kind) is None else ConstantTerm(value, kind)
+    # NaN proves nothing.
+    fits = value is not None and comparable(value, kind) is not None and is_comparable(value, kind)
+    return ConstantTerm(value, kind) if fits else None
 
 
 def _same_zone(kind: pa.DataType, other: pa.DataType) -> bool:

@@ -140,6 +140,17 @@ def comparable(value: Any, kind: pa.DataType) -> Any:
     return None
 
 
+def is_comparable(value: Any, kind: pa.DataType) -> bool:
+    """Return whether `satisfied` compares a value with a column of a type."""
+    if comparable(value, kind) is None and not (_is_nan(value) and pa.types.is_floating(kind)):
+        return False
+    try:
+        pa.scalar(value, _widest(kind))
+    except (pa.ArrowException, OverflowError):
+        return False
+    return True
+
+
 def may_match(predicate: OnColumn, span: Span, kind: pa.DataType) -> bool:
     """Return False only if certainly none of the rows satisfies the predicate."""
     if isinstance(predicate, IsNull):
@@ -214,16 +225,11 @@ def _compares(column: pa.Array, op: str, value: Any) -> pa.BooleanArray:
 
 
 def _check_comparable(value: Any, name: str, kind: pa.DataType) -> None:
-    if comparable(value, kind) is not None or (_is_nan(value) and pa.types.is_floating(kind)):
-        try:
-            pa.scalar(value, _widest(kind))
-        except (pa.ArrowException, OverflowError):
-            pass
-        else:
-            return
-    raise InvalidOptionError(
-        f"The column {name!r} of type {kind} cannot be compared with {value!r}.", "Give a value of the column's type."
-    )
+    if not is_comparable(value, kind):
+        raise InvalidOptionError(
+            f"The column {name!r} of type {kind} cannot be compared with {value!r}.",
+            "Give a value of the column's type.",
+        )
 
 
 def _is_nan(value: Any) -> bool:

@@ -90,6 +90,9 @@ def test_each_row_that_polars_keeps_satisfies_what_its_expression_says(condition
         (pc.field(0) == 7, []),
         (pc.field("id") == pa.scalar(None, pa.int64()), []),
         (pc.field("fare") < (1 << 60) + 1, []),
+        # Beyond what a column of whole numbers, and any decimal, is compared with.
+        (pc.field("id") == pa.scalar(1 << 63, pa.uint64()), []),
+        (pc.field("price") < pa.scalar(Decimal(10) ** 60, pa.decimal256(76, 0)), []),
         (pc.field("fare").is_null(nan_is_null=True), []),
     ],
     ids=str,
