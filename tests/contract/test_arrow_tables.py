@@ -247,6 +247,30 @@ def test_rows_that_come_once_are_written_again_where_another_write_came_first(
     assert fares(table) == dict.fromkeys(range(1, 60), 5.0)
 
 
+@pytest.mark.parametrize(("fare", "attempts", "left"), [(0.5, 1, {9: 0.5}), (5.0, 2, {})])
+def test_a_delete_by_an_expression_is_run_again_only_for_rows_that_satisfy_it(
+    table: arrow.Table, fare: float, attempts: int, left: dict[int, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another writer adds a row to another file group while the delete is at work."""
+    from pyhudi.operations.write.run import LocalRun
+
+    table.upsert(trips(1, 2))
+    finish, tries = LocalRun.finish, []
+
+    def beside(run: LocalRun, results: Any) -> Any:
+        tries.append(run)
+        if len(tries) == 1:
+            arrow.Table(table.path).insert(trips(9, city="Oslo", fare=fare))
+            tries.pop()
+        return finish(run, results)
+
+    patch_seam(monkeypatch, "finish a local run", beside)
+    table.delete(pc.field("fare") > 0.75)
+
+    assert len(tries) == attempts
+    assert fares(table) == left
+
+
 @pytest.mark.parametrize("index", ["BUCKET", "SIMPLE"])
 def test_the_later_of_two_rows_wins_however_many_threads_write(
     tmp_path: Path, index: str, monkeypatch: pytest.MonkeyPatch
