@@ -50,12 +50,19 @@ def necessary_for_polars(expression: pl.Expr, schema: pa.Schema) -> tuple[Predic
     try:
         tree = json.loads(expression.meta.serialize(format="json"))
         return necessary(_term(tree, schema))
-    except (pl.exceptions.PolarsError, pa.ArrowException, ImportError, KeyError, RecursionError, TypeError, ValueError):
-        # Polars does not serialize every expression, and another version may do it otherwise.
+    except (pl.exceptions.PolarsError, ImportError, RecursionError, ValueError):
+        # Polars does not serialize every expression.
         return ()
 
 
 def _term(node: Any, schema: pa.Schema) -> SqlTerm:
+    try:
+        return _read(node, schema)
+    except (pa.ArrowException, KeyError, TypeError, ValueError):
+        return UNKNOWN
+
+
+def _read(node: Any, schema: pa.Schema) -> SqlTerm:
     kind, inner = _only(node)
     if kind == "Column":
         column = column_in(schema, inner)

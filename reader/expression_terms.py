@@ -50,7 +50,7 @@ def necessary_for(expression: pc.Expression, schema: pa.Schema) -> tuple[Predica
     """Return predicates that every row satisfies for which an expression holds by pyarrow's rules."""
     try:
         return necessary(_term(_tree(expression), schema))
-    except (pa.ArrowException, IndexError, KeyError, TypeError, ValueError):
+    except (pa.ArrowException, IndexError, KeyError, RecursionError, TypeError, ValueError):
         # Arrow does not serialize every expression, and another version may do it otherwise.
         return ()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import reduce
 from typing import Any
 
 import polars as pl
@@ -136,3 +137,9 @@ ID, CITY = pl.col("id"), pl.col("city")
 )
 def test_an_expression_of_polars_says_this_of_columns(expression: pl.Expr, predicates: list[Predicate]) -> None:
     assert list(necessary_for_polars(pushed(expression), COLUMNS)) == predicates
+
+
+def test_a_condition_too_deep_to_follow_says_nothing() -> None:
+    deep = reduce(lambda left, key: left | (pc.field("id") == key), range(1, 2000), pc.field("id") == 0)
+
+    assert necessary_for(deep, COLUMNS) == ()
