@@ -9,7 +9,7 @@ from pyhudi import HudiTable, arrow
 
 # What needs Spark: `to_df` is `read` and `scan` without Spark.
 OF_SPARK = {"to_df", "sql", "create_view", "refresh_views", "stream"}
-OF_ARROW = {"write", "append", "read", "scan"}
+OF_ARROW = {"write", "append", "read", "scan", "to_polars", "to_duckdb", "to_pandas"}
 
 
 def public(kind: type) -> set[str]:
