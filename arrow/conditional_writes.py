@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.compute as pc
 
 from ..methods.merging.changed_table import ChangedTable
-from ..methods.other_keywords import one_of
+from ..methods.other_keywords import argument_or_condition
 from ..methods.writes import BASED_ON, MISSING_OK, OPERATION, Rows
 from ..operations.read_rows import ReadRows
 from ..operations.result import CommitResult, PastAttempts
@@ -65,7 +65,7 @@ class ConditionalWrites(ArrowMethods):
                 columns.
             PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
-        which = one_of("delete()", "which", which, condition)
+        which = argument_or_condition("delete()", "which", which, condition)
         self._refuse_nothing(which)
         self._require_table()
         given = {OPERATION: "delete", **({} if missing_ok else {MISSING_OK: False}), **options}
@@ -120,7 +120,7 @@ class ConditionalWrites(ArrowMethods):
             >>> merge = merge.when_matched_delete("source.gone").when_matched_update_all()  # doctest: +SKIP
             >>> merge.when_not_matched_insert_all().execute()  # doctest: +SKIP
         """
-        matches = one_of("merge()", "on", on, condition)
+        matches = argument_or_condition("merge()", "on", on, condition)
         return Merge(self._work, MergeSource(given_rows(source)), matches)
 
     def update(
@@ -150,7 +150,7 @@ class ConditionalWrites(ArrowMethods):
             OptionConflictError: The table generates its keys.
             PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
-        return update(self._work, set, one_of("update()", "where", where, condition), options)
+        return update(self._work, set, argument_or_condition("update()", "where", where, condition), options)
 
     @property
     def _work(self) -> MergeWork:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from ..index.registry import index_for
 from ..methods.creation import CreationTerms, holds_table
-from ..methods.other_keywords import one_of
+from ..methods.other_keywords import argument_or_condition
 from ..methods.paths import AnyPath
 from ..methods.writes import CHANGES, Rows
 from ..operations.planning.pinned import seen_moment
@@ -161,7 +161,7 @@ class HudiTable(TableWrites, TableSql, TableStreams):
             >>> merge = merge.when_matched_delete("source.gone").when_matched_update_all()  # doctest: +SKIP
             >>> merge.when_not_matched_insert_all().execute()  # doctest: +SKIP
         """
-        matches = one_of("merge()", "on", on, condition)
+        matches = argument_or_condition("merge()", "on", on, condition)
         return MergeBuilder(self._work, to_frame(self._spark, source), matches)
 
     def update(
@@ -191,7 +191,7 @@ class HudiTable(TableWrites, TableSql, TableStreams):
             OptionConflictError: The table generates its keys.
             PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
-        return update(self._work, set, one_of("update()", "where", where, condition), options)
+        return update(self._work, set, argument_or_condition("update()", "where", where, condition), options)
 
     @property
     def _work(self) -> Work:

@@ -95,7 +95,7 @@ MERGE_KEYWORDS: Keywords = {
 }
 
 
-def one_of(call: str, own: str, given: Any, condition: Any) -> Any:
+def argument_or_condition(call: str, own: str, given: Any, condition: Any) -> Any:
     """Return the argument of a method or the ``condition`` in its place; raises InvalidOptionError for both."""
     if given is not None and condition is not None:
         raise InvalidOptionError(

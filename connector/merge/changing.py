@@ -24,7 +24,7 @@ from ..conditions.values import WantedValues
 from ..placement.key_columns import KEY, PATH
 from ..placement.key_text import quoted
 from ..source.spark_types import to_spark
-from .expressions import as_column, cast_values, check_condition, explained, one_of, with_fields
+from .expressions import as_column, by_number, cast_values, check_condition, explained, with_fields
 from .matching import Match, On, has_name, match, named_plainly, spelled
 from .near_rows import NearRows
 from .read_rows import MergeReads
@@ -266,9 +266,9 @@ class _Choice:
         for name in kinds.names:
             # Cast each value by itself: in a CASE with another clause's double, Spark would make a bigint a double.
             choices = [(self.values[at][name], made[at][name], at) for at in range(len(self.clauses))]
-            columns[name] = one_of(choices, number)
+            columns[name] = by_number(choices, number)
         of_kinds = [(clause.kind.name, sf.lit(int(clause.kind)), at) for at, clause in enumerate(self.clauses)]
-        return {**columns, KIND: one_of(of_kinds, number), _CLAUSE: number}
+        return {**columns, KIND: by_number(of_kinds, number), _CLAUSE: number}
 
     def _old_columns(self) -> dict[str, Column]:
         """Return the columns of a row of changes that describe the table's old row."""

@@ -185,7 +185,7 @@ def _fits(given: T.DataType, wanted: T.DataType) -> bool:
     return False
 
 
-def one_of(choices: Sequence[tuple[Value, Column, int]], number: Column) -> Column:
+def by_number(choices: Sequence[tuple[Value, Column, int]], number: Column) -> Column:
     """Return a Column that selects a value by a number: each choice has the user's value, its Column and its number."""
     numbers: dict[Any, tuple[Column, list[int]]] = {}
     for given, column, at in choices:

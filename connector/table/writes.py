@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Column
 
-from ...methods.other_keywords import one_of
+from ...methods.other_keywords import argument_or_condition
 from ...methods.writes import BASED_ON, MISSING_OK, OPERATION, WRITE_ID, Rows, WriteMethods
 from ...operations.read_rows import ReadRows
 from ...operations.result import CommitResult, PastAttempts
@@ -70,7 +70,7 @@ class TableWrites(TableQueries, WriteMethods["DataFrame"]):
                 condition.
             PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
-        which = one_of("delete()", "which", which, condition)
+        which = argument_or_condition("delete()", "which", which, condition)
         self._refuse_nothing(which)
         given = {OPERATION: "delete", **({} if missing_ok else {MISSING_OK: False}), **options}
         table = open_table(self._storage)

@@ -60,10 +60,13 @@ def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | No
     # A writer makes its folder right before the note of its claim, so an empty folder is no sign that a write stalled.
     empty = [instant_time for instant_time, sign in signs.items() if sign is None and instant_time not in marked]
     _remove_empty(table.storage, empty)
+    # After the signs, which are no younger then: a local store makes a file to learn its time.
+    now_s = table.storage.file_time() if any(signs.values()) else 0.0
     deserted = [
         instant_time
         for instant_time, sign in signs.items()
-        if instant_time not in empty and (sign is None or _is_deserted(table.storage, instant_time, sign, patience))
+        if instant_time not in empty
+        and (sign is None or _is_deserted(table.storage, instant_time, sign, patience, now_s))
     ]
     if deserted or timeline is None:
         # Read after the folders: a write that made its folder since is on the timeline, or not in these lists.
@@ -114,14 +117,15 @@ def _last_beat(storage: Storage, instant_time: str) -> _LastBeat | None:
     return max([*signs, *([] if beat is None else [_LastBeat(beat, heart)])], default=None)
 
 
-def _is_deserted(storage: Storage, instant_time: str, sign: _LastBeat, patience: Patience) -> bool:
+def _is_deserted(storage: Storage, instant_time: str, sign: _LastBeat, patience: Patience, now_s: float) -> bool:
     """Return whether the writer of a working folder is dead, by the same signs as the writer of a pending instant.
+
+    ``now_s`` is the time of the table's store.
 
     Where no note names the process, this process watches the folder, or it goes after a day.
     """
     # The steady clock counts from this process's first look, so look at young folders too.
     still_s = owner.stood_still_s(storage, sign.path, sign.modified)
-    now_s = storage.file_time()
     if now_s - sign.modified <= patience.heartbeat_tolerance_s:
         return False
     known = owner.Claim(storage, instant_time).owner()

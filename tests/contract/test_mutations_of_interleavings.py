@@ -117,7 +117,7 @@ def what_a_clean_took_is_a_failure_of_the_store(patch: Patch) -> None:
 def folders_go_by_their_age_alone(patch: Patch) -> None:
     """Where a clock is wrong, a write loses its folder before it is on the timeline, or the rows that it hands over."""
 
-    def is_deserted(storage: Any, instant_time: str, sign: Any, patience: Any) -> bool:
+    def is_deserted(storage: Any, instant_time: str, sign: Any, patience: Any, now_s: float) -> bool:
         return bool(storage.now() - sign.modified > patience.heartbeat_tolerance_s)
 
     patch_seam(patch, "whether a working folder is deserted", is_deserted)
