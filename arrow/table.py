@@ -14,6 +14,7 @@ from ..methods.paths import AnyPath, absolute
 from ..methods.upkeep import UpkeepMethods
 from ..methods.writes import OPERATION, Rows
 from ..operations.result import CommitResult
+from ..options.names import OPTIONS
 from ..options.sources import READING, WRITING, find_config, resolve_options
 from .base import Timestamps, all_options, types_of
 from .conditional_writes import ConditionalWrites
@@ -197,16 +198,12 @@ class Table(UpkeepMethods[pa.Table], ConditionalWrites, ReadMethods):
             )
         if table_exists and mode == "ignore":
             return CommitResult(self._path, "", str(options.get("operation", "upsert")).upper())
-        if not table_exists and record_key == "":
+        if not table_exists and record_key == "" and self._resolve(options, WRITING).options.record_key is None:
             raise self._lacks_key()
         terms = CreationTerms(record_key or (), partition_by, order_by, index, buckets, table_type, partial_update_mode)
-        of_table = {} if record_key == "" else terms.options()
-        if table_exists and not partition_by:
-            of_table.pop("partitionby", None)
-        asked = {OPERATION: "upsert"} if mode == "upsert" else {}
-        return self._write_rows(
-            df, {**of_table, **asked, **options}, timestamps, creates=not table_exists, overwrite=mode == "overwrite"
-        )
+        of_table = terms.without_key() if record_key == "" else {**terms.key(), **terms.without_key()}
+        given = _with_operation(mode, of_table, options)
+        return self._write_rows(df, given, timestamps, creates=not table_exists, overwrite=mode == "overwrite")
 
     def append(self, df: Rows, **options: Any) -> CommitResult:
         """Write rows as ``df.write.mode("append")`` of Spark does: an upsert, or an insert where keys are generated.
@@ -230,3 +227,11 @@ class Table(UpkeepMethods[pa.Table], ConditionalWrites, ReadMethods):
             "Give record_key, the columns that identify a row, or record_key=None for a table that generates its keys "
             "and takes no upserts; or correct the path.",
         )
+
+
+def _with_operation(mode: Mode, of_table: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a write: mode upsert decides, else the user's operation, else what the key asks for."""
+    named = [name for name in options if name.lower() in OPTIONS["operation"].keys]
+    if mode == "upsert":
+        return {**of_table, **{name: options[name] for name in options if name not in named}, OPERATION: mode}
+    return {**(of_table if not named else {name: of_table[name] for name in of_table if name != OPERATION}), **options}

@@ -41,13 +41,20 @@ class CreationTerms:
     partial_update_mode: str | None = None
 
     def options(self) -> dict[str, Any]:
-        keys = {"recordkey": _names(self.record_key), "buckets": self.buckets}
-        given: dict[str, Any] = keys if self.record_key else {OPTIONS["operation"].key: INSERT}
-        given["partitionby"] = _names(self.partition_by)
-        if self.order_by:
-            given["orderby"] = _names(self.order_by)
-        by_name = {"index_type": self.index, "table_type": self.table_type}
-        for name, value in {**by_name, "partial_update_mode": self.partial_update_mode}.items():
+        return {"partitionby": "", **self.key(), **self.without_key()}
+
+    def key(self) -> dict[str, Any]:
+        """Return the option of the record key; without one, what makes a table that generates its keys."""
+        return {"recordkey": _names(self.record_key)} if self.record_key else {OPTIONS["operation"].key: INSERT}
+
+    def without_key(self) -> dict[str, Any]:
+        """Return the options of the arguments that are given, the record key aside."""
+        given: dict[str, Any] = {}
+        for short, names in {"partitionby": self.partition_by, "orderby": self.order_by}.items():
+            if names:
+                given[short] = _names(names)
+        further = {"index_type": self.index, "table_type": self.table_type, "buckets": self.buckets}
+        for name, value in {**further, "partial_update_mode": self.partial_update_mode}.items():
             if value is not None:
                 given[OPTIONS[name].key] = value
         return given

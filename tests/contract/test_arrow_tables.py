@@ -30,6 +30,8 @@ from pyhudi.errors import (
     TableNotFoundError,
     UnsupportedTypeError,
 )
+from pyhudi.storage import open_storage
+from pyhudi.table.config import load_config
 from support.rules.checks import assert_whole
 from support.seams import patch_seam
 
@@ -141,6 +143,25 @@ def test_modes_do_what_those_of_spark_do(tmp_path: Path, mode: Any, left: dict[i
         arrow.write(tmp_path / "t", trips(1), "error")
     with pytest.raises(InvalidOptionError, match="mode='merge'"):
         arrow.write(tmp_path / "t", trips(1), "merge")  # type: ignore[arg-type]
+
+
+def test_arguments_and_options_say_the_same_and_no_argument_is_passed_over(tmp_path: Path) -> None:
+    """A table may get its key and partitions by Hudi's own options; an argument counts without a record key, too."""
+    by_options = {"hoodie.datasource.write.recordkey.field": "id"}
+    partitioned = {"hoodie.datasource.write.partitionpath.field": "city"}
+    arrow.write(tmp_path / "t", trips(1), **by_options, **partitioned)
+    arrow.write(tmp_path / "u", trips(1), record_key="id", **partitioned)
+
+    arrow.write(tmp_path / "v", trips(1), record_key=None, operation="bulk_insert")
+
+    assert arrow.Table(tmp_path / "v").history()["operation"].to_pylist() == ["BULK_INSERT"]
+    assert arrow.write(tmp_path / "t", trips(1), "upsert", operation="insert").updates == 1
+    for path in (tmp_path / "t", tmp_path / "u"):
+        config = load_config(open_storage(str(path)))
+        assert (config.record_key_fields, config.partition_fields) == (("id",), ("city",))
+        for wrong in ({"partition_by": "fare"}, {"order_by": "fare"}, {"buckets": 3}):
+            with pytest.raises(OptionConflictError, match=str(next(iter(wrong.values())))):
+                arrow.write(path, trips(1), **wrong)
 
 
 def test_errors_name_the_key_the_table_above_and_the_column(tmp_path: Path) -> None:
