@@ -11,12 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import ColumnValueError
-from ..table.arrow.arrays import list_array, plain, struct_array
+from ..table.arrow.arrays import list_array, struct_array
 from ..table.schema.types import LOCAL_MICROS, MAX_DECIMAL_PRECISION, UTC_MICROS, children, is_bytes, is_list, is_text
+from .taken_values import list_values, taken
 
 # The longest part of a value that an error shows, in characters.
 _SHOWN = 100
@@ -89,6 +91,8 @@ def _has_zoneless(kind: pa.DataType) -> bool:
 
 def _stored(kind: pa.DataType) -> pa.DataType:
     """Return the type of the values behind a dictionary, runs or an extension."""
+    if kind == pa.bool8():
+        return pa.bool_()
     if isinstance(kind, pa.BaseExtensionType):
         return _stored(kind.storage_type)
     if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
@@ -205,9 +209,10 @@ def _converted(array: pa.Array, kind: pa.DataType) -> pa.Array:
     if isinstance(array, pa.ExtensionArray):
         return _converted(array.storage, kind)
     if types.is_dictionary(array.type):
-        return _converted(_decoded(array), kind)
+        # Values that no row has need no place in the table.
+        return _converted(taken(array.dictionary, array.indices), kind)
     if types.is_run_end_encoded(array.type):
-        return _converted(pc.run_end_decode(array), kind)
+        return _converted(taken(array, pa.array(np.arange(len(array)))), kind)
     if array.type == kind:
         return array
     if types.is_null(array.type):
@@ -220,15 +225,6 @@ def _converted(array: pa.Array, kind: pa.DataType) -> pa.Array:
         # Without a zone the digits count as UTC.
         return array.cast(pa.timestamp("us", array.type.tz)).cast(kind)
     return array.cast(kind)
-
-
-def _decoded(array: pa.DictionaryArray) -> pa.Array:
-    values = array.dictionary
-    if is_text(values.type) or is_bytes(values.type):
-        # Not every layout of texts can be taken by index.
-        plain_values = _converted(values, pa.string() if is_text(values.type) else pa.binary())
-        array = pa.DictionaryArray.from_arrays(array.indices, plain_values)
-    return plain(array)
 
 
 def _whole_days(array: pa.Array) -> pa.Array:
@@ -247,11 +243,7 @@ def _nested(array: pa.Array, kind: pa.DataType) -> pa.Array:
         return struct_array(kind, len(array), valid, made)
     if len(array) == 0:
         return pa.array([], kind)
-    if pa.types.is_map(array.type):
-        entries = pa.struct([pa.field("key", array.type.key_type), pa.field("value", array.type.item_type)])
-        array = array.cast(pa.list_(entries))
-    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False).astype("int64")
-    values = plain(array.flatten())
+    lengths, values = list_values(array)
     if pa.types.is_map(kind):
         keys, items = values.flatten()
         parts = [_converted(keys, kind.key_type), _converted(items, kind.item_type)]

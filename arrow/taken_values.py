@@ -1,0 +1,79 @@
+"""Arrays of any Arrow layout by their values: what pyarrow's `take` and `list_flatten` lack."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..table.arrow.arrays import Lengths, list_array, mask, struct_array
+from ..table.schema.types import children, is_bytes, is_list, is_text
+
+
+def taken(array: pa.Array, places: pa.Array) -> pa.Array:
+    """Return the values at some places, null for a null place, without runs, dictionaries and views."""
+    kind, types = array.type, pa.types
+    if isinstance(array, pa.ExtensionArray):
+        return taken(array.storage, places)
+    if types.is_dictionary(kind):
+        return taken(array.dictionary, array.indices.take(places))
+    if types.is_run_end_encoded(kind):
+        return taken(array.values, _runs_of(array, places))
+    if types.is_struct(kind):
+        return _taken_struct(array, places)
+    if is_list(kind) or types.is_map(kind):
+        return _taken_lists(array, places)
+    if is_text(kind) or is_bytes(kind):
+        # pyarrow takes no values of views.
+        array = array.cast(pa.large_string() if is_text(kind) else pa.large_binary())
+    return array.take(places)
+
+
+def list_values(array: pa.Array) -> tuple[Lengths, pa.Array]:
+    """Return how many elements each list or map has, and the elements of all, without those below a null."""
+    if pa.types.is_map(array.type):
+        key, item = array.type.key_field, array.type.item_field
+        entries = pa.struct([key.with_name("key"), item.with_name("value")])
+        array = array.cast(pa.list_(entries))
+    if pa.types.is_fixed_size_list(array.type):
+        # pyarrow leaves out what is below a null by a copy that not every layout has.
+        size, valid = array.type.list_size, mask(array.is_valid())
+        rows = np.flatnonzero(valid) + array.offset
+        places = (rows[:, None] * size + np.arange(size)).ravel()
+        return np.where(valid, size, 0).astype(np.int64), taken(array.values, pa.array(places, pa.int64()))
+    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
+    return np.asarray(lengths, dtype=np.int64), array.flatten()
+
+
+def _runs_of(array: pa.RunEndEncodedArray, places: pa.Array) -> pa.Array:
+    """Return the numbers of the runs to which places belong."""
+    ends = array.run_ends.to_numpy(zero_copy_only=False)
+    runs = np.searchsorted(ends, _numbers(places) + array.offset, side="right")
+    return pa.array(runs, pa.int64(), mask=mask(places.is_null()))
+
+
+def _taken_struct(array: pa.StructArray, places: pa.Array) -> pa.Array:
+    parts = [taken(part, places) for part in array.flatten()]
+    fields = [field.with_type(part.type) for field, part in zip(children(array.type), parts, strict=True)]
+    return struct_array(pa.struct(fields), len(places), _valid(array, places), parts)
+
+
+def _taken_lists(array: pa.Array, places: pa.Array) -> pa.Array:
+    lengths, values = list_values(array)
+    # Null places of no lists at all count as the first, too.
+    lengths = lengths if len(lengths) else np.zeros(1, np.int64)
+    starts = np.cumsum(lengths) - lengths
+    there, valid = _numbers(places), _valid(array, places)
+    counts = np.where(mask(valid), lengths[there], 0)
+    within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    found = taken(values, pa.array(np.repeat(starts[there], counts) + within, pa.int64()))
+    return list_array(pa.list_(pa.field("element", found.type)), valid, counts, found)
+
+
+def _numbers(places: pa.Array) -> Lengths:
+    """Return places for numpy, null as 0."""
+    return np.asarray(pc.fill_null(places, 0).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _valid(array: pa.Array, places: pa.Array) -> pa.BooleanArray:
+    return pc.fill_null(array.is_valid().take(places), False)
