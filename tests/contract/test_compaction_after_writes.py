@@ -18,8 +18,7 @@ from pyhudi.operations.services.compaction.compactor import Compactor
 from pyhudi.operations.services.service import NoTasksError
 from pyhudi.operations.services.settings import CompactionSettings, Upkeep
 from pyhudi.storage import open_storage
-from support.by_options import write_without_spark
-from support.drive import write
+from support.drive import write, write_in_one_task
 from support.made.compacting import TABLE, in_bases, means, merged, rows, run, schedule, slices, timeline_of
 from support.places import files_below
 from support.recorded.hudi_options import SMALL
@@ -101,7 +100,7 @@ def test_a_write_plans_when_its_trigger_says_so_and_not_before(
         patch_seam(monkeypatch, "clock of compactions after writes", SimpleNamespace(time=partial(_later, seconds)))
         before = plans(table) if value else set()
         some = rows(("k", "a" if carried_out else f"p{value}", value, value))
-        write_without_spark(table, some, options)
+        write_in_one_task(table, some, options)
         did += "p" if plans(table) - before else "-"
 
     assert did == planned

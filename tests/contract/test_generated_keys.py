@@ -120,7 +120,7 @@ def test_partitions_are_made_as_of_any_table(anywhere: Place, said: dict[str, An
 
 def test_a_new_table_without_a_key_is_not_made_by_chance(anywhere: Place) -> None:
     with pytest.raises(MissingOptionError) as raised:
-        write(below(anywhere, "t"), ROWS)
+        write(below(anywhere, "t"), [ROWS])
 
     assert "hoodie.datasource.write.recordkey.field" in raised.value.todo
     assert '"hoodie.datasource.write.operation", "insert"' in raised.value.todo

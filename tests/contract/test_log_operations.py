@@ -321,7 +321,7 @@ def test_tables_of_apache_hudi_are_appended_to_and_rewritten(tmp_path: Path, nam
     schema = read(path).drop_columns(list(META_COLUMNS)).schema
     new = pa.Table.from_pylist([{"id": f"new{n}", "p": "a", "name": "ours", "ts": 99} for n in range(9)], schema)
 
-    done = write(path, new, operation=operation, table=TableSettings(bucket_count=2))
+    done = write(path, [new], operation=operation, table=TableSettings(bucket_count=2))
 
     assert (done.log_files, done.files) == ((2, 0) if operation == "upsert" else (0, 2))
     expected = sorted([*shown(name), *(("a", f"new{n}", "ours") for n in range(9))])

@@ -49,9 +49,9 @@ def to_file(path: Path) -> WriteSettings:
 @pytest.mark.parametrize(("made", "action"), [(TABLE, "commit"), (LOGGED, "deltacommit")], ids=["cow", "mor"])
 def test_a_file_has_the_figures_of_the_newest_commit(tmp_path: Path, made: object, action: str) -> None:
     path, target = tmp_path / "table", tmp_path / "t.prom"
-    first = write(path, rows(FIRST), table=made, settings=to_file(target))
+    first = write(path, [rows(FIRST)], table=made, settings=to_file(target))
     of_first = reported(target)
-    second = write(path, rows(SECOND), settings=to_file(target))
+    second = write(path, [rows(SECOND)], settings=to_file(target))
     of_second = reported(target)
 
     files = [file for file in path.rglob("*") if file.is_file() and ".hoodie" not in file.parts]

@@ -49,12 +49,12 @@ class Held:
         for key, name, ts in some:
             if not self.by_time or key not in self.rows or ts >= self.rows[key][1]:
                 self.rows[key] = name, ts
-        return write(self.path, self._table(some), table=BUCKETS).instant
+        return write(self.path, [self._table(some)], table=BUCKETS).instant
 
     def delete(self, key: str) -> None:
         """Delete a key, whatever its ordering value."""
         del self.rows[key]
-        write(self.path, self._table([(key, "", 0)]), operation="delete", table=BUCKETS)
+        write(self.path, [self._table([(key, "", 0)])], operation="delete", table=BUCKETS)
 
     def check(self) -> None:
         """Hold pyhudi and hudi-rs against the dict."""

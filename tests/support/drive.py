@@ -4,24 +4,29 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import count, takewhile
 from pathlib import Path
 
 import pyarrow as pa
+from pyhudi import arrow
+from pyhudi.arrow.table import Mode
 from pyhudi.errors import CommitConflictError
+from pyhudi.methods.writes import OPERATION, WRITE_ID
 from pyhudi.operations.planning.plan import WritePlan, plan_write
 from pyhudi.operations.planning.request import TableSettings, WriteRequest, WriteSettings
 from pyhudi.operations.result import CommitResult
 from pyhudi.operations.write.run import LocalRun
 from pyhudi.operations.write.task import TaskResult, run_task
-from pyhudi.reader.scan import scan
-from pyhudi.reader.snapshot import open_snapshot
+from pyhudi.options.parsing import parse_options
 from pyhudi.table.files.names import WriteToken
 from pyhudi.timeline.clock import Parity, next_time
+from support.by_options import options_of
 
 NOTHING_SAID = TableSettings()
 DEFAULTS = WriteSettings()
+_BOUND = DEFAULTS.commit_merge_max_bytes
 KEYED = TableSettings(record_key_fields=("id",), ordering_fields=("ts",), bucket_count=2)
 
 
@@ -87,10 +92,42 @@ def carry_out(planned: WritePlan, parts: Sequence[pa.Table]) -> CommitResult:
     return SparkLikeRun(planned).write(rows.to_batches(max_chunksize=7) for rows in parts)
 
 
-def write(path: Path | str, parts: Sequence[pa.Table] | pa.Table, **options: object) -> CommitResult:
-    """Write the parts, one task each."""
-    parts = [parts] if isinstance(parts, pa.Table) else parts
-    return carry_out(plan(path, parts[0].schema, **options), parts)  # type: ignore[arg-type]
+def write(
+    path: Path | str,
+    parts: Sequence[pa.Table] | pa.Table,
+    *,
+    operation: str | None = None,
+    overwrite: bool = False,
+    table: TableSettings = NOTHING_SAID,
+    settings: WriteSettings = DEFAULTS,
+    write_id: str = "",
+) -> CommitResult:
+    """Write the rows of a table as a user of `pyhudi.arrow` does, and a list of parts by one task each.
+
+    So does a table where options cannot say the settings, or say what is Spark's to say. A user's rows come as a
+    stream: a write of rows in memory takes the turn of its process, and would wait for ever for the write in the midst
+    of which a test carries it out.
+    """
+    by_user = (
+        isinstance(parts, pa.Table) and replace(settings, colocated=False, commit_merge_max_bytes=_BOUND) == settings
+    )
+    options = options_of(table, settings) if by_user else None
+    if options is None or not isinstance(parts, pa.Table):
+        parts = [parts] if isinstance(parts, pa.Table) else parts
+        said = {"operation": operation, "overwrite": overwrite, "table": table, "settings": settings}
+        return carry_out(plan(path, parts[0].schema, write_id=write_id, **said), parts)  # type: ignore[arg-type]
+    time.sleep(0.002)  # or two writes of one test might begin in one millisecond
+    more = {OPERATION: operation, WRITE_ID: write_id or None}
+    mode: Mode = "overwrite" if overwrite else "append"
+    key = None if operation and not table.record_key_fields else ""
+    rows = parts.to_reader(max_chunksize=7)
+    return arrow.Table(path).write(rows, mode, record_key=key, timestamps="local", **{**options, **more})
+
+
+def write_in_one_task(path: Path | str, rows: pa.Table, options: Mapping[str, str]) -> CommitResult:
+    """Write rows by the options that ``df.write`` would take, in one task of Spark's."""
+    asked = parse_options(options).to_write_request(str(path), rows.schema, overwrite=False)
+    return write(path, [rows], operation=asked.operation, table=asked.table, settings=asked.write)
 
 
 def write_after_death(path: Path | str, parts: Sequence[pa.Table] | pa.Table, **options: object) -> CommitResult:
@@ -104,11 +141,10 @@ def write_after_death(path: Path | str, parts: Sequence[pa.Table] | pa.Table, **
 
 def read(path: Path | str) -> pa.Table:
     """Return the table's rows with their meta columns."""
-    snapshot = open_snapshot(str(path))
-    return pa.Table.from_batches(scan(snapshot), snapshot.schema)
+    return arrow.Table(path).read(meta=True)
 
 
 def rows_of(path: Path | str, *columns: str) -> list[tuple[object, ...]]:
     """Return the table's rows as sorted tuples of the given columns."""
-    table = read(path)
+    table = arrow.Table(path).read(columns)
     return sorted(zip(*(table.column(name).to_pylist() for name in columns), strict=True))

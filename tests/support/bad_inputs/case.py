@@ -71,11 +71,12 @@ def _made(given: bytes) -> tempfile.TemporaryDirectory[str]:
 def upsert(
     rows: pa.Table | list[pa.Table], *, settings: WriteSettings = DEFAULTS, **options: object
 ) -> Callable[[Path], Act]:
-    """Write rows, those of a list in a task each; the act may be told that they are colocated."""
+    """Write rows in tasks, those of a list in one each; the act may be told that they are colocated."""
+    parts = [rows] if isinstance(rows, pa.Table) else rows
 
     def prepare(path: Path) -> Act:
         def act(*, colocated: bool = settings.colocated) -> object:
-            return write(path, rows, settings=replace(settings, colocated=colocated), **options)
+            return write(path, parts, settings=replace(settings, colocated=colocated), **options)
 
         return act
 

@@ -7,20 +7,24 @@ import random
 import tempfile
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from pyhudi import arrow
 from pyhudi.errors import CommitConflictError, DuplicateKeyError, TableNotFoundError
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.result import RowCounts
+from pyhudi.operations.services.settings import Upkeep
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.task import TaskResult
 from pyhudi.options.parsing import parse_options
+from pyhudi.options.upkeep import MORE_THAN_CLEANED
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.table.config.property_keys import GLOBAL_INDEXES, LOOKUP_INDEXES
@@ -31,6 +35,8 @@ from pyhudi.table.table import Table
 from pyhudi.timeline.held import held_groups, pending_compactions
 from pyhudi.timeline.writers import decisions
 from pyhudi.timeline.writers.owner import SEALS
+from pyhudi.timeline.writers.patience import Patience
+from support.by_options import options_of
 from support.drawn.buckets import Buckets
 from support.drawn.lookups import joined_by, located
 from support.drawn.spread_everywhere import located_in_tasks
@@ -53,6 +59,10 @@ UNORDERED = replace(TABLE, ordering_fields=())
 ROOMY = WriteSettings()
 TINY = WriteSettings(batch_size=400, output=Output(memory=1200))
 COLUMNS = ("p", "id", "ts", "value")
+# The share of a history's writes that a user of `pyhudi.arrow` makes.
+_BY_USERS = 0.5
+# Options cannot say that a writer of this very process counts as dead at once.
+_SHORT = Patience(heartbeat_interval_s=0.01, heartbeat_misses=1)
 # Inserts add rows without looking.
 TOLD_OF_HEALTHY = {"KEY_ADDED_TWICE"}
 POSITIONED = pa.field(POSITION, pa.int64(), nullable=False)
@@ -117,6 +127,7 @@ class _Writes:
         chance: Draws.
         deaths: Whether some writes die first.
         seen: What a merge that comes late has seen: what the table held, of which moment, and which write came since.
+        users: Draws which writes a user of `pyhudi.arrow` makes, among those that go through Spark.
     """
 
     life: Life
@@ -125,6 +136,10 @@ class _Writes:
     chance: random.Random
     deaths: bool = False
     seen: tuple[Model, str, Step] | None = None
+    users: random.Random = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.users = random.Random(str(self.chance.getstate()))
 
     def take(self, step: Step, following: Step | None) -> None:
         """Write, and count what the dict counts."""
@@ -132,6 +147,8 @@ class _Writes:
         seen = (self.life.model.moment(), moment_of(self.life.table), step) if late else None
         if step.operation == MERGE:
             self._merge(step)
+        elif self._is_by_user():
+            self._write_as_user(replace(step, tasks=1))
         else:
             self._write(step)
         self.seen = seen
@@ -148,6 +165,33 @@ class _Writes:
         expected = self._taken(step, parts)
         assert Counts(done.inserts, done.updates, done.deletes, done.not_found, done.dropped) == expected
         self.life.wrote(done)
+
+    def _is_by_user(self) -> bool:
+        """Return whether a user makes the next write; where writes die not on S3, whose clock has whole seconds."""
+        sees_deaths = self.bounds.patience.heartbeat_misses > 0 or "s3://" not in str(self.life.table)
+        return self.users.random() < _BY_USERS and sees_deaths
+
+    def _write_as_user(self, step: Step) -> None:
+        """Write by `pyhudi.arrow`, whose one task has all rows and looks keys up itself."""
+        life = self.life
+        self._die(step, self.bounds)
+        self._look_at_files()
+        patience = self.bounds.patience if self.bounds.patience.heartbeat_misses > 0 else _SHORT
+        settings = replace(self._settings(step, self.bounds), colocated=False, patience=patience)
+        settings = replace(settings, upkeep=sayable(settings.upkeep))
+        options = options_of(self._made(), settings)
+        assert options is not None
+        (rows,) = step.parts()
+        key = "" if self.made.record_key_fields else None
+        write_rows = partial(arrow.Table(life.table).write, rows, record_key=key, operation=step.operation, **options)
+        if life.model.moment().apply(step.as_dealt()) is None:
+            with pytest.raises(DuplicateKeyError):
+                write_rows()
+            return
+        done = write_rows()
+        expected = self._taken(step, [rows])
+        assert Counts(done.inserts, done.updates, done.deletes, done.not_found, done.dropped) == expected
+        life.wrote(done)
 
     def _taken(self, step: Step, parts: Sequence[pa.Table]) -> Counts | None:
         """Have the dict take a write of some parts that is done, and return its counts."""
@@ -191,27 +235,55 @@ class _Writes:
 
     def _planned(self, step: Step, bounds: WriteSettings) -> tuple[WritePlan, list[pa.Table]]:
         """Return a write's plan and its rows as its tasks get them; another one may have died before."""
-        parts = placed(step, self.chance) if bounds.colocated else step.parts()
+        self._die(step, bounds)
+        parts = self._parts(step, bounds)
+        planned = self._plan(step, bounds, parts)
+        self._look_at_files()
+        return planned, self._located(planned, parts)
+
+    def _die(self, step: Step, bounds: WriteSettings) -> None:
+        """Have a write die before its commit, by chance."""
+        if not self.deaths or self.chance.random() >= 0.4:
+            return
+        parts = self._parts(step, bounds)
+        dying = self._plan(step, bounds, parts)
+        # Tasks that hold whole file groups may be the ones that refuse a key, which is death enough.
+        with suppress(DuplicateKeyError):
+            run_tasks(dying, self._located(dying, parts), self.chance)
+
+    def _parts(self, step: Step, bounds: WriteSettings) -> list[pa.Table]:
+        return placed(step, self.chance) if bounds.colocated else step.parts()
+
+    def _plan(self, step: Step, bounds: WriteSettings, parts: Sequence[pa.Table]) -> WritePlan:
         schema = parts[0].schema if parts else step.schema
         if self.made.index_type in LOOKUP_INDEXES and bounds.colocated:
             schema = schema.append(pa.field(FILE_GROUP, pa.string()))
+        settings = self._settings(step, bounds)
+        return plan(self.life.table, schema, operation=step.operation, table=self._made(), settings=settings)
 
-        def planned_anew() -> WritePlan:
-            upkeep = self.life.upkeep() if self.life.services else bounds.upkeep
-            settings = replace(settings_of(step, bounds), upkeep=upkeep)
-            made = replace(self.made, bucket_count=None) if self.life.rescaled else self.made
-            return plan(self.life.table, schema, operation=step.operation, table=made, settings=settings)
-
+    def _located(self, planned: WritePlan, parts: list[pa.Table]) -> list[pa.Table]:
         places = located_in_tasks if self.made.index_type in GLOBAL_INDEXES else located
-        if self.deaths and self.chance.random() < 0.4:
-            dying = planned_anew()
-            # Tasks that hold whole file groups may be the ones that refuse a key, which is death enough.
-            with suppress(DuplicateKeyError):
-                run_tasks(dying, places(dying, parts) if dying.located else parts, self.chance)
-        planned = planned_anew()
+        return places(planned, parts) if planned.located else parts
+
+    def _settings(self, step: Step, bounds: WriteSettings) -> WriteSettings:
+        return replace(settings_of(step, bounds), upkeep=self.life.upkeep() if self.life.services else bounds.upkeep)
+
+    def _made(self) -> TableSettings:
+        """Return what a write says of the table."""
+        return replace(self.made, bucket_count=None) if self.life.rescaled else self.made
+
+    def _look_at_files(self) -> None:
+        """Tell the dict which file groups new keys are to join."""
         if isinstance(self.life.model, LookedUpModel):
-            self.life.model.smallest = smallest_files(self.life.table, bounds)
-        return planned, places(planned, parts) if planned.located else parts
+            self.life.model.smallest = smallest_files(self.life.table, self.bounds)
+
+
+def sayable(upkeep: Upkeep) -> Upkeep:
+    """Return the services that options can ask for, which archive no instant whose files a clean keeps."""
+    least = max(upkeep.archive.min_commits, upkeep.clean.commits + MORE_THAN_CLEANED)
+    most = max(upkeep.archive.max_commits, least + 1)
+    counted = upkeep.compaction.delta_commits
+    return replace(upkeep, archive=replace(upkeep.archive, min_commits=least, max_commits=most, delta_commits=counted))
 
 
 def smallest_files(table: Place, bounds: WriteSettings) -> dict[str, str]:
