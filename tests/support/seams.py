@@ -153,6 +153,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "bytes of rows that come once and wait in memory": "arrow.rows:_IN_MEMORY",
     "bytes of rows that one task hands to the commit": "arrow.writing:_FEW_BYTES",
     "bytes that pay for a task": "arrow.writing:_BYTES_OF_A_TASK",
+    "turn of a thread to write": "arrow.writing:Turn",
     "finish a local run": "arrow.writing:LocalRun.finish",
     "rows of a chunk": "table.arrow.batches:CHUNK_ROWS",
     "keys that are hashed at once": "table.arrow.murmur:_CHUNK_ROWS",

@@ -6,9 +6,13 @@ import os
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import pyarrow as pa
+from pyhudi import arrow
+from pyhudi.methods.writes import OPERATION, WRITE_ID
 from pyhudi.operations.planning.request import TableSettings, WriteRequest, WriteSettings
+from pyhudi.operations.result import CommitResult
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.compaction.compact import Means, compact, schedule_compaction
@@ -27,6 +31,7 @@ from pyhudi.storage.base import Storage
 from pyhudi.table.files.output import Output
 from pyhudi.table.table import open_table
 from pyhudi.timeline.writers.patience import Patience
+from support.by_options import options_of
 from support.drawn.upkept import OFF
 from support.interleaving.scheduler import TOLERANCE_S
 
@@ -67,12 +72,16 @@ class Write:
     Attributes:
         tasks: Among how many tasks its rows are dealt out.
         streamed: Whether it is a batch of its actor's stream.
+        by_user: Whether a user of `pyhudi.arrow` makes it: of rows in memory, or of a stream, which come once.
+        alone: Whether the user's process believes heartbeats alone.
     """
 
     operation: str
     rows: tuple[Row, ...]
     tasks: int = 1
     streamed: bool = False
+    by_user: Literal["", "memory", "stream"] = ""
+    alone: bool = False
 
     def request(self, path: str, made: TableSettings, write_id: str) -> WriteRequest:
         """Return the write as pyhudi takes it."""
@@ -92,6 +101,16 @@ class Write:
             write_id="" if self.streamed else write_id,
             application=write_id if self.streamed else "",
         )
+
+    def write_as_user(self, path: str, made: TableSettings, write_id: str, *, alone: bool) -> CommitResult:
+        """Write as a user of `pyhudi.arrow` does; ``alone`` says that heartbeats alone are believed."""
+        settings = self.request(path, made, write_id).write
+        patience = replace(settings.patience, heartbeats_alone=alone)
+        options = options_of(made, replace(settings, patience=patience))
+        assert options is not None
+        rows = pa.table(list(map(list, zip(*self.rows, strict=True))), schema=SCHEMA)
+        given = rows if self.by_user == "memory" else rows.to_reader(max_chunksize=1)
+        return arrow.Table(path).write(given, **{**options, OPERATION: self.operation, WRITE_ID: write_id})
 
     def parts(self) -> list[list[pa.RecordBatch]]:
         """Return the rows of each task."""
@@ -144,6 +163,18 @@ def with_stream(drawn: Drawn, seed: int) -> Drawn:
     if chance.random() < 0.2:
         program = chance.choice(drawn.programs)
         program[:] = [replace(one, streamed=True) if isinstance(one, Write) else one for one in program]
+    return drawn
+
+
+def with_users(drawn: Drawn, seed: int) -> Drawn:
+    """Have users of `pyhudi.arrow` make the writes of some actors."""
+    chance = random.Random(seed ^ (1 << 56))
+    for program in drawn.programs:
+        by_user, alone = chance.choice(["", "", "memory", "stream"]), chance.random() < 0.5
+        program[:] = [
+            replace(one, by_user=by_user, alone=alone) if isinstance(one, Write) and not one.streamed else one
+            for one in program
+        ]
     return drawn
 
 

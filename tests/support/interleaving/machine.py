@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,6 +63,7 @@ class Machine:
         read_seam("written files that the process knows").clear()
         read_seam("checkpoints of streams that the process knows").clear()
         read_seam("files that the process watches").clear()
+        read_seam("where this process met other writers").clear()
         read_seam("archived rescales that the process knows").clear()
         read_seam("footers in memory").__init__()
         read_seam("slices that this process knows").__init__()
@@ -128,6 +129,8 @@ def machine() -> Iterator[Machine]:
         patch_seam(patch, "find a process", there.find_process)
         patch_seam(patch, "id of the machine", there.machine_id)
         patch_seam(patch, "size of the reserve on the disk", 8)
+        # Each actor is a process of its own.
+        patch_seam(patch, "turn of a thread to write", lambda _: nullcontext())
         yield there
 
 

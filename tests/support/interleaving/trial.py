@@ -24,7 +24,7 @@ from pyhudi.errors import (
     WriteSealedError,
 )
 from pyhudi.operations.planning.plan import plan_write
-from pyhudi.operations.planning.request import WriteRequest
+from pyhudi.operations.planning.request import TableSettings, WriteRequest
 from pyhudi.operations.result import CommitResult
 from pyhudi.operations.rollback.pending import is_given_up
 from pyhudi.operations.streams.batch import StreamBatch
@@ -56,6 +56,7 @@ from support.interleaving.acts import (
     users_know,
     with_rescale,
     with_stream,
+    with_users,
 )
 from support.interleaving.machine import Machine
 from support.interleaving.schedule import Schedule
@@ -160,9 +161,9 @@ class Trial:
         # The number of a table that is there may have changed, and a stream may make the table by the default.
         makes = self.drawn.empty and not self.completed and not act.streamed
         count = made.bucket_count if makes else None
-        request = act.request(self.path, replace(made, bucket_count=count), write_id)
+        made = replace(made, bucket_count=count)
         try:
-            result = self._stream(act, request, write_id) if act.streamed else write(request, act.parts())
+            result = self._written(act, made, write_id)
         except PyHudiError as error:
             mine.refused = f"{type(error).__name__}: {error}"
             if not self._may_refuse(mine, error):
@@ -173,6 +174,15 @@ class Trial:
         if not any(_same(act, write_id, done) for _, done in self.completed):
             self.scheduler.fail(f"{write_id} was acknowledged as {result.instant!r}, and did not complete")
         return True
+
+    def _written(self, act: Write, made: TableSettings, write_id: str) -> CommitResult:
+        """Carry out a write in the way that is drawn."""
+        if act.by_user:
+            # A clock that steps says nothing about heartbeats.
+            steps = self.machine.step[0] != 0.0
+            return act.write_as_user(self.path, made, write_id, alone=act.alone and not steps)
+        request = act.request(self.path, made, write_id)
+        return self._stream(act, request, write_id) if act.streamed else write(request, act.parts())
 
     def _stream(self, act: Write, request: WriteRequest, write_id: str) -> CommitResult:
         """Write a batch of an actor's stream, each try by another run of the query."""
@@ -432,7 +442,7 @@ def run(
 ) -> Trial:
     """Carry out what a seed draws, or what is given; raises AssertionError where the dict does not hold."""
     chance = random.Random(seed)
-    drawn = with_rescale(with_stream(draw(chance), seed), seed) if drawn is None else drawn
+    drawn = with_users(with_rescale(with_stream(draw(chance), seed), seed), seed) if drawn is None else drawn
     files, rows, now = _template(machine, drawn.kind)
     path = f"memory://interleaving/{seed}"
     machine.scheduler = Scheduler(Schedule(seed), now=now)
