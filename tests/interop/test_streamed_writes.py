@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import random
 from dataclasses import dataclass
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from interop.apache_hudi import ApacheHudi
 from interop.test_streamed_reads import forget_last
-from pyhudi import from_spark
+from pyhudi import HudiTable, arrow, from_spark
 from pyhudi.errors import OptionConflictError
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.storage import open_storage
@@ -21,6 +23,7 @@ from support.drive import rows_of
 pytestmark = pytest.mark.interop
 
 SCHEMA = "id string, ts long, value long"
+ROWS = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("value", pa.int64())])
 
 
 @dataclass
@@ -114,6 +117,39 @@ def test_a_stream_goes_from_apache_hudi_to_pyhudi_and_back(stream: Stream, repea
             engine()
         assert stream.writes == number
         assert stream.values == [(f"k{one}", one) for one in range(1, number + 1)]
+
+
+@pytest.mark.parametrize("stream", ["COPY_ON_WRITE", "MERGE_ON_READ"], indirect=True)
+def test_a_history_of_pyhudi_arrow_hudi_tables_streams_and_apache_hudi_is_one(stream: Stream) -> None:
+    """Each writer finds the rows of those before it, updates some and adds others; Apache Hudi reads all."""
+    expected: dict[str, int] = {}
+
+    def rows(value: int) -> pa.Table:
+        # The key of this write, the one that every write updates, and the one that the writer before added.
+        keys = list(dict.fromkeys([f"k{value}", "hot", f"k{value - 1}"]))
+        expected.update(dict.fromkeys(keys, value))
+        return pa.table([keys, [value] * len(keys), [value] * len(keys)], schema=ROWS)
+
+    def by_stream(value: int) -> None:
+        for row in rows(value).to_pylist():
+            stream.add(row["id"], row["value"])
+        stream.by_pyhudi()
+
+    writers = {
+        "arrow": lambda value: arrow.Table(stream.table).upsert(rows(value)),
+        "arrow once": lambda value: arrow.Table(stream.table).upsert(iter(rows(value).to_batches(max_chunksize=1))),
+        "HudiTable": lambda value: HudiTable(stream.spark, str(stream.table)).upsert(rows(value)),
+        "stream": by_stream,
+        "Apache Hudi": lambda value: stream.apache.write(stream.table, rows(value), stream.options),
+    }
+    arrow.write(stream.table, rows(1), **stream.options)
+    names = [*writers, *random.Random(stream.kind).sample(list(writers), len(writers))]
+    for value, name in enumerate(names, 2):
+        writers[name](value)
+
+        assert dict(stream.values) == expected, name
+    found = stream.apache.read(stream.table).select(["id", "value"]).to_pylist()
+    assert {row["id"]: row["value"] for row in found} == expected
 
 
 @pytest.mark.parametrize("stream", ["MERGE_ON_READ"], indirect=True)
