@@ -12,8 +12,9 @@ from ...timeline.timeline import Timeline
 
 # The cost of a plan beside its units, in bytes that a process reads and writes in the same time.
 _PER_PLAN = MIB
-# A first guess, which the first plan of a process tries with one unit.
+# A first guess, which the first plan of a process tries with a unit, or with more of them in a part of the seconds.
 _GUESS = 32.0 * MIB
+_PART = 0.25
 # Of the seconds, so that most of the plans that take longer than expected fit, too.
 _SHARE = 0.8
 # Each call for which nothing was small enough takes a greater share, in case the machine was busy before.
@@ -39,13 +40,14 @@ class Throughput:
 
         A unit's cost is in bytes that are read and written.
         """
-        room, chosen = self._room(seconds), []
+        room = self._room(seconds)
+        chosen: list[int] = []
         for number, cost in enumerate(costs):
             if cost <= room:
+                if not chosen and not self.measured:
+                    room = max(room * _PART, cost)
                 room -= cost
                 chosen.append(number)
-                if not self.measured:
-                    break
         return chosen
 
     def allows(self, costs: Iterable[int], seconds: float) -> bool:

@@ -66,7 +66,16 @@ def run_within(
     done, waiting = _run(storage, Listings(timeline), upkeep, means, seconds)
     over = f"it may be due, and the {seconds:g} seconds for services after a write were over; run_services() runs it"
     due = [service.name for service in waiting if service.pays(timeline, upkeep)]
-    return (*done, *(ServiceResult(storage.path, name, skipped=over) for name in due))
+    return (*map(_with_rest, done), *(ServiceResult(storage.path, name, skipped=over) for name in due))
+
+
+def _with_rest(done: ServiceResult) -> ServiceResult:
+    """Return the result of a service, which says so if file groups are left for which the seconds were too few."""
+    rest = rest_of(done.path, done.service)
+    if done.skipped or not done.changed or not rest.delta_commits:
+        return done
+    why = "file groups are left for which the seconds for services after a write were too few; compact() merges them"
+    return replace(done, skipped=why)
 
 
 def _run(

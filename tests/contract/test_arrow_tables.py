@@ -445,3 +445,22 @@ def test_services_after_a_write_take_no_longer_than_they_may_and_the_result_says
 
     assert [service.service for service in none.services if "run_services() runs it" in service.skipped] == ["clean"]
     assert [service.service for service in some.services if service.files] == ["clean"]
+
+
+def test_a_process_compacts_what_its_seconds_hold_at_once_and_says_what_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A function in the cloud may write once and end."""
+    table = arrow.Table.create(
+        tmp_path / "t", COLUMNS, record_key="id", buckets=4, table_type="MERGE_ON_READ", options={"upkeep_seconds": 60}
+    )
+    for fare in range(5):
+        table.upsert(trips(*range(20), fare=float(fare)), upkeep_seconds=0)
+    patch_seam(monkeypatch, "part of the seconds that a first plan may take by a guess", 0.0)
+    (first,) = (done for done in table.upsert(trips(*range(20))).services if done.service == "compaction")
+    rest = table.compact()
+
+    assert first.file_groups == 1
+    assert "file groups are left for which the seconds" in first.skipped
+    assert "compact() merges them" in first.skipped
+    assert rest.file_groups == 3

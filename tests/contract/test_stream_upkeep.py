@@ -147,12 +147,16 @@ def test_a_stream_merges_its_log_files_by_default(tmp_path: Path) -> None:
     assert of(COMPACTION, done)
 
 
-def test_a_first_plan_of_a_process_has_one_file_group_and_the_rest_follows(tmp_path: Path) -> None:
-    """Nothing is known yet of how long it takes."""
+@pytest.mark.parametrize(("part", "taken"), [(0.0, [1, 2]), (0.25, [2])])
+def test_a_first_plan_of_a_process_has_a_file_group_and_what_a_part_of_the_seconds_holds_by_a_guess(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: float, taken: list[int]
+) -> None:
+    """Nothing is known yet of how long it takes, and the rest follows."""
+    patch_seam(monkeypatch, "part of the seconds that a first plan may take by a guess", part)
     stream = Stream(tmp_path / "t")
     done = stream.write(DELTA_COMMITS + 1)
 
-    assert [one.file_groups for one in of(COMPACTION, done)] == [1, 2]
+    assert [one.file_groups for one in of(COMPACTION, done)][: len(taken)] == taken
     assert stream.values() == {stream.batches - 1}
 
 

@@ -432,6 +432,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "compact the log files of a slice": "operations.services.compaction.log_compactor:LogCompactor.execute",
     "join delete blocks": "writer.data_files:joined",
     # --- inspection
+    "part of the seconds that a first plan may take by a guess": "operations.services.throughput:_PART",
     "validate a table": "operations.inspect.validate:validate",
     "most hashes of a duplicate check": "operations.checks.duplicates:MOST_HASHES",
     "result of a commit in the history": "operations.inspect.history:result_of",
