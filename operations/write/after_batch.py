@@ -70,11 +70,11 @@ def run_within(
 
 
 def _with_rest(done: ServiceResult) -> ServiceResult:
-    """Return the result of a service, which says so if file groups are left for which the seconds were too few."""
+    """Return the result of a service, with a sentence about file groups for which the seconds were too few."""
     rest = rest_of(done.path, done.service)
     if done.skipped or not done.changed or not rest.delta_commits:
         return done
-    why = "file groups are left for which the seconds for services after a write were too few; compact() merges them"
+    why = "the seconds for services after a write were too few for other file groups; compact() merges them"
     return replace(done, skipped=why)
 
 
