@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..index.base import LookupFigures
 from ..storage.bounds import parse_json
-from ..table.files.names import LogFileName
+from ..table.files.file_group import log_file
 from ..table.files.read_written import read_written
 from ..table.schema.changes import SchemaChange, parse_changes
 from ..table.table import Table
@@ -424,7 +424,7 @@ def result_from(path: str, instant_time: str, metadata: CommitMetadata) -> Commi
     stats = [stat for group in metadata.partition_to_write_stats.values() for stat in group]
     sizes: dict[bool, list[int]] = {True: [], False: []}
     for stat in stats:
-        sizes[LogFileName.parse((stat.path or "").rpartition("/")[2]) is not None].append(stat.file_size_in_bytes)
+        sizes[log_file(stat.path or "", changes=True) is not None].append(stat.file_size_in_bytes)
     extra = metadata.extra_metadata
     # In the files a moved row is a delete and an insert, and log files do not distinguish inserts from updates.
     rows = _rows(_numbers(_parsed(extra.get(COUNTED)))) or RowCounts(

@@ -14,7 +14,9 @@ from ..table.files.lost import superseded
 from ..table.files.names import PARQUET
 from ..table.files.partitions import metafile_of, walk_partitions
 from ..table.files.read_written import read_written
+from ..table.files.slice_rule import slice_rule
 from ..table.files.view import FileView
+from ..table.files.written import time_in
 from ..table.seen_table import SeenTable
 from ..timeline.instants import Instant
 from ..timeline.timeline import Timeline
@@ -119,11 +121,11 @@ class SliceFilter:
             self.written,
         )
 
-    def written_in(self, window: Window | None) -> SliceFilter:
+    def written_in(self, window: Window | None, timeline: Timeline) -> SliceFilter:
         if window is None or window.times is None:
             return self
-        times = {instant.requested_time for instant in window.instants}
-        return SliceFilter(self.partition, self.file, lambda file: file.instant_time in times)
+        times, rule = {instant.requested_time for instant in window.instants}, slice_rule(timeline)
+        return SliceFilter(self.partition, self.file, lambda file: not times.isdisjoint(rule.makers([file], timeline)))
 
     def lost(self, files: ListedFiles, moment: Moment) -> list[DataFile]:
         """Return the files of a moment that no longer exist."""
@@ -170,4 +172,4 @@ def _names_all_cleans(timeline: Timeline, time: str, listings: Mapping[str, tupl
         return False
     newest = timeline.instants[-1].requested_time if timeline.instants else ""
     names = (split(info.path)[1] for files in listings.values() for info in files)
-    return not any(name.rpartition("_")[2] > newest + PARQUET for name in names if name.endswith(PARQUET))
+    return not any(time_in(name) > newest for name in names if name.endswith(PARQUET))

@@ -84,15 +84,12 @@ def first_untold(files: ListedFiles, wanted: SliceFilter) -> str:
     known = {instant.requested_time for instant in history.instants if instant.is_write}
     listed = (data_file(info.path) for infos in files.listings.values() for info in infos)
     cleaned = (file for found in files_of(clean for _, clean in files.cleans).values() for file in found)
-    times = (
-        file.instant_time
+    asked = [
+        file
         for file in (*listed, *cleaned)
-        if file is not None
-        and file.instant_time not in known
-        and wanted.partition(file.path.rpartition("/")[0])
-        and wanted.file(file)
-    )
-    return min(times, default="")
+        if file is not None and wanted.partition(file.path.rpartition("/")[0]) and wanted.file(file)
+    ]
+    return min(files.seen.table.format.makers(asked, history) - known, default="")
 
 
 def _first_whole_archived(
@@ -133,7 +130,7 @@ def _whole(history: Timeline, end: str, is_lost: Callable[[str], bool]) -> Itera
                 if stat.get("fileId") and name.endswith(PARQUET):
                     touched.add((partition, stat["fileId"]))
                     groups.setdefault((partition, stat["fileId"]), _Newest()).begin(name)
-            for file_id, name, _ in logs_in(stats, body.by_pyhudi):
+            for file_id, name, _ in logs_in(stats, instant, body.by_pyhudi):
                 touched.add((partition, file_id))
                 groups.setdefault((partition, file_id), _Newest()).append(name, instant)
         for partition, ids in body.replaced.items():

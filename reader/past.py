@@ -50,7 +50,7 @@ class ShownSlices:
             return self._of_long_ago(moment.history)
         partitions = None if window is None or window.times is None else self._written_in(window)
         files = ListedFiles.find(self.seen, self.now, moment.time, partitions, self._needed)
-        wanted = self.wanted.written_in(window)
+        wanted = self.wanted.written_in(window, self.seen.timeline)
         lost = files.taken(wanted.lost(files, moment), moment)
         if not lost:
             return self._wanted_slices(files)
@@ -96,10 +96,12 @@ class ShownSlices:
 
     def _wanted_slices(self, files: ListedFiles) -> list[FileSlice]:
         moment = self.moment
-        found = self.wanted.written_in(moment.window).slices(files, moment)
+        found = self.wanted.written_in(moment.window, moment.timeline).slices(files, moment)
         if self.every is not None and logger.isEnabledFor(logging.INFO):
             listed = self.every.narrowed(files.listings.__contains__, lambda file: True)
-            whole = len(listed.written_in(moment.window).slices(files, moment)) + files.unlisted(moment.timeline)
+            whole = len(listed.written_in(moment.window, moment.timeline).slices(files, moment)) + files.unlisted(
+                moment.timeline
+            )
             left_out = whole - len(found)
             logger.info("table %s: partitions and buckets leave out %d of %d file slices", self._path, left_out, whole)
         return found
@@ -147,13 +149,13 @@ class ShownSlices:
         written = {instant.requested_time: instant.visible_since for instant in window.instants}
         last = window.end or ""
         # For a file of an older write, the time since which no query needs it is unknown here.
-        begin = max(written.get(file.instant_time, last) for file in lost)
         timeline = self.seen.timeline
+        begin = max(written.get(maker, last) for maker in self.seen.table.format.makers(lost, timeline))
         everything = ListedFiles.find(self.seen, files.now, last)
         known = {instant.requested_time: instant for instant in (*window.instants, *timeline.writes)}
 
         def is_whole(end: str) -> bool:
-            wanted = self.wanted.written_in(plan_window(known.values(), window.begin, end))
+            wanted = self.wanted.written_in(plan_window(known.values(), window.begin, end), timeline)
             return not wanted.lost(everything, Moment(timeline.as_of_completion(end), end))
 
         ends = sorted(instant.visible_since for instant in timeline.writes if instant.visible_since > last)

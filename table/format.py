@@ -6,15 +6,21 @@ each. What a version's properties say of merging is chosen in `table.config`, be
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ..errors import TableVersionError
 from ..timeline.archive.lsm import Archive
 from ..timeline.layout import LayoutV2
 from ..timeline.metadata.avro_codec import AvroCodec
 from ..timeline.metadata.codec import Codec
+from ..timeline.timeline import Timeline
 from .config import TableConfig
 from .config.support import RAISED_BY_A_WRITE
+from .files.file_group import DataFile
+from .files.logs.log_file import writers_in
+from .files.slice_rule import SliceRule, rule_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +35,18 @@ class TableFormat:
     codec: Codec
     archive: type[Archive]
     bucket_rules: bool
+
+    @property
+    def slices(self) -> SliceRule:
+        return rule_of(self.layout)
+
+    def makers(self, files: Iterable[DataFile], completed: Timeline, *, opens: bool = False) -> frozenset[str]:
+        """Return the requested times of the instants that wrote some files, by the files' names or completed writes.
+
+        An undo, a check or archiving also ``opens`` a log file of which neither says who wrote it. A listing opens no
+        file.
+        """
+        return self.slices.makers(files, completed, partial(writers_in, completed.storage) if opens else None)
 
 
 _LSM = TableFormat("2", LayoutV2, AvroCodec(), Archive, bucket_rules=False)

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ..errors import BucketMisfitError, NullKeyError, UnsupportedTableError
 from ..index.base import Index
-from ..table.files.file_group import DataFile, FileSlice
+from ..table.files.file_group import BaseFile, DataFile, FileSlice, LogFile
 from ..table.files.names import FileGroupId
 from ..table.keys.generator import KeyGenerator
 from ..table.schema.columns import RECORD_KEY
@@ -44,8 +44,7 @@ def check_bucket(index: Index, keys: pa.Array, group: FileGroupId, file: DataFil
     if len(misfits):
         key = keys[int(misfits[0])].as_py()  # one value, for the error
         raise BucketMisfitError(
-            f"The {file.kind} {file.path}, written by instant {file.instant_time}, holds the record key {key!r}, which "
-            f"does not belong to {index.rival_key(group)}.",
+            f"The {_named(file)} holds the record key {key!r}, which does not belong to {index.rival_key(group)}.",
             "Another index or another number of buckets wrote it: give the number of buckets the table was made with "
             "(hoodie.bucket.index.num.buckets), or rewrite the table with mode overwrite.",
         )
@@ -70,9 +69,16 @@ def check_spelling(keys: KeyGenerator, rows: pa.RecordBatch, file: DataFile) -> 
         raise _spelt_otherwise(key, f"spells {own!r}", file)
 
 
+def _named(file: DataFile) -> str:
+    """Return the words for a file in an error, with the instants that wrote it where these are known."""
+    stated = file.stated if isinstance(file, LogFile) else None
+    makers = (file.instant_time,) if isinstance(file, BaseFile) else () if stated is None else stated.makers
+    return f"{file.kind} {file.path}" + (f", written by instant {', '.join(makers)}," if makers else "")
+
+
 def _spelt_otherwise(key: str, ours: str, file: DataFile) -> UnsupportedTableError:
     return UnsupportedTableError(
-        f"The {file.kind} {file.path}, written by instant {file.instant_time}, holds the record key {key!r} for a row "
+        f"The {_named(file)} holds the record key {key!r} for a row "
         f"whose key pyhudi {ours}, so that an upsert would not find it.",
         "Write the table with the engine that wrote it so far, or rewrite the table with mode overwrite.",
     )

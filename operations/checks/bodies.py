@@ -10,7 +10,8 @@ from typing import Any
 from ...storage.base import join, split
 from ...storage.bounds import parse_json
 from ...storage.parallel import for_each
-from ...table.files.names import parse_data_name
+from ...table.files.file_group import data_file
+from ...table.files.slice_rule import slice_rule
 from ...table.files.written import logs_in
 from ...timeline.instants import WRITE_ACTIONS, Instant, State
 from ...timeline.metadata.codec import PYHUDI_KEYS, REPAIR, CommitFiles, InstantBody, Stat
@@ -191,7 +192,7 @@ def _files_of(said: Said, instant: Instant, record: Mapping[str, Any]) -> Commit
         for other, size in (stat.get("cdcStats") or {}).items():
             said.files[other] = NamedFile(time, size)
     for partition, of_partition in stats.items():
-        for _, name, stated in logs_in(of_partition, by_pyhudi):
+        for _, name, stated in logs_in(of_partition, instant, by_pyhudi):
             said.files[join(partition, name)] = NamedFile(time, stated.size, log=stated if stated.size else None)
     return CommitFiles(stats, record.get("partitionToReplaceFileIds") or {}, by_pyhudi)
 
@@ -258,9 +259,9 @@ class _Bodies:
             file, group = stat.get("path"), stat.get("fileId")
             if not file:
                 continue
-            folder, name = split(file)
-            parsed = parse_data_name(name)
-            if parsed is None or folder != partition or (parsed.file_id, parsed.instant_time) != (group, time):
+            named, rule = data_file(file, changes=True), slice_rule(self.timeline)
+            fits = named is not None and named.file_id == group and rule.may_be_of(named, time)
+            if not fits or split(file)[0] != partition:
                 what = f"names the file {file} for the file group {group} of the partition {partition!r}"
                 self._report(STAT_MISMATCH, instant, what, file)
             if not stat.get("fileSizeInBytes"):

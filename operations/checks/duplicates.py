@@ -95,14 +95,14 @@ class _Scope:
     def _rows(self, file_slice: FileSlice) -> Iterator[pa.RecordBatch]:
         """Yield commit times and keys of a base file's rows that have a key."""
         subject, file = self.subject, file_slice.base_file
-        with subject.unreadable(file.path, file.instant_time), BaseFileReader(subject.storage, file.path) as reader:
+        with subject.unreadable(file.path), BaseFileReader(subject.storage, file.path) as reader:
             for rows in reader.batches(_COLUMNS):
                 yield rows.filter(pc.is_valid(rows.column(RECORD_KEY)))
 
     def _merged(self, file_slice: FileSlice, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """Yield commit times and keys of a slice's rows as readers see them; report a slice that cannot be read."""
         subject = self.subject
-        with subject.unreadable(file_slice.logs[-1].path, file_slice.logs[-1].instant_time):
+        with subject.unreadable(file_slice.logs[-1].path):
             terms = MergeTerms(subject.config)
             yield from RowReader(subject.storage, _COLUMNS, schema, terms=terms).merged(file_slice)
 

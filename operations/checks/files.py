@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from ...storage.base import FileInfo, join, split
 from ...table.bucket_metadata import recorded_hashing
 from ...table.files.cleaned import deleted_by
-from ...table.files.file_group import FileGroup, base_file
-from ...table.files.names import parse_data_name
+from ...table.files.file_group import FileGroup, base_file, data_file
 from ...table.infer_index import mixture
 from ...timeline.instants import State
 from .bodies import hear_archive, undone_instants
@@ -33,7 +32,6 @@ from .check_catalogue import (
     UNNAMED_FILE,
 )
 from .finding import Check
-from .folders import instant_of
 from .subject import Subject
 from .undone_rescales import undone_rescales
 
@@ -43,7 +41,7 @@ def check_files(subject: Subject) -> None:
     replacements = [instant for instant in subject.archived if instant.action == "replacecommit"]
     on_timeline = {instant.identity for instant in subject.timeline.instants}
     writes = [instant for instant in subject.archived if instant.is_write and instant.identity not in on_timeline]
-    times = {instant_of(info) for info in _data_files(subject)}
+    times = {subject.maker(info.path) for info in _data_files(subject)}
     hear_archive(
         subject, [write for write in writes if subject.deep or write.replaces or write.requested_time in times]
     )
@@ -60,7 +58,10 @@ def check_files(subject: Subject) -> None:
 def _data_files(subject: Subject) -> Iterator[FileInfo]:
     folders = subject.folders
     return (
-        info for files in (*folders.partitions.values(), *folders.plain.values()) for info in files if instant_of(info)
+        info
+        for files in (*folders.partitions.values(), *folders.plain.values())
+        for info in files
+        if data_file(info.path, changes=True) is not None
     )
 
 
@@ -70,12 +71,11 @@ class _Replaced:
 
     times: Mapping[tuple[str, str], str]
 
-    def by(self, info: FileInfo) -> str | None:
-        """Return the time of the replacecommit that replaced a file; None where none did."""
-        folder, name = split(info.path)
-        parsed = parse_data_name(name)
-        time = None if parsed is None else self.times.get((folder, parsed.file_id))
-        return time if parsed is not None and time is not None and parsed.instant_time < time else None
+    def by(self, info: FileInfo, made_by: str) -> str | None:
+        """Return the time of the replacecommit that replaced a file, which a write made; None where none did."""
+        file = data_file(info.path, changes=True)
+        time = None if file is None else self.times.get((split(info.path)[0], file.file_id))
+        return time if time is not None and made_by < time else None
 
 
 def _returned(subject: Subject, archived: set[str]) -> _Replaced:
@@ -89,11 +89,11 @@ def _returned(subject: Subject, archived: set[str]) -> _Replaced:
 
 
 def _check_file(subject: Subject, info: FileInfo, undone: Mapping[str, str], returned: _Replaced) -> None:
-    time, said = instant_of(info), subject.said
+    time, said = subject.maker(info.path), subject.said
     found = subject.timeline.find(time)
     if found is not None and found.is_write and found.state != State.COMPLETED:
         return
-    replaced = returned.by(info)
+    replaced = returned.by(info, time)
     if subject.is_complete(time):
         named = said.files.get(info.path)
         known = time not in said.silent and (subject.deep or not subject.is_archived(time))
@@ -126,7 +126,7 @@ def _check_file(subject: Subject, info: FileInfo, undone: Mapping[str, str], ret
 def _report_if_there(subject: Subject, check: Check, info: FileInfo, what: str) -> None:
     """Report a file if it is still there: a writer may have rolled it back since the listing."""
     if subject.storage.exists(info.path):
-        subject.findings.add(check, f"{info.path} {what}.", file=info.path, instant=instant_of(info))
+        subject.findings.add(check, f"{info.path} {what}.", file=info.path, instant=subject.maker(info.path))
 
 
 def _check_lost(subject: Subject) -> None:
@@ -135,15 +135,16 @@ def _check_lost(subject: Subject) -> None:
     lost = [file for file in lost if not subject.storage.exists(file.path)]
     cleaned = _cleaned(subject) if lost else frozenset()
     for file in lost:
-        if not subject.is_complete(file.instant_time):
+        made_by = subject.maker(file.path)
+        if not subject.is_complete(made_by):
             continue
         by_clean = file.path in cleaned
         what = "and a clean took it" if by_clean else "and nothing has replaced it"
         subject.findings.add(
             CLEANED_LIVE_FILE if by_clean else LOST_FILE,
-            f"{file.path} is gone, which the write {file.instant_time} made, {what}.",
+            f"{file.path} is gone, which the write {made_by} made, {what}.",
             file=file.path,
-            instant=file.instant_time,
+            instant=made_by,
         )
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ...storage.base import FileInfo, split
+from ...storage.base import split
 from ...storage.bounds import MOST_OF_A_NOTE
 from ...storage.parallel import for_each
-from ...table.files.names import parse_data_name
+from ...table.files.file_group import data_file
 from ...table.files.partitions import METAFILE, metafile_of, parse_partition_metafile
 from .check_catalogue import LINK, METAFILE_CORRUPT, NESTED_PARTITION, NO_METAFILE, STRANGE_FILE
 from .subject import Subject
@@ -24,7 +24,7 @@ def check_folders(subject: Subject) -> None:
             NESTED_PARTITION, f"The partition {inner!r} lies inside the partition {outer!r}.", file=metafile_of(outer)
         )
     for folder, files in sorted(folders.plain.items()):
-        shown = [info for info in files if subject.is_complete(instant_of(info))]
+        shown = [info for info in files if subject.is_complete(subject.maker(info.path))]
         if shown:
             findings.add(
                 NO_METAFILE,
@@ -33,16 +33,9 @@ def check_folders(subject: Subject) -> None:
             )
     for files in folders.partitions.values():
         for info in files:
-            if split(info.path)[1] not in _METAFILES and not instant_of(info):
+            if split(info.path)[1] not in _METAFILES and data_file(info.path, changes=True) is None:
                 findings.add(STRANGE_FILE, f"{info.path} is no data file by its name.", file=info.path)
     for_each(subject.storage, lambda partition: _check_metafile(subject, partition), folders.partitions)
-
-
-def instant_of(info: FileInfo) -> str:
-    """Return the instant in a data file's name; empty where the file is no data file."""
-    name = split(info.path)[1]
-    parsed = parse_data_name(name)
-    return "" if parsed is None else parsed.instant_time
 
 
 def _check_metafile(subject: Subject, partition: str) -> None:

@@ -59,7 +59,7 @@ def _check(subject: Subject, file: BaseFile, schema: pa.Schema | None, newest: M
     if not file.path.endswith(".parquet"):
         subject.findings.add(NOT_CHECKED, f"{file.path} is no Parquet file, and pyhudi reads no other.", file=file.path)
         return
-    with subject.unreadable(file.path, file.instant_time):
+    with subject.unreadable(file.path):
         with BaseFileReader(subject.storage, file.path) as reader:
             columns = reader.parquet.schema_arrow
             footer = dict(reader.parquet.metadata.metadata or {})

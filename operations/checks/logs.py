@@ -41,7 +41,7 @@ _KEYS = pa.schema([pa.field(RECORD_KEY, pa.string())])
 def check_logs(subject: Subject) -> None:
     """Check the blocks of each log file of a completed write, older slices included, and the pending compactions."""
     listed = (log_file(info.path, info.size) for files in subject.folders.partitions.values() for info in files)
-    wanted = [file for file in listed if file is not None and subject.is_complete(file.instant_time)]
+    wanted = [file for file in listed if file is not None and subject.is_complete(subject.maker(file.path))]
     for_each(subject.storage, lambda file: _check_blocks(subject, file), wanted)
     slices = {group.id: group.newest for group in subject.live}
     if not subject.deep and subject.computed_index is not None:
@@ -67,11 +67,11 @@ def _check_blocks(subject: Subject, file: LogFile) -> None:
     named = subject.said.files.get(file.path)
     file = replace(file, stated=None if named is None else named.log)
     with subject.turning(FILE_CORRUPT, file):
-        torn = []
+        torn, makers = [], subject.table.format.makers([file], subject.timeline, opens=True)
         for block in read_blocks(subject.storage, file.path):
             if block.type == BlockType.CORRUPT:
                 torn.append(f"{block.content_size} bytes from byte {block.offset} on are no block")
-            elif block.instant_time != file.instant_time:
+            elif block.instant_time not in makers:
                 what = f"{file.path} has a block of the instant {block.instant_time!r} at byte {block.offset}."
                 subject.tell(BLOCK_INSTANT, file, what)
         lost = _lost(subject, file)
@@ -133,7 +133,7 @@ def _check_plan(subject: Subject, compaction: Instant, slices: dict[FileGroupId,
             continue
         if file_slice is None or file_slice.base_time >= compaction.requested_time:
             continue
-        due = {log.path for log in file_slice.logs if completed_at(log.instant_time) < compaction.requested_time}
+        due = {log.path for log in file_slice.logs if completed_at(log.named_time) < compaction.requested_time}
         due |= {file_slice.base.path} if file_slice.base is not None else set()
         wrong = due ^ {path for path in planned if path not in gone}
         if wrong:

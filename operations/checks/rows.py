@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -84,10 +85,14 @@ class _Rows:
     wrong: dict[Check, int] = field(default_factory=dict)
     first: dict[Check, str] = field(default_factory=dict)
 
+    @cached_property
+    def made_by(self) -> str:
+        return self.subject.maker(self.file.path)
+
     def check_base(self, file: BaseFile) -> None:
         """Check the rows of a base file, and the bounds and the bloom filter of its footer."""
         bounds: list[tuple[str, str]] = []
-        with self.subject.unreadable(file.path, file.instant_time):
+        with self.subject.unreadable(file.path):
             with BaseFileReader(self.subject.storage, file.path) as reader:
                 footer = dict(reader.parquet.metadata.metadata or {})
                 said = KeyFooter.of(footer, file.path).filter
@@ -108,7 +113,7 @@ class _Rows:
         self._report()
 
     def check_log(self, file: LogFile) -> None:
-        with self.subject.unreadable(file.path, file.instant_time):
+        with self.subject.unreadable(file.path):
             for block in data_blocks(self.subject, file):
                 if block.type == BlockType.DELETE:
                     self._check_buckets(BlockContent(self.subject.storage, block).deletes().keys)
@@ -160,11 +165,11 @@ class _Rows:
         strange = [time for time in known if not self._may_have_written(time)]
         if strange:
             wrong = mask(pc.is_in(times, pa.array(strange, pa.string())))
-            wanted = f"is in {COMMIT_TIME}, and is no completed instant before {self.file.instant_time}"
+            wanted = f"is in {COMMIT_TIME}, and is no completed instant before {self.made_by}"
             self._count(COMMIT_TIME_COLUMN, wrong, times, wanted)
 
     def _may_have_written(self, time: str | None) -> bool:
-        if time is None or time > self.file.instant_time:
+        if time is None or time > self.made_by:
             return False
         return self.subject.is_complete(time) or self.subject.timeline.is_committed(time)
 

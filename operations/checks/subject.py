@@ -17,7 +17,7 @@ from ...storage.base import FileInfo, Storage, join
 from ...storage.parallel import for_each
 from ...table.bucket_numbers import BucketNumbers, bucket_numbers, rule_files
 from ...table.config import TableConfig
-from ...table.files.file_group import DataFile, FileGroup, StatedLog
+from ...table.files.file_group import DataFile, FileGroup, StatedLog, data_file
 from ...table.files.names import FileGroupId
 from ...table.files.partitions import is_partition
 from ...table.files.view import FileView
@@ -140,6 +140,12 @@ class Subject:
         on_timeline = found is not None and found.is_write and found.state == State.COMPLETED
         return on_timeline or self.is_archived(requested_time)
 
+    def maker(self, path: str) -> str:
+        """Return the requested time of the youngest instant that wrote a data file; empty of any other path."""
+        file = data_file(path, changes=True)
+        made_by = () if file is None else self.table.format.makers([file], self.timeline, opens=True)
+        return max(made_by, default="")
+
     def is_there(self, path: str) -> bool:
         """Return whether a file exists, which may be newer than the listing of the folders."""
         return path in self._listed or self.storage.exists(path)
@@ -168,11 +174,12 @@ class Subject:
     def _named(self, about: Instant | DataFile) -> tuple[str, str]:
         if isinstance(about, Instant):
             return self.timeline.files.path(about), about.requested_time
-        return about.path, about.instant_time
+        return about.path, self.maker(about.path)
 
     @contextmanager
-    def unreadable(self, path: str, instant_time: str = "") -> Iterator[None]:
+    def unreadable(self, path: str) -> Iterator[None]:
         """Turn an error in reading a data file or a partition into a finding."""
+        instant_time = self.maker(path)
         with self.findings.turning(FILE_CORRUPT, file=path, instant=instant_time):
             try:
                 yield

@@ -13,6 +13,7 @@ from ...table.bucket_numbers import BucketNumbers, bucket_numbers, rule_files
 from ...table.config import check_supported
 from ...table.files.file_group import FileSlice
 from ...table.files.read_written import read_written
+from ...table.files.slice_rule import slice_rule
 from ...table.files.view import FileView
 from ...table.infer_index import index_of_table, is_unnoted
 from ...table.table import Table, open_table
@@ -123,7 +124,7 @@ def _debt_of(timeline: Timeline, slices: Iterable[FileSlice]) -> Mapping[str, An
         (file_slice for file_slice in slices if file_slice.logs),
         key=lambda file_slice: (-file_slice.log_bytes, file_slice.group),
     )
-    lacking = {log.instant_time for file_slice in logged for log in file_slice.logs}
+    lacking = slice_rule(timeline).makers((log for file_slice in logged for log in file_slice.logs), timeline)
     # A log compaction joins log files of older writes, which alone count as lacking.
     lacking -= log_compactions(timeline) if lacking else frozenset()
     gathered = len(since_compaction(timeline).since)
@@ -148,7 +149,7 @@ def _described(file_slice: FileSlice) -> dict[str, object]:
     }
 
 
-def _until(timeline: Timeline, lacking: set[str]) -> str | None:
+def _until(timeline: Timeline, lacking: frozenset[str]) -> str | None:
     """Return the completion time of the last write before the first write with lacking rows."""
     completed = sorted(timeline.writes, key=lambda instant: instant.visible_since)
     first = min((instant.visible_since for instant in completed if instant.requested_time in lacking), default=None)

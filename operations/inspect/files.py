@@ -14,6 +14,7 @@ from ...table.config import check_supported
 from ...table.config.property_keys import BUCKET
 from ...table.files.file_group import FileSlice
 from ...table.files.names import bucket_by_name
+from ...table.files.slice_rule import slice_rule
 from ...table.infer_index import index_of_groups, is_unnoted
 from ...table.seen_table import SeenTable
 from ...table.table import Table, open_table
@@ -82,7 +83,8 @@ def stated_rows(timeline: Timeline, slices: Iterable[FileSlice]) -> Mapping[str,
 
     Of a log file, rows and deletes count. It opens the completed writes that made these files, and no others.
     """
-    times = {file.instant_time for file_slice in slices for file in file_slice.data_files}
+    files = (file for file_slice in slices for file in file_slice.data_files)
+    times = slice_rule(timeline).makers(files, timeline)
     writes = [write for write in timeline.writes if write.requested_time in times]
     bodies = for_each(timeline.storage, timeline.files.read_written_files, writes)
     return {name: rows for body in bodies for name, rows in _rows_in(body)}

@@ -38,12 +38,15 @@ def partitions(storage: Storage) -> pa.Table:
     rows = stated_rows(walked.timeline, walked.slices)
     numbers = walked.numbers
     return PARTITIONS.table(
-        _row(path, None if numbers is None else numbers.of(path), tuple(slices.values()), rows)
+        _row(walked, path, None if numbers is None else numbers.of(path), tuple(slices.values()), rows)
         for path, slices in walked.slices_by_partition.items()
     )
 
 
-def _row(path: str, buckets: int | None, slices: Sequence[FileSlice], rows: Mapping[str, int]) -> tuple[object, ...]:
+def _row(
+    walked: WalkedTable, path: str, buckets: int | None, slices: Sequence[FileSlice], rows: Mapping[str, int]
+) -> tuple[object, ...]:
+    files = [file for file_slice in slices for file in file_slice.data_files]
     known = [
         None if file_slice.logs or file_slice.base is None else rows.get(file_slice.base.name) for file_slice in slices
     ]
@@ -52,9 +55,9 @@ def _row(path: str, buckets: int | None, slices: Sequence[FileSlice], rows: Mapp
         path,
         buckets,
         len(slices),
-        sum(len(file_slice.files) for file_slice in slices),
+        len(files),
         sum(len(file_slice.logs) for file_slice in slices),
         sum(file_slice.size for file_slice in slices),
         sum(counted) if len(counted) == len(known) else None,
-        max((file.instant_time for file_slice in slices for file in file_slice.data_files), default=None),
+        max(walked.table.format.makers(files, walked.timeline), default=None),
     )

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ...storage.base import FileInfo, Storage, split
-from ...table.files.names import parse_data_name
+from ...storage.base import Storage
+from ...table.files.file_group import beside, data_file, is_change_data
 from .described_columns import COUNT, TEXT, DescribedColumn, DescribedRows
 from .walked_table import WalkedTable
 
@@ -76,19 +76,15 @@ def sizes_of_groups(walked: WalkedTable) -> Iterator[LiveAndDead]:
     for path in walked.partitions:
         live = {file.path: file for group in walked.slices_by_partition[path].values() for file in group.data_files}
         # Change data belongs to the slice beside whose files it was written.
-        written = {(file.file_id, file.instant_time) for file in live.values()}
+        written = {beside(file) for file in live.values()}
         found: dict[str, LiveAndDead] = {}
         for info in walked.listings[path]:
-            name = live.get(info.path) or parse_data_name(split(info.path)[1])
-            if name is None:
+            file = live.get(info.path) or data_file(info.path, changes=True)
+            if file is None:
                 continue
-            if info.path in live or (_is_change_data(info) and (name.file_id, name.instant_time) in written):
+            if info.path in live or (is_change_data(file) and beside(file) in written):
                 kind = "live"
             else:
-                kind = "dead" if walked.view.sees(name.instant_time) else "unfinished"
-            found.setdefault(name.file_id, LiveAndDead(path, name.file_id)).add(kind, info.size)
+                kind = "dead" if walked.view.shows(file) else "unfinished"
+            found.setdefault(file.file_id, LiveAndDead(path, file.file_id)).add(kind, info.size)
         yield from (found[file_id] for file_id in sorted(found))
-
-
-def _is_change_data(info: FileInfo) -> bool:
-    return info.path.endswith(".cdc")

@@ -82,7 +82,7 @@ def misfit(plan: WritePlan, file_slice: FileSlice) -> UnsupportedTableError:
     count = computed_index_for(plan.config, plan.numbers).count_of(file_slice.partition_path)
     return UnsupportedTableError(
         f"The file group {file_slice.file_id} of the table {plan.path} (file {file.path}, instant "
-        f"{file.instant_time}) does not fit a bucket index with {count} buckets.",
+        f"{file_slice.base_time}) does not fit a bucket index with {count} buckets.",
         "Check hoodie.bucket.index.num.buckets against the table's writers; leave it out if none of them uses buckets.",
     )
 

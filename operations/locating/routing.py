@@ -20,8 +20,8 @@ from typing import ClassVar
 from ...errors import CommitConflictError, PlacementError
 from ...index.base import ANY_NUMBER
 from ...index.registry import computed_index_for
-from ...table.files.file_group import FileSlice
-from ...table.files.names import BaseFileName, FileGroupId, new_file_id
+from ...table.files.file_group import FileSlice, base_file
+from ...table.files.names import FileGroupId, new_file_id
 from ...table.keys.generated import GeneratedKeys
 from ...table.keys.generator import KeyGenerator
 from ...table.schema.columns import FILE_GROUP, NEW_GROUP
@@ -221,8 +221,8 @@ class Located(FileGroups):
 
     def _number_of_file(self, partition_path: str, name: str) -> int:
         """Return the number of a file group, given the name of the file that rows were read from."""
-        parsed = BaseFileName.parse(name)
-        file_id = name if parsed is None else parsed.file_id
+        file = base_file(name)
+        file_id = name if file is None else file.file_id
         place = self._known(partition_path).get(file_id)
         if place is None:
             raise CommitConflictError(

@@ -8,10 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ...storage.base import split
 from ...table.config.property_keys import BUCKET
-from ...table.files.file_group import FileGroup, FileSlice
-from ...table.files.names import parse_data_name
+from ...table.files.file_group import DataFile, FileGroup, FileSlice, beside, data_file, is_change_data
 from ..inspect.walked_table import WalkedTable
 from .figures import DebtOfGroup, HeatCell, HeatMap, SizeBin, SpacePoint
 from .time_bars import InstantClock
@@ -67,9 +65,13 @@ def _lives(walked: WalkedTable) -> Iterator[tuple[int, str, str]]:
     """Yield the size of each file of a completed write, since when it is there, and when it died."""
     view, since = walked.view, {write.requested_time: write.visible_since for write in walked.timeline.writes}
     replaced = walked.replaced_since
+
+    def made_at(file: DataFile) -> str:
+        return min((since.get(maker, "") for maker in walked.table.format.makers([file], walked.timeline)), default="")
+
     for path in walked.partitions:
         files: dict[str, tuple[str, str]] = {}
-        beside: dict[tuple[str, str], tuple[str, str]] = {}
+        of_slices: dict[tuple[str, str], tuple[str, str]] = {}
         groups: list[FileGroup] = [*view.groups(path).values()]
         groups += view.replaced_groups(path).values() if any(place == path for place, _ in replaced) else []
         for group in groups:
@@ -77,17 +79,15 @@ def _lives(walked: WalkedTable) -> Iterator[tuple[int, str, str]]:
             ends = [*(since.get(each.base_time, "") for each in group.slices[1:]), last]
             for file_slice, end in zip(group.slices, ends, strict=True):
                 for file in file_slice.data_files:
-                    life = since.get(file.instant_time, ""), min(end, last)
-                    files[file.path] = beside[file.file_id, file.instant_time] = life
+                    files[file.path] = of_slices[beside(file)] = made_at(file), min(end, last)
         for info in walked.listings[path]:
             known = files.get(info.path)
-            name = None if known else parse_data_name(split(info.path)[1])
+            stray = None if known else data_file(info.path, changes=True)
             if known is not None:
                 yield info.size, *known
-            elif name is not None and view.sees(name.instant_time):
-                born = since.get(name.instant_time, "")
-                of_slice = beside.get((name.file_id, name.instant_time)) if info.path.endswith(".cdc") else None
-                yield info.size, born, of_slice[1] if of_slice else born
+            elif stray is not None and view.shows(stray):
+                of_slice = of_slices.get(beside(stray)) if is_change_data(stray) else None
+                yield info.size, *(of_slice or (made_at(stray), made_at(stray)))
 
 
 def size_bins(walked: WalkedTable) -> tuple[SizeBin, ...]:

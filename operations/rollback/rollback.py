@@ -61,7 +61,7 @@ def carry_on(table: Table, timeline: Timeline, at: str) -> None:
         return
     files.start(Instant(at, "rollback", State.INFLIGHT))
     info = plan.instant_to_rollback
-    victim, paths = timeline.write_at(info.commit_time), planned_files(plan, info.commit_time)
+    victim, paths = timeline.write_at(info.commit_time), planned_files(table, plan, info.commit_time)
     shared = info.action in COMPACTING
     if victim is not None and shared:
         if not _stop_execution(timeline.reload(), at, victim, paths):
@@ -69,7 +69,7 @@ def carry_on(table: Table, timeline: Timeline, at: str) -> None:
     elif victim is not None:
         with LongWork(table.storage, at):
             # A dead write may have made files after the plan. The plan for a completed write names all files.
-            paths = sorted({*paths, *files_of(table.storage, victim.requested_time)})
+            paths = sorted({*paths, *files_of(table, timeline, victim.requested_time)})
             known = files.paths()
             hide(files, known, victim)
             table.storage.delete(*paths)
@@ -121,7 +121,7 @@ def _plan_unless_over(others: OtherWriters, planned: PlannedRollback, timeline: 
         # them leaves a file that the next line does not find.
         known = owner.Claim(storage, found.requested_time).owner()
         owner.Seal(storage, found.requested_time).set_for_good("" if known is None else known.key)
-    return plan_of(storage, found, files_of(storage, found.requested_time))
+    return plan_of(storage, found, files_of(others.table, timeline, found.requested_time))
 
 
 def _is_there(timeline: Timeline, at: str, states: Iterable[State] = State) -> bool:
@@ -174,7 +174,7 @@ def _complete(table: Table, at: str, plan: RollbackPlan, seconds: float) -> None
             return None
         timeline.files.start(rollback)
         victim = plan.instant_to_rollback
-        removed = [] if victim is None else planned_files(plan, victim.commit_time)
+        removed = [] if victim is None else planned_files(table, plan, victim.commit_time)
         return Outcome(result_of_plan(at, plan, seconds), removed=removed)
 
     complete(table, rollback, outcome)

@@ -86,7 +86,7 @@ def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | No
         if lost and _begins_after_all(table, instant_time):
             continue
         if lost and instant_time in marked and not table.archive.holds(instant_time):
-            table.storage.delete(*marked_files(table.storage, instant_time))
+            table.storage.delete(*marked_files(table.storage, table.format.slices, instant_time))
         forget(table.storage, instant_time)
     return Swept(timeline, split(announcements.FOLDER)[1] in folders)
 

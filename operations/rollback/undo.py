@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...storage.base import join, split
 from ...table.files.marked_files import is_data_file_of
+from ...table.table import Table
 from ...timeline.instant_files import InstantFiles
 from ...timeline.instants import Instant, State, action_group
 
@@ -37,14 +38,14 @@ def take_off(files: InstantFiles, paths: InstantPaths, victim: Instant) -> None:
         files.storage.delete(*{pending, *states.get(state, ())})
 
 
-def planned_files(plan: RollbackPlan, victim: str) -> list[str]:
+def planned_files(table: Table, plan: RollbackPlan, victim: str) -> list[str]:
     """Return the paths of a victim's data files that a rollback's plan names; other writes' files stay."""
     named = (
         join(request.partition_path, split(file)[1])
         for request in plan.rollback_requests
         for file in request.files_to_be_deleted
     )
-    return sorted({path for path in named if is_data_file_of(victim, path)})
+    return sorted({path for path in named if is_data_file_of(table.format.slices, victim, path)})
 
 
 def _pending(files: InstantFiles, states: Mapping[State, tuple[str, ...]], victim: Instant) -> Instant:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING
 
-from ...storage.base import split
-from ...table.files.names import parse_data_name
+from ...table.files.file_group import data_file
 from ...table.files.partitions import walk_partitions
 from ...table.table import Table
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ..transaction.bucket_rules import delete_rule
 from ..transaction.carried_out import opened_by
+from ..transaction.left_overs import by_maker
 from ..transaction.opened_partitions import forget_partitions
 from .undo import hide, take_off
 
@@ -25,19 +26,16 @@ def undo_writes(table: Table, timeline: Timeline, restore: Instant, plan: Restor
     files.start(restore.at(State.INFLIGHT))
     victims = [Instant(info.commit_time, info.action, State.INFLIGHT) for info in plan.instants_to_rollback]
     paths = files.paths()
-    data: dict[str, list[str]] = {instant.requested_time: [] for instant in victims}
-    for listed in walk_partitions(table.storage).values():
-        for info in listed:
-            name = parse_data_name(split(info.path)[1])
-            if name is not None and name.instant_time in data:
-                data[name.instant_time].append(info.path)
+    made = by_maker(table, timeline, chain.from_iterable(walk_partitions(table.storage).values()))
+    times = (victim.requested_time for victim in victims)
+    data = {time: [info.path for info in made.get(time, ())] for time in times}
     for victim in victims:
         hide(files, paths, victim)
         table.storage.delete(*data[victim.requested_time])
         delete_rule(table, victim)
         take_off(files, paths, victim)
     for folder, listed in walk_partitions(table.storage).items():
-        if not any(parse_data_name(split(info.path)[1]) for info in listed):
+        if not any(data_file(info.path, changes=True) for info in listed):
             opener = opened_by(table.storage, folder)
             for victim in (instant for instant in victims if instant.requested_time == opener):
                 forget_partitions(table, victim, [folder])

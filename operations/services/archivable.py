@@ -8,9 +8,9 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Mapping
 
-from ...storage.base import FileInfo, split
+from ...storage.base import FileInfo
 from ...storage.parallel import for_each
-from ...table.files.names import parse_data_name
+from ...table.files.file_group import data_file
 from ...timeline.delta_commits import since_compaction
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
@@ -132,7 +132,7 @@ def _along(timeline: Timeline, writes: Iterable[Instant]) -> set[Instant]:
 def _has_any(listings: Mapping[str, Iterable[FileInfo]], replaced: Mapping[str, Iterable[str]]) -> bool:
     for partition, files in listings.items():
         gone = frozenset(replaced[partition])
-        names = (parse_data_name(split(info.path)[1]) for info in files)
+        names = (data_file(info.path, changes=True) for info in files)
         if any(name is not None and name.file_id in gone for name in names):
             return True
     return False

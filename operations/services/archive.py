@@ -11,11 +11,11 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
-from ...storage.base import FileInfo, Storage, split
+from ...storage.base import FileInfo, Storage
 from ...storage.parallel import for_each
 from ...table.config import check_supported
-from ...table.files.names import parse_data_name
 from ...table.files.partitions import walk_partitions
 from ...table.table import Table, open_table
 from ...timeline.archive.lsm_writer import MOST_BYTES_A_FILE, Row, append, merge_levels, settle, tidy
@@ -29,6 +29,7 @@ from ..result import ServiceResult
 from ..transaction.commit_path import exclusive
 from ..transaction.concurrency import ARCHIVING, WRITE, Meeting, forbids, kind_of
 from ..transaction.followers import check_retirable
+from ..transaction.left_overs import by_maker
 from ..write_ids import NotedIds, note_write_ids, read_noted
 from .archivable import before_replaced_files, candidates, cut, retained_from
 from .settings import ArchiveSettings, CleanSettings
@@ -134,12 +135,8 @@ class _Round:
         Archiving is about to move the first write past these files, and readers take older files for archived.
         """
         storage, first = self.table.storage, _first_write(self.timeline.instants) or until
-        found: dict[str, list[FileInfo]] = {}
-        for files in walk_partitions(storage).values():
-            for info in files:
-                name = parse_data_name(split(info.path)[1])
-                if name is not None and first <= name.instant_time < until:
-                    found.setdefault(name.instant_time, []).append(info)
+        made = by_maker(self.table, self.timeline, chain.from_iterable(walk_partitions(storage).values()))
+        found = {time: files for time, files in made.items() if first <= time < until}
         # Read the timeline after the files: a write is on the timeline before its first file exists, and in the archive
         # before it leaves the timeline.
         now = self.timeline.reload()

@@ -14,6 +14,7 @@ from ...errors import CorruptInstantError
 from ...storage.base import Storage, join, split
 from ...storage.local import local_path
 from ...storage.parallel import for_each
+from ...table.files.file_group import beside
 from ...table.files.marked_files import parse_data_file
 from ...table.files.read_written import read_replaced
 from ...table.files.view import FileView
@@ -95,15 +96,11 @@ class PendingClean:
         )
         view = FileView(self.timeline, read_replaced(self.timeline), listings)
         for partition, paths in named.items():
-            # Compare by instant, not by path: change data, which a write puts beside its files, is kept with them.
-            newest = {
-                (file.file_id, file.instant_time)
-                for group in view.groups(partition).values()
-                for file in group.newest.data_files
-            }
+            # Change data, which a write puts beside its files, is kept with them.
+            newest = {beside(file) for group in view.groups(partition).values() for file in group.newest.data_files}
             for path in paths:
-                name = parse_data_file(path)
-                if name is not None and (name.file_id, name.instant_time) in newest:
+                file = parse_data_file(path)
+                if file is not None and beside(file) in newest:
                     raise self._refused(f"names {path} of the newest slice of its file group, which the table needs")
         return {info.path: info.size for listing in listings.values() for info in listing}
 

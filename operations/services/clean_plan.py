@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from ...storage.base import FileInfo, split
-from ...table.files.file_group import FileGroup, FileSlice
-from ...table.files.names import FileGroupId, LogFileName
+from ...table.files.file_group import FileGroup, FileSlice, beside, data_file, is_change_data
+from ...table.files.names import FileGroupId
 from ...table.files.view import FileView
 from ...timeline.clock import format_time
 from ...timeline.instants import Instant
@@ -193,14 +193,10 @@ def _read_by_pending(survey: Survey, group: FileGroup) -> tuple[FileSlice, ...]:
 
 def _with_change_data(expired: Iterable[FileSlice], listing: Iterable[FileInfo]) -> list[FileInfo]:
     """Return the files of slices, with the change data that their writes put beside them."""
-    files = {file.path: (file.file_id, file.instant_time) for file_slice in expired for file in file_slice.data_files}
+    files = {file.path: beside(file) for file_slice in expired for file in file_slice.data_files}
     if not files:
         return []
     written = set(files.values())
-    found = []
-    for info in listing:
-        if info.path in files:
-            found.append(info)
-        elif (log := LogFileName.parse(split(info.path)[1])) is not None and log.is_cdc:
-            found += [info] if (log.file_id, log.instant_time) in written else []
-    return found
+    changes = (data_file(info.path, changes=True) for info in listing if info.path not in files)
+    paths = {file.path for file in changes if file is not None and is_change_data(file) and beside(file) in written}
+    return [info for info in listing if info.path in files or info.path in paths]

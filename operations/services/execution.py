@@ -107,7 +107,7 @@ def take_back(table: Table, instant: Instant) -> None:
         if instant.requested_time in pending_rollbacks(timeline):
             return None
         known = owner.Claim(table.storage, instant.requested_time).owner()
-        return _undoing(table, found, known)
+        return _undoing(table, timeline, found, known)
 
     begin(table, "rollback", condemned)
     _finish(table, instant)
@@ -182,10 +182,10 @@ def new_token(work: Transaction) -> WriteToken:
 def close(work: Transaction, partitions: Collection[str], kept_paths: Collection[str]) -> None:
     """Seal the work, and delete this process's files that no task reported; another owner's files stay."""
     owner.Seal(work.storage, work.seals[-1]).set()
-    prefix = "-".join(map(str, (*token_of(work), "")))
+    rule, prefix = work.table.format.slices, "-".join(map(str, (*token_of(work), "")))
     for partition in sorted(partitions):
         found = (data_file(info.path) for info in work.storage.list(partition))
-        made = [file for file in found if file is not None and file.instant_time == work.instant_time]
+        made = [file for file in found if file is not None and rule.may_be_of(file, work.instant_time)]
         ours = [file.path for file in made if _token(file).startswith(prefix)]
         work.storage.delete(*(path for path in ours if path not in kept_paths))
     # Flush the data files before the completed instant names them.
@@ -279,11 +279,11 @@ def _stopping(
         return None
     if patience is not None:
         _refuse_living(OtherWriters(table, patience), found, now, known_beat=beat, may_wait=False)
-    return _undoing(table, found, now)
+    return _undoing(table, timeline, found, now)
 
 
-def _undoing(table: Table, instant: Instant, known: Owner | None) -> RollbackPlan:
+def _undoing(table: Table, timeline: Timeline, instant: Instant, known: Owner | None) -> RollbackPlan:
     """Seal the work of a plan's owner, whose tasks publish nothing from here on, and return the plan to undo it."""
     if known is not None:
         owner.Seal(table.storage, owner.seal_of(instant.requested_time, known.write_id)).set_for_good()
-    return plan_of(table.storage, instant, files_of(table.storage, instant.requested_time))
+    return plan_of(table.storage, instant, files_of(table, timeline, instant.requested_time))

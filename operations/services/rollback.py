@@ -121,7 +121,7 @@ class _Rollback:
             # The rollback's plan, which this call would finish, was made by another process.
             return ServiceResult(table.path, "rollback", instants=1, dry=True)
         if found is not None and found.state != State.COMPLETED and _is_undone(found):
-            plan = plan_of(table.storage, found, files_of(table.storage, instant_time))
+            plan = plan_of(table.storage, found, files_of(table, timeline, instant_time))
         else:
             completed_write(ROLLBACK, timeline, instant_time)
             dead_writes(ROLLBACK, self.others, timeline, instant_time)
@@ -162,7 +162,7 @@ class _Rollback:
             raise try_again(table, what)
         refuse_savepoints(ROLLBACK, timeline, instant_time, what, itself=True)
         _check_what_comes_back(table, timeline, victim)
-        return plan_of(table.storage, victim, files_of(table.storage, instant_time, rolled_back=True))
+        return plan_of(table.storage, victim, files_of(table, timeline, instant_time, rolled_back=True))
 
 
 def _is_undone(found: Instant) -> bool:

@@ -121,5 +121,6 @@ def table_state(storage: Storage, upkeep: Upkeep, patience: Patience) -> TableSt
 
 def _lacking(walked: WalkedTable) -> int:
     """Return how many writes have rows in log files alone; a log compaction joins files of others and adds none."""
-    times = {log.instant_time for file_slice in walked.slices for log in file_slice.logs}
+    logs = [log for file_slice in walked.slices for log in file_slice.logs]
+    times = walked.table.format.makers(logs, walked.timeline)
     return len(times - log_compactions(walked.timeline)) if times else 0

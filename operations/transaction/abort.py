@@ -59,7 +59,7 @@ def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
     # If another writer rolled this write back, its markers are gone and files may have appeared since. The same holds
     # where a sweep removed the working folder before the instant was on the timeline. List instead of trusting markers.
     unmarked = given_up or (begins and found is not None)
-    _erase(work, found, files_of(storage, work.instant_time, rolled_back=unmarked))
+    _erase(work, found, files_of(work.table, timeline, work.instant_time, rolled_back=unmarked))
     if tries_again:
         forget_attempt(storage, work.instant_time)
         return timeline

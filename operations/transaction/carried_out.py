@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 
 from ...errors import PartitionValueError
-from ...storage.base import Storage, split
+from ...storage.base import Storage
 from ...storage.bounds import MOST_OF_A_NOTE
 from ...table.config import TableConfig, create_config, update_config
-from ...table.files.names import parse_data_name
+from ...table.files.file_group import data_file
 from ...table.files.partitions import metafile_of, parse_partition_metafile, write_partition_metafile
 from ...table.table import Table
 from ...timeline.held import COMPACTING
@@ -99,4 +99,4 @@ def _close(storage: Storage, partition: str, instant_time: str) -> None:
 
 
 def _has_data(storage: Storage, partition: str) -> bool:
-    return any(parse_data_name(split(file.path)[1]) is not None for file in storage.list(partition))
+    return any(data_file(file.path, changes=True) is not None for file in storage.list(partition))

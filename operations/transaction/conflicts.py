@@ -6,7 +6,7 @@ what the index says that two writers may not both open: each may have made a fil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ...errors import CommitConflictError
 from ...table.bucket_numbers import bucket_numbers
+from ...table.files.file_group import DataFile, LogFile
 from ...table.files.names import FileGroupId
 from ...table.files.read_written import read_written
 from ...table.files.view import FileView
@@ -66,8 +67,8 @@ class WriteChanges:
         file_groups: Every file group made, changed or replaced.
         replaced: Those of them that readers pass over once the instant is complete.
         rewritten: Those of them whose rows, as this write saw them, are in a new base file.
-        bases: Requested times of the instants whose files were merged or appended to.
-        merged_logs: Those of them whose log files are merged into a new base file.
+        bases: The files that were merged or appended to.
+        merged_logs: The log files among them that are merged into a new base file.
         rival_key: Of a file group, what only one of two writers may have opened in its partition.
         covers: Returns whether the write replaces all of a partition, by its path.
         new_keys: Where keys went that the index did not find; None where the write looked up no keys.
@@ -78,12 +79,12 @@ class WriteChanges:
     file_groups: frozenset[FileGroupId]
     replaced: frozenset[FileGroupId]
     rewritten: frozenset[FileGroupId]
-    bases: frozenset[str]
+    bases: Sequence[DataFile]
     rival_key: Callable[[FileGroupId], Hashable]
     covers: Callable[[str], bool]
     columns: pa.Schema
     new_keys: NewKeys | None = None
-    merged_logs: frozenset[str] = frozenset()
+    merged_logs: Sequence[LogFile] = ()
     read: tuple[ReadRows, ...] = ()
     numbers: Mapping[str, int] = field(default_factory=dict)
 
@@ -134,9 +135,10 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges
             others.update(theirs)
     check_columns_since(since, changes.columns)
     _check_pending(since, changes)
-    _check_undone(since, changes)
-    _check_times(work, timeline, changes)
-    for base in sorted(changes.bases):
+    bases = work.table.format.makers(changes.bases, timeline)
+    _check_undone(since, changes, bases)
+    _check_times(work, timeline, bases, changes.merged_logs)
+    for base in sorted(bases):
         if not timeline.is_committed(base) and _forbids(ROLLBACK, {Shared.BASIS: True}):
             raise _base_gone(work, base)
     if changes.new_keys is not None:
@@ -150,14 +152,15 @@ def check_conflicts(work: Transaction, timeline: Timeline, changes: WriteChanges
     checked.instants.update(since.instants)
 
 
-def _check_times(work: Transaction, timeline: Timeline, changes: WriteChanges) -> None:
+def _check_times(work: Transaction, timeline: Timeline, bases: Collection[str], logs: Iterable[LogFile]) -> None:
     """Raise where readers would pass over rows that this write merged, as it saw the table anew since its begin.
 
     They take the base file of the greatest requested time, and put a log file on top of each base file that was
     requested before the log file completed.
     """
-    later = max(changes.bases, default="")
-    ends = (found.completion_time for found in map(timeline.write_at, changes.merged_logs) if found is not None)
+    later = max(bases, default="")
+    writes = map(timeline.write_at, work.table.format.makers(logs, timeline))
+    ends = (found.completion_time for found in writes if found is not None)
     end = max((time for time in ends if time is not None), default="")
     if later > work.instant_time:
         raise work.conflict(f"It merged files of the commit {later}, which has a later time")
@@ -372,11 +375,11 @@ def _base_gone(work: Transaction, base: str) -> CommitConflictError:
     return work.conflict(f"The commit {base}, whose rows this write kept, was rolled back meanwhile")
 
 
-def _check_undone(since: Since, changes: WriteChanges) -> None:
+def _check_undone(since: Since, changes: WriteChanges, bases: Collection[str]) -> None:
     _check_restore(since)
     ours = {(file_group.partition_path, changes.rival_key(file_group)) for file_group in changes.file_groups}
     for undo in since.undone():
-        if undo.instant_time in changes.bases and _forbids(ROLLBACK, {Shared.BASIS: True}, known=undo.known):
+        if undo.instant_time in bases and _forbids(ROLLBACK, {Shared.BASIS: True}, known=undo.known):
             raise _base_gone(since.work, undo.instant_time)
         shared: dict[Shared, object] = {}
         if since.seen.saw_write(undo.instant_time):

@@ -3,37 +3,46 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 
-from ...storage.base import Storage, split
+from ...storage.base import FileInfo, Storage, split
+from ...table.files.file_group import data_file
 from ...table.files.marked_files import marked_files
-from ...table.files.names import parse_data_name
 from ...table.files.partitions import list_partitions
+from ...table.table import Table
 from ...timeline.instant_files import InstantFiles
 from ...timeline.instants import Instant
+from ...timeline.timeline import Timeline
 from ...timeline.writers import heartbeat, owner
 from ...timeline.writers.markers import Markers
 
 logger = logging.getLogger("pyhudi")
 
 
-def files_of(storage: Storage, instant_time: str, *, rolled_back: bool = False) -> list[str]:
+def files_of(table: Table, timeline: Timeline, instant_time: str, *, rolled_back: bool = False) -> list[str]:
     """Return the data files that a write may have left: by its markers, or by a listing.
 
     A pyhudi write makes a marker before each file, so without markers it left no file, unless the write was
     `rolled_back` while it ran: then its markers may be gone.
     """
+    storage = table.storage
     if not rolled_back:
         if Markers(storage, instant_time).exist():
-            return marked_files(storage, instant_time)
+            return marked_files(storage, table.format.slices, instant_time)
         if storage.has_files(owner.Claim(storage, instant_time).folder):
             return []
-    found = []
-    for partition in list_partitions(storage):
-        for info in storage.list(partition):
-            name = parse_data_name(split(info.path)[1])
-            if name is not None and name.instant_time == instant_time:
-                found.append(info.path)
-    return sorted(found)
+    listed = (info for partition in list_partitions(storage) for info in storage.list(partition))
+    return sorted(info.path for info in by_maker(table, timeline, listed).get(instant_time, ()))
+
+
+def by_maker(table: Table, timeline: Timeline, listed: Iterable[FileInfo]) -> dict[str, list[FileInfo]]:
+    """Return the data files among some files, of change data too, by the requested times of their makers."""
+    found: dict[str, list[FileInfo]] = {}
+    for info in listed:
+        file = data_file(info.path, info.size, changes=True)
+        for maker in () if file is None else table.format.makers([file], timeline, opens=True):
+            found.setdefault(maker, []).append(info)
+    return found
 
 
 def erase(instants: InstantFiles, victim: Instant, paths: list[str]) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ...errors import CommitConflictError, CorruptInstantError, UnreadableTimeError
 from ...storage.base import split
-from ...table.files.file_group import DataFile
-from ...table.files.names import FileGroupId, parse_data_name
+from ...table.files.file_group import DataFile, data_file
+from ...table.files.names import FileGroupId
 from ...table.latest_schema import refuse_newer_keys
 from ...table.seen_table import SeenTable
 from ...timeline.instants import WRITE_ACTIONS, Instant, action_group
@@ -155,8 +155,8 @@ class Since:
 
 
 def _undone(rollback: Instant, victim: InstantInfo, deleted: Iterable[tuple[str, Iterable[str]]]) -> Undone:
-    names = ((partition, parse_data_name(split(file)[1])) for partition, files in deleted for file in files)
-    groups = frozenset(FileGroupId(partition, name.file_id) for partition, name in names if name is not None)
+    made = ((partition, data_file(split(name)[1], changes=True)) for partition, names in deleted for name in names)
+    groups = frozenset(FileGroupId(partition, file.file_id) for partition, file in made if file is not None)
     return Undone(rollback.requested_time, victim.commit_time, action_group(victim.action), groups, known_of(rollback))
 
 

@@ -16,7 +16,7 @@ from ...storage.base import Storage, split
 from ...table.files.file_group import data_file
 from ...table.files.lost import BEING_UNDONE
 from ...table.files.read_written import read_written
-from ...table.table import find_table
+from ...table.table import Table, find_table
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
 from ...timeline.writers.write_notes import GIVEN_UP
@@ -102,18 +102,17 @@ def taken_since(storage: Storage, error: Exception) -> str | None:
     now = table.timeline()
     names = dict.fromkeys(name.rstrip(".") for name in _NAME.findall(text))
     undone = BEING_UNDONE in text
-    found = (_file_taken(now, name, is_rolled_back=undone) or _instant_taken(now, name) for name in names)
+    found = (_file_taken(table, now, name, is_rolled_back=undone) or _instant_taken(now, name) for name in names)
     return next((what for what in found if what is not None), None)
 
 
-def _file_taken(now: Timeline, name: str, *, is_rolled_back: bool) -> str | None:
+def _file_taken(table: Table, now: Timeline, name: str, *, is_rolled_back: bool) -> str | None:
     file = data_file(name)
     if file is None:
         return None
-    if not now.is_committed(file.instant_time) or is_rolled_back:
-        return (
-            f"The {file.kind} {name} that it read is of the write {file.instant_time}, which was rolled back meanwhile"
-        )
+    made_by = max(table.format.makers([file], now), default="")
+    if not table.format.slices.shows(file, now.is_committed) or is_rolled_back:
+        return f"The {file.kind} {name} that it read is of the write {made_by}, which was rolled back meanwhile"
     written, named = read_written(now), (file.file_id, name)
     places = (path for path in written.partitions if (path, file.file_id) not in written.replaced)
     if any(named in written.names(path) for path in places):
@@ -122,7 +121,7 @@ def _file_taken(now: Timeline, name: str, *, is_rolled_back: bool) -> str | None
 
     cleans = (
         f"the clean {instant.requested_time}"
-        for instant, clean in read_cleans(now, file.instant_time)
+        for instant, clean in read_cleans(now, made_by)
         if any(split(path)[1] == name for _, names in deleted_by(clean) for path in names)
     )
     what = f"The {file.kind} {name} that it read was replaced meanwhile"

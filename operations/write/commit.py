@@ -217,4 +217,5 @@ def _check_counted(completion: Completion) -> None:
 def _reconcile(plan: WritePlan, outcomes: Sequence[Outcome]) -> None:
     """Delete files that markers name and no finished task reported: files of attempts that failed or ran twice."""
     kept = {outcome.path for outcome in outcomes if outcome.path is not None}
-    plan.storage.delete(*(path for path in marked_files(plan.storage, plan.instant_time) if path not in kept))
+    marked = marked_files(plan.storage, plan.transaction.table.format.slices, plan.instant_time)
+    plan.storage.delete(*(path for path in marked if path not in kept))

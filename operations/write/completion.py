@@ -157,20 +157,18 @@ def _changes(
         for outcome in outcomes
         if isinstance(outcome, GroupOutcome) and outcome.file_slice
     }
-    logs = {log.instant_time for file_slice in merged.values() for log in file_slice.logs}
     seen = [outcome.file_slice for outcome in outcomes if outcome.file_slice is not None]
-    bases = {file.instant_time for file_slice in seen for file in file_slice.data_files}
     return WriteChanges(
         file_groups=frozenset(groups),
         replaced=frozenset(passed),
         rewritten=frozenset(merged),
-        bases=frozenset(bases),
+        bases=[file for file_slice in seen for file in file_slice.data_files],
         rival_key=index_for(plan.config).rival_key,
         covers=replacement.covers,
         columns=plan.schema,
         new_keys=new_keys,
         read=plan.settings.read,
-        merged_logs=frozenset(logs),
+        merged_logs=[log for file_slice in merged.values() for log in file_slice.logs],
         numbers=placed_by(plan, (outcome.group.partition_path for outcome in outcomes)),
     )
 

@@ -28,21 +28,26 @@ class BaseFile:
         return self.path.rpartition("/")[2]
 
     @property
+    def named_time(self) -> str:
+        return self.instant_time
+
+    @property
     def kind(self) -> str:
         return "base file"
 
 
 @dataclass(frozen=True, slots=True)
 class StatedLog:
-    """What the completed instant that wrote a log file states about its bytes and records, from table version 8 on.
+    """What the completed instants that wrote a log file, its `makers`, state about its bytes and records.
 
-    One instant writes the file, and no other instant appends to it. Where several write statistics name the file, the
-    greatest numbers count. Source: ``HoodieWriteStat``.
+    From table version 8 on one instant writes the file, and no other instant appends to it. Where several write
+    statistics name the file, the greatest numbers count. Source: ``HoodieWriteStat``.
     """
 
     size: int
     records: int
     by_pyhudi: bool
+    makers: tuple[str, ...]
 
     def allows_size(self, size: int) -> bool:
         """Return whether an undamaged file may have a size: Apache Hudi's writers may state less than they wrote."""
@@ -74,8 +79,8 @@ class LogFile:
         return self.name.file_id
 
     @property
-    def instant_time(self) -> str:
-        return self.name.instant_time
+    def named_time(self) -> str:
+        return self.name.named_time
 
     @property
     def kind(self) -> str:
@@ -146,15 +151,24 @@ def base_file(path: str, size: int = 0) -> BaseFile | None:
     return None if name is None else BaseFile(path, size, name.file_id, str(name.write_token), name.instant_time)
 
 
-def log_file(path: str, size: int = 0) -> LogFile | None:
-    """Return what the path of a log file of rows says; None for any other path, and for change data."""
+def log_file(path: str, size: int = 0, *, changes: bool = False) -> LogFile | None:
+    """Return what the path of a log file of rows says, with ``changes`` of change data too; None for any other path."""
     text = path.rpartition("/")[2]
     name = LogFileName.parse(text) if text.startswith(".") else None
-    return None if name is None or name.is_cdc else LogFile(path, size, name)
+    return None if name is None or (name.is_cdc and not changes) else LogFile(path, size, name)
 
 
-def data_file(path: str, size: int = 0) -> DataFile | None:
-    return base_file(path, size) or log_file(path, size)
+def data_file(path: str, size: int = 0, *, changes: bool = False) -> DataFile | None:
+    return base_file(path, size) or log_file(path, size, changes=changes)
+
+
+def is_change_data(file: DataFile) -> bool:
+    return isinstance(file, LogFile) and file.name.is_cdc
+
+
+def beside(file: DataFile) -> tuple[str, str]:
+    """Return what a file shares with the change data that its write put beside it, in its file group's partition."""
+    return file.file_id, file.named_time
 
 
 def slice_after(before: FileSlice | None, group: FileGroupId, files: Sequence[tuple[str, int]]) -> FileSlice | None:

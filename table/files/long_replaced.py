@@ -18,7 +18,7 @@ def without_long_replaced(archive: Archive, timeline: Timeline, lost: Iterable[D
     """
     waiting = list(lost)
     first = next((instant.requested_time for instant in timeline.instants if instant.is_write), "")
-    since = min((file.instant_time for file in waiting if file.instant_time < first), default="")
+    since = min((file.named_time for file in waiting if file.named_time < first), default="")
     if not since:
         return waiting
     replacing = [
@@ -33,7 +33,7 @@ def without_long_replaced(archive: Archive, timeline: Timeline, lost: Iterable[D
         replaced_at |= {
             (path, file_id): instant.requested_time for path, ids in commit.replaced.items() for file_id in ids
         }
-    return [file for file in waiting if replaced_at.get((_partition(file), file.file_id), "") < file.instant_time]
+    return [file for file in waiting if replaced_at.get((_partition(file), file.file_id), "") < file.named_time]
 
 
 def _partition(file: DataFile) -> str:

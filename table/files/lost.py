@@ -11,6 +11,7 @@ from ...timeline.pending_undo import on_the_way_out
 from ...timeline.timeline import Timeline
 from .file_group import DataFile, FileSlice
 from .read_written import read_written
+from .slice_rule import slice_rule
 from .view import FileView
 
 BEING_UNDONE = "was rolled back, or is being"
@@ -46,7 +47,8 @@ def superseded(timeline: Timeline, lost: Iterable[DataFile], now: Timeline | Non
     now = now or timeline.reload()
     view = FileView(now, read_written(now))
     needed = {file.path for partition in {split(file.path)[0] for file in waiting} for file in view.lost(partition)}
-    old = [file for file in waiting if now.is_committed(file.instant_time) and file.path not in needed]
+    rule = slice_rule(now)
+    old = [file for file in waiting if rule.shows(file, now.is_committed) and file.path not in needed]
     others = [file for file in waiting if file not in old]
     cleaned = names_cleaned(now) if others else frozenset()
     missing = [other for other in others if split(other.path)[1] not in cleaned]
@@ -56,16 +58,18 @@ def superseded(timeline: Timeline, lost: Iterable[DataFile], now: Timeline | Non
 
 
 def _missing(now: Timeline, missing: list[DataFile]) -> MissingFileError | StorageError:
-    going = on_the_way_out(now)
+    going, rule = on_the_way_out(now), slice_rule(now)
     for file in missing:
-        found = now.find(file.instant_time)
-        if found is None or found.state != State.COMPLETED or file.instant_time in going:
+        makers = rule.makers([file], now)
+        writes = [now.find(maker) for maker in makers]
+        if makers & going or any(write is None or write.state != State.COMPLETED for write in writes):
             return _taken_meanwhile(now.storage, file, BEING_UNDONE)
     first, more = missing[0], len(missing) - 1
-    writer = now.find(first.instant_time)
+    made_by = max(rule.makers([first], now), default="")
+    writer = now.find(made_by)
     return MissingFileError(
         f"The {first.kind} {first.path} of the table {now.storage.path} is gone, which the "
-        f"{writer.action if writer else 'write'} {first.instant_time} made and nothing has replaced since"
+        f"{writer.action if writer else 'write'} {made_by} made and nothing has replaced since"
         + (f" (and so are {more} more)." if more else "."),
         "Restore the file from a backup, or roll back that commit and all later commits; an overwrite of "
         "its partition gives up the rows that were in it.",

@@ -1,4 +1,4 @@
-"""From an instant's markers to the data files that may be deleted: those of that very instant, by their names.
+"""From an instant's markers to the data files that may be deleted: those of that very instant, by the table's rule.
 
 A marker is a line of text, and any process may write one. So files of other instants, and paths of no data file, stay.
 """
@@ -9,7 +9,8 @@ import logging
 
 from ...storage.base import Storage
 from ...timeline.writers.markers import Markers
-from .names import BaseFileName, LogFileName, parse_data_name
+from .file_group import DataFile, data_file
+from .slice_rule import SliceRule
 
 logger = logging.getLogger("pyhudi")
 
@@ -20,11 +21,11 @@ _LONGEST_NAME = 255
 _MOST_WARNINGS = 20
 
 
-def marked_files(storage: Storage, instant_time: str) -> list[str]:
+def marked_files(storage: Storage, rule: SliceRule, instant_time: str) -> list[str]:
     """Return the data files of an instant that its markers name, sorted; all else that they name is logged."""
     markers = Markers(storage, instant_time)
     named = sorted({marker.path for marker in markers.read()})
-    strange = [path for path in named if not is_data_file_of(instant_time, path)]
+    strange = [path for path in named if not is_data_file_of(rule, instant_time, path)]
     for path in strange[:_MOST_WARNINGS]:
         logger.warning(
             "table %s: a marker in %s names %r, which is no data file of the instant %s; the file stays as it is",
@@ -40,7 +41,7 @@ def marked_files(storage: Storage, instant_time: str) -> list[str]:
     return [path for path in named if path not in left]
 
 
-def parse_data_file(path: str) -> BaseFileName | LogFileName | None:
+def parse_data_file(path: str) -> DataFile | None:
     """Return what any text says as the path of a data file relative to the table's root; None if it is no such path."""
     parts = path.split("/")
     if {"", ".", ".."}.intersection(parts) or parts[0] == _META_FOLDER or "\0" in path:
@@ -48,9 +49,9 @@ def parse_data_file(path: str) -> BaseFileName | LogFileName | None:
     sizes = [len(part.encode(errors="surrogatepass")) for part in parts]
     if max(sizes) > _LONGEST_NAME or sum(sizes) + len(sizes) > _LONGEST_PATH:
         return None
-    return parse_data_name(parts[-1])
+    return data_file(path, changes=True)
 
 
-def is_data_file_of(instant_time: str, path: str) -> bool:
+def is_data_file_of(rule: SliceRule, instant_time: str, path: str) -> bool:
     parsed = parse_data_file(path)
-    return parsed is not None and parsed.instant_time == instant_time
+    return parsed is not None and rule.may_be_of(parsed, instant_time)

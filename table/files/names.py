@@ -86,12 +86,12 @@ class BaseFileName:
 class LogFileName:
     """The name of a log file, ``.<file id>_<instant>.log.<version>_<write token>`` and ``.cdc`` for change data.
 
-    Its instant is the delta commit's own from table version 8 on, the base instant of the slice before. The oldest
-    releases wrote no write token.
+    Its time is that of the delta commit from table version 8 on, and of the slice's base instant before: `SliceRule`
+    says who wrote the file. The oldest releases wrote no write token.
     """
 
     file_id: str
-    instant_time: str
+    named_time: str
     version: int
     write_token: WriteToken | None = None
     is_cdc: bool = False
@@ -111,16 +111,11 @@ class LogFileName:
         Write tokens are compared as text, so that 10 comes before 9; Source: ``HoodieLogFile.LogFileComparator``.
         """
         token = "" if self.write_token is None else str(self.write_token)
-        return self.instant_time, self.version, token, self.is_cdc
+        return self.named_time, self.version, token, self.is_cdc
 
     def format(self) -> str:
         token = "" if self.write_token is None else f"_{self.write_token}"
-        return f".{self.file_id}_{self.instant_time}.log.{self.version}{token}{'.cdc' if self.is_cdc else ''}"
-
-
-def parse_data_name(name: str) -> BaseFileName | LogFileName | None:
-    """Return what the name (without folder) of a base or log file says, change data included; None of any other."""
-    return LogFileName.parse(name) if name.startswith(".") else BaseFileName.parse(name)
+        return f".{self.file_id}_{self.named_time}.log.{self.version}{token}{'.cdc' if self.is_cdc else ''}"
 
 
 def bucket_of(file_id: str) -> int | None:

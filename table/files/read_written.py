@@ -7,7 +7,7 @@ active writes begins with the answer that an earlier process left below the tabl
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from threading import Lock
 
 from ...errors import StorageError
@@ -16,6 +16,8 @@ from ...storage.parallel import for_each
 from ...timeline.instants import Instant
 from ...timeline.metadata.codec import CommitFiles
 from ...timeline.timeline import Timeline
+from .file_group import DataFile
+from .slice_rule import slice_rule
 from .written import Written
 from .written_note import read_note, write_note
 
@@ -59,8 +61,9 @@ def read_replaced(timeline: Timeline) -> Written:
     return _read_some(timeline, lambda write: write.replaces)
 
 
-def read_stated(timeline: Timeline, times: Container[str]) -> Written:
-    """Return at least what the completed writes of some requested times say; no other bodies are read."""
+def read_stated(timeline: Timeline, files: Iterable[DataFile]) -> Written:
+    """Return at least what the completed writes that made some files say; no other bodies are read."""
+    times = slice_rule(timeline).makers(files, timeline)
     return _read_some(timeline, lambda write: write.requested_time in times)
 
 

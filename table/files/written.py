@@ -141,7 +141,7 @@ class Written:
                         if time_in(base.name) > _base_time(known, file_id)
                     }
                 newest[partition] = {**known, **bases}
-                for file_id, name, stated in logs_in(stats, body.by_pyhudi):
+                for file_id, name, stated in logs_in(stats, instant, body.by_pyhudi):
                     logs.setdefault(partition, {}).setdefault(file_id, {})[name] = LogWritten(instant, stated)
         return Written(frozenset(instants), newest, replaced_by, _still_newest(self.logs, logs, newest), ids)
 
@@ -190,14 +190,15 @@ def bases_in(stats: Iterable[Stat]) -> dict[str, BaseWritten]:
     return found
 
 
-def logs_in(stats: Iterable[Stat], by_pyhudi: bool) -> Iterator[tuple[str, str, StatedLog]]:
+def logs_in(stats: Iterable[Stat], write: Instant, by_pyhudi: bool) -> Iterator[tuple[str, str, StatedLog]]:
     """Yield file id and name of each log file in a write's statistics of one partition, and what they state of it."""
     found: dict[tuple[str, str], StatedLog] = {}
+    makers = (write.requested_time,)
     for stat in stats:
         file_id, name = stat.get("fileId"), (stat.get("path") or "").rpartition("/")[2]
         if file_id and name.startswith(".") and log_file(name) is not None:
             size = stat.get("fileSizeInBytes") or 0
             records = (stat.get("numWrites") or 0) + (stat.get("numDeletes") or 0)
-            known = found.get((file_id, name), StatedLog(0, 0, by_pyhudi))
-            found[file_id, name] = StatedLog(max(known.size, size), max(known.records, records), by_pyhudi)
+            known = found.get((file_id, name), StatedLog(0, 0, by_pyhudi, makers))
+            found[file_id, name] = StatedLog(max(known.size, size), max(known.records, records), by_pyhudi, makers)
     yield from ((file_id, name, stated) for (file_id, name), stated in found.items())

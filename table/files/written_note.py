@@ -109,8 +109,9 @@ def _parsed(data: bytes, layout: Layout) -> Written:
 
 def _parsed_logs(logs: Mapping[str, Sequence[int]], instants: Sequence[Instant]) -> dict[str, LogWritten]:
     return {
-        name: LogWritten(instants[number], StatedLog(size, records, bool(by_pyhudi)))
+        name: LogWritten(write, StatedLog(size, records, bool(by_pyhudi), (write.requested_time,)))
         for name, (number, size, records, by_pyhudi) in logs.items()
+        for write in [instants[number]]
     }
 
 

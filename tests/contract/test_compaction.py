@@ -164,7 +164,7 @@ def test_a_plan_names_what_was_complete_before_it_and_nothing_else(table: Path) 
     run(table)
 
     assert merged(table, *META) == before
-    assert {one.instant_time for file_slice in slices(table) for one in file_slice.logs} <= {at_work, later}
+    assert {one.named_time for file_slice in slices(table) for one in file_slice.logs} <= {at_work, later}
     run(table)
     assert in_bases(table) == merged(table)
 

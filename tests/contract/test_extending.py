@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,6 +14,11 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 from pyhudi.errors import UnsupportedTableError
+from pyhudi.operations.inspect.detail import detail
+from pyhudi.operations.inspect.files import files
+from pyhudi.operations.inspect.partitions import partitions
+from pyhudi.operations.inspect.sizes import sizes
+from pyhudi.operations.inspect.validate import validate
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean
@@ -31,12 +36,15 @@ from pyhudi.operations.transaction.outcome import Outcome
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.config import TableConfig, load_config
-from pyhudi.table.files.names import parse_data_name
+from pyhudi.table.files.file_group import BaseFile, DataFile, LogFile, data_file
+from pyhudi.table.files.read_written import read_written
+from pyhudi.table.files.slice_rule import ByCompletionTime, OpenLog
 from pyhudi.table.table import Table
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.layout import LayoutV2
 from pyhudi.timeline.metadata.avro_codec import AvroCodec
 from pyhudi.timeline.metadata.codec import InstantBody
+from pyhudi.timeline.timeline import Timeline
 from support.attempts import IMPATIENT, PARTED, attempt, parted
 from support.drawn.upkept import OFF
 from support.drive import KEYED, carry_out, plan, rows_of, write
@@ -163,7 +171,7 @@ def test_a_follower_learns_of_each_file_that_instants_add_and_remove(
 
     def files() -> set[str]:
         found = {str(one.relative_to(path)) for one in path.rglob("*") if ".hoodie/" not in str(one)}
-        return {one for one in found if parse_data_name(Path(one).name) is not None}
+        return {one for one in found if data_file(one, changes=True) is not None}
 
     def act(title: str, operate: Callable[[Storage], object]) -> None:
         follower.followed.clear()
@@ -228,9 +236,32 @@ class _FakeCodec(AvroCodec):
     def decode_files(self, body: InstantBody, *, replaces: bool) -> Any:
         return super().decode_files(_turned(body), replaces=replaces)
 
+    def decode_record(self, body: InstantBody) -> Any:
+        return super().decode_record(_turned(body))
+
 
 def _turned(body: InstantBody) -> InstantBody:
     return replace(body, data=body.data[::-1])
+
+
+@dataclass
+class _FakeRule(ByCompletionTime):
+    """A rule by which a log file's name does not say who wrote it: completed writes do, or else its blocks."""
+
+    opened: set[str] = field(default_factory=set)
+
+    def makers(self, files: Iterable[DataFile], completed: Timeline, open_log: OpenLog | None = None) -> frozenset[str]:
+        written, found = read_written(completed), set()
+        for file in files:
+            stated = written.stated(file) if isinstance(file, LogFile) else None
+            if stated is not None:
+                found.update(stated.makers)
+            elif isinstance(file, BaseFile):
+                found.add(file.instant_time)
+            elif open_log is not None:
+                self.opened.add(file.path)
+                found.update(open_log(file))
+        return frozenset(found)
 
 
 @pytest.mark.parametrize("table_type", _TYPES)
@@ -245,9 +276,24 @@ def test_a_table_version_comes_in_by_its_number_and_its_format(
         patch_seam(patch, "versions that pyhudi writes", (9, 8, 7))
         patch_seam(patch, "formats by version", {**formats, 7: fake})
         rules = read_seam("slice rules by layout")
-        patch_seam(patch, "slice rules by layout", {**rules, _FakeLayout: rules[LayoutV2]})
+        rule = _FakeRule()
+        patch_seam(patch, "slice rules by layout", {**rules, _FakeLayout: rule})
         seen: list[list[str]] = []
-        _live(path, made, lambda _, operate: (operate(open_storage(str(path))), seen.append(_names(path)))[-1])
+        opening: set[str] = set()
+
+        def act(title: str, operate: Callable[[Storage], object]) -> None:
+            storage = open_storage(str(path))
+            operate(storage)
+            opening.update([title] if rule.opened else [])
+            rule.opened.clear()
+            for listing in (sizes, files, partitions, detail):
+                listing(storage)
+            assert not rule.opened
+            seen.append(_names(path))
+
+        _live(path, made, act)
+        assert opening == ({"rollback", "restore", "archiving"} if table_type == "MERGE_ON_READ" else set())
+        assert validate(open_storage(str(path))).to_pylist() == []
         assert {name for names in seen for name in names}
         assert all(name.startswith("x") for names in seen for name in names)
         assert rows_of(path, "id", "value") == sorted((f"k{key}", 6) for key in range(20))

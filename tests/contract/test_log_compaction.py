@@ -103,7 +103,7 @@ def changes(path: Path, begin: str, end: str | None = None) -> list[tuple[Any, .
 def test_joined_log_files_show_what_was_there(table: Path, unaware: Callable[..., Any]) -> None:
     """Also to readers that know of nothing that is replaced; and later writes meet them as they met the others."""
     before, bases = merged(table, *META), in_bases(table)
-    logs = {file_slice.group: [log.instant_time for log in file_slice.logs] for file_slice in slices(table)}
+    logs = {file_slice.group: [log.named_time for log in file_slice.logs] for file_slice in slices(table)}
 
     done = join(table)
 
@@ -113,7 +113,7 @@ def test_joined_log_files_show_what_was_there(table: Path, unaware: Callable[...
         assert blocks(table, file_slice) == (
             [done.instant] if len(logs[file_slice.group]) > 1 else logs[file_slice.group]
         )
-        assert [log.instant_time for log in file_slice.logs][: len(logs[file_slice.group])] == logs[file_slice.group]
+        assert [log.named_time for log in file_slice.logs][: len(logs[file_slice.group])] == logs[file_slice.group]
     assert (done.service, done.file_groups, done.files) == ("logcompaction", done.files, done.files)
     stats = [stat for some in completed(table).partition_to_write_stats.values() for stat in some]
     assert done.bytes == sum(stat.file_size_in_bytes for stat in stats)
@@ -138,7 +138,7 @@ def test_what_was_joined_is_joined_again_with_what_came_since(table: Path, unawa
     for file_slice in slices(table):
         last = file_slice.logs[-1]
         headers = {one.compacted_times for one in read_blocks(open_storage(str(table)), last.path)}
-        if last.instant_time == second.instant:
+        if last.named_time == second.instant:
             assert len(headers) == 1
             assert first.instant in headers.pop()
     run(table)
@@ -153,7 +153,7 @@ def test_deletes_stay_with_their_values_in_blocks_that_have_one_kind_each(table:
     found: dict[str, int | None] = {}
     for file_slice in slices(table):
         for log in file_slice.logs:
-            for block in read_blocks(storage, log.path) if log.instant_time == done.instant else ():
+            for block in read_blocks(storage, log.path) if log.named_time == done.instant else ():
                 if block.type is BlockType.DELETE:
                     deletes = BlockContent(storage, block).deletes(ordering)
                     assert len({*deletes.default.to_pylist()}) == 1

@@ -97,7 +97,7 @@ def test_a_plan_of_apache_hudi_is_carried_out_as_it_does(tmp_path: Path) -> None
         log.file_id: (log, list(read_blocks(storage, log.path)))
         for file_slice in slices(path)
         for log in file_slice.logs
-        if log.instant_time == JOINED_AT
+        if log.named_time == JOINED_AT
     }
     schema = pa.schema(columns_of(theirs_by_group[min(theirs_by_group)][1][0]))
     bodies = {(key, one.type): entries(path, one, schema) for key, (_, some) in theirs_by_group.items() for one in some}

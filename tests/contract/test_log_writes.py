@@ -63,7 +63,7 @@ def test_later_writes_append_log_files_and_read_no_file(tmp_path: Path, monkeypa
     for stat in stats:
         name = LogFileName.parse(stat.path or "")
         assert name is not None
-        assert (name.instant_time, name.version) == (result.instant, 1)
+        assert (name.named_time, name.version) == (result.instant, 1)
         assert (stat.prev_commit, stat.base_file, stat.log_offset) == (result.instant, "", 0)
         assert (stat.log_files, stat.log_version) == ([stat.path], 1)
         assert stat.num_writes == stat.num_update_writes

@@ -310,7 +310,7 @@ def markers_are_not_written(patch: Patch) -> None:
 
 
 def aborts_leave_data_files(patch: Patch) -> None:
-    patch_seam(patch, "files that markers name", lambda storage, instant_time: [])
+    patch_seam(patch, "files that markers name", lambda storage, rule, instant_time: [])
 
 
 def tasks_do_not_look_for_the_seal_at_their_start(patch: Patch) -> None:

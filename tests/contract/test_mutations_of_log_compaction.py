@@ -120,11 +120,11 @@ def check_older_writes(folder: Path) -> None:
     join(table)
     storage = open_storage(str(table))
     for file_slice in slices(table):
-        times = [log.instant_time for log in file_slice.logs]
+        times = [log.named_time for log in file_slice.logs]
         for log in file_slice.logs:
             for one in merged_slice.read_log(storage, log):
                 if one.compacted_times:
-                    last = times.index(log.instant_time)
+                    last = times.index(log.named_time)
                     assert set(times[:last]) <= {*one.compacted_times, *_below(table, file_slice, one)}
 
 

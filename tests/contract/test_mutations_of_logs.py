@@ -45,7 +45,7 @@ def deletes_come_before_rows(patch: Patch) -> None:
 
 def versions_are_ordered_as_texts(patch: Patch) -> None:
     def order(name: LogFileName) -> Any:
-        return name.instant_time, str(name.version), str(name.write_token), name.is_cdc
+        return name.named_time, str(name.version), str(name.write_token), name.is_cdc
 
     patch_seam(patch, "order of log files", property(order))
 
@@ -118,7 +118,7 @@ def a_compaction_leaves_a_log_out(patch: Patch) -> None:
 
 
 def _by_request(log: Any, times: Any, _: Callable[[str], str]) -> str | None:
-    return max((one for one in times if one <= log.instant_time), default=None)
+    return max((one for one in times if one <= log.named_time), default=None)
 
 
 def _blocks(patch: Patch, change: Callable[[Blocks], Blocks]) -> None:

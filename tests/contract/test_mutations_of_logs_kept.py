@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from pyhudi.table.files.file_group import StatedLog
-from pyhudi.table.files.names import BaseFileName
+from pyhudi.table.files.file_group import StatedLog, base_file
 from support.mutations import Check, Mutate, Patch, assert_red, each
 from support.seams import patch_seam, read_seam
 from support.upkeep.archiving import check_rolled_back_without_markers
@@ -44,15 +43,19 @@ def a_savepoint_names_base_files_alone(patch: Patch) -> None:
 
 
 def a_rollback_looks_for_base_files_alone(patch: Patch) -> None:
-    patch_seam(patch, "parse data files of a rollback", BaseFileName.parse)
+    _only_base_files(patch)
 
 
 def a_restore_looks_for_base_files_alone(patch: Patch) -> None:
-    patch_seam(patch, "parse data files of a restore", BaseFileName.parse)
+    _only_base_files(patch)
 
 
 def orphans_are_base_files_alone(patch: Patch) -> None:
-    patch_seam(patch, "parse data files of orphans", BaseFileName.parse)
+    _only_base_files(patch)
+
+
+def _only_base_files(patch: Patch) -> None:
+    patch_seam(patch, "parse data files of dead instants", lambda path, size, **_: base_file(path, size))
 
 
 def nobody_remembers_log_files(patch: Patch) -> None:

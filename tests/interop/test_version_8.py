@@ -207,7 +207,7 @@ def test_several_blocks_of_one_write_are_read_and_compacted(tmp_path: Path, olde
     both.ours("k8 0, k9 0", "delete")
     both.check()
     storage = open_storage(str(both.path))
-    logs = [log.path for file_slice in slices(both.path) for log in file_slice.logs if log.instant_time == written]
+    logs = [log.path for file_slice in slices(both.path) for log in file_slice.logs if log.named_time == written]
     kinds = [block.type for path in logs for block in read_blocks(storage, path)]
     assert kinds.count(BlockType.AVRO) > 2
     assert BlockType.DELETE in kinds

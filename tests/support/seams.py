@@ -56,7 +56,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
         "connector.command.run:SERVICES",
         "methods.upkeep:SERVICES",
     ),
-    "slice rules by layout": "table.files.view:_RULES",
+    "slice rules by layout": "table.files.slice_rule:_RULES",
     "lock of a table": (
         "operations.transaction.begin:lock_of",
         "operations.transaction.commit_path:lock_of",
@@ -121,7 +121,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
         "operations.transaction.conflicts:changed_numbers",
         "operations.write.attempts:changed_numbers",
     ),
-    "delta commits that pyhudi wrote": "operations.services.compaction.compactor:written_by_pyhudi",
+    "file groups with log files of other engines": "operations.services.compaction.compactor:foreign_logs",
     "wait for the older tickets": (
         "operations.write.attempts:wait_for_older",
         "operations.write.retries:wait_for_older",
@@ -183,7 +183,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "keys in the range of a file": "table.files.key_footers:span_of",
     "keys in the range of a row group": "table.files.footers:span_of",
     # --- file groups and file slices
-    "base file that a log file belongs to": "table.files.view:_base_time",
+    "base file that a log file belongs to": "table.files.slice_rule:_base_time",
     "files that a partition lost": "table.files.view:FileView.lost",
     "whether a clean kept what a moment shows": "table.files.cleaned:_keeps",
     "written files that the process knows": "table.files.read_written:_KNOWN",
@@ -373,12 +373,11 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     ),
     "files of an instant": ("operations.services.rollback:files_of", "operations.rollback.rollback:files_of"),
     "files that markers name": "operations.transaction.left_overs:marked_files",
-    "parse data files of a rollback": "operations.transaction.left_overs:parse_data_name",
+    "parse data files of dead instants": "operations.transaction.left_overs:data_file",
     "hide the completion of a rolled back instant": "operations.rollback.rollback:hide",
     "remove partitions that a rollback emptied": "operations.rollback.rollback:forget_partitions",
     "plan of a restore": "operations.services.restore:RestorePlan",
     "files of all partitions for a restore": "operations.rollback.undo_writes:walk_partitions",
-    "parse data files of a restore": "operations.rollback.undo_writes:parse_data_name",
     "hide the completion of a restored instant": "operations.rollback.undo_writes:hide",
     "take restored instants off the timeline": "operations.rollback.undo_writes:take_off",
     # --- services
@@ -395,7 +394,6 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "row of the archive": "operations.services.archive:Row",
     "remove archived instants": "operations.services.archive:_Round._take_off",
     "remove orphans before archiving": "operations.services.archive:_Round._delete_orphans",
-    "parse data files of orphans": "operations.services.archive:parse_data_name",
     "instants before replaced files": "operations.services.archive:before_replaced_files",
     "whether an instant may not be archived": "operations.services.archivable:_stays",
     # --- cleaning

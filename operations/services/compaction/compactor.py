@@ -15,6 +15,8 @@ from ....storage.parallel import for_each
 from ....table.bucket_numbers import BucketNumbers, bucket_numbers
 from ....table.files.base_file import open_base
 from ....table.files.file_group import FileSlice
+from ....table.files.names import FileGroupId
+from ....table.files.slice_rule import slice_rule
 from ....table.keys.generator import KeyGenerator
 from ....table.schema.columns import FILE_NAME, RECORD_KEY, with_meta
 from ....timeline.held import COMPACTION
@@ -86,17 +88,17 @@ class Compaction(SliceService[CompactionSettings]):
         order = self._sorted.get(files.transaction.instant_time)
         # The order may have been given up since the plan of a sort.
         notes = {SORTED: order} if order is not None and config.sort_order is not None else {}
-        return Compactor(files, ours=written_by_pyhudi(timeline, plan), numbers=numbers, notes=notes)
+        return Compactor(files, foreign=foreign_logs(timeline, plan), numbers=numbers, notes=notes)
 
 
 @dataclass(frozen=True, slots=True)
 class Compactor(SliceWorker):
-    """Merges slices into base files; `ours` are requested times of delta commits known to be pyhudi's.
+    """Merges slices into base files; of the groups in `foreign`, another engine may have written log files.
 
     `numbers` say to which bucket the keys of other engines belong.
     """
 
-    ours: frozenset[str]
+    foreign: frozenset[FileGroupId]
     numbers: BucketNumbers | None
     operation = "COMPACT"
 
@@ -131,7 +133,7 @@ class Compactor(SliceWorker):
         The merged file gets the stamp by which later writes trust its keys, unless the properties do not name the
         index.
         """
-        if all(log.instant_time in self.ours for log in file_slice.logs):
+        if file_slice.group not in self.foreign:
             if file_slice.base is None:
                 return None
             with open_base(self.work.storage, file_slice.base) as base:
@@ -148,11 +150,12 @@ class Compactor(SliceWorker):
         return frozenset(column.name for column in columns if pa.types.is_string(column.type)) - looked_into
 
 
-def written_by_pyhudi(timeline: Timeline, plan: Sequence[FileSlice]) -> frozenset[str]:
-    """Return which delta commits that a plan merges pyhudi wrote; archived delta commits are not looked up."""
-    times = {log.instant_time for file_slice in plan for log in file_slice.logs}
+def foreign_logs(timeline: Timeline, plan: Sequence[FileSlice]) -> frozenset[FileGroupId]:
+    """Return the file groups of a plan with log files of others than pyhudi; archived writes are not looked up."""
+    makers = partial(slice_rule(timeline).makers, completed=timeline)
+    times = makers(log for file_slice in plan for log in file_slice.logs)
     writes = [instant for instant in timeline.writes if instant.requested_time in times]
     bodies = for_each(timeline.storage, timeline.files.read_summary, writes)
-    return frozenset(
-        instant.requested_time for instant, body in zip(writes, bodies, strict=True) if WRITE_ID in body.extra_metadata
-    )
+    pairs = zip(writes, bodies, strict=True)
+    ours = {instant.requested_time for instant, body in pairs if WRITE_ID in body.extra_metadata}
+    return frozenset(file_slice.group for file_slice in plan if not makers(file_slice.logs) <= ours)

@@ -17,6 +17,7 @@ from ....table.files.logs.log_file import read_blocks
 from ....table.files.logs.whole_log import read_log
 from ....table.files.lost import open_view
 from ....table.files.names import FileGroupId
+from ....table.files.slice_rule import slice_rule
 from ....table.latest_schema import latest_schema
 from ....table.schema.columns import with_meta
 from ....table.table import Table
@@ -69,7 +70,8 @@ class _Examiner:
 
     def _examine(self, file_slice: FileSlice, log: LogFile) -> ExaminedLog:
         found = list(read_blocks(self.storage, log.path, passes_over_damage=True))
-        counts = {block.offset: self._count(block, log) for block in found}
+        makers = slice_rule(self.timeline).makers([log], self.timeline)
+        counts = {block.offset: self._count(block, makers) for block in found}
         readable = {offset: count for offset, count in counts.items() if count is not None}
         if len(readable) == len(counts) and self._is_whole(log):
             raise InvalidOptionError(
@@ -79,7 +81,7 @@ class _Examiner:
         stated = log.stated
         report = RepairedLog(
             file=log.path,
-            instant=log.instant_time,
+            instant=max(makers, default=""),
             expected_size=None if stated is None else stated.size,
             actual_size=log.size,
             stated_records=None if stated is None else stated.records,
@@ -95,9 +97,9 @@ class _Examiner:
             return False
         return True
 
-    def _count(self, block: LogBlock, log: LogFile) -> int | None:
+    def _count(self, block: LogBlock, makers: frozenset[str]) -> int | None:
         """Return how many rows or deletes of a block can be read; None where the block cannot be read as a whole."""
-        if block.type == BlockType.CORRUPT or block.instant_time != log.instant_time:
+        if block.type == BlockType.CORRUPT or block.instant_time not in makers:
             return None
         try:
             if block.is_data:

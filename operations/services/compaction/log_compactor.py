@@ -113,7 +113,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
             there = newest[file_slice.partition_path].get(file_slice.file_id)
             if there is None or (file_slice.partition_path, file_slice.file_id) in held:
                 continue
-            before = [log.path for log in there.logs if log.instant_time < instant.requested_time]
+            before = [log.path for log in there.logs if log.named_time < instant.requested_time]
             if before == [log.path for log in file_slice.logs]:
                 kept.append(replace(file_slice, base=None))
         return tuple(kept)
@@ -204,7 +204,7 @@ def why_unjoinable(blocks: Iterable[LogBlock]) -> str | None:
 
 
 def _before(file_slice: FileSlice, time: str) -> FileSlice:
-    return replace(file_slice, logs=tuple(log for log in file_slice.logs if log.instant_time < time))
+    return replace(file_slice, logs=tuple(log for log in file_slice.logs if log.named_time < time))
 
 
 def _counts_as_archived(timeline: Timeline, time: str) -> bool:

@@ -154,7 +154,7 @@ def named_slices(
         if (operation.partition_path or "", operation.file_id or "") not in replaced
     ]
     plan = tuple(_slice(storage, instant, operation, listings) for operation in kept)
-    written = read_stated(timeline, {log.instant_time for file_slice in plan for log in file_slice.logs})
+    written = read_stated(timeline, [log for file_slice in plan for log in file_slice.logs])
     stated = tuple(_stated(file_slice, written) for file_slice in plan)
     return stated, listings, found.extra_metadata or {}
 
@@ -176,7 +176,7 @@ def check_complete(
         )
         known = {log.path for log in file_slice.logs}
         for log in there.logs if there is not None else ():
-            if log.path not in known and completed_at(log.instant_time) <= instant.requested_time:
+            if log.path not in known and completed_at(log.named_time) <= instant.requested_time:
                 raise _refused(
                     timeline.storage, instant, f"leaves out the log file {log.path}, whose rows would be lost"
                 )

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from ....storage import open_storage
 from ....storage.base import split
 from ....table.arrow.spill import local_spills
-from ....table.files.file_group import FileSlice
-from ....table.files.names import FileGroupId, parse_data_name
+from ....table.files.file_group import FileSlice, data_file
+from ....table.files.names import FileGroupId
 from ....table.schema.columns import avro_schema
 from ....table.slices.merged_slice import LogCounts, MergedSlice
 from ....timeline import formats
@@ -149,6 +149,6 @@ def _every(_: str) -> bool:
 
 def written_slices(units: Sequence[FileSlice], paths: Sequence[str]) -> Sequence[FileSlice]:
     """Return the slices to whose file groups these new data files belong."""
-    names = ((split(path)[0], parse_data_name(split(path)[1])) for path in paths)
-    groups = {FileGroupId(partition, name.file_id) for partition, name in names if name is not None}
+    made = (file for path in paths if (file := data_file(path)) is not None)
+    groups = {FileGroupId(split(file.path)[0], file.file_id) for file in made}
     return [unit for unit in units if unit.group in groups]

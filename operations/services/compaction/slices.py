@@ -6,7 +6,7 @@ import logging
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from ....errors import CommitConflictError
 from ....table.files.file_group import FileSlice
@@ -66,7 +66,8 @@ class SliceService(PlannedService[Settings, FileSlice, SliceResult]):
         """
         if self.means.within_s is None:
             return tuple(slices) or None
-        waiting = {file_slice.group: len({log.instant_time for log in file_slice.logs}) for file_slice in slices}
+        makers = partial(self.table.format.makers, completed=timeline)
+        waiting = {file_slice.group: len(makers(file_slice.logs)) for file_slice in slices}
         by_need = sorted(slices, key=lambda file_slice: -waiting[file_slice.group])
         due = sum(count >= self.due_after for count in waiting.values())
         early = sum(2 * count >= self.due_after for count in waiting.values()) - due
@@ -83,9 +84,8 @@ class SliceService(PlannedService[Settings, FileSlice, SliceResult]):
     def refuse_stale(self, work: Transaction, timeline: Timeline, plan: Plan) -> None:
         """Raise `CommitConflictError` where other instants undid or replaced what this plan merged."""
         since = Since.find(work, timeline)
-        merged = {log.instant_time for file_slice in plan for log in file_slice.logs} | {
-            file_slice.base_time for file_slice in plan
-        }
+        logs = (log for file_slice in plan for log in file_slice.logs)
+        merged = work.table.format.makers(logs, timeline) | {file_slice.base_time for file_slice in plan}
         gone = {
             undo.instant_time
             for undo in since.undone()

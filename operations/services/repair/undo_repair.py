@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from ....errors import InvalidOptionError, one_line
-from ....storage.base import Storage, split
+from ....storage.base import Storage
 from ....table.config import BACKUP_PATH, PROPERTIES_PATH, read_properties
-from ....table.files.names import parse_data_name
+from ....table.files.file_group import data_file
 from ....table.table import Table
 from ....timeline.timeline import Timeline
 from ....timeline.writers.removed import RemovedFiles, removed_times
@@ -76,10 +76,11 @@ class _Undo:
         """Return why a file must stay aside; empty where it may come back."""
         if path in _PROPERTIES:
             return "" if self._fits_properties() else "the properties were changed since"
-        named = parse_data_name(split(path)[1])
-        if named is None or path.startswith(_OWN_FOLDER):
+        file = data_file(path, changes=True)
+        if file is None or path.startswith(_OWN_FOLDER):
             return "no repair has moved it"
-        if timeline.is_committed(named.instant_time) and reasons.get(path) != ORPHAN_SHOWN.code:
+        makers = self.table.format.makers([file], timeline, opens=True)
+        if any(map(timeline.is_committed, makers)) and reasons.get(path) != ORPHAN_SHOWN.code:
             return "archiving has passed its instant since, so that readers would show its rows"
         return "" if fits(self.removed, path) else "the table has another file of this name"
 

@@ -83,7 +83,8 @@ class RescaleCompletion:
 
     def _refuse_stale(self, since: Since) -> set[str]:
         """Return the partitions that others wrote meanwhile; raise where the rescale has read what they changed."""
-        bases = {file.instant_time for source in self.sources for file in source.data_files}
+        files = (file for source in self.sources for file in source.data_files)
+        bases = self.work.table.format.makers(files, since.timeline)
         written: set[str] = set()
         for instant in since.writes:
             body = since.read(instant)

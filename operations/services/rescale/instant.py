@@ -25,7 +25,7 @@ from ...transaction.commit_path import complete
 from ...transaction.file_work import FileWork
 from ...transaction.left_overs import try_to_forget
 from ...transaction.transaction import Transaction
-from ..compaction.compactor import written_by_pyhudi
+from ..compaction.compactor import foreign_logs
 from ..execution import close
 from ..means import Means
 from ..unit_execution import execute_units
@@ -109,7 +109,7 @@ class RescaleInstant:
             unit for change in changes.values() for unit in units_of(change, slices[change.partition_path], work.path)
         ]
         files = FileWork(work, schema, self.means.output, self.means.logs)
-        made = self._made(Rescaler(files, self.index, written_by_pyhudi(timeline, sources)), units)
+        made = self._made(Rescaler(files, self.index, foreign_logs(timeline, sources)), units)
         # The claim goes once the rescale is complete, and the time stays taken.
         work.seal.set(work.key)
         close(work, sorted(changes), {bucket.path for bucket in made})

@@ -81,12 +81,12 @@ class RescaleResult:
 class Rescaler:
     """Divides the rows of slices among buckets; an engine sends it with every task.
 
-    ``ours`` are requested times of delta commits known to be pyhudi's.
+    Of the file groups in ``foreign``, another engine may have written log files.
     """
 
     files: FileWork
     index: BucketIndex
-    ours: frozenset[str]
+    foreign: frozenset[FileGroupId]
 
     @property
     def work(self) -> Transaction:
@@ -233,7 +233,7 @@ class _Task:
 
     def _is_foreign(self, source: FileSlice) -> bool:
         """Return whether another engine may have written some of a slice's rows, and spelled their keys otherwise."""
-        if not all(log.instant_time in self.rescaler.ours for log in source.logs):
+        if source.group in self.rescaler.foreign:
             return True
         if source.base is None:
             return False

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from ....errors import UnsupportedTableError
 from ....storage.base import split
-from ....table.files.file_group import FileSlice
-from ....table.files.names import bucket_of, parse_data_name
+from ....table.files.file_group import FileSlice, data_file
+from ....table.files.names import bucket_of
 
 if TYPE_CHECKING:
     from ....table.arrow.spill import SpillFile
@@ -133,6 +133,6 @@ def gathering_units(divided: Sequence[tuple[RescaleUnit, SpillFile]]) -> list[Re
 
 def finished_units(units: Sequence[RescaleUnit], paths: Sequence[str]) -> Sequence[RescaleUnit]:
     """Return the units of which a new data file is announced."""
-    names = [(split(path)[0], parse_data_name(split(path)[1])) for path in paths]
-    there = {(folder, int(name.file_id[:8])) for folder, name in names if name is not None}
+    made = [file for path in paths if (file := data_file(path)) is not None]
+    there = {(split(file.path)[0], bucket_of(file.file_id)) for file in made}
     return [unit for unit in units if any((unit.partition_path, target) in there for target in unit.targets)]

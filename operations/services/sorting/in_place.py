@@ -73,7 +73,7 @@ class _Rewrite:
         work = self._work
         files = FileWork(work, self._plan.schema, means.output, means.logs)
         notes = {WRITE_ID: work.write_id, SORTED: str(files.form().order)}
-        sorter = Sorter(files, ours=frozenset(), numbers=self._numbers, notes=notes)
+        sorter = Sorter(files, foreign=frozenset(), numbers=self._numbers, notes=notes)
         try:
             self.sorted.done = done = sorter.rewrite(self._plan.slices, means)
         except NoTasksError as error:
@@ -84,7 +84,8 @@ class _Rewrite:
             ) from error
         work.seal.set(work.key)
         kept = {path for result in done for path in result.paths}
-        work.storage.delete(*(path for path in marked_files(work.storage, work.instant_time) if path not in kept))
+        marked = marked_files(work.storage, work.table.format.slices, work.instant_time)
+        work.storage.delete(*(path for path in marked if path not in kept))
         # Flush data files before the commit names them.
         work.storage.flush(sorted({result.file_slice.partition_path for result in done}))
         # The body needs space twice: in the decision, and later in the completed file.
@@ -113,7 +114,7 @@ class _Rewrite:
             file_groups=groups,
             replaced=frozenset(),
             rewritten=groups,
-            bases=frozenset(file.instant_time for file_slice in slices for file in file_slice.data_files),
+            bases=[file for file_slice in slices for file in file_slice.data_files],
             rival_key=(lambda group: group) if index is None else index.rival_key,
             covers=lambda _: False,
             columns=self._plan.schema,

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from ....errors import CorruptFileError, StorageError, UnsupportedTableError
 from ....storage.base import Storage, storage_errors
 from ..base_file import BaseFileWriter
+from ..file_group import LogFile
 from ..output import Output
 from . import avro_rows, block_checksum, delete_block
 from .delete_block import Deletes
@@ -46,6 +47,11 @@ def read_blocks(
         blocks = _Blocks(source, path, _AHEAD_REMOTE if storage.remote else _AHEAD, passes_over_damage)
         check_size(blocks.size)
         yield from blocks.all()
+
+
+def writers_in(storage: Storage, log: LogFile) -> frozenset[str]:
+    """Return the requested times of the instants whose blocks a log file holds."""
+    return frozenset(block.instant_time for block in read_blocks(storage, log.path) if block.type != BlockType.CORRUPT)
 
 
 def open_log(storage: Storage, path: str) -> Any:

@@ -57,7 +57,7 @@ class _WholeLog:
             raise self._damaged(f"it has {size} bytes, and the instant states {self.stated.size}")
 
     def _check_instant(self, block: LogBlock) -> None:
-        if block.instant_time != self.log.instant_time:
+        if block.instant_time not in self.stated.makers:
             raise self._damaged(f"its block at byte {block.offset} names the instant {block.instant_time!r}")
 
     def _check_records(self, whole: list[LogBlock]) -> None:
@@ -75,6 +75,6 @@ class _WholeLog:
     def _damaged(self, reason: str) -> CorruptFileError:
         what = (
             f"The log file {self.log.path} of the table {self.storage.path}, which the completed instant "
-            f"{self.log.instant_time} wrote, is damaged: {reason}."
+            f"{', '.join(self.stated.makers)} wrote, is damaged: {reason}."
         )
         return CorruptFileError(what, "")

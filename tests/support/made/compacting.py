@@ -143,7 +143,7 @@ def _write_log(
     rows: pa.RecordBatch,
     deleted: Sequence[tuple[str, str, int | None]],
 ) -> WriteStat:
-    name, at = log.format(), log.instant_time
+    name, at = log.format(), log.named_time
     sink = pa.BufferOutputStream()
     avro = avro_schema(schema, config.name, meta=True)
     writer = LogFileWriter(sink, instant_time=at, schema=file_schema(schema), avro_schema=avro)

@@ -112,7 +112,7 @@ def test_rows_of_log_blocks_that_nobody_sees_are_not_found(index: TableLookup) -
     files = KeyedFiles()
     group = files.add("p", ["a"], bloom=SMALL)
     files.add_log("p", group, rows=["b"])
-    files.unseen = {log.instant_time for log in files.slices("p")[group.file_id].logs}
+    files.unseen = {log.named_time for log in files.slices("p")[group.file_id].logs}
 
     assert homes(tag(index, files, ("p", "a"), ("p", "b"))) == [group, None]
 

@@ -76,4 +76,4 @@ def test_names_that_are_no_data_files_are_passed_over() -> None:
     found = cleaned_since([(CLEAN, done("", *names))], NOW, NOW, t(6))
 
     assert [file.path for file in found["p/q"]] == [f"p/q/{NAME}", f"p/q/{log}"]
-    assert [file.instant_time for file in found["p/q"]] == [t(1), t(1)]
+    assert [file.named_time for file in found["p/q"]] == [t(1), t(1)]

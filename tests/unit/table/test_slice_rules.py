@@ -11,7 +11,8 @@ from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table.files.file_group import BaseFile, FileSlice, LogFile, base_file, log_file
 from pyhudi.table.files.names import FileGroupId
-from pyhudi.table.files.view import ByCompletionTime, FileView
+from pyhudi.table.files.slice_rule import ByCompletionTime
+from pyhudi.table.files.view import FileView
 from pyhudi.table.files.written import Written
 from pyhudi.timeline.archive.lsm import Archive
 from pyhudi.timeline.archive.lsm_writer import Row, append
@@ -38,7 +39,7 @@ def log(time: str, version: int = 1, attempt: str = "0-0-0") -> LogFile:
 def shown(slices: tuple[FileSlice, ...]) -> Shown:
     """Return base time, whether there is a base file, and what each log file's name says behind ``.log.``."""
     return [
-        (one.base_time, one.base is not None, [f"{log.instant_time}.{log.path.split('.log.')[1]}" for log in one.logs])
+        (one.base_time, one.base is not None, [f"{log.named_time}.{log.path.split('.log.')[1]}" for log in one.logs])
         for one in slices
     ]
 
@@ -188,9 +189,9 @@ def test_every_moment_of_a_random_life_shows_each_complete_append_once(seed: int
             merged[time] = inputs
         slices = ByCompletionTime().slices(GROUP, bases, [log(one) for one in completed], completed.__getitem__)
         newest = max(merged, default=None)
-        held = {one.instant_time for one in slices[-1].logs}
+        held = {one.named_time for one in slices[-1].logs}
         assert held == set(completed) - (merged[newest] if newest else set())
-        assert sorted(one.instant_time for file_slice in slices for one in file_slice.logs) == sorted(completed)
+        assert sorted(one.named_time for file_slice in slices for one in file_slice.logs) == sorted(completed)
 
 
 def test_the_timeline_alone_is_read_for_what_is_on_it(storage: Storage) -> None:

@@ -123,7 +123,8 @@ def test_the_greatest_size_and_number_of_records_that_a_write_states_count() -> 
         for size, rows, gone in ((900, 1, 1), (1200, 4, 1), (0, 3, 0))
     ]
 
-    assert list(logs_in(stats, True)) == [("logged", name, StatedLog(1200, 5, True))]
+    write = Instant("1", "deltacommit", State.COMPLETED, "2")
+    assert list(logs_in(stats, write, True)) == [("logged", name, StatedLog(1200, 5, True, ("1",)))]
 
 
 def test_a_base_file_that_a_write_states_in_several_sizes_has_none() -> None:

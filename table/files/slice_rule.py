@@ -1,0 +1,101 @@
+"""Which instants wrote a data file, and which slice a log file belongs to: a rule for each way of naming log files."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Protocol
+
+from ...timeline.layout import Layout, LayoutV2
+from ...timeline.timeline import Timeline
+from .file_group import BaseFile, DataFile, FileSlice, LogFile
+from .names import FileGroupId
+
+# Returns the requested times of the instants whose blocks a log file holds, which opens the file.
+OpenLog = Callable[[LogFile], frozenset[str]]
+
+
+class SliceRule(Protocol):
+    """How makers and slices follow from the files of a file group."""
+
+    def makers(self, files: Iterable[DataFile], completed: Timeline, open_log: OpenLog | None = None) -> frozenset[str]:
+        """Return the requested times of the instants that wrote some files, as names or completed writes say.
+
+        With ``open_log`` also of log files that names and completed writes say nothing of.
+        """
+
+    def may_be_of(self, file: DataFile, requested_time: str) -> bool:
+        """Return whether an instant may have written a file, going by its name alone."""
+
+    def shows(self, file: DataFile, sees: Callable[[str], bool]) -> bool:
+        """Return whether a file is part of what readers see, who see instants of some requested times."""
+
+    def slices(
+        self,
+        group: FileGroupId,
+        bases: Sequence[BaseFile],
+        logs: Sequence[LogFile],
+        completed_at: Callable[[str], str],
+    ) -> tuple[FileSlice, ...]:
+        """Return the slices, the oldest first, of a file group's committed files; it has one base file an instant."""
+
+
+class ByCompletionTime:
+    """The rule from table version 8 on, where a log file has the delta commit that wrote it in its name.
+
+    It belongs to the newest base file whose instant had been requested when the delta commit completed. A compaction
+    merges what is complete when it is requested, and an append in flight then completes later: so compactions and
+    appends need not wait for each other. Log files without such a base file make up the first slice of their file
+    group, which has none. Source: ``HoodieFileGroup.getBaseInstantTime``.
+    """
+
+    def makers(self, files: Iterable[DataFile], completed: Timeline, open_log: OpenLog | None = None) -> frozenset[str]:
+        return frozenset(file.named_time for file in files)
+
+    def may_be_of(self, file: DataFile, requested_time: str) -> bool:
+        return file.named_time == requested_time
+
+    def shows(self, file: DataFile, sees: Callable[[str], bool]) -> bool:
+        return sees(file.named_time)
+
+    def slices(
+        self,
+        group: FileGroupId,
+        bases: Sequence[BaseFile],
+        logs: Sequence[LogFile],
+        completed_at: Callable[[str], str],
+    ) -> tuple[FileSlice, ...]:
+        by_time = {file.instant_time: file for file in sorted(bases, key=lambda file: file.instant_time)}
+        if not logs:
+            return tuple(FileSlice(group, time, base) for time, base in by_time.items())
+        times = list(by_time)
+        placed: dict[str | None, list[LogFile]] = {}
+        for log in sorted(logs, key=lambda log: log.name.order):
+            placed.setdefault(_base_time(log, times, completed_at), []).append(log)
+        first = tuple(placed.pop(None, ()))
+        without = (FileSlice(group, first[0].named_time, None, first),) if first else ()
+        return (
+            *without,
+            *(FileSlice(group, time, base, tuple(placed.get(time, ()))) for time, base in by_time.items()),
+        )
+
+
+def _base_time(log: LogFile, times: Sequence[str], completed_at: Callable[[str], str]) -> str | None:
+    """Return the base file's time that a log file goes with, None for none; ``times`` are in order."""
+    known = bisect_right(times, log.named_time)
+    # An instant completes after it is requested, so the completion time matters only if a younger base file exists.
+    if known < len(times):
+        known = bisect_right(times, completed_at(log.named_time))
+    return times[known - 1] if known else None
+
+
+_RULES: Mapping[type[Layout], SliceRule] = {LayoutV2: ByCompletionTime()}
+
+
+def slice_rule(timeline: Timeline) -> SliceRule:
+    """Return the rule of a table, for code that has no more of the table's format than a timeline."""
+    return rule_of(type(timeline.files.layout))
+
+
+def rule_of(layout: type[Layout]) -> SliceRule:
+    return _RULES[layout]
