@@ -6,14 +6,17 @@ and the file groups that were replaced. Decision 62 lists what makes a moment un
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from ..storage.base import join
 from ..table.files.cleaned import files_of
 from ..table.files.file_group import data_file
 from ..table.files.names import PARQUET
 from ..table.files.read_written import read_written
+from ..table.files.slice_rule import SliceRule, slice_rule
 from ..table.files.written import logs_in, time_in
 from ..table.seen_table import SeenTable
 from ..timeline.archive.history import SilentArchiveError, undone, with_archived
@@ -116,7 +119,7 @@ def _first_whole_archived(
 
 def _whole(history: Timeline, end: str, is_lost: Callable[[str], bool]) -> Iterator[Instant]:
     """Yield the writes before a time after each of which the newest slices exist, by the files that the writes name."""
-    groups: dict[tuple[str, str], _Newest] = {}
+    groups: dict[tuple[str, str], _Newest] = defaultdict(partial(_Newest, slice_rule(history)))
     replaced: set[tuple[str, str]] = set()
     broken: set[tuple[str, str]] = set()
     for instant in history.writes:
@@ -129,10 +132,10 @@ def _whole(history: Timeline, end: str, is_lost: Callable[[str], bool]) -> Itera
                 name = (stat.get("path") or "").rpartition("/")[2]
                 if stat.get("fileId") and name.endswith(PARQUET):
                     touched.add((partition, stat["fileId"]))
-                    groups.setdefault((partition, stat["fileId"]), _Newest()).begin(name)
+                    groups[partition, stat["fileId"]].begin(name)
             for file_id, name, _ in logs_in(stats, instant, body.by_pyhudi):
                 touched.add((partition, file_id))
-                groups.setdefault((partition, file_id), _Newest()).append(name, instant)
+                groups[partition, file_id].append(name, instant)
         for partition, ids in body.replaced.items():
             replaced.update((partition, file_id) for file_id in ids)
         lacking = {group for group in touched if any(map(is_lost, groups[group].paths(group[0])))}
@@ -145,17 +148,18 @@ def _whole(history: Timeline, end: str, is_lost: Callable[[str], bool]) -> Itera
 class _Newest:
     """The newest slice of a file group, as the writes so far name its files."""
 
+    rule: SliceRule
     base: str = ""
-    logs: dict[str, str] = field(default_factory=dict)
+    logs: dict[str, Instant] = field(default_factory=dict)
 
     def begin(self, name: str) -> None:
         if time_in(name) >= time_in(self.base):
             self.base = name
-            self.logs = {log: done for log, done in self.logs.items() if done >= time_in(name)}
+            self.logs = {log: write for log, write in self.logs.items() if self.rule.fits(log, write, time_in(name))}
 
     def append(self, name: str, instant: Instant) -> None:
-        if instant.visible_since >= time_in(self.base):
-            self.logs[name] = instant.visible_since
+        if self.rule.fits(name, instant, time_in(self.base)):
+            self.logs[name] = instant
 
     def paths(self, partition: str) -> list[str]:
         return [join(partition, name) for name in (self.base, *self.logs) if name]

@@ -12,8 +12,9 @@ from ...index.registry import lookup_for
 from ...operations.indexing.known_keys import KeysOfWrite, SliceName, keys_of_write
 from ...operations.planning.request import WriteSettings
 from ...operations.planning.target import Target
-from ...table.files.file_group import FileSlice, slice_after
+from ...table.files.file_group import FileSlice
 from ...table.files.names import FileGroupId
+from ...table.files.slice_rule import SliceRule, slice_rule
 from ...table.seen_table import SeenTable
 from ...timeline.metadata.models import WriteStat
 from ...timeline.timeline import Timeline
@@ -61,16 +62,16 @@ class BatchKeys:
             for stat in found:
                 made.setdefault(FileGroupId(partition, stat.file_id or ""), []).append(stat)
         for group, of_group in made.items():
-            self._note(group, of_group)
+            self._note(slice_rule(timeline), group, of_group)
         self.keys.complete()
 
-    def _note(self, group: FileGroupId, stats: list[WriteStat]) -> None:
+    def _note(self, rule: SliceRule, group: FileGroupId, stats: list[WriteStat]) -> None:
         """Know the slice that a commit made of a known one, where it has the same keys."""
         before = self.slices.get(group)
         keys = None if before is None else self.keys.keys_of(before)
         if before is None or keys is None:
             return
-        after = slice_after(before, group, [(stat.path or "", stat.file_size_in_bytes) for stat in stats])
+        after = rule.slice_after(before, group, [(stat.path or "", stat.file_size_in_bytes) for stat in stats])
         if after is None:
             return
         if after.base is before.base:

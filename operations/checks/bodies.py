@@ -87,7 +87,8 @@ def hear(timeline: Timeline, states: Sequence[Instant], findings: Findings) -> S
         done = [
             (instant, record) for instant, record in zip(part, records, strict=True) if instant.state == State.COMPLETED
         ]
-        _take(bodies.said, [(instant, record) for instant, record in done if instant.action in WRITE_ACTIONS])
+        of_writes = [(instant, record) for instant, record in done if instant.action in WRITE_ACTIONS]
+        _take(bodies.said, timeline, of_writes)
     bodies.check_newest()
     return bodies.said
 
@@ -106,7 +107,7 @@ def hear_archive(subject: Subject, wanted: Sequence[Instant]) -> None:
                 with subject.findings.turning(TORN_INSTANT, instant=instant.requested_time):
                     record = codec.decode_record(InstantBody(found[instant], f"the archived {called(instant)}"))
             records.append((instant, record))
-        _take(subject.said, records)
+        _take(subject.said, subject.timeline, records)
 
 
 def _parts(instants: Sequence[Instant]) -> Iterator[Sequence[Instant]]:
@@ -154,7 +155,7 @@ def _has_body(instant: Instant) -> bool:
     return instant.state == State.REQUESTED and instant.action in _SERVICES | {"replacecommit"}
 
 
-def _take(said: Said, records: Iterable[tuple[Instant, Mapping[str, Any] | None]]) -> None:
+def _take(said: Said, timeline: Timeline, records: Iterable[tuple[Instant, Mapping[str, Any] | None]]) -> None:
     bodies = []
     for instant, record in records:
         if record is None:
@@ -163,7 +164,7 @@ def _take(said: Said, records: Iterable[tuple[Instant, Mapping[str, Any] | None]
         bodies.append((instant, _files_of(said, instant, record)))
         said.operations[instant.requested_time] = str(record.get("operationType") or "")
         said.given_up |= _given_up(record)
-    said.written = said.written.joined_by(bodies)
+    said.written = said.written.joined_by(bodies, slice_rule(timeline))
 
 
 def _given_up(record: Mapping[str, Any]) -> set[str]:

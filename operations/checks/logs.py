@@ -115,6 +115,7 @@ def _lost(subject: Subject, file: LogFile) -> str:
 def _check_plan(subject: Subject, compaction: Instant, slices: dict[FileGroupId, FileSlice]) -> None:
     """Compare the files that a compaction will merge with the slices as of its requested time."""
     plan = subject.timeline.files.read_compaction_plan(compaction)
+    is_merged = subject.table.format.slices.is_merged
     completed_at = CompletionTimes(subject.timeline)
     for operation in plan.operations if plan is not None else ():
         partition, file_id = operation.partition_path or "", operation.file_id or ""
@@ -133,7 +134,7 @@ def _check_plan(subject: Subject, compaction: Instant, slices: dict[FileGroupId,
             continue
         if file_slice is None or file_slice.base_time >= compaction.requested_time:
             continue
-        due = {log.path for log in file_slice.logs if completed_at(log.named_time) < compaction.requested_time}
+        due = {log.path for log in file_slice.logs if is_merged(log, compaction.requested_time, completed_at)}
         due |= {file_slice.base.path} if file_slice.base is not None else set()
         wrong = due ^ {path for path in planned if path not in gone}
         if wrong:

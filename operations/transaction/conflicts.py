@@ -159,9 +159,7 @@ def _check_times(work: Transaction, timeline: Timeline, bases: Collection[str], 
     requested before the log file completed.
     """
     later = max(bases, default="")
-    writes = map(timeline.write_at, work.table.format.makers(logs, timeline))
-    ends = (found.completion_time for found in writes if found is not None)
-    end = max((time for time in ends if time is not None), default="")
+    end = work.table.format.slices.reach(logs, timeline)
     if later > work.instant_time:
         raise work.conflict(f"It merged files of the commit {later}, which has a later time")
     if end > work.instant_time:

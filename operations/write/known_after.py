@@ -11,7 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...table.arrow.batches import concat
-from ...table.files.file_group import slice_after
 from ...table.merging.key_set import EMPTY, KeyHashes, KeySet
 from ...table.merging.merger import MergeCounts, RowMeeting, folded
 from ...table.schema.columns import RECORD_KEY
@@ -33,7 +32,7 @@ def note_written(
     if before is None or job.rolls or rows.rows > _MANY_ROWS:
         return
     files = [(outcome.path, outcome.size) for outcome in outcomes if outcome.path is not None]
-    file_slice = slice_after(job.file_slice, job.group, files)
+    file_slice = plan.transaction.table.format.slices.slice_after(job.file_slice, job.group, files)
     if file_slice is None:
         return
     after: KeySet | None = None

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from .names import BaseFileName, FileGroupId, LogFileName
 
@@ -169,17 +168,3 @@ def is_change_data(file: DataFile) -> bool:
 def beside(file: DataFile) -> tuple[str, str]:
     """Return what a file shares with the change data that its write put beside it, in its file group's partition."""
     return file.file_id, file.named_time
-
-
-def slice_after(before: FileSlice | None, group: FileGroupId, files: Sequence[tuple[str, int]]) -> FileSlice | None:
-    """Return the newest slice of a file group once a commit wrote these files, by path and size.
-
-    None where they are neither one base file nor log files of rows for the slice ``before``.
-    """
-    base = base_file(*files[0]) if len(files) == 1 else None
-    if base is not None:
-        return FileSlice(group, base.instant_time, base)
-    logs = [log for file in files if (log := log_file(*file)) is not None]
-    if before is None or not logs or len(logs) < len(files):
-        return None
-    return replace(before, logs=(*before.logs, *logs))

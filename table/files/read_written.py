@@ -91,7 +91,7 @@ def note_written(timeline: Timeline) -> None:
         except StorageError:
             # A write was archived meanwhile. Other processes may still see it on the timeline, so no note may name it.
             return
-        known = base.since(writes[0].requested_time).joined_by(zip(fresh, bodies, strict=True))
+        known = base.since(writes[0].requested_time).joined_by(zip(fresh, bodies, strict=True), slice_rule(timeline))
         if known.size <= _MOST_NAMES:
             write_note(timeline, known)
     keep(_NOTED, place, known, _MOST_KNOWN)
@@ -119,7 +119,7 @@ def _read_some(timeline: Timeline, wanted: Callable[[Instant], bool]) -> Written
 
 def _joined(timeline: Timeline, known: Written, writes: Sequence[Instant]) -> Written:
     fresh = [write for write in writes if write not in known.instants]
-    return known.joined_by(zip(fresh, _read(timeline, fresh), strict=True))
+    return known.joined_by(zip(fresh, _read(timeline, fresh), strict=True), slice_rule(timeline))
 
 
 def _place(timeline: Timeline) -> _Place:

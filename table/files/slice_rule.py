@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol
 
+from ...timeline.instants import Instant
 from ...timeline.layout import Layout, LayoutV2
 from ...timeline.timeline import Timeline
-from .file_group import BaseFile, DataFile, FileSlice, LogFile
+from .file_group import BaseFile, DataFile, FileSlice, LogFile, base_file, log_file
 from .names import FileGroupId
 
+Times = frozenset[str]
 # Returns the requested times of the instants whose blocks a log file holds, which opens the file.
-OpenLog = Callable[[LogFile], frozenset[str]]
+OpenLog = Callable[[LogFile], Times]
+# Returns the completion time of an instant by its requested time.
+CompletedAt = Callable[[str], str]
+# Paths of files and their sizes.
+Sizes = Sequence[tuple[str, int]]
 
 
 class SliceRule(Protocol):
@@ -31,13 +38,27 @@ class SliceRule(Protocol):
         """Return whether a file is part of what readers see, who see instants of some requested times."""
 
     def slices(
-        self,
-        group: FileGroupId,
-        bases: Sequence[BaseFile],
-        logs: Sequence[LogFile],
-        completed_at: Callable[[str], str],
+        self, group: FileGroupId, bases: Sequence[BaseFile], logs: Sequence[LogFile], completed_at: CompletedAt
     ) -> tuple[FileSlice, ...]:
         """Return the slices, the oldest first, of a file group's committed files; it has one base file an instant."""
+
+    def slice_after(self, before: FileSlice | None, group: FileGroupId, files: Sizes) -> FileSlice | None:
+        """Return the newest slice of a file group once a commit wrote these files, by path and size.
+
+        None where they are neither one base file nor log files of rows for the slice ``before``.
+        """
+
+    def fits(self, name: str, write: Instant, base_time: str) -> bool:
+        """Return whether a log file, which a completed write names, goes with a base file of a time or later."""
+
+    def is_merged(self, log: LogFile, plan_time: str, completed_at: CompletedAt) -> bool:
+        """Return whether a log file is of the slice that a compaction requested at some time merges."""
+
+    def comes_before(self, log: LogFile, requested_time: str) -> bool:
+        """Return whether a log file is read before those that an instant of some time adds to its slice."""
+
+    def reach(self, logs: Iterable[LogFile], timeline: Timeline) -> str:
+        """Return until which requested time readers would put some log files on a new base file; empty for never."""
 
 
 class ByCompletionTime:
@@ -59,11 +80,7 @@ class ByCompletionTime:
         return sees(file.named_time)
 
     def slices(
-        self,
-        group: FileGroupId,
-        bases: Sequence[BaseFile],
-        logs: Sequence[LogFile],
-        completed_at: Callable[[str], str],
+        self, group: FileGroupId, bases: Sequence[BaseFile], logs: Sequence[LogFile], completed_at: CompletedAt
     ) -> tuple[FileSlice, ...]:
         by_time = {file.instant_time: file for file in sorted(bases, key=lambda file: file.instant_time)}
         if not logs:
@@ -79,8 +96,31 @@ class ByCompletionTime:
             *(FileSlice(group, time, base, tuple(placed.get(time, ()))) for time, base in by_time.items()),
         )
 
+    def slice_after(self, before: FileSlice | None, group: FileGroupId, files: Sizes) -> FileSlice | None:
+        base = base_file(*files[0]) if len(files) == 1 else None
+        if base is not None:
+            return FileSlice(group, base.instant_time, base)
+        logs = [log for file in files if (log := log_file(*file)) is not None]
+        if before is None or not logs or len(logs) < len(files):
+            return None
+        return replace(before, logs=(*before.logs, *logs))
 
-def _base_time(log: LogFile, times: Sequence[str], completed_at: Callable[[str], str]) -> str | None:
+    def fits(self, name: str, write: Instant, base_time: str) -> bool:
+        return write.visible_since >= base_time
+
+    def is_merged(self, log: LogFile, plan_time: str, completed_at: CompletedAt) -> bool:
+        return completed_at(log.named_time) < plan_time
+
+    def comes_before(self, log: LogFile, requested_time: str) -> bool:
+        return log.named_time < requested_time
+
+    def reach(self, logs: Iterable[LogFile], timeline: Timeline) -> str:
+        # An archived delta commit completed before any instant that is about to complete was requested.
+        writes = map(timeline.write_at, {log.named_time for log in logs})
+        return max((write.completion_time or "" for write in writes if write is not None), default="")
+
+
+def _base_time(log: LogFile, times: Sequence[str], completed_at: CompletedAt) -> str | None:
     """Return the base file's time that a log file goes with, None for none; ``times`` are in order."""
     known = bisect_right(times, log.named_time)
     # An instant completes after it is requested, so the completion time matters only if a younger base file exists.

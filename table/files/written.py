@@ -16,6 +16,7 @@ from ...timeline.instants import Instant
 from ...timeline.metadata.codec import CommitFiles, Stat
 from .file_group import BaseFile, LogFile, StatedLog, log_file
 from .names import PARQUET
+from .slice_rule import SliceRule
 
 FileGroups = frozenset[tuple[str, str]]
 BasesWritten = Mapping[str, Mapping[str, "BaseWritten"]]
@@ -120,7 +121,7 @@ class Written:
             {write_id: time for write_id, time in self.ids.items() if time >= first},
         )
 
-    def joined_by(self, bodies: Iterable[tuple[Instant, CommitFiles]]) -> Written:
+    def joined_by(self, bodies: Iterable[tuple[Instant, CommitFiles]], rule: SliceRule) -> Written:
         """Return what the writes and further writes, in order of requested time, say together."""
         newest, replaced_by, instants, ids = dict(self.newest), dict(self.replaced_by), set(self.instants), {**self.ids}
         logs: dict[str, dict[str, dict[str, LogWritten]]] = {}
@@ -143,10 +144,10 @@ class Written:
                 newest[partition] = {**known, **bases}
                 for file_id, name, stated in logs_in(stats, instant, body.by_pyhudi):
                     logs.setdefault(partition, {}).setdefault(file_id, {})[name] = LogWritten(instant, stated)
-        return Written(frozenset(instants), newest, replaced_by, _still_newest(self.logs, logs, newest), ids)
+        return Written(frozenset(instants), newest, replaced_by, _still_newest(self.logs, logs, newest, rule), ids)
 
 
-def _still_newest(known: LogsWritten, fresh: LogsWritten, newest: BasesWritten) -> LogsWritten:
+def _still_newest(known: LogsWritten, fresh: LogsWritten, newest: BasesWritten, rule: SliceRule) -> LogsWritten:
     """Return the log files that go with the newest base file of their file group, or with none."""
     if not known and not fresh:
         return known
@@ -156,7 +157,7 @@ def _still_newest(known: LogsWritten, fresh: LogsWritten, newest: BasesWritten) 
         for file_id in {**before, **added}:
             since = _base_time(newest.get(partition, {}), file_id)
             names = {**before.get(file_id, {}), **added.get(file_id, {})}
-            left = {name: log for name, log in names.items() if log.instant.visible_since >= since}
+            left = {name: log for name, log in names.items() if rule.fits(name, log.instant, since)}
             if left:
                 found.setdefault(partition, {})[file_id] = left
     return found

@@ -36,8 +36,8 @@ def replaced_file_groups_stay_away(patch: Patch) -> None:
     remembered: dict[Any, Any] = {}
     original = read_seam("add commits to known written files")
 
-    def joined(self: written.Written, bodies: Any) -> written.Written:
-        found = original(self, bodies)
+    def joined(self: written.Written, *given: Any) -> written.Written:
+        found = original(self, *given)
         remembered.update(found.replaced_by)
         return replace(found, replaced_by=dict(remembered))
 

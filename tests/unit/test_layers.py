@@ -375,6 +375,25 @@ def other_file_writers(module: str, text: str) -> list[str]:
     ]
 
 
+def parsed_names(module: str, text: str) -> list[str]:
+    """Return where a module beside table/files/ takes a data file's name apart, or asks what time is in it."""
+    if module.startswith(("table/files/", "testing/")):
+        return []
+    return [
+        f"{module}:{node.lineno}: takes the name of a data file apart by {ast.unparse(node)}"
+        for node in ast.walk(ast.parse(text))
+        if (
+            isinstance(node, ast.Attribute)
+            and (node.attr == "named_time" or ast.unparse(node) in {"BaseFileName.parse", "LogFileName.parse"})
+        )
+        or (
+            isinstance(node, ast.Call)
+            and ast.unparse(node.func).endswith(("partition", "split"))
+            and [ast.unparse(given) for given in node.args] == ["'_'"]
+        )
+    ]
+
+
 def circles(texts: Mapping[str, str]) -> list[str]:
     """Return the modules on circles of imports, or between two, by those too that only types or functions need."""
     names = {
@@ -409,6 +428,7 @@ def unjudged_meetings(module: str, text: str) -> list[str]:
 
 RULES_OF_ALL = [long_functions, long_module]
 RULES_OF_LAYERS = [upward_imports, absolute_imports, reads_of_the_version, other_commit_paths, other_file_writers]
+RULES_OF_LAYERS.append(parsed_names)
 
 
 @pytest.mark.parametrize("module", modules())
@@ -529,6 +549,9 @@ def test_every_exception_from_the_io_rule_is_still_needed() -> None:
             "with BaseOutput(files, group, form): pass",
         ),
         (other_file_writers, "connector/table/writing.py", "w = log_file.LogFileWriter(sink)"),
+        (parsed_names, "reader/past.py", "times = [file.named_time for file in lost]"),
+        (parsed_names, "operations/result.py", "found = map(LogFileName.parse, names)"),
+        (parsed_names, "index/bucket.py", "file_id = path.split('/')[-1].split('_')[0]"),
         (long_functions, "table/files/view.py", "def f():\n" + "    x = 1\n" * 60),
         (long_module, "table/files/view.py", "x = 1\n" * 601),
         (unjudged_meetings, "operations/services/clean.py", "from ...timeline.going import pending_restore"),
@@ -564,6 +587,12 @@ def test_a_breach_is_found(rule, module: str, text: str) -> None:
         ),
         (row_loops, "writer/handle.py", "x = a.to_pylist()  # O(partitions): unique values only"),
         (other_file_writers, "writer/group_writer.py", "with BaseOutput(files, group, form): pass"),
+        (parsed_names, "table/files/view.py", "time = file.named_time"),
+        (
+            parsed_names,
+            "writer/data_files.py",
+            "name = BaseFileName(group.file_id, self.token, self.instant_time).format()",
+        ),
         (long_functions, "table/files/view.py", "def f():\n" + "    x = 1\n" * 59),
         (long_module, "table/files/view.py", "x = 1\n" * 600),
         (

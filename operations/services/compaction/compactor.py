@@ -13,12 +13,11 @@ import pyarrow as pa
 from ....index.registry import has_buckets, noted_index_for
 from ....storage.parallel import for_each
 from ....table.bucket_numbers import BucketNumbers, bucket_numbers
-from ....table.files.base_file import open_base
 from ....table.files.file_group import FileSlice
 from ....table.files.names import FileGroupId
 from ....table.files.slice_rule import slice_rule
 from ....table.keys.generator import KeyGenerator
-from ....table.schema.columns import FILE_NAME, RECORD_KEY, with_meta
+from ....table.schema.columns import FILE_NAME, with_meta
 from ....timeline.held import COMPACTION
 from ....timeline.instants import Instant
 from ....timeline.metadata.codec import SORTED, WRITE_ID
@@ -31,7 +30,7 @@ from ...transaction.file_work import FileWork
 from ..settings import CompactionSettings
 from .choice import choose_partitions, choose_slices
 from .plan import BARE_NAMES, Plan, check_complete, named_slices, operations_of
-from .slice_worker import SliceResult, SliceWorker
+from .slice_worker import SliceResult, SliceWorker, is_foreign, passed_through
 from .slices import SliceService
 
 if TYPE_CHECKING:
@@ -107,7 +106,7 @@ class Compactor(SliceWorker):
         with self.opened(unit) as (merged, files):
             kept = pa.schema([column for column in with_meta(self.files.schema) if column.name != FILE_NAME])
             foreign = self._foreign(unit)
-            rows = merged.batches(kept, dictionaries=frozenset() if foreign else self._passed_through(kept))
+            rows = merged.batches(kept, dictionaries=frozenset() if foreign else passed_through(kept, self.work.config))
             if foreign is not None:
                 rows = foreign.checked(rows, unit)
             form = replace(self.files.form(), stamped=foreign is None or foreign.index is not None)
@@ -133,21 +132,11 @@ class Compactor(SliceWorker):
         The merged file gets the stamp by which later writes trust its keys, unless the properties do not name the
         index.
         """
-        if file_slice.group not in self.foreign:
-            if file_slice.base is None:
-                return None
-            with open_base(self.work.storage, file_slice.base) as base:
-                base.refuse_newer()
-                if base.stamped:
-                    return None
+        if not is_foreign(self.work.storage, file_slice, self.foreign):
+            return None
         config = self.work.config
         keys = None if config.generates_keys else KeyGenerator(config, self.files.schema)
         return ForeignRows(noted_index_for(config, self.numbers), keys)
-
-    def _passed_through(self, columns: pa.Schema) -> frozenset[str]:
-        """Return the string columns whose values no step reads."""
-        looked_into = {RECORD_KEY, *self.work.config.ordering_fields}
-        return frozenset(column.name for column in columns if pa.types.is_string(column.type)) - looked_into
 
 
 def foreign_logs(timeline: Timeline, plan: Sequence[FileSlice]) -> frozenset[FileGroupId]:

@@ -63,7 +63,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
         if self.at is not None or not at_work:
             slices = self.slices.find(timeline)
             if self.at is not None:
-                slices = [_before(file_slice, self.at) for file_slice in slices if file_slice.base_time < self.at]
+                slices = [self._before(file_slice, self.at) for file_slice in slices if file_slice.base_time < self.at]
             wanted = for_each(self.table.storage, self._is_wanted, slices)
             many = [file_slice for file_slice, wants in zip(slices, wanted, strict=True) if wants]
             plan = self.fits(many, timeline)
@@ -113,8 +113,8 @@ class LogCompaction(SliceService[LogCompactionSettings]):
             there = newest[file_slice.partition_path].get(file_slice.file_id)
             if there is None or (file_slice.partition_path, file_slice.file_id) in held:
                 continue
-            before = [log.path for log in there.logs if log.named_time < instant.requested_time]
-            if before == [log.path for log in file_slice.logs]:
+            before = self._before(there, instant.requested_time)
+            if [log.path for log in before.logs] == [log.path for log in file_slice.logs]:
                 kept.append(replace(file_slice, base=None))
         return tuple(kept)
 
@@ -131,6 +131,11 @@ class LogCompaction(SliceService[LogCompactionSettings]):
                 "compaction that was requested earlier, or holds the same file groups, came in between.",
                 "Run it again once that is complete.",
             )
+
+    def _before(self, file_slice: FileSlice, time: str) -> FileSlice:
+        """Return a slice with those log files alone that are read before a log file of some time."""
+        rule = self.table.format.slices
+        return replace(file_slice, logs=tuple(log for log in file_slice.logs if rule.comes_before(log, time)))
 
     def _time_before(self, timeline: Timeline, write: Instant) -> str | None:
         """Return a free time right before a write at work, but after all joined log files; None where there is none."""
@@ -201,10 +206,6 @@ def why_unjoinable(blocks: Iterable[LogBlock]) -> str | None:
         if block.type not in _JOINED:
             return f"{block.shown} is of the type {block.type.name}"
     return None
-
-
-def _before(file_slice: FileSlice, time: str) -> FileSlice:
-    return replace(file_slice, logs=tuple(log for log in file_slice.logs if log.named_time < time))
 
 
 def _counts_as_archived(timeline: Timeline, time: str) -> bool:

@@ -18,6 +18,7 @@ from ....table.files.lost import WholeView
 from ....table.files.names import FileGroupId
 from ....table.files.partitions import walk_partitions
 from ....table.files.read_written import read_replaced, read_stated, read_written
+from ....table.files.slice_rule import slice_rule
 from ....table.files.view import FileView
 from ....table.files.written import Written
 from ....timeline.archive.completions import CompletionTimes
@@ -166,7 +167,7 @@ def check_complete(
     listings: Mapping[str, tuple[FileInfo, ...]],
 ) -> None:
     """Refuse a plan that leaves out a log file completed before it: no slice would hold that file's rows any more."""
-    completed_at = CompletionTimes(timeline)
+    completed_at, rule = CompletionTimes(timeline), slice_rule(timeline)
     view = FileView(timeline, read_replaced(timeline), listings)
     groups = {partition: view.groups(partition) for partition in listings}
     for file_slice in plan:
@@ -176,7 +177,7 @@ def check_complete(
         )
         known = {log.path for log in file_slice.logs}
         for log in there.logs if there is not None else ():
-            if log.path not in known and completed_at(log.named_time) <= instant.requested_time:
+            if log.path not in known and rule.is_merged(log, instant.requested_time, completed_at):
                 raise _refused(
                     timeline.storage, instant, f"leaves out the log file {log.path}, whose rows would be lost"
                 )

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
+import pyarrow as pa
+
 from ....storage import open_storage
-from ....storage.base import split
+from ....storage.base import Storage, split
 from ....table.arrow.spill import local_spills
+from ....table.config import TableConfig
+from ....table.files.base_file import open_base
 from ....table.files.file_group import FileSlice, data_file
 from ....table.files.names import FileGroupId
-from ....table.schema.columns import avro_schema
+from ....table.schema.columns import RECORD_KEY, avro_schema
 from ....table.slices.merged_slice import LogCounts, MergedSlice
 from ....timeline import formats
 from ....version import VERSION
@@ -110,7 +114,7 @@ class SliceWorker:
         with work.heartbeat(), tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
             spills = local_spills(open_storage(folder, durable=False))
             # A plan names only complete log files, so all their blocks count.
-            reader = self.files.slices(_every, spills)
+            reader = self.files.slices(every, spills)
             yield reader.merged(file_slice), self.files.files(token, fence)
             fence.finish()
 
@@ -143,8 +147,23 @@ class SliceWorker:
         )
 
 
-def _every(_: str) -> bool:
+def every(_: str) -> bool:
     return True
+
+
+def passed_through(columns: pa.Schema, config: TableConfig) -> frozenset[str]:
+    """Return the string columns whose values no step of a merge reads."""
+    looked_into = {RECORD_KEY, *config.ordering_fields}
+    return frozenset(column.name for column in columns if pa.types.is_string(column.type)) - looked_into
+
+
+def is_foreign(storage: Storage, file_slice: FileSlice, foreign: Container[FileGroupId]) -> bool:
+    """Return whether others than pyhudi wrote some rows of a slice; they wrote log files of the ``foreign`` groups."""
+    if file_slice.group in foreign or file_slice.base is None:
+        return file_slice.group in foreign
+    with open_base(storage, file_slice.base) as base:
+        base.refuse_newer()
+        return not base.stamped
 
 
 def written_slices(units: Sequence[FileSlice], paths: Sequence[str]) -> Sequence[FileSlice]:

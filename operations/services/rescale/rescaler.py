@@ -18,7 +18,6 @@ from ....reader.matches.key_values import number_columns
 from ....storage import open_storage
 from ....storage.base import Storage, join
 from ....table.arrow.spill import SpillFile, SpillReader, SpillWriter, local_spills
-from ....table.files.base_file import open_base
 from ....table.files.file_group import FileSlice
 from ....table.files.names import FileGroupId
 from ....table.keys.generator import KeyGenerator
@@ -33,6 +32,7 @@ from ....writer.slice_reader import SliceReader
 from ...transaction.fence import Fence
 from ...transaction.file_work import FileWork
 from ...transaction.transaction import Transaction
+from ..compaction.slice_worker import every, is_foreign, passed_through
 from ..execution import new_token
 from .units import RescaleUnit
 
@@ -187,7 +187,7 @@ class _Task:
         """Yield the rows of the sources, merged, by new bucket."""
         reader = self._reader()
         for source in self.unit.sources:
-            foreign = self._is_foreign(source)
+            foreign = is_foreign(self.rescaler.work.storage, source, self.rescaler.foreign)
             columns = pa.schema([field for field in with_meta(self.rescaler.files.schema) if field.name != FILE_NAME])
             passed = frozenset() if foreign else self._passed_through(columns)
             with closing(reader.merged(source).batches(columns, dictionaries=passed)) as batches:
@@ -201,8 +201,7 @@ class _Task:
         """Return the string columns whose values no step reads; rows that wait in spills have none."""
         if self.unit.divides or self._waits:
             return frozenset()
-        looked_into = {RECORD_KEY, *self.rescaler.work.config.ordering_fields}
-        return frozenset(field.name for field in columns if pa.types.is_string(field.type)) - looked_into
+        return passed_through(columns, self.rescaler.work.config)
 
     @property
     def _waits(self) -> bool:
@@ -213,7 +212,7 @@ class _Task:
 
     def _reader(self) -> SliceReader:
         # The slices name complete log files only, so all their blocks count.
-        return self.rescaler.files.slices(_every, local_spills(self.local))
+        return self.rescaler.files.slices(every, local_spills(self.local))
 
     def _numbers(self, source: FileSlice, rows: pa.RecordBatch) -> Numbers:
         """Return the new bucket of each row; refuse rows that a writer with another number has put here."""
@@ -230,17 +229,3 @@ class _Task:
                 "rewrite the partition with mode overwrite, then rescale.",
             )
         return numbers
-
-    def _is_foreign(self, source: FileSlice) -> bool:
-        """Return whether another engine may have written some of a slice's rows, and spelled their keys otherwise."""
-        if source.group in self.rescaler.foreign:
-            return True
-        if source.base is None:
-            return False
-        with open_base(self.rescaler.work.storage, source.base) as base:
-            base.refuse_newer()
-            return not base.stamped
-
-
-def _every(_: str) -> bool:
-    return True

@@ -64,6 +64,17 @@ def test_an_append_that_was_at_work_when_a_compaction_was_requested(completed: s
     assert [time for time, _, logs in found if logs] == slices
 
 
+@pytest.mark.parametrize("completed", ["4", "5", "7"])
+def test_a_compaction_has_to_merge_what_readers_do_not_put_on_its_base_file(completed: str) -> None:
+    rule, append = ByCompletionTime(), Instant("3", "deltacommit", State.COMPLETED, completed)
+    slices = by([base("5"), base("1")], [log("3")], {"3": completed})
+
+    assert rule.is_merged(log("3"), "5", lambda _: completed) == (
+        slices == [("1", True, ["3.1_0-0-0"]), ("5", True, [])]
+    )
+    assert rule.fits(log("3").path, append, "5") == (slices == [("1", True, []), ("5", True, ["3.1_0-0-0"])])
+
+
 def test_log_files_without_a_base_file_make_up_one_slice_before_all_others() -> None:
     """Until a compaction makes the first base file, and also after that, those that it merged."""
     logs = [log("4"), log("2"), log("3")]
