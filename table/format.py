@@ -7,7 +7,7 @@ each. What a version's properties say of merging is chosen in `table.config`, be
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ..errors import TableVersionError
@@ -21,6 +21,7 @@ from .config.support import RAISED_BY_A_WRITE
 from .files.file_group import DataFile
 from .files.logs.log_file import writers_in
 from .files.slice_rule import SliceRule, rule_of
+from .files.undo import DeletesFiles, Undo
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class TableFormat:
     codec: Codec
     archive: type[Archive]
     bucket_rules: bool
+    undo: Undo = field(default_factory=DeletesFiles)
 
     @property
     def slices(self) -> SliceRule:

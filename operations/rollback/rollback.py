@@ -14,7 +14,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...errors import CorruptInstantError
-from ...storage.base import Storage, split
 from ...table.table import Table
 from ...timeline.held import COMPACTING
 from ...timeline.instants import Instant, State
@@ -64,7 +63,7 @@ def carry_on(table: Table, timeline: Timeline, at: str) -> None:
     victim, paths = timeline.write_at(info.commit_time), planned_files(table, plan, info.commit_time)
     shared = info.action in COMPACTING
     if victim is not None and shared:
-        if not _stop_execution(timeline.reload(), at, victim, paths):
+        if not _stop_execution(table, timeline.reload(), at, victim, paths):
             return
     elif victim is not None:
         with LongWork(table.storage, at):
@@ -72,11 +71,11 @@ def carry_on(table: Table, timeline: Timeline, at: str) -> None:
             paths = sorted({*paths, *files_of(table, timeline, victim.requested_time)})
             known = files.paths()
             hide(files, known, victim)
-            table.storage.delete(*paths)
+            table.format.undo.take_back(table.storage, {info.commit_time: paths})
             forget_partitions(table, victim, by_partition(paths))
             delete_rule(table, victim)
             take_off(files, known, victim)
-        plan = plan_of(table.storage, Instant(info.commit_time, info.action, State.INFLIGHT), paths)
+        plan = plan_of(table, Instant(info.commit_time, info.action, State.INFLIGHT), paths)
     else:
         forget_partitions(table, Instant(info.commit_time, info.action, State.INFLIGHT), by_partition(paths))
     for rollback_time in (
@@ -89,7 +88,7 @@ def carry_on(table: Table, timeline: Timeline, at: str) -> None:
     logger.warning("table %s: rolled back the %s %s (%d files)", table.path, info.action, info.commit_time, len(paths))
 
 
-def _stop_execution(timeline: Timeline, at: str, victim: Instant, paths: list[str]) -> bool:
+def _stop_execution(table: Table, timeline: Timeline, at: str, victim: Instant, paths: list[str]) -> bool:
     """Undo an execution of a compaction's plan. The plan stays unless the user gave that up, too.
 
     A process may execute it again under the same time: delete only files that a rollback names, while that is pending.
@@ -97,7 +96,7 @@ def _stop_execution(timeline: Timeline, at: str, victim: Instant, paths: list[st
     files = timeline.files
     if not _is_there(timeline, at, (State.REQUESTED, State.INFLIGHT)):
         return False
-    files.storage.delete(*paths)
+    table.format.undo.take_back(files.storage, {victim.requested_time: paths})
     files.storage.delete(files.path(victim.at(State.INFLIGHT)))
     if owner.Seal(files.storage, victim.requested_time).is_given_up():
         files.storage.delete(files.path(victim.at(State.REQUESTED)))
@@ -115,13 +114,13 @@ def _plan_unless_over(others: OtherWriters, planned: PlannedRollback, timeline: 
         return None
     if not planned.certain and not others.refuse_living(found, known_beat=planned.beat, may_wait=False):
         return None
-    storage = others.table.storage
+    table, storage = others.table, others.table.storage
     if storage.has_files(owner.Claim(storage, found.requested_time).folder):
         # Tasks of pyhudi may outlive their driver, or the driver may only have seemed dead. After the seal none of
         # them leaves a file that the next line does not find.
         known = owner.Claim(storage, found.requested_time).owner()
         owner.Seal(storage, found.requested_time).set_for_good("" if known is None else known.key)
-    return plan_of(storage, found, files_of(others.table, timeline, found.requested_time))
+    return plan_of(table, found, files_of(table, timeline, found.requested_time))
 
 
 def _is_there(timeline: Timeline, at: str, states: Iterable[State] = State) -> bool:
@@ -160,11 +159,6 @@ def _finish(table: Table, timeline: Timeline, rollback: Instant) -> None:
     carry_on(table, timeline, rollback.requested_time)
 
 
-def _absolute(storage: Storage, paths: list[str]) -> list[str]:
-    # Apache Hudi writes absolute paths into rollbacks, without a scheme where they are local.
-    return [storage.uri(path).removeprefix("file://") for path in paths]
-
-
 def _complete(table: Table, at: str, plan: RollbackPlan, seconds: float) -> None:
     """Complete a rollback that is still pending: two tasks would make two completed files, with two times."""
     rollback = Instant(at, "rollback", State.INFLIGHT)
@@ -175,50 +169,28 @@ def _complete(table: Table, at: str, plan: RollbackPlan, seconds: float) -> None
         timeline.files.start(rollback)
         victim = plan.instant_to_rollback
         removed = [] if victim is None else planned_files(table, plan, victim.commit_time)
-        return Outcome(result_of_plan(at, plan, seconds), removed=removed)
+        return Outcome(result_of_plan(table, at, plan, seconds), removed=removed)
 
     complete(table, rollback, outcome)
 
 
-def plan_of(storage: Storage, victim: Instant, paths: list[str]) -> RollbackPlan:
-    """Return a plan with a request for each file, as Apache Hudi makes it after a listing."""
-    from ...timeline.metadata.models import InstantInfo, RollbackPlan, RollbackRequest  # noqa: PLC0415 (see timeline/instant_files.py)
+def plan_of(table: Table, victim: Instant, paths: list[str]) -> RollbackPlan:
+    from ...timeline.metadata.models import InstantInfo, RollbackPlan  # noqa: PLC0415 (see timeline/instant_files.py)
 
-    requests = [
-        RollbackRequest(
-            partition_path=split(path)[0],
-            file_id="",
-            latest_base_instant="",
-            files_to_be_deleted=_absolute(storage, [path]),
-            # Apache Hudi dies on null when it carries the plan out.
-            log_blocks_to_be_deleted={},
-        )
-        for path in paths
-    ]
     info = InstantInfo(commit_time=victim.requested_time, action=victim.action)
-    return RollbackPlan(instant_to_rollback=info, RollbackRequests=requests)
+    return RollbackPlan(instant_to_rollback=info, RollbackRequests=table.format.undo.requests(table.storage, paths))
 
 
-def result_of_plan(at: str, plan: RollbackPlan, seconds: float) -> RollbackMetadata:
-    from ...timeline.metadata.models import RollbackMetadata, RollbackPartition  # noqa: PLC0415
+def result_of_plan(table: Table, at: str, plan: RollbackPlan, seconds: float) -> RollbackMetadata:
+    from ...timeline.metadata.models import RollbackMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
 
     victims = [] if plan.instant_to_rollback is None else [plan.instant_to_rollback]
-    deleted: dict[str, list[str]] = {}
-    for request in plan.rollback_requests:
-        deleted.setdefault(request.partition_path, []).extend(request.files_to_be_deleted)
+    parts = table.format.undo.results(plan)
     return RollbackMetadata(
         start_rollback_time=at,
         time_taken_in_millis=int(seconds * 1000),
-        total_files_deleted=sum(map(len, deleted.values())),
+        total_files_deleted=sum(len(part.success_delete_files) for part in parts.values()),
         commits_rollback=[victim.commit_time for victim in victims],
-        partition_metadata={
-            partition: RollbackPartition(
-                partition_path=partition,
-                success_delete_files=files,
-                rollback_log_files={},
-                log_files_from_failed_commit={},
-            )
-            for partition, files in deleted.items()
-        },
+        partition_metadata=parts,
         instants_rollback=victims,
     )

@@ -86,7 +86,8 @@ def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | No
         if lost and _begins_after_all(table, instant_time):
             continue
         if lost and instant_time in marked and not table.archive.holds(instant_time):
-            table.storage.delete(*marked_files(table.storage, table.format.slices, instant_time))
+            marked_paths = marked_files(table.storage, table.format.slices, instant_time)
+            table.format.undo.take_back(table.storage, {instant_time: marked_paths})
         forget(table.storage, instant_time)
     return Swept(timeline, split(announcements.FOLDER)[1] in folders)
 

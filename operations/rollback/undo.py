@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ...storage.base import join, split
+from ...storage.base import split
 from ...table.files.marked_files import is_data_file_of
 from ...table.table import Table
 from ...timeline.instant_files import InstantFiles
@@ -40,11 +40,7 @@ def take_off(files: InstantFiles, paths: InstantPaths, victim: Instant) -> None:
 
 def planned_files(table: Table, plan: RollbackPlan, victim: str) -> list[str]:
     """Return the paths of a victim's data files that a rollback's plan names; other writes' files stay."""
-    named = (
-        join(request.partition_path, split(file)[1])
-        for request in plan.rollback_requests
-        for file in request.files_to_be_deleted
-    )
+    named = table.format.undo.planned(plan)
     return sorted({path for path in named if is_data_file_of(table.format.slices, victim, path)})
 
 

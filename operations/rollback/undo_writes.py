@@ -31,7 +31,7 @@ def undo_writes(table: Table, timeline: Timeline, restore: Instant, plan: Restor
     data = {time: [info.path for info in made.get(time, ())] for time in times}
     for victim in victims:
         hide(files, paths, victim)
-        table.storage.delete(*data[victim.requested_time])
+        table.format.undo.take_back(table.storage, {victim.requested_time: data[victim.requested_time]})
         delete_rule(table, victim)
         take_off(files, paths, victim)
     for folder, listed in walk_partitions(table.storage).items():

@@ -143,9 +143,10 @@ class _Round:
         known = {instant.requested_time for instant in (*self.timeline.instants, *now.instants)}
         if not found.keys() <= known:
             known.update(instant.requested_time for instant in self.table.archive.instants(min(found), until))
-        orphans = [info for time, files in found.items() if time not in known for info in files]
-        storage.delete(*(info.path for info in orphans))
-        return orphans
+        orphans = {time: files for time, files in found.items() if time not in known}
+        left = {time: [info.path for info in files] for time, files in orphans.items()}
+        self.table.format.undo.take_back(storage, left)
+        return [*chain.from_iterable(orphans.values())]
 
     def _put(self, gone: Sequence[Instant]) -> None:
         known = self.table.archive.known_of(gone)

@@ -39,7 +39,7 @@ def roll_back_dead_writes(
     sweep(table, patience, own="")
     now = table.timeline()
     victims = [*(dead.victim for dead in finished), *(write for write, why in pending.items() if why is None)]
-    found = [rollback_of(now, victim.requested_time) for victim in victims]
+    found = [rollback_of(table, now, victim.requested_time) for victim in victims]
     done = [rollback for rollback in found if rollback is not None]
     living = [_described(shown(table, write), why) for write, why in pending.items() if why is not None]
     return ServiceResult(

@@ -187,7 +187,8 @@ def close(work: Transaction, partitions: Collection[str], kept_paths: Collection
         found = (data_file(info.path) for info in work.storage.list(partition))
         made = [file for file in found if file is not None and rule.may_be_of(file, work.instant_time)]
         ours = [file.path for file in made if _token(file).startswith(prefix)]
-        work.storage.delete(*(path for path in ours if path not in kept_paths))
+        strays = [path for path in ours if path not in kept_paths]
+        work.table.format.undo.take_back(work.storage, {work.instant_time: strays})
     # Flush the data files before the completed instant names them.
     work.storage.flush(sorted(partitions))
 
@@ -286,4 +287,4 @@ def _undoing(table: Table, timeline: Timeline, instant: Instant, known: Owner | 
     """Seal the work of a plan's owner, whose tasks publish nothing from here on, and return the plan to undo it."""
     if known is not None:
         owner.Seal(table.storage, owner.seal_of(instant.requested_time, known.write_id)).set_for_good()
-    return plan_of(table.storage, instant, files_of(table, timeline, instant.requested_time))
+    return plan_of(table, instant, files_of(table, timeline, instant.requested_time))

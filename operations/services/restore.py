@@ -225,7 +225,7 @@ def _outcome(
     parts: dict[str, list[RollbackMetadata]] = {}
     for info in plan.instants_to_rollback:
         victim = Instant(info.commit_time, info.action, State.INFLIGHT)
-        parts[info.commit_time] = [result_of_plan(began, plan_of(table.storage, victim, undone[info.commit_time]), 0.0)]
+        parts[info.commit_time] = [result_of_plan(table, began, plan_of(table, victim, undone[info.commit_time]), 0.0)]
     body = RestoreMetadata(
         start_restore_time=began,
         time_taken_in_millis=int(seconds * 1000),

@@ -103,7 +103,7 @@ class _Rollback:
             # Another process has taken the write off the timeline, and may be gone.
             carry_on(table, now, instant.requested_time)
             now = now.reload()
-        done = rollback_of(now, instant_time)
+        done = rollback_of(table, now, instant_time)
         if done is None:
             completed_write(ROLLBACK, now, instant_time)
             raise try_again(table, f"The rollback of {instant_time}")
@@ -121,13 +121,13 @@ class _Rollback:
             # The rollback's plan, which this call would finish, was made by another process.
             return ServiceResult(table.path, "rollback", instants=1, dry=True)
         if found is not None and found.state != State.COMPLETED and _is_undone(found):
-            plan = plan_of(table.storage, found, files_of(table, timeline, instant_time))
+            plan = plan_of(table, found, files_of(table, timeline, instant_time))
         else:
             completed_write(ROLLBACK, timeline, instant_time)
             dead_writes(ROLLBACK, self.others, timeline, instant_time)
             planned = self._plan(timeline, asked=Asked.BEFORE_PLAN)
             plan = RollbackPlan() if planned is None else planned
-        files = sum(len(request.files_to_be_deleted) for request in plan.rollback_requests)
+        files = sum(1 for _ in table.format.undo.planned(plan))
         return ServiceResult(table.path, "rollback", files=files, instants=1, dry=True)
 
     def _roll_back_completed(self, timeline: Timeline) -> None:
@@ -162,7 +162,7 @@ class _Rollback:
             raise try_again(table, what)
         refuse_savepoints(ROLLBACK, timeline, instant_time, what, itself=True)
         _check_what_comes_back(table, timeline, victim)
-        return plan_of(table.storage, victim, files_of(table, timeline, instant_time, rolled_back=True))
+        return plan_of(table, victim, files_of(table, timeline, instant_time, rolled_back=True))
 
 
 def _is_undone(found: Instant) -> bool:
@@ -217,7 +217,7 @@ def _needed(body: CommitMetadata) -> Iterable[tuple[str, str, str]]:
             yield partition, file_id, ""
 
 
-def rollback_of(timeline: Timeline, instant_time: str) -> ServiceResult | None:
+def rollback_of(table: Table, timeline: Timeline, instant_time: str) -> ServiceResult | None:
     """Return what the newest completed rollback of a write did; None where there is none."""
     for instant in reversed(timeline.completed):
         if instant.action != "rollback":
@@ -225,6 +225,6 @@ def rollback_of(timeline: Timeline, instant_time: str) -> ServiceResult | None:
         plan = timeline.files.read_rollback_plan(instant)
         victim = None if plan is None else plan.instant_to_rollback
         if plan is not None and victim is not None and victim.commit_time == instant_time:
-            files = sum(len(request.files_to_be_deleted) for request in plan.rollback_requests)
+            files = sum(1 for _ in table.format.undo.planned(plan))
             return ServiceResult("", "rollback", instant.requested_time, files=files, instants=1)
     return None

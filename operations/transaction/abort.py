@@ -10,7 +10,7 @@ from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers.write_notes import GIVEN_UP
 from .commit_path import abandon
-from .left_overs import by_partition, erase, files_of, forget, forget_attempt
+from .left_overs import by_partition, files_of, forget, forget_attempt
 from .opened_partitions import forget_partitions
 from .transaction import Transaction
 
@@ -87,8 +87,7 @@ def _unfinished(work: Transaction, timeline: Timeline) -> Instant | None:
 
 
 def _erase(work: Transaction, own: Instant | None, paths: list[str]) -> None:
-    if own is None:
-        work.storage.delete(*paths)
-    else:
-        erase(work.table.instants, own, paths)
+    work.table.format.undo.take_back(work.storage, {work.instant_time: paths})
+    if own is not None:
+        work.table.instants.remove_pending(own)
     forget_partitions(work.table, work.inflight, by_partition(paths))

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from ...storage.base import FileInfo, Storage, split
 from ...table.files.file_group import data_file
 from ...table.files.marked_files import marked_files
 from ...table.files.partitions import list_partitions
 from ...table.table import Table
-from ...timeline.instant_files import InstantFiles
-from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from ...timeline.writers import heartbeat, owner
 from ...timeline.writers.markers import Markers
+from .transaction import Transaction
 
 logger = logging.getLogger("pyhudi")
 
@@ -45,9 +44,11 @@ def by_maker(table: Table, timeline: Timeline, listed: Iterable[FileInfo]) -> di
     return found
 
 
-def erase(instants: InstantFiles, victim: Instant, paths: list[str]) -> None:
-    instants.storage.delete(*paths)
-    instants.remove_pending(victim)
+def drop_strays(work: Transaction, kept_paths: Container[str]) -> None:
+    """Take back the files that markers name and no finished task reported: of attempts that failed or ran twice."""
+    marked = marked_files(work.storage, work.table.format.slices, work.instant_time)
+    strays = [path for path in marked if path not in kept_paths]
+    work.table.format.undo.take_back(work.storage, {work.instant_time: strays})
 
 
 def forget(storage: Storage, instant_time: str) -> None:

@@ -130,17 +130,16 @@ class Since:
         for instant in sorted(known, key=lambda instant: instant.requested_time):
             plan = self.timeline.files.read_rollback_plan(instant) if instant.action == "rollback" else None
             if plan is not None and plan.instant_to_rollback is not None:
-                deleted = [(each.partition_path, each.files_to_be_deleted) for each in plan.rollback_requests]
-                yield _undone(instant, plan.instant_to_rollback, deleted)
+                yield _undone(instant, plan.instant_to_rollback, self.work.table.format.undo.planned(plan))
         from ...timeline.metadata.models import InstantInfo, RollbackMetadata  # noqa: PLC0415
 
         for instant in self.archived:
             if instant.action == "rollback" and instant.requested_time > archived_after:
                 done = self._read_archived(RollbackMetadata, instant)
-                deleted = [(path, part.success_delete_files) for path, part in done.partition_metadata.items()]
+                taken = [*self.work.table.format.undo.taken(done)]
                 actions = {each.commit_time: each.action for each in done.instants_rollback}
                 for victim in done.commits_rollback:
-                    yield _undone(instant, InstantInfo(commit_time=victim, action=actions.get(victim, "")), deleted)
+                    yield _undone(instant, InstantInfo(commit_time=victim, action=actions.get(victim, "")), taken)
 
     def _read_archived(self, kind: type[M], instant: Instant) -> M:
         try:
@@ -154,9 +153,9 @@ class Since:
             ) from error
 
 
-def _undone(rollback: Instant, victim: InstantInfo, deleted: Iterable[tuple[str, Iterable[str]]]) -> Undone:
-    made = ((partition, data_file(split(name)[1], changes=True)) for partition, names in deleted for name in names)
-    groups = frozenset(FileGroupId(partition, file.file_id) for partition, file in made if file is not None)
+def _undone(rollback: Instant, victim: InstantInfo, paths: Iterable[str]) -> Undone:
+    made = (file for path in paths if (file := data_file(path, changes=True)) is not None)
+    groups = frozenset(FileGroupId(split(file.path)[0], file.file_id) for file in made)
     return Undone(rollback.requested_time, victim.commit_time, action_group(victim.action), groups, known_of(rollback))
 
 

@@ -11,7 +11,6 @@ from functools import partial
 
 from ...errors import DuplicateKeyError, PlacementError
 from ...index.registry import index_for
-from ...table.files.marked_files import marked_files
 from ...table.merging.merger import RowMeeting
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
@@ -20,7 +19,7 @@ from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
 from ..result import CommitResult, find_write, result_from, result_of
 from ..transaction.conflicts import check_ownership
-from ..transaction.left_overs import forget
+from ..transaction.left_overs import drop_strays, forget
 from ..transaction.since import Since, seen_by
 from ..transaction.taken import taken_as_conflicts
 from .abort import abort_write
@@ -217,5 +216,4 @@ def _check_counted(completion: Completion) -> None:
 def _reconcile(plan: WritePlan, outcomes: Sequence[Outcome]) -> None:
     """Delete files that markers name and no finished task reported: files of attempts that failed or ran twice."""
     kept = {outcome.path for outcome in outcomes if outcome.path is not None}
-    marked = marked_files(plan.storage, plan.transaction.table.format.slices, plan.instant_time)
-    plan.storage.delete(*(path for path in marked if path not in kept))
+    drop_strays(plan.transaction, kept)

@@ -474,7 +474,7 @@ def undo_behind_the_back(table: Path, victim: str) -> None:
     found = timeline.write_at(victim)
     assert found is not None
     rollback = Instant(time_after(opened, timeline), "rollback", State.REQUESTED)
-    timeline.files.request(rollback, timeline.files.codec.encode(plan_of(opened.storage, found, [])))
+    timeline.files.request(rollback, timeline.files.codec.encode(plan_of(opened, found, [])))
 
 
 def base_files(table: Path, instant: str) -> list[Path]:

@@ -13,7 +13,6 @@ from functools import partial
 from ....errors import UnsupportedTableError
 from ....index.registry import has_buckets, noted_index_for
 from ....table.bucket_numbers import bucket_numbers
-from ....table.files.marked_files import marked_files
 from ....table.table import Table
 from ....timeline.instants import State
 from ....timeline.metadata.codec import SORTED, WRITE_ID
@@ -25,7 +24,7 @@ from ...transaction.begin import begun
 from ...transaction.commit_path import complete
 from ...transaction.conflicts import CheckedInstants, WriteChanges, changed_meanwhile, check_conflicts
 from ...transaction.file_work import FileWork
-from ...transaction.left_overs import forget
+from ...transaction.left_overs import drop_strays, forget
 from ...transaction.outcome import Outcome
 from ...transaction.taken import taken_as_conflicts
 from ...transaction.transaction import Transaction
@@ -84,8 +83,7 @@ class _Rewrite:
             ) from error
         work.seal.set(work.key)
         kept = {path for result in done for path in result.paths}
-        marked = marked_files(work.storage, work.table.format.slices, work.instant_time)
-        work.storage.delete(*(path for path in marked if path not in kept))
+        drop_strays(work, kept)
         # Flush data files before the commit names them.
         work.storage.flush(sorted({result.file_slice.partition_path for result in done}))
         # The body needs space twice: in the decision, and later in the completed file.

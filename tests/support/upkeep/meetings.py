@@ -21,6 +21,7 @@ from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table.files.file_group import FileSlice
+from pyhudi.table.table import open_table
 from pyhudi.timeline.clock import next_time
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.models import (
@@ -167,7 +168,7 @@ class Scene:
         found = self.timeline().write_at(victim)
         gone = Instant(victim, "commit" if found is None else found.action, State.INFLIGHT)
         files = [path for path in self.files() if victim in path and names_files]
-        return self.pending("rollback", plan_of(self.storage, gone, files))
+        return self.pending("rollback", plan_of(open_table(self.storage), gone, files))
 
     def condemned(self, victim: str, known: str) -> Instant:
         """Leave the rollback of a write at which a process of ours, or another engine's, gives signs of life."""
