@@ -54,9 +54,6 @@ class InstantFiles:
         return listed_states(self.storage.path, self.layout, content.names), content.unfinished_files
 
     def path(self, instant: Instant) -> str:
-        if instant.state == State.COMPLETED and instant.completion_time is None:
-            # Only a half-done upgrade leaves such a file; pyhudi reads it and never makes it.
-            return join(self.layout.folder, f"{instant.requested_time}.{instant.group}")
         return join(self.layout.folder, self.layout.format(instant))
 
     def read_commit(self, instant: Instant) -> metadata.models.CommitMetadata:

@@ -38,9 +38,14 @@ class Layout(Protocol):
 
     def format(self, instant: Instant) -> str: ...
 
+    def completed(self, instant: Instant, time: str) -> Instant:
+        """Return the completed state of an instant that completes at a time, as the name of its file will tell it."""
+
+    def is_whole(self, instant: Instant) -> bool:
+        """Return whether an instant has what its file's name has to tell; a half-done upgrade leaves others."""
+
     def start(self, requested_time: str) -> str:
         """Return what the names of all files of an instant begin with."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +82,19 @@ class LayoutV2:
                 kept.append(name)
         return [instant for instant in map(_parsed_v2, kept) if instant is not None]
 
+    def completed(self, instant: Instant, time: str) -> Instant:
+        return Instant(instant.requested_time, instant.group, State.COMPLETED, time)
+
+    def is_whole(self, instant: Instant) -> bool:
+        return instant.state != State.COMPLETED or instant.completion_time is not None
+
     def start(self, requested_time: str) -> str:
         return requested_time
 
     def format(self, instant: Instant) -> str:
         if instant.state == State.COMPLETED:
-            if instant.completion_time is None:
-                raise ValueError(f"the completed {instant.action} {instant.requested_time} has no completion time")
-            return f"{instant.requested_time}_{instant.completion_time}.{instant.group}"
+            at = "" if instant.completion_time is None else f"_{instant.completion_time}"
+            return f"{instant.requested_time}{at}.{instant.group}"
         if instant.state == State.REQUESTED:
             return f"{instant.requested_time}.{instant.action}.requested"
         # Apache Hudi names the inflight file of a commit by the state alone, in every table version.

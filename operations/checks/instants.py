@@ -63,7 +63,7 @@ def _check_times(subject: Subject) -> None:
     zone, now_s = subject.config.timezone, subject.storage.now()
     for instant in subject.timeline.instants:
         path = subject.path(instant)
-        if instant.state == State.COMPLETED and instant.completion_time is None:
+        if not subject.timeline.files.layout.is_whole(instant):
             subject.tell(NO_COMPLETION_TIME, instant, f"{path} has no completion time.")
         for time in filter(None, (instant.requested_time, instant.completion_time)):
             try:

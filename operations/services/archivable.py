@@ -69,7 +69,7 @@ def cut(timeline: Timeline, wanted: Iterable[Instant]) -> tuple[Instant, ...]:
     """Return the instants that are on the timeline and older than every instant that has to stay on it."""
     if any(_verdict(instant) is Verdict.WAIT for instant in timeline.pending):
         return ()
-    wanted = {*wanted}.intersection(instant for instant in timeline.completed if instant.completion_time is not None)
+    wanted = {*wanted}.intersection(each for each in timeline.completed if timeline.files.layout.is_whole(each))
     obstacles = [instant.requested_time for instant in timeline.instants if _stays(instant, wanted)]
     waiting = [
         instant.requested_time

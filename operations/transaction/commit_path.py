@@ -127,7 +127,7 @@ def complete(
         found = outcome(timeline)
         if found is None:
             return None
-        done = Instant(pending.requested_time, pending.group, State.COMPLETED, time_after(table, timeline))
+        done = timeline.files.layout.completed(pending, time_after(table, timeline))
         completed.append((done, found))
         codec = timeline.files.codec
         body = found.body.at(timeline, pending) if isinstance(found.body, CommitBody) else codec.encode(found.body)

@@ -73,7 +73,7 @@ def settle(table: Table) -> tuple[int, Timeline]:
     """Carry out the newest decision, whose maker may be dead; return its number, 0 for none, and the timeline."""
     known = _known(table.storage)
     newest, began = known[-1], time.monotonic()
-    decision = _read(table.storage, newest) if newest else None
+    decision = _read(table, newest) if newest else None
     timeline = table.timeline()
     if decision is not None and not is_carried_out(decision, timeline):
         logger.info("table %s: carrying out the decision %d (%s)", table.path, newest, decision.kind.value)
@@ -88,16 +88,16 @@ def _known(storage: Storage) -> list[int]:
     return [0, *decisions.numbers(storage)]
 
 
-def _read(storage: Storage, number: int) -> Decision | None:
+def _read(table: Table, number: int) -> Decision | None:
     """Return a decision; None where it is deleted, as a newer decision exists, or stays half-made."""
-    deadline = time.monotonic() + HALF_MADE_S
+    storage, deadline = table.storage, time.monotonic() + HALF_MADE_S
     while True:
         try:
             data = storage.read(decisions.path_of(number))
         except FileNotFoundError:
             return None
         decisions.refuse_newer(storage, number, data)
-        found = Decision.parse(data)
+        found = Decision.parse(data, table.instants.layout)
         if found is not None:
             return found
         if time.monotonic() > deadline:

@@ -63,7 +63,7 @@ def settled_timeline(table: Table, listed: Timeline | None = None) -> tuple[Time
     ``listed`` is a first listing that the caller has made.
     """
     until = _newest(listed or table.timeline())
-    decision = decisions.newest(table.storage)
+    decision = decisions.newest(table.storage, table.instants.layout)
     timeline = table.timeline()
     waiting = None if decision is None else _waiting(decision, timeline)
     if waiting and waiting <= until:

@@ -74,9 +74,8 @@ def note_written(timeline: Timeline) -> None:
         # It is cheaper to see than which of the writes are old.
         return
     # Not the youngest: a note is of no use where a timeline lacks a write, as it was planned before or rolled it back.
-    old = {
-        write for write in sorted(writes, key=lambda write: write.visible_since)[:-_YOUNGEST] if write.completion_time
-    }
+    older = sorted(writes, key=lambda write: write.visible_since)[:-_YOUNGEST]
+    old = {write for write in older if timeline.files.layout.is_whole(write)}
     if len(old) < _MANY:
         return
     named = [write for write in writes if write in old]

@@ -16,7 +16,7 @@ from ...errors import PyHudiError
 from ...storage.base import join
 from ...storage.bounds import parse_json
 from ...timeline import formats
-from ...timeline.instants import Instant
+from ...timeline.instants import Instant, State
 from ...timeline.layout import Layout
 from ...timeline.timeline import Timeline
 from ...timeline.writers.owner import ROOT
@@ -122,6 +122,6 @@ def _pair(group: Sequence[str]) -> tuple[str, str]:
 
 def _instant(name: str, layout: Layout) -> Instant:
     found = layout.parse(name)
-    if found is None or found.completion_time is None:
+    if found is None or found.state != State.COMPLETED or not layout.is_whole(found):
         raise ValueError(f"it names {name!r}, which is no completed instant")
     return found

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from ...storage.base import Storage, join, split
 from .. import formats
 from ..instants import Instant, State
+from ..layout import Layout
 from .owner import ROOT
 
 FOLDER = f"{ROOT}/decisions"
@@ -87,7 +88,7 @@ class Decision:
         return f"{zlib.crc32(content):08x}\n".encode() + content
 
     @classmethod
-    def parse(cls, data: bytes) -> Decision | None:
+    def parse(cls, data: bytes, layout: Layout) -> Decision | None:
         """Return the decision in a file; None where the file is incomplete, or in a newer format."""
         found, body = _parts(data)
         try:
@@ -106,7 +107,7 @@ class Decision:
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
         known = formats.number_of(found) <= formats.DECISION
-        return decision if known and _is_nameable(decision) else None
+        return decision if known and _is_nameable(decision, layout) else None
 
 
 def refuse_newer(storage: Storage, number: int, data: bytes) -> None:
@@ -127,7 +128,7 @@ def numbers(storage: Storage) -> list[int]:
     return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
 
 
-def newest(storage: Storage) -> Decision | None:
+def newest(storage: Storage, layout: Layout) -> Decision | None:
     """Return the newest decision, which alone may wait to be carried out; None where it is not whole."""
     while known := numbers(storage):
         try:
@@ -135,7 +136,7 @@ def newest(storage: Storage) -> Decision | None:
         except FileNotFoundError:
             continue  # old decisions go when newer decisions are made
         refuse_newer(storage, known[-1], data)
-        return Decision.parse(data)
+        return Decision.parse(data, layout)
     return None
 
 
@@ -161,12 +162,10 @@ def _texts(values: Mapping[str, str | None], *, none: bool = False) -> dict[str,
     return dict(values)  # type: ignore[arg-type]
 
 
-def _is_nameable(decision: Decision) -> bool:
+def _is_nameable(decision: Decision, layout: Layout) -> bool:
     """Return whether the instant's files can be named: a damaged decision must not name other files."""
     instant = decision.instant
-    times = [instant.requested_time]
-    if decision.kind == DecisionKind.MAKE:
-        if instant.state == State.INFLIGHT:
-            return False
-        times += [instant.completion_time or ""] if instant.state == State.COMPLETED else []
+    if decision.kind == DecisionKind.MAKE and (instant.state == State.INFLIGHT or not layout.is_whole(instant)):
+        return False
+    times = [time for time in (instant.requested_time, instant.completion_time) if time is not None]
     return all(map(_TIME.fullmatch, times)) and _ACTION.fullmatch(instant.action) is not None

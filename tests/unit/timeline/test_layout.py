@@ -95,9 +95,11 @@ def test_times_of_the_metadata_table_parse_leniently() -> None:
     )
 
 
-def test_a_completed_instant_needs_its_completion_time() -> None:
-    with pytest.raises(ValueError, match=f"completed commit {T} has no completion time"):
-        LayoutV2().format(Instant(T, "commit", C))
+def test_a_completed_file_of_a_half_done_upgrade_is_found_and_is_not_whole() -> None:
+    layout, half_done = LayoutV2(), Instant(T, "commit", C)
+
+    assert layout.parse(layout.format(half_done)) == half_done
+    assert [layout.is_whole(one) for one in (half_done, layout.completed(half_done, T))] == [False, True]
 
 
 @given(
