@@ -17,8 +17,7 @@ from ..storage.base import Storage
 from ..storage.bounds import parse_json
 from ..table.table import Table
 from ..timeline import formats
-from ..timeline.archive.lsm_writer import MergedLevel
-from ..timeline.archive.manifest import Manifest
+from ..timeline.archive.archive import MergedFile
 from ..timeline.instants import WRITE_ACTIONS, Instant
 from ..timeline.metadata.codec import WRITE_ID, Codec, InstantBody
 from ..timeline.writers.owner import WRITE_IDS
@@ -70,8 +69,8 @@ def archived_write(table: Table, write_id: str) -> Instant | None:
 
 def archived_ids(table: Table) -> Mapping[str, str]:
     """Return the requested times of archived writes by their ids; of a streaming query the greatest batch alone."""
-    manifest = table.archive.manifests.newest()
-    return _up_to_date(table, manifest, _read(table.storage)).ids if manifest.files else {}
+    names = table.archive.file_names()
+    return _up_to_date(table, names, _read(table.storage)).ids if names else {}
 
 
 def read_noted(storage: Storage) -> NotedIds:
@@ -79,7 +78,7 @@ def read_noted(storage: Storage) -> NotedIds:
     return _read(storage, writing=True)
 
 
-def note_write_ids(table: Table, merged: Iterable[MergedLevel] = (), noted: NotedIds | None = None) -> None:
+def note_write_ids(table: Table, merged: Iterable[MergedFile] = (), noted: NotedIds | None = None) -> None:
     """Make the note cover all files of the archive. `noted` is the note, where the caller has read it.
 
     Files in `merged` replaced others, so their rows need not be read where the note covers these.
@@ -88,22 +87,21 @@ def note_write_ids(table: Table, merged: Iterable[MergedLevel] = (), noted: Note
     for file in merged:
         if known.files.issuperset(file.inputs):
             known = NotedIds(known.files - {*file.inputs} | {file.name}, known.ids)
-    known = _up_to_date(table, table.archive.manifests.newest(), known)
+    known = _up_to_date(table, table.archive.file_names(), known)
     if known != noted:
         found = {"files": sorted(known.files), "ids": dict(sorted(known.ids.items()))}
         content = formats.numbered(found, formats.WRITE_IDS)
         table.storage.write(NOTE, json.dumps(content).encode(), durable=False)
 
 
-def _up_to_date(table: Table, manifest: Manifest, known: NotedIds) -> NotedIds:
+def _up_to_date(table: Table, names: frozenset[str], known: NotedIds) -> NotedIds:
     ids = dict(known.ids)
     codec = table.instants.codec
-    fresh = [file for file in manifest.files if file.name not in known.files]
-    for instant, body in table.archive.bodies_in(fresh):
+    for instant, body in table.archive.bodies_in(sorted(names - known.files)):
         write_id = _id_in(codec, instant, body)
         if write_id and not write_id.startswith(GENERATED_ID):
             ids[write_id] = max(ids.get(write_id, ""), instant.requested_time)
-    return NotedIds(manifest.names, without_old_batches(ids))
+    return NotedIds(names, without_old_batches(ids))
 
 
 def without_old_batches(ids: Mapping[str, str]) -> Mapping[str, str]:

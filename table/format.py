@@ -6,12 +6,15 @@ each. What a version's properties say of merging is chosen in `table.config`, be
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 
 from ..errors import TableVersionError
-from ..timeline.archive.lsm import Archive
+from ..storage.base import Storage
+from ..timeline.archive.archive import Archive, ArchiveWriter
+from ..timeline.archive.lsm import LsmArchive
+from ..timeline.archive.lsm_writer import LsmWriter
 from ..timeline.layout import LayoutV2
 from ..timeline.metadata.avro_codec import AvroCodec
 from ..timeline.metadata.codec import Codec
@@ -34,7 +37,8 @@ class TableFormat:
     layout_version: str
     layout: type[LayoutV2]
     codec: Codec
-    archive: type[Archive]
+    archive: Callable[[Storage, str], Archive]
+    archive_writer: Callable[[Storage, str], ArchiveWriter]
     bucket_rules: bool
     undo: Undo = field(default_factory=DeletesFiles)
 
@@ -51,7 +55,7 @@ class TableFormat:
         return self.slices.makers(files, completed, partial(writers_in, completed.storage) if opens else None)
 
 
-_LSM = TableFormat("2", LayoutV2, AvroCodec(), Archive, bucket_rules=False)
+_LSM = TableFormat("2", LayoutV2, AvroCodec(), LsmArchive, LsmWriter, bucket_rules=False)
 _FORMATS = {8: _LSM, 9: replace(_LSM, bucket_rules=True)}
 
 

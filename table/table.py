@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from ..errors import NotATableError, PyHudiError, TableNotFoundError
 from ..storage.base import Storage
-from ..timeline.archive.lsm import Archive
+from ..timeline.archive.archive import Archive, ArchiveWriter
 from ..timeline.instant_files import InstantFiles
 from ..timeline.timeline import Timeline
 from .config import PROPERTIES_PATH, TableConfig, load_config
@@ -31,11 +31,15 @@ class Table:
     @property
     def instants(self) -> InstantFiles:
         layout = self.format.layout(self.config.timeline_folder, self.config.archive_folder)
-        return InstantFiles(self.storage, layout, self.format.codec)
+        return InstantFiles(self.storage, layout, self.format.codec, self.archive)
 
     @property
     def archive(self) -> Archive:
         return self.format.archive(self.storage, self.config.archive_folder)
+
+    @property
+    def archive_writer(self) -> ArchiveWriter:
+        return self.format.archive_writer(self.storage, self.config.archive_folder)
 
     def timeline(self) -> Timeline:
         return Timeline.load(self.instants)

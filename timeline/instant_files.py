@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from ..errors import StorageError
 from ..storage.base import Storage, join, refuse_links, split
@@ -19,10 +19,16 @@ from .listing import listed_states
 from .metadata.codec import Codec, CommitFiles, InstantBody, StreamTexts
 
 M = TypeVar("M", bound="metadata.models.InstantModel")
+InstantPaths = Mapping[str, Mapping[State, tuple[str, ...]]]
 
 # What this process has read of completed writes about streams, by table, folder and instant.
 _OF_STREAMS: dict[tuple[str, str, Instant], StreamTexts] = {}
 _MOST_OF_STREAMS = 500
+
+
+class ArchivedInstants(Protocol):
+    def instants(self, since: str = "", until: str | None = None) -> tuple[Instant, ...]:
+        """Return the instants that have left the timeline, with requested times from ``since`` to ``until``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +42,7 @@ class InstantFiles:
     storage: Storage
     layout: Layout
     codec: Codec
+    archive: ArchivedInstants
 
     @property
     def folder(self) -> str:
@@ -127,7 +134,7 @@ class InstantFiles:
         for state in (State.INFLIGHT, State.REQUESTED):
             self.storage.delete(self.path(instant.at(state)))
 
-    def paths(self) -> Mapping[str, Mapping[State, tuple[str, ...]]]:
+    def paths(self) -> InstantPaths:
         """Return the files of all instants by the instant's identity and their state, in one listing.
 
         An instant may have several files of one state: completed twice, or requested as clustering and as

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ...storage.base import FileInfo, join, split
 from ...storage.parallel import for_each
-from ...timeline.archive.lsm import Archive
+from ...timeline.archive.archive import Archive
+from ...timeline.archive.lsm import LsmArchive
 from ...timeline.archive.manifest import (
     VERSION_FILE,
     ArchiveFile,
@@ -29,9 +30,13 @@ from .finding import Check, Findings
 from .subject import Subject
 
 
-def check_archive(folder: str, findings: Findings) -> tuple[Instant, ...]:
+def check_archive(archive: Archive, findings: Findings) -> tuple[Instant, ...]:
     """Return the instants that the archive holds readably, in order of requested time; raises StorageError."""
-    storage = findings.storage
+    return _CHECKS[type(archive)](archive, findings)
+
+
+def _check_lsm(archive: Archive, findings: Findings) -> tuple[Instant, ...]:
+    storage, folder = findings.storage, archive.folder
     content = storage.look(folder)
     for name in content.links:
         findings.add(LINK, f"{join(folder, name)} is a symbolic link.", file=join(folder, name))
@@ -48,11 +53,10 @@ def check_archive(folder: str, findings: Findings) -> tuple[Instant, ...]:
     counting: tuple[ArchiveFile, ...] = ()
     with findings.turning(ARCHIVE_MANIFEST, file=folder):
         counting = tuple(file for file in Manifests(storage, folder).newest().files if file.name in files)
-    archive = Archive(storage, folder)
 
     def instants(file: ArchiveFile) -> tuple[Instant, ...]:
         with findings.turning(ARCHIVE_FILE_CORRUPT, file=join(folder, file.name)):
-            return archive.instants_in([file])
+            return LsmArchive(storage, folder).instants_in([file])
         return ()
 
     found = {instant.identity: instant for part in for_each(storage, instants, counting) for instant in part}
@@ -107,3 +111,6 @@ class _ArchiveCheck:
 
     def _report(self, check: Check, path: str, what: str) -> None:
         self.findings.add(check, f"{path} {what}.", file=path)
+
+
+_CHECKS: Mapping[type[Archive], Callable[[Archive, Findings], tuple[Instant, ...]]] = {LsmArchive: _check_lsm}

@@ -24,7 +24,6 @@ from ...table.files.view import FileView
 from ...table.files.written import Written
 from ...table.infer_index import InferredIndex, index_of_table, index_of_view, is_unnoted, with_inferred
 from ...table.table import Table
-from ...timeline.archive.manifest import is_archive_file
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers.owner import WRITE_IDS
@@ -194,7 +193,7 @@ class Subject:
     def lost_archive(self) -> str:
         """What shows that instants were archived where the archive has no file; empty where there is no such sign."""
         folder = self.config.archive_folder
-        if any(map(is_archive_file, self.storage.look(folder).names)):
+        if self.table.archive.is_there():
             return ""
         merged = [time for time in self.said.merged if _TIME.fullmatch(time) and self.timeline.find(time) is None]
         archived = [time for time in merged if self.timeline.is_committed(time)]

@@ -21,7 +21,7 @@ from ...table.files.names import FileGroupId
 from ...table.schema.columns import RECORD_KEY
 from ...table.seen_table import SeenTable
 from ...table.table import Table
-from ...timeline.archive.lsm import Archive
+from ...timeline.archive.archive import Archive
 from ...timeline.instants import WRITE_ACTIONS, Instant
 from ...timeline.metadata.codec import InstantBody
 from ...timeline.plain_text import parse, spell

@@ -72,7 +72,7 @@ def read_subject(findings: Findings, *, deep: bool = False) -> Subject | None:
     folders, table = walk(storage), Table(storage, config)
     states = list_states(table.instants, findings)
     timeline = Timeline(newest_states(states), table.instants)
-    archived = check_archive(config.archive_folder, findings)
+    archived = check_archive(table.archive, findings)
     said = hear(timeline, states, findings)
     return Subject(table, findings, folders, states, timeline, archived, said, deep)
 

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 from ...storage.base import split
 from ...table.files.marked_files import is_data_file_of
 from ...table.table import Table
-from ...timeline.instant_files import InstantFiles
+from ...timeline.instant_files import InstantFiles, InstantPaths
 from ...timeline.instants import Instant, State, action_group
 
 if TYPE_CHECKING:
     from ...timeline.metadata.models import RollbackPlan
-
-InstantPaths = Mapping[str, Mapping[State, tuple[str, ...]]]
 
 
 def hide(files: InstantFiles, paths: InstantPaths, victim: Instant) -> None:

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 
 from ...storage.base import FileInfo, Storage
-from ...storage.parallel import for_each
 from ...table.config import check_supported
 from ...table.files.partitions import walk_partitions
 from ...table.table import Table, open_table
-from ...timeline.archive.lsm_writer import MOST_BYTES_A_FILE, Row, append, merge_levels, settle, tidy
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers import announcements
@@ -38,7 +36,7 @@ logger = logging.getLogger("pyhudi")
 
 _ACTION = "archive"
 
-# Bodies read at once from a remote store, and files deleted at once from a local store.
+# Files deleted at once from a local store.
 _AT_ONCE = 64
 
 
@@ -115,7 +113,7 @@ class _Round:
     def _move(self, gone: Sequence[Instant], noted: NotedIds) -> ServiceResult:
         first = _first_write({*self.timeline.instants} - {*gone})
         orphans = self._delete_orphans(first)
-        self._put(gone)
+        self.table.archive_writer.put(gone, self.timeline.files)
         note_write_ids(self.table, noted=noted)
         count = self._take_off(gone)
         self._merge()
@@ -148,35 +146,6 @@ class _Round:
         self.table.format.undo.take_back(storage, left)
         return [*chain.from_iterable(orphans.values())]
 
-    def _put(self, gone: Sequence[Instant]) -> None:
-        known = self.table.archive.known_of(gone)
-        waiting: list[Row] = []
-        size = 0
-        for row in self._rows([instant for instant in gone if instant not in known]):
-            waiting.append(row)
-            size += len(row.body)
-            if size > MOST_BYTES_A_FILE:
-                append(self.table.archive, waiting)
-                waiting, size = [], 0
-        if waiting:
-            append(self.table.archive, waiting)
-        else:
-            # The process that put them there died before the archive's manifest named them.
-            settle(self.table.archive)
-
-    def _rows(self, instants: Sequence[Instant]) -> Iterator[Row]:
-        files = self.timeline.files.paths()
-        for start in range(0, len(instants), _AT_ONCE):
-            part = instants[start : start + _AT_ONCE]
-            yield from filter(None, for_each(self.table.storage, lambda instant: self._row(instant, files), part))
-
-    def _row(self, instant: Instant, files: Mapping[str, Mapping[State, tuple[str, ...]]]) -> Row | None:
-        """Return what the archive keeps of an instant; None where another process has removed the instant meanwhile."""
-        requested = files.get(instant.identity, {}).get(State.REQUESTED, ())
-        plan = _read(self.table.storage, requested[0]) if requested else None
-        body = _read(self.table.storage, self.timeline.files.path(instant))
-        return None if body is None else Row(instant, body, plan or None)
-
     def _take_off(self, gone: Sequence[Instant]) -> int:
         """Delete the files of the instants that the archive holds, and return their number."""
         held = self.table.archive.known_of(gone)
@@ -197,19 +166,12 @@ class _Round:
         return len(held)
 
     def _merge(self) -> None:
-        archive = self.table.archive
-        merged = merge_levels(archive, SCRATCH, self.settings.batch)
+        writer = self.table.archive_writer
+        merged = writer.merge(SCRATCH, self.settings.batch)
         if merged:
             note_write_ids(self.table, merged)
-        tidy(archive, len(merged))
+        writer.tidy(merged)
 
 
 def _first_write(instants: Iterable[Instant]) -> str:
     return min((instant.requested_time for instant in instants if instant.is_write), default="")
-
-
-def _read(storage: Storage, path: str) -> bytes | None:
-    try:
-        return storage.read(path)
-    except FileNotFoundError:
-        return None

@@ -109,7 +109,7 @@ def table_state(storage: Storage, upkeep: Upkeep, patience: Patience) -> TableSt
         instants=len(timeline.instants),
         counted_instants=len(newest),
         actions=dict(sorted(Counter(instant.action for instant in newest).items())),
-        archive_files=len(table.archive.manifests.newest().files),
+        archive_files=len(table.archive.file_names()),
         newest_writes=tuple(history_rows(timeline, timeline.writes[: -_MOST_WRITES - 1 : -1])),
         pending=tuple(activity_rows(table, pending_work(timeline))),
         pending_instants=len(timeline.pending),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...timeline.archive.lsm import Archive
+from ...timeline.archive.archive import Archive
 from ...timeline.metadata.codec import InstantBody
 from ...timeline.timeline import Timeline
 from .file_group import DataFile

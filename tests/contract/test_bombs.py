@@ -222,7 +222,7 @@ def test_an_archive_of_too_many_instants_is_refused(monkeypatch: pytest.MonkeyPa
     pq.write_table(pa.table({name: ["1"] * 10 for name in archive.COLUMNS}), sink)
     storage.write("history/1_2_0.parquet", bytes(sink.getvalue()))
     with pytest.raises(CorruptInstantError, match="10 instants"):
-        archive.Archive(storage, "history").writes()
+        archive.LsmArchive(storage, "history").writes()
 
 
 def test_an_archived_instant_without_a_time_is_refused() -> None:
@@ -232,7 +232,7 @@ def test_an_archived_instant_without_a_time_is_refused() -> None:
     pq.write_table(pa.table(columns), sink)
     storage.write("history/1_2_0.parquet", bytes(sink.getvalue()))
     with pytest.raises(CorruptInstantError, match="without a time"):
-        archive.Archive(storage, "history").writes()
+        archive.LsmArchive(storage, "history").writes()
 
 
 def test_a_base_file_of_rows_without_bytes_is_refused(tmp_path: Path) -> None:

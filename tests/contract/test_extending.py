@@ -39,7 +39,9 @@ from pyhudi.table.config import TableConfig, load_config
 from pyhudi.table.files.file_group import BaseFile, DataFile, LogFile, data_file
 from pyhudi.table.files.read_written import read_written
 from pyhudi.table.files.slice_rule import ByCompletionTime, OpenLog
-from pyhudi.table.table import Table
+from pyhudi.table.table import Table, open_table
+from pyhudi.timeline.archive.archive import Archive, MergedFile
+from pyhudi.timeline.instant_files import InstantFiles
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.layout import LayoutV2
 from pyhudi.timeline.metadata.avro_codec import AvroCodec
@@ -264,12 +266,57 @@ class _FakeRule(ByCompletionTime):
         return frozenset(found)
 
 
+@dataclass(frozen=True, slots=True)
+class _FakeArchive(Archive):
+    """An archive with a file for each instant."""
+
+    def instants(self, since: str = "", until: str | None = None) -> tuple[Instant, ...]:
+        found = [one for name in sorted(self.file_names()) if (one := LayoutV2().parse(name)) is not None]
+        return tuple(one for one in found if since <= one.requested_time <= (until or "~"))
+
+    def newest(self, count: int | None, besides: frozenset[str]) -> tuple[Instant, ...]:
+        return tuple(one for one in self.instants()[::-1] if one.identity not in besides)[:count]
+
+    def bodies(self, wanted: Iterable[Instant]) -> dict[Instant, bytes]:
+        return {one: self.storage.read(f"{self.folder}/{LayoutV2().format(one)}") for one in wanted}
+
+    def bodies_in(self, names: Iterable[str], times: Sequence[str] | None = None) -> Iterator[tuple[Instant, bytes]]:
+        yield from self.bodies(one for one in self.instants() if LayoutV2().format(one) in names).items()
+
+    def file_names(self) -> frozenset[str]:
+        return frozenset(Path(info.path).name for info in self.storage.list(self.folder))
+
+    def state(self) -> str:
+        return str(sorted(self.file_names()))
+
+    def is_there(self) -> bool:
+        return bool(self.file_names())
+
+
+@dataclass(frozen=True, slots=True)
+class _FakeArchiveWriter:
+    storage: Storage
+    folder: str
+
+    def put(self, instants: Sequence[Instant], files: InstantFiles) -> None:
+        for one in instants:
+            self.storage.write(f"{self.folder}/{LayoutV2().format(one)}", self.storage.read(files.path(one)))
+
+    def merge(self, aside: str, batch: int) -> list[MergedFile]:
+        return []
+
+    def tidy(self, merged: Sequence[MergedFile]) -> None:
+        pass
+
+
 @pytest.mark.parametrize("table_type", _TYPES)
 def test_a_table_version_comes_in_by_its_number_and_its_format(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str
 ) -> None:
     formats = read_seam("formats by version")
-    fake = replace(formats[8], layout=_FakeLayout, codec=_FakeCodec())
+    fake = replace(
+        formats[8], layout=_FakeLayout, codec=_FakeCodec(), archive=_FakeArchive, archive_writer=_FakeArchiveWriter
+    )
     made = replace(PARTED, table_type=table_type, version=7)
     path = tmp_path / "t"
     with pytest.MonkeyPatch.context() as patch:
@@ -278,6 +325,7 @@ def test_a_table_version_comes_in_by_its_number_and_its_format(
         rules = read_seam("slice rules by layout")
         rule = _FakeRule()
         patch_seam(patch, "slice rules by layout", {**rules, _FakeLayout: rule})
+        patch_seam(patch, "checks of archives by format", {_FakeArchive: lambda archive, _: archive.instants()})
         seen: list[list[str]] = []
         opening: set[str] = set()
 
@@ -294,6 +342,7 @@ def test_a_table_version_comes_in_by_its_number_and_its_format(
         _live(path, made, act)
         assert opening == ({"rollback", "restore", "archiving"} if table_type == "MERGE_ON_READ" else set())
         assert validate(open_storage(str(path))).to_pylist() == []
+        assert open_table(open_storage(str(path))).archive.instants()
         assert {name for names in seen for name in names}
         assert all(name.startswith("x") for names in seen for name in names)
         assert rows_of(path, "id", "value") == sorted((f"k{key}", 6) for key in range(20))

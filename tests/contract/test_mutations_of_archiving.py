@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from pyhudi.timeline.archive import lsm_writer
 from support.mutations import Check, Mutate, Patch, assert_red, each
 from support.seams import patch_seam, read_seam
 from support.upkeep.archiving import (
@@ -29,14 +28,14 @@ def what_was_replaced_is_not_looked_for(patch: Patch) -> None:
 
 
 def instants_go_whether_or_not_the_archive_holds_them(patch: Patch) -> None:
-    original = read_seam("remove archived instants")
+    original, append = read_seam("remove archived instants"), read_seam("append to the archive")
 
     def take_off(self: Any, gone: Any) -> int:
         patch_seam(patch, "instants that the archive holds", lambda *_: gone)
         return original(self, gone)
 
     patch_seam(patch, "remove archived instants", take_off)
-    patch_seam(patch, "append to the archive", lambda archive, rows: lsm_writer.append(archive, rows[1:]))
+    patch_seam(patch, "append to the archive", lambda archive, rows: append(archive, rows[1:]))
 
 
 def archived_bodies_are_left_out(patch: Patch) -> None:

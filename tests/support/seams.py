@@ -85,9 +85,9 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     # --- archive of the timeline
     "completion time of an instant": "timeline.archive.completions:CompletionTimes.__call__",
     "read completion times from the archive": "timeline.archive.completions:CompletionTimes._read",
-    "instants that the archive holds": "timeline.archive.lsm:Archive.instants",
-    "bodies that the archive holds": "timeline.archive.lsm:Archive.bodies",
-    "instants archived since a moment": "timeline.archive.lsm:Archive.since",
+    "instants that the archive holds": "timeline.archive.lsm:LsmArchive.instants",
+    "bodies that the archive holds": "timeline.archive.lsm:LsmArchive.bodies",
+    "instants archived since a moment": "timeline.archive.archive:Archive.since",
     "most instants of an archive": "timeline.archive.lsm:_MOST_ROWS",
     "target size of archive files": "timeline.archive.lsm_writer:TARGET_BYTES",
     "row group size of archive files": "timeline.archive.lsm_writer:_ROW_GROUP_BYTES",
@@ -390,11 +390,12 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "check that a service supports the table": "operations.services.preconditions:check_supported",
     # --- archiving
     "archive instants": "operations.services.archive:archive",
-    "append to the archive": "operations.services.archive:append",
-    "row of the archive": "operations.services.archive:Row",
+    "append to the archive": "timeline.archive.lsm_writer:append",
+    "row of the archive": "timeline.archive.lsm_writer:Row",
     "remove archived instants": "operations.services.archive:_Round._take_off",
     "remove orphans before archiving": "operations.services.archive:_Round._delete_orphans",
     "instants before replaced files": "operations.services.archive:before_replaced_files",
+    "checks of archives by format": "operations.checks.archive:_CHECKS",
     "whether an instant may not be archived": "operations.services.archivable:_stays",
     # --- cleaning
     "clean a table": "operations.services.clean:clean",

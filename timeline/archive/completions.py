@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from ..instants import State
 from ..timeline import Timeline
-from .lsm import Archive
 
 
 class CompletionTimes:
@@ -28,7 +27,6 @@ class CompletionTimes:
         return self._archived.get(requested_time, requested_time)
 
     def _read(self, since: str) -> None:
-        files = self._timeline.files
-        found = Archive(files.storage, files.layout.archive_folder).instants(since, self._read_from)
+        found = self._timeline.files.archive.instants(since, self._read_from)
         self._archived |= {instant.requested_time: instant.visible_since for instant in found if instant.is_write}
         self._read_from = since

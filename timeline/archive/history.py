@@ -14,7 +14,7 @@ from ..listing import newest_states
 from ..metadata.codec import InstantBody
 from ..pending_undo import on_the_way_out
 from ..timeline import Timeline
-from .lsm import Archive
+from .archive import Archive
 
 # Callers read bodies in the order of their instants, so a row group is decoded once for this many.
 _AT_ONCE = 32
@@ -118,7 +118,7 @@ def with_archived(archive: Archive, timeline: Timeline) -> Timeline | None:
         ):
             return None
         archived = tuple(instant if seen.saw_archived(instant) else instant.at(State.INFLIGHT) for instant in archived)
-    files = HistoryFiles(known.storage, known.layout, known.codec, bodies)
+    files = HistoryFiles(known.storage, known.layout, known.codec, archive, bodies)
     return Timeline(newest_states([*timeline.instants, *archived]), files)
 
 

@@ -16,14 +16,13 @@ from typing import TYPE_CHECKING, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...errors import CorruptInstantError, PyHudiError, StorageError, UnreadableTimeError
-from ...storage.base import Storage, join
+from ...errors import CorruptInstantError, PyHudiError, StorageError
+from ...storage.base import join
 from ...storage.bounds import MOST_BYTES
 from ...storage.parallel import for_each
-from ..instants import WRITE_ACTIONS, Instant, State
-from ..timeline import Timeline
-from ..watermark import Seen, Watermark
-from .manifest import ArchiveFile, Manifests
+from ..instants import Instant, State
+from .archive import Archive
+from .manifest import ArchiveFile, Manifests, is_archive_file
 
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
@@ -38,33 +37,15 @@ _TRIES = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Archive:
-    """The instants that have left a table's timeline, in the format of layout 2.
-
-    Every method raises CorruptInstantError where a file of the archive cannot be read, and StorageError where the
-    archive was merged meanwhile, or the store failed. Instants are in order of requested time, each once.
-    """
-
-    storage: Storage
-    folder: str
+class LsmArchive(Archive):
+    """The archive of layout 2; reading raises StorageError where its files were merged meanwhile."""
 
     @property
     def manifests(self) -> Manifests:
         return Manifests(self.storage, self.folder)
 
-    def writes(self) -> tuple[Instant, ...]:
-        return tuple(instant for instant in self.instants() if instant.action in WRITE_ACTIONS)
-
     def instants(self, since: str = "", until: str | None = None) -> tuple[Instant, ...]:
-        """Return the archived instants, opening only files with requested times from ``since`` to ``until``."""
         return self._with_files(lambda files: self.instants_in(_between(files, since, until)))
-
-    def known_of(self, instants: Sequence[Instant]) -> frozenset[Instant]:
-        """Return those of some instants, given in order of requested time, that the archive holds."""
-        if not instants:
-            return frozenset()
-        found = self.instants(instants[0].requested_time, instants[-1].requested_time)
-        return frozenset(found).intersection(instants)
 
     def instants_in(self, files: Iterable[ArchiveFile]) -> tuple[Instant, ...]:
         names = [file.name for file in files]
@@ -73,8 +54,6 @@ class Archive:
         return tuple(found[identity] for identity in sorted(found))
 
     def newest(self, count: int | None, besides: frozenset[str]) -> tuple[Instant, ...]:
-        """Return the youngest archived instants that are not ``besides``, the youngest first, opening few files."""
-
         def find(files: Sequence[ArchiveFile]) -> tuple[Instant, ...]:
             waiting = sorted(files, key=lambda file: file.greatest)
             found: dict[str, Instant] = {}
@@ -88,16 +67,6 @@ class Archive:
 
         return self._with_files(find)
 
-    def holds(self, requested_time: str) -> bool:
-        near = self.instants(requested_time, requested_time)
-        return any(instant.requested_time == requested_time for instant in near)
-
-    def write_at(self, requested_time: str) -> Instant | None:
-        near = self.instants(requested_time, requested_time)
-        return next(
-            (instant for instant in near if instant.requested_time == requested_time and instant.is_write), None
-        )
-
     def bodies(self, wanted: Iterable[Instant]) -> Mapping[Instant, bytes]:
         wanted = set(wanted)
         times = sorted(instant.requested_time for instant in wanted)
@@ -106,17 +75,20 @@ class Archive:
         return self._with_files(
             lambda files: {
                 instant: body
-                for instant, body in self.bodies_in(_between(files, times[0], times[-1]), times)
+                for instant, body in self.bodies_in([file.name for file in _between(files, times[0], times[-1])], times)
                 if instant in wanted
             }
         )
 
-    def bodies_in(
-        self, files: Iterable[ArchiveFile], times: Sequence[str] | None = None
-    ) -> Iterator[tuple[Instant, bytes]]:
-        """Yield the instants that have a body in some files; ``times`` are the requested times wanted, in order."""
-        for file in files:
-            part = self._read(file.name, [*COLUMNS, BODY], times)
+    def file_names(self) -> frozenset[str]:
+        return self.manifests.newest().names
+
+    def is_there(self) -> bool:
+        return any(map(is_archive_file, self.storage.look(self.folder).names))
+
+    def bodies_in(self, names: Iterable[str], times: Sequence[str] | None = None) -> Iterator[tuple[Instant, bytes]]:
+        for name in names:
+            part = self._read(name, [*COLUMNS, BODY], times)
             if times is not None:
                 part = part.filter(pc.is_in(part.column(TIME).cast(pa.string()), pa.array(times)))
             bodies = part.column(BODY).to_pylist()
@@ -129,36 +101,8 @@ class Archive:
                     yield file.read_row_group(number, use_threads=False).select(schema.names).cast(schema)
 
     def state(self) -> str:
-        """Return a text that changes whenever instants are archived, in one listing and one read."""
         names = sorted(file.name for file in self.manifests.newest().files)
         return hashlib.sha256("\n".join(names).encode()).hexdigest()
-
-    def seen_at(self, timeline: Timeline, watermark: Watermark) -> Seen:
-        """Return the instants that were complete at a moment; UnreadableTimeError where they cannot be found."""
-        seen = watermark.against(timeline.completed, lambda: self._older_than_recent(watermark))
-        if seen is None:
-            raise UnreadableTimeError(
-                f"What the table {self.storage.path} held when its newest instant was completed at "
-                f"{watermark.completed_until} is unknown now: instants of that time have left its timeline without "
-                "being archived, or other instants were put between them.",
-                "Make the DataFrame anew.",
-            )
-        return seen
-
-    def since(self, timeline: Timeline, seen: Seen) -> tuple[Instant, ...]:
-        """Return the archived instants that completed after a moment and are not on ``timeline``."""
-        known = seen.watermark.archive
-        if known and known == self.state():
-            return ()
-        active = {instant.identity for instant in timeline.completed}
-        # A clean or rollback older than the first write of then is archived together with writes that were on the
-        # timeline then. A moment that a user gave does not have its first write.
-        found = self.instants("" if seen.watermark.by_time else seen.watermark.first_write)
-        return tuple(instant for instant in found if instant.identity not in active and not seen.saw_archived(instant))
-
-    def _older_than_recent(self, watermark: Watermark) -> tuple[Instant, ...]:
-        first = watermark.older.first.partition(".")[0]
-        return self.instants(first, min(watermark.recent).partition(".")[0])
 
     def _with_files(self, call: Callable[[Sequence[ArchiveFile]], R]) -> R:
         """Call a function with the archive's files, again if a file was merged into another meanwhile."""

@@ -6,7 +6,7 @@ are merged into a file of the next level.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
@@ -14,9 +14,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ...errors import PyHudiError, StorageError
-from ...storage.base import join, split
-from ..instants import Instant
-from .lsm import COLUMNS, Archive
+from ...storage.base import Storage, join, split
+from ...storage.parallel import for_each
+from ..instant_files import InstantFiles, InstantPaths
+from ..instants import Instant, State
+from .archive import MergedFile
+from .lsm import COLUMNS, LsmArchive
 from .manifest import (
     ArchiveFile,
     Manifest,
@@ -34,6 +37,8 @@ KEPT_MANIFESTS = 3
 # Memory for a file of level 0 while it is made: a table that never archived may have many large instants.
 MOST_BYTES_A_FILE = 64 << 20
 _ROW_GROUP_BYTES = 16 << 20
+# Bodies read at once from a remote store.
+_AT_ONCE = 64
 # The level is one digit of a file's name.
 _HIGHEST_LEVEL = 9
 # Another process may be about to name a file in a manifest.
@@ -70,12 +75,54 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class MergedLevel:
-    name: str
-    inputs: tuple[str, ...]
+class LsmWriter:
+    storage: Storage
+    folder: str
+
+    def put(self, instants: Sequence[Instant], files: InstantFiles) -> None:
+        archive = LsmArchive(self.storage, self.folder)
+        known = archive.known_of(instants)
+        waiting: list[Row] = []
+        size = 0
+        for row in self._rows([instant for instant in instants if instant not in known], files):
+            waiting.append(row)
+            size += len(row.body)
+            if size > MOST_BYTES_A_FILE:
+                append(archive, waiting)
+                waiting, size = [], 0
+        if waiting:
+            append(archive, waiting)
+        else:
+            # The process that put them there died before the archive's manifest named them.
+            settle(archive)
+
+    def _rows(self, instants: Sequence[Instant], files: InstantFiles) -> Iterator[Row]:
+        paths = files.paths()
+        for start in range(0, len(instants), _AT_ONCE):
+            part = instants[start : start + _AT_ONCE]
+            yield from filter(None, for_each(self.storage, lambda instant: self._row(instant, files, paths), part))
+
+    def _row(self, instant: Instant, files: InstantFiles, paths: InstantPaths) -> Row | None:
+        """Return what the archive keeps of an instant; None where another process has removed the instant meanwhile."""
+        requested = paths.get(instant.identity, {}).get(State.REQUESTED, ())
+        plan = self._read(requested[0]) if requested else None
+        body = self._read(files.path(instant))
+        return None if body is None else Row(instant, body, plan or None)
+
+    def _read(self, path: str) -> bytes | None:
+        try:
+            return self.storage.read(path)
+        except FileNotFoundError:
+            return None
+
+    def merge(self, aside: str, batch: int) -> list[MergedFile]:
+        return merge_levels(LsmArchive(self.storage, self.folder), aside, batch)
+
+    def tidy(self, merged: Sequence[MergedFile]) -> None:
+        tidy(LsmArchive(self.storage, self.folder), len(merged))
 
 
-def append(archive: Archive, rows: Sequence[Row]) -> Manifest:
+def append(archive: LsmArchive, rows: Sequence[Row]) -> Manifest:
     """Add instants, in order of requested time, to the archive as one file; return the manifest that names them.
 
     Those that another process has added meanwhile are not added again.
@@ -95,14 +142,14 @@ def append(archive: Archive, rows: Sequence[Row]) -> Manifest:
             return manifest
 
 
-def settle(archive: Archive) -> None:
+def settle(archive: LsmArchive) -> None:
     """Repair the archive after a writer died: a manifest names its files, and ``_version_`` the manifest."""
     archive.manifests.replace_files((), needed=archive.needed)
 
 
-def merge_levels(archive: Archive, aside: str, batch: int) -> list[MergedLevel]:
+def merge_levels(archive: LsmArchive, aside: str, batch: int) -> list[MergedFile]:
     """Merge the oldest files of each level that has ``batch``, at most once a level, through the folder ``aside``."""
-    done: list[MergedLevel] = []
+    done: list[MergedFile] = []
     for level in range(_HIGHEST_LEVEL):
         known = archive.manifests.newest()
         files = [file for file in known.files if file.level == level] if known.number else []
@@ -119,11 +166,11 @@ def merge_levels(archive: Archive, aside: str, batch: int) -> list[MergedLevel]:
         newest = archive.manifests.replace_files([merged], gone, needed=archive.needed)
         if name not in newest.names:
             return done
-        done.append(MergedLevel(name, gone))
+        done.append(MergedFile(name, gone))
     return done
 
 
-def tidy(archive: Archive, merged_levels: int) -> None:
+def tidy(archive: LsmArchive, merged_levels: int) -> None:
     """Delete manifests beyond the newest few and those of ``merged_levels``, and the files that they alone name."""
     listing, now = archive.storage.list(archive.folder), archive.storage.file_time()
     numbers = sorted(number for info in listing if (number := manifest_number(split(info.path)[1])) is not None)
@@ -188,14 +235,14 @@ def _open(sink: object) -> pq.ParquetWriter:
     )
 
 
-def _make_file(archive: Archive, rows: Sequence[Row]) -> ArchiveFile:
+def _make_file(archive: LsmArchive, rows: Sequence[Row]) -> ArchiveFile:
     """Return the file of some instants, which no manifest names yet, unless another process made it first."""
     name, data = file_name(*_span(rows), 0), _encode(rows)
     file = ArchiveFile(name, len(data))
     return file if archive.storage.create(join(archive.folder, name), data) else _adopt(archive, file, rows, data)
 
 
-def _lacks(archive: Archive, name: str, rows: Sequence[Row], files: Iterable[ArchiveFile]) -> bool:
+def _lacks(archive: LsmArchive, name: str, rows: Sequence[Row], files: Iterable[ArchiveFile]) -> bool:
     """Return whether none of some instants is in a file of another name."""
     span = _span(rows)
     near = [file for file in files if file.name != name and file.may_hold(*span)]
@@ -210,7 +257,7 @@ def _span(rows: Sequence[Row]) -> tuple[str, str]:
     return rows[0].instant.requested_time, rows[-1].instant.requested_time
 
 
-def _adopt(archive: Archive, file: ArchiveFile, rows: Sequence[Row], data: bytes) -> ArchiveFile:
+def _adopt(archive: LsmArchive, file: ArchiveFile, rows: Sequence[Row], data: bytes) -> ArchiveFile:
     """Return the file that already has a new file's name, rewritten if it is damaged or lacks the rows."""
     path = join(archive.folder, file.name)
     listed = archive.manifests.newest()
@@ -227,7 +274,7 @@ def _adopt(archive: Archive, file: ArchiveFile, rows: Sequence[Row], data: bytes
     return file
 
 
-def _size(archive: Archive, name: str) -> int:
+def _size(archive: LsmArchive, name: str) -> int:
     return next(info.size for info in archive.storage.list(archive.folder) if split(info.path)[1] == name)
 
 
@@ -247,7 +294,7 @@ def _oldest(files: Sequence[ArchiveFile], batch: int) -> list[ArchiveFile]:
     return chosen
 
 
-def _merge(archive: Archive, aside: str, inputs: Iterable[ArchiveFile], name: str) -> int:
+def _merge(archive: LsmArchive, aside: str, inputs: Iterable[ArchiveFile], name: str) -> int:
     staged = archive.storage.stage(join(archive.folder, name), aside)
     try:
         with _open(staged.stream) as parquet:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from pyhudi.storage.base import Storage
 from pyhudi.storage.memory import MemoryStorage
+from pyhudi.timeline.archive.lsm import LsmArchive
 from pyhudi.timeline.instant_files import InstantFiles
 from pyhudi.timeline.instants import Instant
 from pyhudi.timeline.layout import Layout, LayoutV2
@@ -17,7 +18,7 @@ LAYOUT = LayoutV2()
 
 def instants_in(storage: Storage, layout: Layout = LAYOUT) -> InstantFiles:
     """Return the files of the instants of a table that need not have properties."""
-    return InstantFiles(storage, layout, AvroCodec())
+    return InstantFiles(storage, layout, AvroCodec(), LsmArchive(storage, layout.archive_folder))
 
 
 def timeline_in(storage: Storage, layout: Layout = LAYOUT) -> Timeline:

@@ -27,11 +27,9 @@ from pyhudi.storage import open_storage
 from pyhudi.table.files.file_group import BaseFile, FileSlice, LogFile
 from pyhudi.table.files.names import FileGroupId, LogFileName
 from pyhudi.timeline.clock import parse_time
-from pyhudi.timeline.instant_files import InstantFiles
 from pyhudi.timeline.instants import Instant, State
-from pyhudi.timeline.layout import LayoutV2
-from pyhudi.timeline.metadata.avro_codec import AvroCodec
 from pyhudi.timeline.timeline import Timeline
+from support.made.timelines import instants_in
 
 MB = 1 << 20
 NOW = parse_time("20260101120000000", "UTC")
@@ -52,7 +50,7 @@ def timeline(*said: str) -> Timeline:
         "L": ("logcompaction", State.REQUESTED),
     }
     instants, storage = [], open_storage(f"memory://{uuid.uuid4().hex}")
-    files = InstantFiles(storage, LayoutV2(), AvroCodec())
+    files = instants_in(storage)
     for minute, letter in enumerate("".join(said)):
         action, state = kinds[letter]
         done = at(minute) if state == State.COMPLETED else None

@@ -9,7 +9,7 @@ from pyhudi.errors import TableVersionError
 from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig
 from pyhudi.table.table import Table
-from pyhudi.timeline.archive.lsm import Archive
+from pyhudi.timeline.archive.lsm import LsmArchive
 from pyhudi.timeline.layout import LayoutV2
 
 
@@ -28,7 +28,7 @@ def test_versions_8_and_9_have_layout_2_in_the_folders_of_their_properties(versi
     table = table_of(version)
 
     assert table.instants.layout == LayoutV2(".hoodie/elsewhere", ".hoodie/elsewhere/past")
-    assert table.archive == Archive(table.storage, ".hoodie/elsewhere/past")
+    assert table.archive == LsmArchive(table.storage, ".hoodie/elsewhere/past")
 
 
 @pytest.mark.parametrize("version", [5, 6, 10])

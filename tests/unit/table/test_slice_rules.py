@@ -14,7 +14,7 @@ from pyhudi.table.files.names import FileGroupId
 from pyhudi.table.files.slice_rule import ByCompletionTime
 from pyhudi.table.files.view import FileView
 from pyhudi.table.files.written import Written
-from pyhudi.timeline.archive.lsm import Archive
+from pyhudi.timeline.archive.lsm import LsmArchive
 from pyhudi.timeline.archive.lsm_writer import Row, append
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.timeline import Timeline
@@ -163,7 +163,7 @@ def test_a_compaction_takes_over_when_its_base_file_is_committed(storage: Storag
 def test_the_archive_tells_when_an_archived_delta_commit_completed(storage: Storage) -> None:
     """One of which it does not know is older than the base file; and it is asked only where that matters."""
     for one in (delta("20", "50"), delta("21", "31"), delta("10", "60")):
-        append(Archive(storage, ".hoodie/timeline/history"), [Row(one, b"", b"")])
+        append(LsmArchive(storage, ".hoodie/timeline/history"), [Row(one, b"", b"")])
     names = [f".a-0_{time}.log.1_0-0-0" for time in ("10", "20", "21", "22")]
     found = view(storage, [Instant("70", "commit", State.COMPLETED, "71")], *names)
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyhudi.errors import CorruptInstantError, StorageError, UnreadableTimeError
 from pyhudi.storage import Storage, open_storage
-from pyhudi.timeline.archive.lsm import Archive
+from pyhudi.timeline.archive.lsm import LsmArchive
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.metadata.avro_codec import decode
 from pyhudi.timeline.metadata.codec import InstantBody
@@ -36,7 +36,7 @@ def put(storage: Storage, name: str, *rows: tuple[str, str, str]) -> None:
 
 
 def test_the_archive_of_apache_hudi_is_read() -> None:
-    found = Archive(open_storage(str(FIXTURES)), "archived").writes()
+    found = LsmArchive(open_storage(str(FIXTURES)), "archived").writes()
 
     assert [(one.requested_time, one.completion_time) for one in found] == [
         ("20261121122910028", "20261121122924971"),
@@ -50,8 +50,8 @@ def test_the_archive_of_apache_hudi_is_read() -> None:
 def test_a_table_without_archive_has_no_archived_writes(storage: Storage) -> None:
     storage.write("history/_version_", b"1")
 
-    assert Archive(storage, "history").writes() == ()
-    assert Archive(storage, "nowhere").writes() == ()
+    assert LsmArchive(storage, "history").writes() == ()
+    assert LsmArchive(storage, "nowhere").writes() == ()
 
 
 def test_writes_alone_count_and_each_once(storage: Storage) -> None:
@@ -60,7 +60,7 @@ def test_writes_alone_count_and_each_once(storage: Storage) -> None:
     put(storage, "1_2_0.parquet", ("2", "9", "replacecommit"), ("1", "2", "rollback"))
     put(storage, "1_5_1.parquet", ("2", "9", "replacecommit"), ("3", "4", "commit"))
 
-    assert Archive(storage, "history").writes() == (
+    assert LsmArchive(storage, "history").writes() == (
         Instant("2", "replacecommit", State.COMPLETED, "9"),
         Instant("3", "commit", State.COMPLETED, "4"),
     )
@@ -68,41 +68,43 @@ def test_writes_alone_count_and_each_once(storage: Storage) -> None:
 
 def test_what_an_archived_commit_did_is_read_as_apache_hudi_wrote_it() -> None:
     storage = open_storage(str(FIXTURES))
-    wanted = Archive(storage, "archived").writes()[1:3]
+    wanted = LsmArchive(storage, "archived").writes()[1:3]
 
-    found = Archive(storage, "archived").bodies([*wanted, Instant("20261121122931541", "commit", State.COMPLETED, "1")])
+    found = LsmArchive(storage, "archived").bodies(
+        [*wanted, Instant("20261121122931541", "commit", State.COMPLETED, "1")]
+    )
 
     assert set(found) == set(wanted)
     for one, body in found.items():
         files = decode(CommitMetadata, InstantBody(body, "")).partition_to_write_stats[""]
         assert {str(file.path).rpartition("_")[2] for file in files} == {f"{one.requested_time}.parquet"}
-    assert Archive(storage, "archived").bodies([]) == {}
+    assert LsmArchive(storage, "archived").bodies([]) == {}
 
 
 def test_every_action_counts_where_all_are_asked_for(storage: Storage) -> None:
     """A clean may bear the time of a commit."""
     put(storage, "1_3_0.parquet", ("3", "4", "commit"), ("3", "6", "clean"), ("1", "2", "rollback"))
 
-    found = [(one.requested_time, one.action) for one in Archive(storage, "history").instants()]
+    found = [(one.requested_time, one.action) for one in LsmArchive(storage, "history").instants()]
 
     assert found == [("1", "rollback"), ("3", "clean"), ("3", "commit")]
 
 
 def test_what_was_archived_since_a_moment_is_new_unless_it_was_there(storage: Storage) -> None:
     put(storage, "1_2_0.parquet", ("1", "2", "commit"))
-    before = Archive(storage, "history").state()
+    before = LsmArchive(storage, "history").state()
     there = Instant("3", "commit", State.COMPLETED, "4")
     mark = replace(timeline_of((there,)).watermark(), archive=before)
     now = timeline_of((Instant("9", "commit", State.COMPLETED, "99"),))
     gone = [("3", "4", "commit"), ("5", "6", "commit"), ("7", "8", "rollback"), ("9", "99", "commit")]
     put(storage, "3_9_0.parquet", *gone)
 
-    assert before != Archive(storage, "history").state()
-    assert [one.requested_time for one in Archive(storage, "history").since(now, Seen(mark))] == ["5", "7"]
+    assert before != LsmArchive(storage, "history").state()
+    assert [one.requested_time for one in LsmArchive(storage, "history").since(now, Seen(mark))] == ["5", "7"]
     # Nobody looked at the archive then, or it has not changed since.
-    assert len(Archive(storage, "history").since(now, Seen(replace(mark, archive="")))) == 2
-    unchanged = Seen(replace(mark, archive=Archive(storage, "history").state()))
-    assert Archive(storage, "history").since(now, unchanged) == ()
+    assert len(LsmArchive(storage, "history").since(now, Seen(replace(mark, archive="")))) == 2
+    unchanged = Seen(replace(mark, archive=LsmArchive(storage, "history").state()))
+    assert LsmArchive(storage, "history").since(now, unchanged) == ()
 
 
 def test_a_moment_that_neither_timeline_nor_archive_tells_is_named(storage: Storage) -> None:
@@ -110,9 +112,9 @@ def test_a_moment_that_neither_timeline_nor_archive_tells_is_named(storage: Stor
     mark = Watermark.of(completed)
     put(storage, "1000_1001_0.parquet", ("1000", "1000", "commit"), ("1001", "1001", "commit"))
 
-    assert Archive(storage, "history").seen_at(timeline_of(tuple(completed[2:])), mark).saw(completed[0])
+    assert LsmArchive(storage, "history").seen_at(timeline_of(tuple(completed[2:])), mark).saw(completed[0])
     with pytest.raises(UnreadableTimeError, match=rf"{storage.path}.* at 1999 .*Make the DataFrame anew"):
-        Archive(storage, "history").seen_at(timeline_of(tuple(completed[3:])), mark)
+        LsmArchive(storage, "history").seen_at(timeline_of(tuple(completed[3:])), mark)
 
 
 @pytest.mark.parametrize("data", [b"", b"PAR1", b"no parquet at all"])
@@ -120,7 +122,7 @@ def test_a_damaged_file_of_the_archive_is_named(storage: Storage, data: bytes) -
     storage.write("history/1_2_0.parquet", data)
 
     with pytest.raises(CorruptInstantError, match=r"history/1_2_0\.parquet"):
-        Archive(storage, "history").writes()
+        LsmArchive(storage, "history").writes()
 
 
 def test_a_file_without_completion_times_is_named(storage: Storage) -> None:
@@ -129,7 +131,7 @@ def test_a_file_without_completion_times_is_named(storage: Storage) -> None:
     storage.write("history/1_2_0.parquet", bytes(sink.getvalue()))
 
     with pytest.raises(CorruptInstantError, match="completionTime"):
-        Archive(storage, "history").writes()
+        LsmArchive(storage, "history").writes()
 
 
 def test_an_archive_that_is_compacted_while_it_is_read_is_read_another_time(storage: Storage) -> None:
@@ -143,4 +145,4 @@ def test_an_archive_that_is_compacted_while_it_is_read_is_read_another_time(stor
             raise FileNotFoundError(path)
 
     with pytest.raises(StorageError, match="Run it again"):
-        Archive(Compacting(), "history").writes()  # type: ignore[arg-type]
+        LsmArchive(Compacting(), "history").writes()  # type: ignore[arg-type]
