@@ -14,10 +14,9 @@ from functools import partial
 from ..storage.base import join
 from ..table.files.cleaned import files_of
 from ..table.files.file_group import data_file
-from ..table.files.names import PARQUET
 from ..table.files.read_written import read_written
 from ..table.files.slice_rule import SliceRule, slice_rule
-from ..table.files.written import logs_in, time_in
+from ..table.files.written import bases_in, logs_in, time_in
 from ..table.seen_table import SeenTable
 from ..timeline.archive.history import SilentArchiveError, undone, with_archived
 from ..timeline.instants import Instant
@@ -128,11 +127,9 @@ def _whole(history: Timeline, end: str, is_lost: Callable[[str], bool]) -> Itera
         body = history.files.read_written_files(instant)
         touched: set[tuple[str, str]] = set()
         for partition, stats in body.stats.items():
-            for stat in stats:
-                name = (stat.get("path") or "").rpartition("/")[2]
-                if stat.get("fileId") and name.endswith(PARQUET):
-                    touched.add((partition, stat["fileId"]))
-                    groups[partition, stat["fileId"]].begin(name)
+            for file_id, base in bases_in(stats).items():
+                touched.add((partition, file_id))
+                groups[partition, file_id].begin(base.name)
             for file_id, name, _ in logs_in(stats, instant, body.by_pyhudi):
                 touched.add((partition, file_id))
                 groups[partition, file_id].append(name, instant)

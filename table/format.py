@@ -7,7 +7,7 @@ each. What a version's properties say of merging is chosen in `table.config`, be
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from ..errors import TableVersionError
@@ -39,8 +39,8 @@ class TableFormat:
     codec: Codec
     archive: Callable[[Storage, str], Archive]
     archive_writer: Callable[[Storage, str], ArchiveWriter]
+    undo: Undo
     bucket_rules: bool
-    undo: Undo = field(default_factory=DeletesFiles)
 
     @property
     def slices(self) -> SliceRule:
@@ -55,7 +55,7 @@ class TableFormat:
         return self.slices.makers(files, completed, partial(writers_in, completed.storage) if opens else None)
 
 
-_LSM = TableFormat("2", LayoutV2, AvroCodec(), LsmArchive, LsmWriter, bucket_rules=False)
+_LSM = TableFormat("2", LayoutV2, AvroCodec(), LsmArchive, LsmWriter, DeletesFiles(), bucket_rules=False)
 _FORMATS = {8: _LSM, 9: replace(_LSM, bucket_rules=True)}
 
 

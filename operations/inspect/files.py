@@ -12,7 +12,7 @@ from ...storage.base import Storage, split
 from ...storage.parallel import for_each
 from ...table.config import check_supported
 from ...table.config.property_keys import BUCKET
-from ...table.files.file_group import FileSlice
+from ...table.files.file_group import FileSlice, log_file
 from ...table.files.names import bucket_by_name
 from ...table.files.slice_rule import slice_rule
 from ...table.infer_index import index_of_groups, is_unnoted
@@ -93,8 +93,8 @@ def stated_rows(timeline: Timeline, slices: Iterable[FileSlice]) -> Mapping[str,
 def _rows_in(body: CommitFiles) -> Iterable[tuple[str, int]]:
     for stats in body.stats.values():
         for stat in stats:
-            name, rows = split(stat.get("path") or "")[1], stat.get("numWrites") or 0
-            yield name, rows + (stat.get("numDeletes") or 0 if name.startswith(".") else 0)
+            path, rows = stat.get("path") or "", stat.get("numWrites") or 0
+            yield split(path)[1], rows + (0 if log_file(path) is None else stat.get("numDeletes") or 0)
 
 
 def _row(file_slice: FileSlice, rows: Mapping[str, int], *, has_buckets: bool) -> tuple[object, ...]:
