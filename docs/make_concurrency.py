@@ -1,6 +1,6 @@
 """Put the table of who may be at work beside whom into docs/concurrency.md, from the table that the code reads.
 
-python docs/make_concurrency.py
+PYTHONPATH=tests python docs/make_concurrency.py
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from pyhudi.operations.transaction.concurrency import (
-    IMPOSSIBLE,
     OPTIMISTIC,
     SINGLE_WRITER,
     Asked,
@@ -19,6 +18,7 @@ from pyhudi.operations.transaction.concurrency import (
     Shared,
     Verdict,
 )
+from support.rules.impossible_meetings import IMPOSSIBLE
 
 PAGE = Path(__file__).with_name("concurrency.md")
 BEGIN, END = "<!-- concurrency: made by docs/make_concurrency.py -->\n", "<!-- /concurrency -->\n"

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 from pyhudi.operations.transaction.concurrency import (
-    IMPOSSIBLE,
     OPTIMISTIC,
     SINGLE_WRITER,
     Asked,
@@ -22,6 +21,7 @@ from pyhudi.operations.transaction.concurrency import (
     Shared,
     Verdict,
 )
+from support.rules.impossible_meetings import IMPOSSIBLE, why_impossible
 from support.seams import patch_seam, read_seam
 from support.upkeep import meetings_of_rescales, meetings_of_services, meetings_of_undoing, meetings_of_writes
 from support.upkeep.meetings import STAGES, STAGES_OF_A_SINGLE_WRITER, Stage, scene
@@ -103,7 +103,7 @@ def test_a_meeting_ends_as_it_is_written_down(
 
     assert staged(rules, key, tmp_path) == lines[key]
     assert cell_of(key) in asked
-    assert [used.why_impossible(one) for one in asked if one not in used.verdicts] == []
+    assert [why_impossible(one, used) for one in asked if one not in used.verdicts] == []
 
 
 @pytest.mark.slow
@@ -142,6 +142,6 @@ def test_a_single_writer_has_another_verdict_for_what_is_staged_so() -> None:
 def test_every_other_meeting_has_a_reason_why_it_cannot_come_about() -> None:
     some = {cell[:4] for cell in OPTIMISTIC.verdicts}
     others = [one for one in product(InstantKind, InstantKind, Known, Asked) if one not in some]
-    reasons = [OPTIMISTIC.why_impossible((*one, None)) for one in others]
+    reasons = [why_impossible((*one, None), OPTIMISTIC) for one in others]
 
     assert {*reasons} == {row[-1] for row in IMPOSSIBLE}
