@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -85,10 +84,6 @@ class _Rows:
     wrong: dict[Check, int] = field(default_factory=dict)
     first: dict[Check, str] = field(default_factory=dict)
 
-    @cached_property
-    def made_by(self) -> str:
-        return self.subject.maker(self.file.path)
-
     def check_base(self, file: BaseFile) -> None:
         """Check the rows of a base file, and the bounds and the bloom filter of its footer."""
         bounds: list[tuple[str, str]] = []
@@ -165,11 +160,11 @@ class _Rows:
         strange = [time for time in known if not self._may_have_written(time)]
         if strange:
             wrong = mask(pc.is_in(times, pa.array(strange, pa.string())))
-            wanted = f"is in {COMMIT_TIME}, and is no completed instant before {self.made_by}"
+            wanted = f"is in {COMMIT_TIME}, and is no completed instant before {self.subject.maker(self.file.path)}"
             self._count(COMMIT_TIME_COLUMN, wrong, times, wanted)
 
     def _may_have_written(self, time: str | None) -> bool:
-        if time is None or time > self.made_by:
+        if time is None or time > self.subject.maker(self.file.path):
             return False
         return self.subject.is_complete(time) or self.subject.timeline.is_committed(time)
 

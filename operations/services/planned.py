@@ -359,7 +359,8 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
                 f"No commit names the columns of the table {work.path}.",
                 f"Carry the {self.name} out with Apache Hudi.",
             )
-        return self.worker(FileWork(work, schema, self.means.output, self.means.logs), timeline, plan)
+        counts = work.table.format.slices.counting(timeline)
+        return self.worker(FileWork(work, schema, self.means.output, self.means.logs, counts=counts), timeline, plan)
 
     def _outcome(
         self, worker: Worker[Unit, Done], plan: tuple[Unit, ...], done: Sequence[Done], timeline: Timeline

@@ -14,6 +14,7 @@ from ...table.config.sort_order import SortOrder
 from ...table.files.logs.block_format import LogSettings, safe_format
 from ...table.files.names import WriteToken
 from ...table.files.output import Output
+from ...table.files.slice_rule import every
 from ...table.schema.columns import avro_schema
 from ...writer.data_files import DataFiles, FileFormat, LogFormat, Publisher
 from ...writer.slice_reader import SliceReader
@@ -24,7 +25,8 @@ from .transaction import Transaction
 class FileWork:
     """The data files of one instant: their place, their format, and the columns that the table has after it.
 
-    `order` is that of one write's base files; a table that has an order of its own keeps it.
+    `order` is that of one write's base files; a table that has an order of its own keeps it. `counts` says which
+    instants' blocks count in the log files that a service rewrites.
     """
 
     transaction: Transaction
@@ -32,6 +34,7 @@ class FileWork:
     output: Output
     logs: LogSettings = field(default_factory=LogSettings)
     order: SortOrder | None = None
+    counts: Callable[[str], bool] = every
 
     def files(self, token: WriteToken, publisher: Publisher) -> DataFiles:
         work = self.transaction

@@ -57,6 +57,9 @@ class SliceRule(Protocol):
     def comes_before(self, log: LogFile, requested_time: str) -> bool:
         """Return whether a log file is read before those that an instant of some time adds to its slice."""
 
+    def counting(self, timeline: Timeline) -> Callable[[str], bool]:
+        """Return which instants' blocks count in the log files that a compaction's plan names; it travels to tasks."""
+
     def reach(self, logs: Iterable[LogFile], timeline: Timeline) -> str:
         """Return until which requested time readers would put some log files on a new base file; empty for never."""
 
@@ -114,10 +117,18 @@ class ByCompletionTime:
     def comes_before(self, log: LogFile, requested_time: str) -> bool:
         return log.named_time < requested_time
 
+    def counting(self, timeline: Timeline) -> Callable[[str], bool]:
+        # A plan names log files of complete instants alone.
+        return every
+
     def reach(self, logs: Iterable[LogFile], timeline: Timeline) -> str:
         # An archived delta commit completed before any instant that is about to complete was requested.
         writes = map(timeline.write_at, {log.named_time for log in logs})
         return max((write.completion_time or "" for write in writes if write is not None), default="")
+
+
+def every(_: str) -> bool:
+    return True
 
 
 def _base_time(log: LogFile, times: Sequence[str], completed_at: CompletedAt) -> str | None:

@@ -113,8 +113,7 @@ class SliceWorker:
         work, fence = self.work, Fence(self.work, token.attempt)
         with work.heartbeat(), tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
             spills = local_spills(open_storage(folder, durable=False))
-            # A plan names only complete log files, so all their blocks count.
-            reader = self.files.slices(every, spills)
+            reader = self.files.slices(self.files.counts, spills)
             yield reader.merged(file_slice), self.files.files(token, fence)
             fence.finish()
 
@@ -145,10 +144,6 @@ class SliceWorker:
             total_log_size_compacted=result.log_data_bytes,
             **own,
         )
-
-
-def every(_: str) -> bool:
-    return True
 
 
 def passed_through(columns: pa.Schema, config: TableConfig) -> frozenset[str]:

@@ -108,7 +108,8 @@ class RescaleInstant:
         units = [
             unit for change in changes.values() for unit in units_of(change, slices[change.partition_path], work.path)
         ]
-        files = FileWork(work, schema, self.means.output, self.means.logs)
+        counts = work.table.format.slices.counting(timeline)
+        files = FileWork(work, schema, self.means.output, self.means.logs, counts=counts)
         made = self._made(Rescaler(files, self.index, foreign_logs(timeline, sources)), units)
         # The claim goes once the rescale is complete, and the time stays taken.
         work.seal.set(work.key)

@@ -32,7 +32,7 @@ from ....writer.slice_reader import SliceReader
 from ...transaction.fence import Fence
 from ...transaction.file_work import FileWork
 from ...transaction.transaction import Transaction
-from ..compaction.slice_worker import every, is_foreign, passed_through
+from ..compaction.slice_worker import is_foreign, passed_through
 from ..execution import new_token
 from .units import RescaleUnit
 
@@ -212,7 +212,7 @@ class _Task:
 
     def _reader(self) -> SliceReader:
         # The slices name complete log files only, so all their blocks count.
-        return self.rescaler.files.slices(every, local_spills(self.local))
+        return self.rescaler.files.slices(self.rescaler.files.counts, local_spills(self.local))
 
     def _numbers(self, source: FileSlice, rows: pa.RecordBatch) -> Numbers:
         """Return the new bucket of each row; refuse rows that a writer with another number has put here."""
