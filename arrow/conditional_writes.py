@@ -4,30 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from ..methods.merging.changed_table import ChangedTable
 from ..methods.other_keywords import argument_or_condition
 from ..methods.writes import BASED_ON, MISSING_OK, OPERATION, Rows
 from ..operations.read_rows import ReadRows
 from ..operations.result import CommitResult, PastAttempts
 from ..options.sources import WRITING
-from ..reader.row_filter import Where, read_where
 from ..table.config.property_keys import MERGE_ON_READ
 from ..table.files.logs.block_format import delete_order
-from ..table.schema.columns import with_meta
+from ..table.schema.columns import LOCATION, with_meta
 from ..table.schema.fields import root_of
 from ..table.table import open_table
 from ..timeline.watermark import spell_moment
-from ..writer.routes import LOCATION
 from .base import ArrowMethods
-from .merge import Merge, MergeSource, MergeWork, update
-from .merging.matching import On
 from .reading import ReadRequest
 from .rows import given_rows
 from .writing import RowWrite, TypedRows, run_again
+
+if TYPE_CHECKING:
+    from ..methods.merging.changed_table import ChangedTable
+    from ..reader.row_filter import Where
+    from .merge import Merge, MergeWork
+    from .merging.matching import On
 
 
 class ConditionalWrites(ArrowMethods):
@@ -65,6 +66,8 @@ class ConditionalWrites(ArrowMethods):
                 columns.
             PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
+        from ..reader.row_filter import read_where  # noqa: PLC0415 (see methods/__init__.py)
+
         which = argument_or_condition("delete()", "which", which, condition)
         self._refuse_nothing(which)
         self._require_table()
@@ -120,6 +123,8 @@ class ConditionalWrites(ArrowMethods):
             >>> merge = merge.when_matched_delete("source.gone").when_matched_update_all()  # doctest: +SKIP
             >>> merge.when_not_matched_insert_all().execute()  # doctest: +SKIP
         """
+        from .merge import Merge, MergeSource  # noqa: PLC0415 (see methods/__init__.py)
+
         matches = argument_or_condition("merge()", "on", on, condition)
         return Merge(self._work, MergeSource(given_rows(source)), matches)
 
@@ -150,10 +155,14 @@ class ConditionalWrites(ArrowMethods):
             OptionConflictError: The table generates its keys.
             PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
+        from .merge import update  # noqa: PLC0415 (see methods/__init__.py)
+
         return update(self._work, set, argument_or_condition("update()", "where", where, condition), options)
 
     @property
     def _work(self) -> MergeWork:
+        from .merge import MergeWork  # noqa: PLC0415 (see methods/__init__.py)
+
         def is_serializable(given: Mapping[str, Any], table: ChangedTable) -> bool:
             return self._is_serializable(given, table.config)
 

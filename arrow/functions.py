@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from ..methods.paths import AnyPath
 from ..methods.writes import Rows
 from ..operations.result import CommitResult
-from ..reader.row_filter import Where
 from .base import Timestamps
 from .table import Mode, RecordKey, Table
+
+if TYPE_CHECKING:
+    from ..reader.row_filter import Where
 
 
 def write(

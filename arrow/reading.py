@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from ..errors import InvalidOptionError, MissingColumnError
 from ..options.model import HudiOptions
 from ..options.read import options_of_query
-from ..reader.row_filter import EveryFilter, RowFilter, Where, read_where
-from ..reader.scan import scan, selected
-from ..reader.snapshot import Snapshot, open_snapshot
 from ..storage.process import cores
 from ..table.schema.columns import without_meta
+
+if TYPE_CHECKING:
+    from ..reader.row_filter import RowFilter, Where
+    from ..reader.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,9 @@ class ReadRequest:
 
     def shown(self, path: str, options: HudiOptions, threads: int) -> PinnedRows:
         """Return the rows as of now, or as of the time in the options of the query."""
+        from ..reader.row_filter import read_where  # noqa: PLC0415 (see methods/__init__.py)
+        from ..reader.snapshot import open_snapshot  # noqa: PLC0415
+
         if self.limit is not None and self.limit < 0:
             raise InvalidOptionError(f"A read of the table {path} got limit={self.limit}.", "Give 0 or more.")
         snapshot = open_snapshot(
@@ -75,6 +79,8 @@ class PinnedRows:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows, none of them twice; at most `limit`."""
+        from ..reader.scan import scan  # noqa: PLC0415 (see methods/__init__.py)
+
         if self.limit == 0:
             return
         left = self.limit
@@ -102,6 +108,8 @@ class PinnedRows:
         self, columns: Sequence[str] | None = None, condition: RowFilter | None = None, limit: int | None = None
     ) -> PinnedRows:
         """Return some of the columns of the rows that satisfy a condition, too, and at most ``limit`` of them."""
+        from ..reader.row_filter import EveryFilter  # noqa: PLC0415 (see methods/__init__.py)
+
         schema = self.schema if columns is None else self._selected(columns)
         filters = tuple(each for each in (self.condition, condition) if each is not None)
         least = min((most for most in (self.limit, limit) if most is not None), default=None)
@@ -126,6 +134,8 @@ def chosen_threads(threads: int | None) -> int:
 
 
 def _selected(columns: str | Sequence[str], snapshot: Snapshot) -> pa.Schema:
+    from ..reader.scan import selected  # noqa: PLC0415 (see methods/__init__.py)
+
     names = columns
     if isinstance(columns, str):
         names = [columns] if columns in snapshot.schema.names else [name.strip() for name in columns.split(",")]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ..errors import InvalidOptionError
-from ..reader.row_filter import Where
 from .base import ArrowMethods
 from .other_calls import TABLE_CALLS, TABLE_KEYWORDS
 from .reading import ReadRequest
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from ..reader.row_filter import Where
     from .datasets import TableDataset
 
 # From this version on DuckDB hands a dataset only conditions that pyarrow evaluates as DuckDB does, NaN and -0.0

@@ -6,19 +6,13 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from ..methods.writes import timed
-from ..operations.planning.plan import WritePlan, plan_seen
-from ..operations.planning.target import find_target
 from ..operations.read_rows import ReadRows
 from ..operations.result import CommitResult, PastAttempts, RowCounts, with_services
-from ..operations.write.after_batch import run_within
-from ..operations.write.inline import means_of
-from ..operations.write.retries import Retries
-from ..operations.write.run import LocalRun
-from ..operations.write.turns import Turn
 from ..options.model import HudiOptions
 from ..options.sources import ResolvedOptions
 from ..storage.base import Storage
@@ -27,6 +21,9 @@ from ..table.files.output import MIB
 from ..timeline.timeline import Timeline
 from .hudi_types import HudiTypes
 from .rows import GivenRows, RowsComingOnce, first_bytes
+
+if TYPE_CHECKING:
+    from ..operations.planning.plan import WritePlan
 
 # Up to so many bytes one task hands its rows to the commit, which merges them again where another write came first.
 _FEW_BYTES = 16 * MIB
@@ -92,12 +89,17 @@ class RowWrite:
 
     def run(self, rows: TypedRows) -> CommitResult:
         """Write rows until that is done, or its time is over."""
+        from ..operations.write.turns import Turn  # noqa: PLC0415 (see methods/__init__.py)
+
         few = rows.nbytes is not None and rows.nbytes <= _FEW_BYTES
         with Turn(self.storage.path) if few else nullcontext():
             return run_again(self.storage, self.resolved, lambda write_id, past: self.attempt(rows, write_id, past))
 
     def attempt(self, rows: TypedRows, write_id: str, past: PastAttempts) -> CommitResult:
         """Write rows once, and run the services that are due."""
+        from ..operations.planning.plan import plan_seen  # noqa: PLC0415 (see methods/__init__.py)
+        from ..operations.planning.target import find_target  # noqa: PLC0415
+
         options = self.resolved.options
         request = options.to_write_request(self.path, rows.schema, overwrite=self.overwrite)
         find_target(request, self.storage, creates=self.creates)
@@ -118,6 +120,8 @@ class RowWrite:
         return with_services_after(result, self.storage, seen.timeline, options)
 
     def _carried_out(self, plan: WritePlan, rows: TypedRows) -> CommitResult:
+        from ..operations.write.run import LocalRun  # noqa: PLC0415 (see methods/__init__.py)
+
         if plan.replays is not None or not plan.takes_rows:
             return LocalRun(plan).write([])
         batches, are_few = first_bytes(rows.again(), _FEW_BYTES)
@@ -130,6 +134,8 @@ class RowWrite:
 
     def _by_tasks(self, plan: WritePlan, batches: Iterator[pa.RecordBatch], are_few: bool) -> CommitResult:
         """Write rows that no other row meets: each task opens files of its own."""
+        from ..operations.write.run import LocalRun  # noqa: PLC0415 (see methods/__init__.py)
+
         batches, are_few = (batches, True) if are_few else first_bytes(batches, _BYTES_OF_A_TASK)
         tasks = 1 if are_few else self.threads
         memory = plan.settings.output.memory // tasks
@@ -142,6 +148,8 @@ def run_again(
     storage: Storage, resolved: ResolvedOptions, attempt: Callable[[str, PastAttempts], CommitResult]
 ) -> CommitResult:
     """Attempt a write until it completes, or the time of its options is over; log its result."""
+    from ..operations.write.retries import Retries  # noqa: PLC0415 (see methods/__init__.py)
+
     options, began = resolved.options, time.monotonic()
     retries = Retries.of(storage, options.write_settings(), write_id=options.write_id, application=options.application)
     return timed(retries.run(attempt), began, resolved.notices)
@@ -149,5 +157,8 @@ def run_again(
 
 def with_services_after(done: CommitResult, storage: Storage, timeline: Timeline, options: HudiOptions) -> CommitResult:
     """Run the services that are due after a write, as many as fit into their seconds, and return all results."""
+    from ..operations.write.after_batch import run_within  # noqa: PLC0415 (see methods/__init__.py)
+    from ..operations.write.inline import means_of  # noqa: PLC0415
+
     means = means_of(options.write_settings(), application=options.application)
     return with_services(done, run_within(storage, timeline, options.upkeep(), means, options.upkeep_seconds))

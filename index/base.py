@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,9 @@ import pyarrow as pa
 from ..storage.base import Storage
 from ..table.files.names import FileGroupId
 from ..table.files.view import FileView
-from ..table.keys.generator import KeyPart
+
+if TYPE_CHECKING:
+    from ..table.keys.generator import KeyPart
 
 Buckets = np.ndarray[Any, np.dtype[np.int32]]
 Positions = np.ndarray[Any, np.dtype[np.int64]]

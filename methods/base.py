@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import pyarrow as pa
 
 from ..errors import PyHudiError
 from ..operations.html_text import html_table, in_html
-from ..operations.services.means import Means
-from ..operations.write.inline import means_of
 from ..options.catalogue import Scope
 from ..options.model import HudiOptions
 from ..options.parsing import texts_of
@@ -20,6 +18,9 @@ from ..storage import open_storage
 from ..table.config import TableConfig
 from .other_keywords import SHARED_KEYWORDS
 from .other_names import NamesOtherCalls
+
+if TYPE_CHECKING:
+    from ..operations.services.means import Means
 
 # What shows rows about a table: a DataFrame of Spark, or an Arrow table.
 Frame = TypeVar("Frame")
@@ -90,6 +91,8 @@ class TableMethods(NamesOtherCalls, Generic[Frame]):
 
     def _means(self, options: HudiOptions) -> Means:
         """Return what services of the table work with: this process."""
+        from ..operations.write.inline import means_of  # noqa: PLC0415 (see __init__.py)
+
         return means_of(options.write_settings(), application=options.application)
 
     def _resolve(self, given: Mapping[str, Any], scopes: frozenset[Scope], *, warn: bool = False) -> ResolvedOptions:

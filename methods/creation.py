@@ -4,16 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
 from ..errors import NotATableError, OptionConflictError
-from ..operations.planning.operation import INSERT
-from ..operations.planning.plan import WritePlan, plan_write
 from ..operations.planning.request import WriteRequest
-from ..operations.planning.target import find_target
-from ..operations.write.after_commit import describe, tables, warn_once
 from ..options.model import HudiOptions
 from ..options.names import OPTIONS
 from ..options.sources import find_config
@@ -24,8 +20,11 @@ from ..table.schema.columns import without_meta
 from ..table.schema.types import sql_name
 from ..table.table import Table
 
+if TYPE_CHECKING:
+    from ..operations.planning.plan import WritePlan
+
 # Returns the plan with the number of buckets that was measured, and the number; None where it measured none.
-WithBuckets = Callable[[WriteRequest, WritePlan], tuple[WritePlan, int | None]]
+WithBuckets: TypeAlias = "Callable[[WriteRequest, WritePlan], tuple[WritePlan, int | None]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +44,8 @@ class CreationTerms:
 
     def key(self) -> dict[str, Any]:
         """Return the option of the record key; without one, what makes a table that generates its keys."""
+        from ..operations.planning.operation import INSERT  # noqa: PLC0415 (see __init__.py)
+
         return {"recordkey": _names(self.record_key)} if self.record_key else {OPTIONS["operation"].key: INSERT}
 
     def without_key(self) -> dict[str, Any]:
@@ -92,6 +93,10 @@ def create_table(
 
     ``opened`` is the call that opens a table, for errors; ``with_buckets`` may choose a number of buckets.
     """
+    from ..operations.planning.plan import plan_write  # noqa: PLC0415 (see __init__.py)
+    from ..operations.planning.target import find_target  # noqa: PLC0415
+    from ..operations.write.after_commit import describe, tables, warn_once  # noqa: PLC0415
+
     storage = open_storage(path, options.storage_options, durable=options.durable)
     exists = find_config(storage) is not None
     if exists and not if_not_exists:

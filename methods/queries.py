@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ..operations.inspect.activity import activity
-from ..operations.inspect.bucket_sizes import bucket_sizes
-from ..operations.inspect.detail import detail
-from ..operations.inspect.files import files
-from ..operations.inspect.history import history, last_commit
-from ..operations.inspect.instants import list_instants
-from ..operations.inspect.partitions import partitions
-from ..operations.inspect.sizes import sizes
 from ..operations.result import CommitResult
-from ..options.explain import ExplainedOptions, explain
 from ..options.parsing import format_value
 from ..options.sources import READING, WRITING, find_config
-from ..reader.snapshot import open_snapshot
 from ..table.schema.columns import without_meta
 from .base import Frame, TableMethods
+
+if TYPE_CHECKING:
+    from ..options.explain import ExplainedOptions
 
 
 class QueryMethods(TableMethods[Frame]):
@@ -41,6 +34,8 @@ class QueryMethods(TableMethods[Frame]):
             UnsupportedTableError: The table's properties note no bucket index.
             InvalidOptionError: ``growth`` is not positive.
         """
+        from ..operations.inspect.bucket_sizes import bucket_sizes  # noqa: PLC0415 (see __init__.py)
+
         return self._frame(bucket_sizes(self._storage, growth))
 
     def detail(self) -> Frame:
@@ -59,6 +54,8 @@ class QueryMethods(TableMethods[Frame]):
         Raises:
             PyHudiError: The table cannot be read.
         """
+        from ..operations.inspect.detail import detail  # noqa: PLC0415 (see __init__.py)
+
         return self._frame(detail(self._storage))
 
     def history(self, limit: int | None = None) -> Frame:
@@ -75,6 +72,8 @@ class QueryMethods(TableMethods[Frame]):
             InvalidOptionError: The limit is below zero.
             PyHudiError: The table cannot be read.
         """
+        from ..operations.inspect.history import history  # noqa: PLC0415 (see __init__.py)
+
         return self._frame(history(self._storage, limit))
 
     def activity(self) -> Frame:
@@ -88,6 +87,8 @@ class QueryMethods(TableMethods[Frame]):
         Raises:
             PyHudiError: The table cannot be read.
         """
+        from ..operations.inspect.activity import activity  # noqa: PLC0415 (see __init__.py)
+
         return self._frame(activity(self._storage))
 
     def files(self, *, as_of: str | date | None = None) -> Frame:
@@ -105,6 +106,8 @@ class QueryMethods(TableMethods[Frame]):
             UnreadableTimeError: The table does not keep history that far back.
             PyHudiError: The table cannot be read.
         """
+        from ..operations.inspect.files import files  # noqa: PLC0415 (see __init__.py)
+
         return self._frame(files(self._storage, None if as_of is None else format_value(as_of)))
 
     def timeline(self, limit: int | None = None) -> Frame:
@@ -120,6 +123,8 @@ class QueryMethods(TableMethods[Frame]):
             InvalidOptionError: The limit is below zero.
             PyHudiError: The table cannot be read.
         """
+        from ..operations.inspect.instants import list_instants  # noqa: PLC0415 (see __init__.py)
+
         return self._frame(list_instants(self._storage, limit))
 
     def sizes(self) -> Frame:
@@ -132,6 +137,8 @@ class QueryMethods(TableMethods[Frame]):
         Raises:
             PyHudiError: The table cannot be read.
         """
+        from ..operations.inspect.sizes import sizes  # noqa: PLC0415 (see __init__.py)
+
         return self._frame(sizes(self._storage))
 
     def partitions(self) -> Frame:
@@ -143,6 +150,8 @@ class QueryMethods(TableMethods[Frame]):
         Raises:
             PyHudiError: The table cannot be read.
         """
+        from ..operations.inspect.partitions import partitions  # noqa: PLC0415 (see __init__.py)
+
         return self._frame(partitions(self._storage))
 
     def last_commit(self) -> CommitResult | None:
@@ -154,6 +163,8 @@ class QueryMethods(TableMethods[Frame]):
         Raises:
             PyHudiError: The table cannot be read.
         """
+        from ..operations.inspect.history import last_commit  # noqa: PLC0415 (see __init__.py)
+
         return last_commit(self._storage)
 
     def explain_options(self, *, defaults: bool = True, **options: Any) -> ExplainedOptions:
@@ -172,9 +183,13 @@ class QueryMethods(TableMethods[Frame]):
         Raises:
             OptionError: An option cannot be used.
         """
+        from ..options.explain import explain  # noqa: PLC0415 (see __init__.py)
+
         given = {"path": self._path, **options}
         resolved = self._resolve(given, READING | WRITING)
         return explain(resolved, find_config(self._storage), defaults=defaults)
 
     def _columns(self) -> pa.Schema:
+        from ..reader.snapshot import open_snapshot  # noqa: PLC0415 (see __init__.py)
+
         return without_meta(open_snapshot(self._path, self.storage_options).schema)

@@ -10,16 +10,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..operations.inspect.savepoints import savepoints
 from ..operations.result import ServiceResult, ServicesResult
-from ..operations.write.service_round import run_services
-from ..operations.write.services import SERVICES, Call
 from ..options.parsing import format_value
 from ..options.sources import WRITING, ResolvedOptions
 from ..storage import open_storage
 from .base import Frame, TableMethods
+
+if TYPE_CHECKING:
+    from ..operations.write.services import Call
 
 
 class UpkeepMethods(TableMethods[Frame]):
@@ -315,6 +315,8 @@ class UpkeepMethods(TableMethods[Frame]):
         Raises:
             PyHudiError: The table cannot be read.
         """
+        from ..operations.inspect.savepoints import savepoints  # noqa: PLC0415 (see __init__.py)
+
         return self._frame(savepoints(self._storage))
 
     def restore(self, to: str | date, *, dry_run: bool = False, **options: Any) -> ServiceResult:
@@ -358,6 +360,8 @@ class UpkeepMethods(TableMethods[Frame]):
             InvalidOptionError: A name in ``services`` is none of these.
             PyHudiError: The table cannot be opened.
         """
+        from ..operations.write.service_round import run_services  # noqa: PLC0415 (see __init__.py)
+
         resolved = self._resolve(options, WRITING, warn=True)
         with self._progress("services", resolved.options):
             done = run_services(self._call(resolved), services)
@@ -379,11 +383,13 @@ class UpkeepMethods(TableMethods[Frame]):
         Raises:
             PyHudiError: The table cannot be opened.
         """
-        from ..operations.inspect.validate import validate  # noqa: PLC0415
+        from ..operations.inspect.validate import validate  # noqa: PLC0415 (see __init__.py)
 
         return self._frame(validate(self._storage, deep=deep))
 
     def _run(self, name: str, given: Mapping[str, Any], **arguments: Any) -> ServiceResult:
+        from ..operations.write.services import SERVICES  # noqa: PLC0415 (see __init__.py)
+
         service = SERVICES[name]
         resolved = self._resolve(given, WRITING, warn=True)
         with self._progress(name, resolved.options):
@@ -393,6 +399,8 @@ class UpkeepMethods(TableMethods[Frame]):
         return done
 
     def _call(self, resolved: ResolvedOptions) -> Call:
+        from ..operations.write.services import Call  # noqa: PLC0415 (see __init__.py)
+
         options = resolved.options
         storage = open_storage(self._path, options.storage_options, durable=options.durable)
         patience, means = options.write_settings().patience, partial(self._means, options)

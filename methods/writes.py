@@ -13,7 +13,6 @@ import pyarrow as pa
 
 from ..errors import InvalidOptionError
 from ..operations.result import CommitResult
-from ..operations.write.run import write
 from ..options.names import OPTIONS
 from ..options.sources import WRITING, ResolvedOptions
 from ..table.config import TableConfig
@@ -170,6 +169,8 @@ def delete_partitions(
     path: str, resolved: ResolvedOptions, partitions: Sequence[str], application: str = ""
 ) -> CommitResult:
     """Delete partitions by paths, with ``*`` for anything; ``application`` counts where no option names it."""
+    from ..operations.write.run import write  # noqa: PLC0415 (see __init__.py)
+
     began, options = time.monotonic(), resolved.options
     request = options.to_write_request(path, pa.schema([]), overwrite=False)
     settings = replace(request.write, partitions_to_delete=tuple(partitions))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from ..index.settings import FileSizes, LookupSettings
 from ..table.files.bloom_filter import DYNAMIC, BloomSettings
-from .types import Count, FieldsOf, FilterType, Share, Size, SizeOrNone, family, option
+from .types import Count, FieldsOf, FilterType, OptionPart, Share, Size, SizeOrNone, family, option
 
 INDEX_PREFIX = "hoodie.pyhudi.index."
 CACHE_BYTES = f"{INDEX_PREFIX}cache.bytes"
@@ -17,7 +17,7 @@ CACHE_BYTES = f"{INDEX_PREFIX}cache.bytes"
 LOOKUP, BLOOM, SIZES = map(FieldsOf, (LookupSettings, BloomSettings, FileSizes))
 
 
-class LookupOptions(BaseModel):
+class LookupOptions(OptionPart):
     """How one write finds keys, and where it puts new keys; a bucket index needs none of these options."""
 
     prune_by_ranges: bool = option(

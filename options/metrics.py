@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from pydantic import BaseModel
-
 from ..errors import InvalidOptionError, UnsupportedOptionError
 from ..operations.metrics_settings import MetricsSettings
-from .types import Count, FieldsOf, option
+from .types import Count, FieldsOf, OptionPart, option
 
 METRICS = FieldsOf(MetricsSettings)
 _ON, _TYPE, _CLASS = "hoodie.metrics.on", "hoodie.metrics.reporter.type", "hoodie.metrics.reporter.class"
@@ -18,7 +16,7 @@ _GATEWAY = "PROMETHEUS_PUSHGATEWAY"
 _DEFAULT = "GRAPHITE"
 
 
-class MetricsOptions(BaseModel):
+class MetricsOptions(OptionPart):
     """What a write reports about its commit, and where to."""
 
     metrics_file: str = option(

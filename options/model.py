@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pyarrow as pa
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from ..errors import OptionConflictError
 from ..operations.planning.request import WriteRequest
@@ -15,14 +15,14 @@ from .lookup import LookupOptions
 from .metrics import MetricsOptions
 from .read import ReadOptions
 from .table import TableOptions
-from .types import Count, FieldsOf, Threshold, option, settings_of
+from .types import Count, FieldsOf, OptionPart, Threshold, option, settings_of
 from .upkeep import UpkeepOptions
 from .write import WriteOptions
 
 STREAM = FieldsOf(StreamSettings)
 
 
-class CommonOptions(BaseModel):
+class CommonOptions(OptionPart):
     """What reads and writes have in common."""
 
     path: str | None = option(None, "Where the table is.", "path", "hoodie.base.path")
@@ -34,7 +34,7 @@ class CommonOptions(BaseModel):
     storage_options: dict[str, str] = Field(default_factory=dict, repr=False)
 
 
-class StreamOptions(BaseModel):
+class StreamOptions(OptionPart):
     """How a streaming query writes; the table keeps none of these options."""
 
     stream_identifier: str = option(
@@ -82,7 +82,7 @@ class StreamOptions(BaseModel):
         return settings_of(StreamSettings, self, compacts=self.stream_compacts and not self.stream_without_compaction)
 
 
-PARTS: dict[Scope, type[BaseModel]] = {
+PARTS: dict[Scope, type[OptionPart]] = {
     Scope.ANY: CommonOptions,
     Scope.TABLE: TableOptions,
     Scope.WRITE: WriteOptions,

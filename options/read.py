@@ -5,13 +5,11 @@ from __future__ import annotations
 from datetime import date
 from typing import Any
 
-from pydantic import BaseModel
-
 from ..errors import MissingOptionError, OptionConflictError
 from ..reader.query import AS_OF, BEGIN, END, FULL_SCAN, AsOf, Changes, Query
 from ..reader.streams.terms import START, BatchLimits, StreamTerms
 from ..table.files.output import GIB, MIB
-from .types import Count, Fields, PathGlob, QueryBegin, QueryTime, QueryType, Size, StreamStart, option
+from .types import Count, Fields, OptionPart, PathGlob, QueryBegin, QueryTime, QueryType, Size, StreamStart, option
 
 QUERY_TYPE = "hoodie.datasource.query.type"
 _GLOB = "hoodie.datasource.read.incr.path.glob"
@@ -38,7 +36,7 @@ def options_of_query(
     return {QUERY_TYPE: kind, AS_OF: as_of, BEGIN: since, END: until}
 
 
-class ReadOptions(BaseModel):
+class ReadOptions(OptionPart):
     """What one read shows, and how."""
 
     columns: Fields | None = option(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel
-
 from ..operations.planning.table_terms import NO_UPDATE_MODE
 from ..table.config.key_types import split_partition_field
 from ..table.config.payloads import PAYLOADS
@@ -34,6 +32,7 @@ from .types import (
     IndexType,
     Isolation,
     MergeMode,
+    OptionPart,
     PartialUpdateMode,
     PartitionFields,
     PayloadName,
@@ -54,7 +53,7 @@ def _names(fields: tuple[str, ...] | None) -> tuple[str, ...] | None:
     return None if fields is None else tuple(split_partition_field(field)[0] for field in fields)
 
 
-class TableOptions(BaseModel):
+class TableOptions(OptionPart):
     """Options that describe a new table. Later writes need none; an option that contradicts the table is an error."""
 
     table_name: str | None = option(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, cast
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from ..errors import UnsupportedTableError
 from ..reader.path_glob import compile_glob
@@ -223,6 +223,12 @@ QueryTime = Annotated[str, AfterValidator(_check_time)]
 QueryBegin = Annotated[str, AfterValidator(_check_begin)]
 StreamStart = Annotated[str, AfterValidator(_check_start)]
 Codec = Annotated[Literal["zstd", "snappy", "gzip", "lz4", "brotli", "uncompressed"], BeforeValidator(_lower)]
+
+
+class OptionPart(BaseModel):
+    """Some of all options; `HudiOptions` alone is ever filled, so that the parts need no validators of their own."""
+
+    model_config = ConfigDict(defer_build=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import logging
 from dataclasses import replace
 from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from ..errors import OptionConflictError
 from ..operations.services.settings import (
@@ -31,6 +31,7 @@ from .types import (
     CompactionTrigger,
     Count,
     FieldsOf,
+    OptionPart,
     Pattern,
     Threshold,
     option,
@@ -49,7 +50,7 @@ MORE_THAN_CLEANED = 2
 _warned: set[str] = set()
 
 
-class UpkeepOptions(BaseModel):
+class UpkeepOptions(OptionPart):
     """How a table is kept small; nothing here is kept in the table."""
 
     table_services: bool = option(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from ..operations.metrics_settings import MetricsSettings
 from ..operations.planning.request import PARTIAL_UPDATE, WriteSettings
@@ -26,6 +26,7 @@ from .types import (
     LogBlocks,
     LogLevel,
     Operation,
+    OptionPart,
     OverwriteMode,
     Patterns,
     Placing,
@@ -39,7 +40,7 @@ from .types import (
 WRITE, OUTPUT, LOGS, PATIENCE = map(FieldsOf, (WriteSettings, Output, LogSettings, Patience))
 
 
-class WriteOptions(BaseModel):
+class WriteOptions(OptionPart):
     """How one write works; the table keeps none of these options."""
 
     operation: Operation | None = option(

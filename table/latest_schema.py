@@ -10,11 +10,6 @@ from ..timeline import formats
 from ..timeline.instants import Instant
 from ..timeline.timeline import Timeline
 from .config import TableConfig
-from .files.base_file import open_base
-from .files.logs.log_blocks import DATA_BLOCKS
-from .files.logs.log_contents import columns_of
-from .files.logs.whole_log import read_log
-from .files.lost import open_view
 from .schema.columns import arrow_schema, canonical, without_meta
 from .schema.schema_history import check_history
 
@@ -64,6 +59,12 @@ def refuse_newer_keys(timeline: Timeline, instant: Instant, extra_metadata: Mapp
 
 
 def _schema_of_a_file(timeline: Timeline) -> pa.Schema | None:
+    from .files.base_file import open_base  # noqa: PLC0415 (nearly every table states its columns)
+    from .files.logs.log_blocks import DATA_BLOCKS  # noqa: PLC0415
+    from .files.logs.log_contents import columns_of  # noqa: PLC0415
+    from .files.logs.whole_log import read_log  # noqa: PLC0415
+    from .files.lost import open_view  # noqa: PLC0415
+
     slices = open_view(timeline).all_slices()
     for base in (file_slice.base for file_slice in slices if file_slice.base is not None):
         with open_base(timeline.storage, base) as reader:

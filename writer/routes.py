@@ -16,10 +16,7 @@ from ..table.arrow.string_hash import hash64
 from ..table.keys.generated import GeneratedKeys
 from ..table.keys.generator import KeyGenerator
 from ..table.keys.partition_paths import check_safe_path
-from ..table.schema.columns import FILE_GROUP, FILE_NAME, NEW_GROUP, PARTITION_PATH, RECORD_KEY
-
-LOCATION = (RECORD_KEY, PARTITION_PATH, FILE_NAME)
-"""The meta columns with the place at which a row was read."""
+from ..table.schema.columns import FILE_GROUP, LOCATION, NEW_GROUP
 
 # 4 bins: the keys of a bin mostly fit into memory, and the rows of many partitions stay in few pieces.
 _BIN_BITS = 2

@@ -16,11 +16,10 @@ from ...operations.write.retries import Retries
 from ...options.sources import WRITING
 from ...table.config.property_keys import MERGE_ON_READ
 from ...table.files.logs.block_format import delete_order
-from ...table.schema.columns import with_meta
+from ...table.schema.columns import LOCATION, with_meta
 from ...table.schema.fields import root_of
 from ...table.table import open_table
 from ...timeline.watermark import spell_moment
-from ...writer.routes import LOCATION
 from ..conditions.condition import condition_predicates
 from .frames import to_frame
 from .made_from import NOTHING_READ, MadeFrom

@@ -22,10 +22,9 @@ from ...table.files.logs.block_format import ordered_by
 from ...table.merging.deletes import IS_DELETED, DeleteMarker
 from ...table.merging.row_spec import RowSpec
 from ...table.schema.casts import NUMBER_TO_TEXT
-from ...table.schema.columns import canonical
+from ...table.schema.columns import LOCATION, canonical
 from ...table.schema.evolution import ADD, ADD_NOT_NULL, EvolutionRules, Role, evolve
 from ...table.schema.fields import find_field, root_of
-from ...writer.routes import LOCATION
 from .operation import DELETE, DELETE_PARTITION, OVERWRITE_TABLE
 from .request import WriteRequest
 

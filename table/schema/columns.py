@@ -13,6 +13,8 @@ SEQUENCE_NUMBER = "_hoodie_commit_seqno"
 PARTITION_PATH = "_hoodie_partition_path"
 FILE_NAME = "_hoodie_file_name"
 META_COLUMNS = ("_hoodie_commit_time", SEQUENCE_NUMBER, RECORD_KEY, PARTITION_PATH, FILE_NAME)
+LOCATION = (RECORD_KEY, PARTITION_PATH, FILE_NAME)
+"""The meta columns with the place at which a row was read."""
 # A sixth meta column, which Apache Hudi fills under hoodie.allow.operation.metadata.field and never takes from rows.
 OPERATION_COLUMN = "_hoodie_operation"
 # The position of a row before a shuffle, which decides ties; no table keeps it.

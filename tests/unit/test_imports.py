@@ -2,7 +2,7 @@
 
 Spark starts a process to look the data source up, another to plan the write or read, one for each task, and one to
 commit. None of them has imported anything of pyhudi before, and the first write or read of a session waits for each of
-them in turn.
+them in turn. A process without Spark, such as a function in the cloud, waits for its own imports in the same way.
 """
 
 from __future__ import annotations
@@ -76,12 +76,19 @@ elif step == "task of a stream":
     reader = pickle.loads((folder / "stream").read_bytes())
     partitions = pickle.loads((folder / "batch").read_bytes())
     assert sum(batch.num_rows for one in partitions for batch in reader.read(one)) == 3
+elif step == "a table without Spark":
+    from pyhudi.arrow import Table
+elif step == "a read without Spark":
+    from pyhudi.arrow import Table
+
+    assert Table(folder / "t").read(where="id > 1").num_rows == 2
 print(*sorted(set(sys.modules) - before))
 """
 
 OTHER_STORES = {"fsspec", "asyncio", "pyhudi.storage.s3", "pyhudi.storage.remote"}
 METADATA = {"fastavro", "pyhudi.timeline.metadata.models"}
 OPTIONS = {"pyhudi.options.model", "pyhudi.options.parsing"}
+WRITES = {"pyhudi.operations.planning.plan", "pyhudi.operations.write.run", "pyhudi.operations.write.services"}
 UNWANTED = {
     "look-up": {"pyarrow.parquet", "pyarrow.compute", "pydantic", "numpy"} | OTHER_STORES | METADATA | OPTIONS,
     "plan": {"pyarrow.parquet", "pyhudi.operations.write.task", "pyhudi.operations.write.commit"}
@@ -100,6 +107,11 @@ UNWANTED = {
     | OTHER_STORES
     | METADATA
     | OPTIONS,
+    "a table without Spark": {"pyarrow.parquet", "pyarrow.dataset", "pyhudi.reader.snapshot", "pyhudi.reader.scan"}
+    | OTHER_STORES
+    | METADATA
+    | WRITES,
+    "a read without Spark": {"pyarrow.dataset"} | OTHER_STORES | WRITES,
 }
 
 
