@@ -129,7 +129,9 @@ class RowWrite:
             return self._by_tasks(plan, batches, are_few)
         # One task has all rows of each file group. Its threads keep their order, by which the later of two rows wins.
         alone = not are_few and not plan.looks_up and not plan.names_places
-        settings = replace(plan.settings, threads=self.threads, colocated=alone)
+        output = plan.settings.output
+        threads = output.threads(self.threads)
+        settings = replace(plan.settings, threads=threads, colocated=alone, output=output.shared_by(threads))
         return LocalRun(replace(plan, settings=settings)).write([batches])
 
     def _by_tasks(self, plan: WritePlan, batches: Iterator[pa.RecordBatch], are_few: bool) -> CommitResult:
@@ -137,9 +139,9 @@ class RowWrite:
         from ..operations.write.run import LocalRun  # noqa: PLC0415 (see methods/__init__.py)
 
         batches, are_few = (batches, True) if are_few else first_bytes(batches, _BYTES_OF_A_TASK)
-        tasks = 1 if are_few else self.threads
-        memory = plan.settings.output.memory // tasks
-        settings = replace(plan.settings, output=replace(plan.settings.output, memory=memory))
+        tasks = 1 if are_few else plan.settings.output.threads(self.threads)
+        output = plan.settings.output.shared_by(tasks)
+        settings = replace(plan.settings, output=replace(output, memory=output.memory // tasks))
         shared = SharedItems(batches)
         return LocalRun(replace(plan, settings=settings)).write([shared] * tasks, threads=tasks)
 

@@ -17,6 +17,7 @@ from ..storage.base import Storage
 from ..storage.threads import as_they_come
 from ..table.arrow.spill import local_spills
 from ..table.config import TableConfig, load_config
+from ..table.config.property_keys import MERGE_ON_READ
 from ..table.files.base_file import BaseFileReader
 from ..table.files.file_group import FileSlice
 from ..table.files.footers import batch_rows
@@ -35,8 +36,11 @@ if TYPE_CHECKING:
 
 GIB = 1 << 30
 # The share of a merge's memory for log entries and their folding; the allocator's reserve and the rows in flight take
-# the rest.
+# the rest, and at least so many bytes.
 _ENTRIES_SHARE = 0.6
+_IN_FLIGHT = 176 << 20
+# Several threads merge at once where each gets so much.
+_LEAST_OF_A_MERGE = 192 << 20
 _LEAST_ENTRIES = 1 << 20
 
 
@@ -57,8 +61,8 @@ def scan(
 ) -> Iterator[pa.RecordBatch]:
     """Check the columns, then yield the rows that satisfy every predicate and pass the filter.
 
-    They come by partition path and file id; with several threads, which share the memory for merges, file groups come
-    in any order.
+    They come by partition path and file id; with several threads, which share the memory for merges and are as many as
+    it is enough for, file groups come in any order.
     """
     schema = selected(snapshot, snapshot.schema.names if columns is None else columns)
     filters: list[RowFilter] = [PredicateFilter(tuple(predicates))] if predicates else []
@@ -68,6 +72,8 @@ def scan(
         each.holds(pa.RecordBatch.from_pylist([], compared))
     known = tuple(predicate for each in filters for predicate in each.predicates)
     asked = pa.schema([*schema, *(field for field in compared if field.name not in schema.names)])
+    if snapshot.config.table_type == MERGE_ON_READ:
+        threads = min(threads, merge_memory // _LEAST_OF_A_MERGE)
     terms = MergeTerms(snapshot.config, merge_memory // max(threads, 1))
     reader = RowReader(snapshot.storage, asked, snapshot.schema, known, snapshot.times, terms)
 
@@ -93,6 +99,11 @@ def selected(snapshot: Snapshot, names: Sequence[str]) -> pa.Schema:
                 f"It has {', '.join(snapshot.schema.names)}.",
             )
     return pa.schema([snapshot.schema.field(name) for name in names])
+
+
+def _of_entries(memory: int) -> int:
+    """Return how much of a merge's memory log entries may take."""
+    return max(min(int(memory * _ENTRIES_SHARE), memory - _IN_FLIGHT), _LEAST_ENTRIES)
 
 
 @contextmanager
@@ -152,7 +163,7 @@ class RowReader:
                 self.table_schema,
                 # The slice holds only log files that the query shows, and each has the blocks of one instant.
                 lambda time: True,
-                memory=max(int(terms.memory * _ENTRIES_SHARE), _LEAST_ENTRIES),
+                memory=_of_entries(terms.memory),
                 open_spill=local_spills(open_storage(folder, durable=False)),
             )
             safe = Pruning(terms.config, self.table_schema, self._conjuncts).settled_by_key()

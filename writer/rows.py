@@ -13,7 +13,7 @@ import pyarrow as pa
 from ..errors import NullOrderingError
 from ..storage.threads import in_order
 from ..table.arrow.arrays import Mask, mask
-from ..table.arrow.batches import rechunk
+from ..table.arrow.batches import CHUNK_BYTES, rechunk
 from ..table.merging.row_spec import DeleteOrder, RowSpec
 from ..table.schema.columns import POSITION
 from ..table.schema.conform import conform
@@ -57,12 +57,14 @@ class IncomingRowReader:
         self._check = check
         self.missing: Counter[str] = Counter()
 
-    def routed(self, batches: Iterator[pa.RecordBatch], threads: int = 1) -> Iterator[tuple[Route, pa.RecordBatch]]:
+    def routed(
+        self, batches: Iterator[pa.RecordBatch], threads: int = 1, most_bytes: int = CHUNK_BYTES
+    ) -> Iterator[tuple[Route, pa.RecordBatch]]:
         """Yield the rows of each file group, whole chunks of input at a time, in the order they came.
 
         Several threads key and cut a chunk each.
         """
-        for cut_rows in in_order(self._cut, self._chunks(batches), threads):
+        for cut_rows in in_order(self._cut, self._chunks(batches, most_bytes), threads):
             if self._check is not None:
                 self._check.check(cut_rows.rows, cut_rows.routes, cut_rows.deletes)
             self.missing.update(cut_rows.missing)
@@ -70,9 +72,11 @@ class IncomingRowReader:
         if self._check is not None:
             self._check.finish()
 
-    def _chunks(self, batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.RecordBatch, Routes | None]]:
+    def _chunks(
+        self, batches: Iterator[pa.RecordBatch], most_bytes: int
+    ) -> Iterator[tuple[pa.RecordBatch, Routes | None]]:
         """Yield chunks, with their routes where the router has to see them in order."""
-        for chunk in rechunk(batches):
+        for chunk in rechunk(batches, most_bytes):
             numbered = self._numbered(chunk)
             yield numbered, None if self._router.any_order else self._router.route(numbered)
 

@@ -15,6 +15,7 @@ from ...storage import open_storage
 from ...storage.base import Storage
 from ...storage.parallel import THREADS, for_each
 from ...storage.threads import in_order
+from ...table.arrow.batches import CHUNK_BYTES
 from ...table.arrow.spill import SpillFile, SpillWriter
 from ...table.files.names import WriteToken
 from ...table.keys.generator import KeyGenerator
@@ -26,6 +27,7 @@ from ..locating.routing import FileGroups, Routing, routing_of
 from ..locating.shared_keys import SharedKeys
 from ..planning.operation import DELETE_PARTITION
 from ..planning.plan import WritePlan
+from ..planning.request import WriteSettings
 from ..progress import Progress
 from ..transaction.since import seen_by
 from ..transaction.taken import given_up_as_conflicts, taken_as_conflicts
@@ -33,6 +35,9 @@ from .begin import begun
 from .own_groups import OwnGroups
 from .phases import PhaseProgress, Phases
 from .writers import Outcome, appending_tasks
+
+# Chunks that threads key and cut take this part of the task's memory, each with its rows before and after.
+_SHARES_OF_CHUNKS = 24
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +210,7 @@ class _Task:
         reader = IncomingRowReader(self._plan.spec, routing.router(partition), partition << 33, check)
         with self.phases.phase("gather") as facts:
             try:
-                for route, rows in reader.routed(batches, settings.threads or 1):
+                for route, rows in reader.routed(batches, settings.threads or 1, _bytes_at_once(settings)):
                     buffers.add(route, rows)
             except BaseException:
                 buffers.discard()
@@ -213,3 +218,10 @@ class _Task:
             facts["rows"] = buffers.rows
         self.missing = reader.missing
         return buffers
+
+
+def _bytes_at_once(settings: WriteSettings) -> int:
+    """Return how many bytes each of a task's threads takes at once, which it holds several times."""
+    if settings.threads is None:
+        return CHUNK_BYTES
+    return min(CHUNK_BYTES, settings.output.memory // (_SHARES_OF_CHUNKS * (settings.threads + 1)))

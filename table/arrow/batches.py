@@ -12,19 +12,21 @@ CHUNK_BYTES = 32 << 20
 CHUNK_ROWS = 262_144
 
 
-def rechunk(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def rechunk(batches: Iterator[pa.RecordBatch], most: int = CHUNK_BYTES) -> Iterator[pa.RecordBatch]:
+    """Yield the same rows in batches of up to ``most`` bytes; a larger batch stays as it is, and is not copied."""
     waiting: list[pa.RecordBatch] = []
     size = rows = 0
     for batch in batches:
         if batch.num_rows == 0:
             continue
-        waiting.append(batch)
         # Not nbytes, which looks into offsets: Spark 4.0 sends none for an empty list inside other lists.
-        size += batch.get_total_buffer_size()
-        rows += batch.num_rows
-        if size >= CHUNK_BYTES or rows >= CHUNK_ROWS:
+        nbytes = batch.get_total_buffer_size()
+        if waiting and (size + nbytes > most or rows + batch.num_rows > CHUNK_ROWS):
             yield concat(waiting)
             waiting, size, rows = [], 0, 0
+        waiting.append(batch)
+        size += nbytes
+        rows += batch.num_rows
     if waiting:
         yield concat(waiting)
 

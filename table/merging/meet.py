@@ -29,6 +29,8 @@ from .merger import MergeCounts, Merger, MergeRules, RowMeeting, check_known, fo
 from .row_spec import Judged
 from .stored_copies import StoredCopies
 
+# Rows that arrive are joined up to so many bytes, as each batch has a price; beyond that a copy costs more.
+_FEW_BYTES = 2 << 20
 # What deciding columns count, as a multiple of their bytes, while the rows wait elsewhere: folding rows and looking up
 # keys takes several times these bytes.
 _DECIDING_SHARE = 2
@@ -178,7 +180,7 @@ class Encounter:
             merger = Inserter(self.spec, incoming.deciding, self.rules, self.where)
         for batch in merger.survivors(base):
             yield Met(batch, arrived=False)
-        for batch in rechunk(incoming.chosen(merger.arrivals())):
+        for batch in rechunk(incoming.chosen(merger.arrivals()), _FEW_BYTES):
             yield Met(batch, arrived=True)
         self.counts.add(merger.counts)
 
@@ -207,7 +209,7 @@ class Encounter:
         if adds:
             yield None, whole_base
         if adds and not self.rules.fold:
-            for batch in rechunk(rows.batches()):
+            for batch in rechunk(rows.batches(), _FEW_BYTES):
                 yield _Incoming.of([batch], deciding), iter(())
             return
         base = iter(()) if adds else whole_base

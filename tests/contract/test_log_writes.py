@@ -147,7 +147,7 @@ def test_rows_that_memory_has_no_place_for_go_into_blocks_at_once(
 ) -> None:
     """No row waits on the task's disk; those of one key that are in several blocks are told apart by readers."""
     patch_seam(monkeypatch, "append rows to a spill", None)
-    patch_seam(monkeypatch, "cut rows into chunks", iter)
+    patch_seam(monkeypatch, "cut rows into chunks", lambda batches, most: iter(batches))
     write(tmp_path, parts_of(1), table=replace(MERGED, ordering_fields=ordering), settings=COLOCATED)
     keys = [n for n in range(1, 40) for _ in range(3)]
     many = pa.concat_tables([rows(n, value=place, ts=40 - place % 7) for place, n in enumerate(keys)])
