@@ -117,7 +117,7 @@ class RowWrite:
         result = self._carried_out(plan, rows)
         if not result.instant or plan.replays is not None:
             return result
-        return with_services_after(result, self.storage, seen.timeline, options)
+        return with_services_after(result, plan.storage, seen.timeline, options)
 
     def _carried_out(self, plan: WritePlan, rows: TypedRows) -> CommitResult:
         from ..operations.write.run import LocalRun  # noqa: PLC0415 (see methods/__init__.py)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import gc
 import logging
+import os
 import subprocess
 import sys
 import threading
@@ -464,3 +465,17 @@ def test_a_process_compacts_what_its_seconds_hold_at_once_and_says_what_is_left(
     assert "too few for other file groups" in first.skipped
     assert "compact() merges them" in first.skipped
     assert rest.file_groups == 3
+
+
+def test_a_write_that_waits_for_no_disk_cleans_without_it_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table services after a write take the durability of the write."""
+    path, rows = str(tmp_path / "t"), pa.table({"id": [1, 2]})
+    options = {"hoodie.pyhudi.durable": "false", "hoodie.clean.commits.retained": 1}
+    table = arrow.Table.create(path, rows, record_key="id", options=options)
+    flushed: list[int] = []
+    monkeypatch.setattr(os, "fsync", flushed.append)
+
+    results = [table.upsert(rows) for _ in range(4)]
+
+    assert any(service.files for result in results for service in result.services)
+    assert flushed == []
