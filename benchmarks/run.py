@@ -50,6 +50,8 @@ from restart import measure as measure_restarts
 from streams import STREAM, streams
 from streams import measure as measure_streams
 from systems import BUNDLE, DELTA, ICEBERG, SYSTEMS
+from without_spark import SMALL, WITHOUT, without_spark
+from without_spark import measure as measure_without_spark
 from writers import WRITERS, writers
 from writers import measure as measure_writers
 
@@ -126,7 +128,7 @@ def report(scale: float, seconds: Seconds) -> None:
     """Print all tables of what was measured."""
     print(f"\nTPC-H lineitem at scale {scale:g}; every system below found what DuckDB expects.\n")
     others = (SIZE, LIFE, TURNS, INDEX, LOOKUP, NEWEST, MANY, ROWS, SORTED, WRITERS, STREAM, BATCH, BACKLOG, STATE)
-    others = (*others, RESCALE, JOIN, RESTART, FEW)
+    others = (*others, RESCALE, JOIN, RESTART, FEW, WITHOUT, SMALL)
     systems = {row: of_row for row, of_row in seconds.items() if not row.startswith(others)}
     print("### Seconds", table(systems), sep="\n\n")
     for base in ("Apache Hudi", "Parquet"):
@@ -146,6 +148,7 @@ def report(scale: float, seconds: Seconds) -> None:
     print("### Writers side by side", writers(seconds), sep="\n\n")
     print("### Streams", streams(seconds), batches(seconds), backlogs(seconds), states(seconds), sep="\n\n")
     print("### Restarts", restarts(seconds), sep="\n\n")
+    print("### Without Spark", without_spark(seconds), sep="\n\n")
     print(verdicts(seconds))
 
 
@@ -174,6 +177,8 @@ def main() -> None:
             wrong.append(str(error))
             print(error, flush=True)
 
+    print("without Spark …", flush=True)
+    seconds |= measure_without_spark(data, arguments.scale)
     print("a long life …", flush=True)
     seconds |= measure()
     print("indexes …", flush=True)
