@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 
 from ..methods.other_keywords import argument_or_condition
 from ..methods.writes import BASED_ON, MISSING_OK, OPERATION, Rows
-from ..operations.read_rows import ReadRows
 from ..operations.result import CommitResult, PastAttempts
 from ..options.sources import WRITING
 from ..table.config.property_keys import MERGE_ON_READ
@@ -66,6 +65,7 @@ class ConditionalWrites(ArrowMethods):
                 columns.
             PyHudiError: The write failed as a whole; the class says what the caller can do.
         """
+        from ..operations.read_rows import ReadRows  # noqa: PLC0415 (see methods/__init__.py)
         from ..reader.row_filter import read_where  # noqa: PLC0415 (see methods/__init__.py)
 
         which = argument_or_condition("delete()", "which", which, condition)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ..methods.writes import timed
-from ..operations.read_rows import ReadRows
 from ..operations.result import CommitResult, PastAttempts, RowCounts, with_services
 from ..options.model import HudiOptions
 from ..options.sources import ResolvedOptions
@@ -24,6 +23,7 @@ from .rows import GivenRows, RowsComingOnce, first_bytes
 
 if TYPE_CHECKING:
     from ..operations.planning.plan import WritePlan
+    from ..operations.read_rows import ReadRows
 
 # Up to so many bytes one task hands its rows to the commit, which merges them again where another write came first.
 _FEW_BYTES = 16 * MIB

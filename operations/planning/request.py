@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -14,10 +15,12 @@ from ...table.files.logs.block_format import LogSettings
 from ...table.files.output import GIB, MIB, Output
 from ...timeline.writers.patience import Patience
 from ..metrics_settings import MetricsSettings
-from ..read_rows import ReadRows
 from ..result import NO_PAST, PastAttempts, RowCounts
 from ..services.settings import Upkeep
 from ..streams.batch import StreamBatch, StreamSettings
+
+if TYPE_CHECKING:
+    from ..read_rows import ReadRows
 
 PARTIAL_UPDATE = "hoodie.pyhudi.partial.update"
 
