@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from queue import Full, Queue
-from threading import Event, Lock, Thread
+from threading import Event, Lock, Thread, current_thread
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -14,6 +15,8 @@ R = TypeVar("R")
 
 # How often a thread with a result that nothing takes looks whether the caller has gone.
 _POLL_S = 0.1
+# As long waits the end of the process for a thread that reads.
+_END_S = 60.0
 
 
 def in_order(call: Callable[[T], R], items: Iterable[T], threads: int) -> Iterator[R]:
@@ -48,7 +51,9 @@ def as_they_come(read: Callable[[T], Iterator[R]], items: Iterable[T], threads: 
     shared, over = SharedItems(items), Event()
     for _ in range(threads):
         # The caller may keep the rest for later, and the process end before: it waits for no daemon.
-        Thread(target=_read_all, args=(read, shared, results, over), name="pyhudi-read", daemon=True).start()
+        thread = Thread(target=_read_all, args=(read, shared, results, over), name="pyhudi-read", daemon=True)
+        _READING[thread] = over
+        thread.start()
     left = threads
     try:
         while left:
@@ -82,6 +87,20 @@ class _End:
         self.error = error
 
 
+# The threads that read, each with what ends it.
+_READING: dict[Thread, Event] = {}
+
+
+@atexit.register
+def _end_reads() -> None:
+    """End the threads that read: one that Python stops inside of Arrow would take the process with it, by an abort."""
+    reading = list(_READING.items())
+    for _, over in reading:
+        over.set()
+    for thread, _ in reading:
+        thread.join(_END_S)
+
+
 def _read_all(read: Callable[[T], Iterator[R]], items: Iterator[T], results: Queue[R | _End], over: Event) -> None:
     end = _End()
     try:
@@ -91,7 +110,9 @@ def _read_all(read: Callable[[T], Iterator[R]], items: Iterator[T], results: Que
                     return
     except BaseException as error:  # noqa: BLE001 (the caller's thread raises it)
         end = _End(error)
-    _put(end, results, over)
+    finally:
+        _put(end, results, over)
+        _READING.pop(current_thread(), None)
 
 
 def _put(result: R | _End, results: Queue[R | _End], over: Event) -> bool:
