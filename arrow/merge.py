@@ -13,7 +13,7 @@ import pyarrow as pa
 from ..errors import InvalidOptionError
 from ..index.registry import index_for
 from ..methods.merging.builder import MergeClauses, given_values
-from ..methods.merging.changed_table import ChangedTable
+from ..methods.merging.changed_table import ChangedTable, newer_columns_conflict
 from ..methods.merging.clauses import Clause, ClauseKind, Condition, Side, Value, check_clauses, take_all
 from ..methods.writes import BASED_ON, CHANGES
 from ..operations.planning.pinned import seen_moment
@@ -212,7 +212,8 @@ class _Attempt:
             of_stored=self._needs_counts(checked),
             counted=checked.found.counts,
         )
-        done = write.attempt(rows, write_id, past)
+        with newer_columns_conflict(self.table, lambda: self.work.opened(self.given)[0]):
+            done = write.attempt(rows, write_id, past)
         return replace(done, seconds={**done.seconds, "changes": round(made, 3)})
 
     def _changed(self, changes: ClauseChanges, stored: StoredRows, part: int) -> Iterator[pa.RecordBatch]:
@@ -230,9 +231,9 @@ class _Attempt:
         placed = PlacedSource(self.table, columns, self.match.by_key)
         # A row of the table without a match in one part may have one in another.
         for rows in placed.parts(self.source.again(), None if by_source else part):
-            if len(by_source) < len(self.clauses):
-                predicates = (*self.match.alone, *predicates_of_matches(rows, self.match))
-                self.read.append(ReadRows(predicates, absence))
+            bounds = predicates_of_matches(rows, self.match, self.table)
+            if bounds is not None and len(by_source) < len(self.clauses):
+                self.read.append(ReadRows((*self.match.alone, *bounds), absence))
             near = stored.all() if by_source else stored.near(rows, self.match)
             yield from changes.of_source(rows, near)
 

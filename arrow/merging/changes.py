@@ -14,12 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...methods.merging.changed_table import SOURCE, TARGET, ChangedTable
+from ...methods.merging.changed_table import SOURCE, TARGET, UNNAMED, ChangedTable
 from ...methods.merging.clauses import ClauseKind, Side
 from ...operations.planning.counted_changes import COMES, GOES, LEAVES, STAYS
 from ...table.arrow.arrays import Mask, mask
 from ...table.config.property_keys import IGNORE_DEFAULTS
-from ...table.keys.partition_paths import HIVE_DEFAULT_PARTITION
 from ...table.merging.deletes import deleted
 from ...table.merging.winners import base_wins
 from ...table.schema.columns import PARTITION_PATH, RECORD_KEY, SEQUENCE_NUMBER
@@ -226,7 +225,7 @@ class _ClauseRows:
             values = values_of(new, name)
             unproven |= mask(pc.is_null(values))
             if pa.types.is_string(values.type):
-                unproven |= mask(pc.is_in(values, value_set=pa.array(["", HIVE_DEFAULT_PARTITION])))
+                unproven |= mask(pc.is_in(values, value_set=pa.array(UNNAMED)))
         return unproven
 
     def _opens(self, new: pa.RecordBatch) -> Mask:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,6 +20,7 @@ from ...reader.predicates import Predicate
 from ...reader.scan import MergeTerms, scan
 from ...reader.snapshot import Snapshot
 from ...storage.threads import as_they_come
+from ...table.arrow.arrays import mask
 from ...table.schema.columns import PARTITION_PATH, RECORD_KEY
 from .matching import RowMatch
 from .source import KEY, PATH
@@ -50,7 +52,8 @@ class StoredRows:
         """Yield rows, among them all that match a row of the source."""
         sought = self._sought(source, match)
         if sought is None:
-            return self.all((*match.alone, *predicates_of_matches(source, match)))
+            predicates = predicates_of_matches(source, match, self.table)
+            return iter(()) if predicates is None else self.all((*match.alone, *predicates))
         slices = SoughtSlices.of(self.snapshot, sought)
         if slices.pairs > MOST_PAIRS:
             return self.all(match.alone)
@@ -85,11 +88,22 @@ class StoredRows:
         return keys_of_values(config, schema, values, anywhere=self.table.is_global)
 
 
-def predicates_of_matches(source: pa.RecordBatch, match: RowMatch) -> list[Predicate]:
-    """Return what rows of the table satisfy that match a row of the source, by columns that are equal in both."""
+def predicates_of_matches(source: pa.RecordBatch, match: RowMatch, table: ChangedTable) -> list[Predicate] | None:
+    """Return what rows of the table satisfy that match a row of the source, by columns that are equal in both.
+
+    None where no row can match.
+    """
+    bounded = [
+        name for name in match.same if name in source.schema.names and is_bounded(source.schema.field(name).type)
+    ]
+    able = np.ones(source.num_rows, np.bool_)
+    for name in [KEY] if match.by_key else bounded:
+        able &= mask(pc.is_valid(source.column(name)))
+    if not able.any():
+        return None
     found = []
-    for name in match.same:
-        if name in source.schema.names and is_bounded(source.schema.field(name).type):
-            values = pa.chunked_array([source.column(name).drop_null()])
-            found += predicates_of(name, values) if len(values) else []
+    for name in bounded:
+        values = pa.chunked_array([source.column(name).filter(pa.array(able))])
+        if not match.by_key or table.names_places(name, values):
+            found += predicates_of(name, values)
     return found

@@ -11,6 +11,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from ...methods.merging.builder import MergeClauses, given_values
+from ...methods.merging.changed_table import newer_columns_conflict
 from ...methods.merging.clauses import Clause, ClauseKind, Condition, Side, Value, check_clauses
 from ...operations.planning.changed_rows import ChangedRows
 from ...operations.result import CommitResult, PastAttempts
@@ -135,7 +136,8 @@ def _carry_out(
         read = () if changes.reads is None else changes.reads.rows()
         counts = changes.needs_counts(found)
         made_from = MadeFrom(target.moment, read, counts, found.counts, past, deletes_read=True)
-        done = work.write(rows, {**options, WRITE_ID: write_id}, made_from)
+        with newer_columns_conflict(target, lambda: work.open(options)):
+            done = work.write(rows, {**options, WRITE_ID: write_id}, made_from)
         total = done.seconds.get("total", 0.0) + made
         return replace(done, seconds={**done.seconds, "changes": round(made, 3), "total": round(total, 3)})
 

@@ -13,9 +13,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from ...errors import InvalidOptionError, MissingColumnError, PlacementError
-from ...methods.merging.changed_table import SOURCE, TARGET
+from ...methods.merging.changed_table import SOURCE, TARGET, UNNAMED
 from ...methods.merging.clauses import Clause, ClauseKind, Side, Value, is_column, of
-from ...table.keys.partition_paths import HIVE_DEFAULT_PARTITION
 from ...table.schema.columns import PARTITION_PATH, RECORD_KEY
 from ...table.schema.fields import find_field, root_of
 from ...table.seen_table import SeenTable
@@ -138,7 +137,7 @@ def has_name(target: MergeTarget) -> Column:
         named.append(column.isNotNull())
         field = find_field(target.schema, name)
         if field is not None and pa.types.is_string(field.type):
-            named.append(~sf.coalesce(column, sf.lit("")).isin("", HIVE_DEFAULT_PARTITION))
+            named.append(~sf.coalesce(column, sf.lit("")).isin(*UNNAMED))
     return reduce(Column.__and__, named)
 
 

@@ -9,10 +9,10 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql import Observation
+from pyspark.sql import Column, Observation
 from pyspark.sql import functions as sf
 
-from ...methods.merging.changed_table import TARGET
+from ...methods.merging.changed_table import TARGET, UNNAMED
 from ...methods.merging.clauses import Clause, Side
 from ...operations.read_rows import ReadRows, is_bounded, predicates_of
 from ...reader.predicates import Compare, Predicate
@@ -29,7 +29,7 @@ logger = logging.getLogger("pyhudi")
 
 # Without the source in the plan of the query, which is over by then, some releases of Spark never answer.
 _WAIT_S = 10.0
-_LEAST, _GREATEST = "least_", "greatest_"
+_LEAST, _GREATEST, _UNNAMED = "least_", "greatest_", "unnamed_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,7 @@ class MergeReads:
         columns: Columns of the table that have the value of a source column in each match, of types with bounds.
         bounds: The least and the greatest value of these in the source, where Spark notes them.
         notes_bounds: Whether Spark does so.
+        places: The table, where rows match by their places, at which values may differ or be absent.
     """
 
     by_source: tuple[ReadRows, ...]
@@ -51,6 +52,7 @@ class MergeReads:
     columns: tuple[str, ...]
     bounds: Observation
     notes_bounds: bool = False
+    places: MergeTarget | None = None
 
     @classmethod
     def of(cls, target: MergeTarget, clauses: Sequence[Clause], source: DataFrame | None, on: On) -> MergeReads:
@@ -69,7 +71,9 @@ class MergeReads:
         # Spark Connect notes nothing of the query of a checkpoint.
         connect = "connect" in type(spark).__module__
         bounded = tuple(name for name in names if is_bounded(schema.field(name).type))
-        return cls(alone, known, Side.NOT_MATCHED in sides, bounded, Observation(), notes_bounds=not connect)
+        places = target if on is None else None
+        absence = Side.NOT_MATCHED in sides
+        return cls(alone, known, absence, bounded, Observation(), notes_bounds=not connect, places=places)
 
     def of_values(self, values: pa.Table) -> MergeReads:
         """Return what is read where the source's values are known, of all its rows that may match."""
@@ -77,7 +81,10 @@ class MergeReads:
             return self
         if not values.num_rows:
             return replace(self, matched=None, columns=())
-        found = [predicate for name in self.columns for predicate in predicates_of(name, values.column(name))]
+        names = [
+            name for name in self.columns if self.places is None or self.places.names_places(name, values.column(name))
+        ]
+        found = [predicate for name in names for predicate in predicates_of(name, values.column(name))]
         return replace(self, matched=(*self.matched, *found), columns=())
 
     def with_bounds(self, source: DataFrame) -> DataFrame:
@@ -86,18 +93,30 @@ class MergeReads:
             return source
         least = [sf.min(quoted(name)).alias(f"{_LEAST}{name}") for name in self.columns]
         greatest = [sf.max(quoted(name)).alias(f"{_GREATEST}{name}") for name in self.columns]
-        return source.observe(self.bounds, *least, *greatest)
+        unnamed = [] if self.places is None else [_unnamed(name).alias(f"{_UNNAMED}{name}") for name in self.columns]
+        return source.observe(self.bounds, *least, *greatest, *unnamed)
 
     def rows(self) -> tuple[ReadRows, ...]:
         """Return what was read, once the query has run."""
         if self.matched is None:
             return self.by_source
         found = _answer(self.bounds) if self.columns and self.notes_bounds else {}
-        if found and any(found[f"{_LEAST}{name}"] is None for name in self.columns):
+        names = [name for name in self.columns if found and not found.get(f"{_UNNAMED}{name}")]
+        if any(found[f"{_LEAST}{name}"] is None for name in names):
             # No row of the source can have a match.
             return self.by_source
-        bounds = [bound for name in self.columns if found for bound in _between(name, found)]
+        bounds = [bound for name in names if not self._of_times(name) for bound in _between(name, found)]
         return (*self.by_source, ReadRows((*self.matched, *bounds), self.absence))
+
+    def _of_times(self, name: str) -> bool:
+        """Return whether the column is one of a partition that holds rows of many values."""
+        return self.places is not None and not self.places.names_places(name, pa.chunked_array([], pa.null()))
+
+
+def _unnamed(name: str) -> Column:
+    """Return whether a value of a source is null, or a text that names no partition."""
+    column = sf.col(quoted(name))
+    return sf.max(column.isNull() | column.cast("string").isin(*UNNAMED))
 
 
 def _between(name: str, found: Mapping[str, Any]) -> list[Predicate]:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from ...errors import MissingColumnError
+from ...errors import CommitConflictError, MissingColumnError, SchemaMismatchError
 from ...table.config import TableConfig
 from ...table.config.key_types import PartitionType
 from ...table.config.property_keys import COMMIT_TIME_ORDERING
+from ...table.keys.partition_paths import HIVE_DEFAULT_PARTITION
 from ...table.merging.deletes import IS_DELETED
 from ...table.schema.fields import find_field, root_of
 from ...table.table import Table
 
 SOURCE, TARGET = "source", "target"
+# Texts that name no partition, as nulls do not: their rows share one.
+UNNAMED = ("", HIVE_DEFAULT_PARTITION)
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,18 @@ class ChangedTable:
             return False
         return are_distinct(keys) and (self.is_global or are_distinct(paths))
 
+    def names_places(self, name: str, values: pa.ChunkedArray) -> bool:
+        """Return whether all rows at the places of rows with some values of a column have these values, too.
+
+        A partition of times holds rows of many values, and rows without a partition's name share one.
+        """
+        kinds = dict(zip(self.config.partition_fields, self.config.partition_types, strict=True))
+        if kinds.get(name, PartitionType.SIMPLE) is not PartitionType.SIMPLE or values.null_count:
+            return False
+        if name not in kinds or not pa.types.is_string(values.type):
+            return True
+        return not pc.any(pc.is_in(values, value_set=pa.array(UNNAMED)), min_count=0).as_py()  # O(1)
+
     def column(self, name: str, what: str) -> str:
         """Return the table's spelling of a column given in any case, with or without ``target.``; see `field`."""
         return self.field(name, what, inside=False)[0]
@@ -114,6 +131,20 @@ class ChangedTable:
             f"{', '.join(self.schema.names)}.",
             f"{advice}An upsert can add columns to the table.",
         )
+
+
+@contextmanager
+def newer_columns_conflict(table: ChangedTable, newest: Callable[[], ChangedTable]) -> Iterator[None]:
+    """Raise a `CommitConflictError` where rows do not fit the columns because another writer has changed these."""
+    try:
+        yield
+    except SchemaMismatchError as error:
+        if newest().schema == table.schema:
+            raise
+        raise CommitConflictError(
+            f"Another writer changed the columns of the table {table.path} after its rows were read to be changed.",
+            "This write left nothing behind; run it again.",
+        ) from error
 
 
 def are_distinct(fields: Sequence[pa.Field]) -> bool:

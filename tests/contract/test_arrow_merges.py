@@ -366,20 +366,57 @@ def test_a_value_that_the_mode_of_the_table_would_drop_is_refused(tmp_path: Path
     assert rows(table) == [*START, (9, "a", 6, 90, word), (10, "a", 6, 100, word)]
 
 
-def test_what_others_commit_meanwhile_is_not_written_over(table: arrow.Table, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between the look of a merge and its write; a source that comes once is read again from where it stays."""
-    meanwhile = [given((50, "z", 1, 0, "added"))]
-
+def rows_meanwhile(monkeypatch: pytest.MonkeyPatch) -> list[tuple[arrow.Table, pa.Table]]:
+    """Let another writer add the first of these rows to their table, between the look of a merge and its write."""
+    waiting: list[tuple[arrow.Table, pa.Table]] = []
     attempt = read_seam("an attempt of a write without Spark")
 
     def late(*arguments: Any) -> Any:
         write, _, _, past = arguments
-        if meanwhile and write.counted is not None and not past.attempts:
+        if waiting and write.counted is not None and not past.attempts:
+            table, added = waiting.pop(0)
             # The core's write waits for no ticket, which this process may hold.
-            add(table.path, meanwhile.pop(0))
+            add(table.path, [added])
         return attempt(*arguments)
 
     patch_seam(monkeypatch, "an attempt of a write without Spark", late)
+    return waiting
+
+
+BY_DAY = {
+    "hoodie.table.keygenerator.type": "TIMESTAMP",
+    "hoodie.keygen.timebased.timestamp.type": "UNIX_TIMESTAMP",
+    "hoodie.keygen.timebased.output.dateformat": "yyyy-MM-dd",
+    "hoodie.keygen.timebased.timezone": "UTC",
+}
+# What creates a table, the source's place, and another row's values at that place.
+ONE_PLACE: dict[str, tuple[dict[str, Any], Values, Values]] = {
+    "an absent part of a key": ({"record_key": ["id", "p"], "partition_by": ()}, (7, None, 0), (7, None, 0)),
+    "a partition without a name": ({}, (7, "", 0), (7, None, 0)),
+    "a partition of times": ({"partition_by": "ts", "order_by": (), "options": BY_DAY}, (7, "a", 100), (7, "a", 200)),
+}
+
+
+@pytest.mark.parametrize("shape", ONE_PLACE)
+def test_a_row_that_others_add_at_the_place_of_a_source_row_counts_whatever_its_columns_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shape: str
+) -> None:
+    terms, mine, theirs = ONE_PLACE[shape]
+    table = made(tmp_path / "t", **terms)
+    rows_meanwhile(monkeypatch).append((table, given((*theirs, 1, "theirs"))))
+    source = given((*mine, 2, "mine"), (8, "b", 0, 2, "mine"))
+    done = table.merge(source).when_matched_update({"t": "source.t"}).execute()
+
+    assert (counts(done), done.attempts) == ((0, 1, 0, 0), 2)
+    empty = table.merge(source.slice(0, 0)).when_matched_delete().when_not_matched_insert_all()
+    rows_meanwhile(monkeypatch).append((table, given((*theirs, 1, "theirs"))))
+    assert empty.execute().attempts == 1, "no row of the table is about it"
+
+
+def test_what_others_commit_meanwhile_is_not_written_over(table: arrow.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between the look of a merge and its write; a source that comes once is read again from where it stays."""
+    meanwhile = rows_meanwhile(monkeypatch)
+    meanwhile.append((table, given((50, "z", 1, 0, "added"))))
     once = iter(given((3, "b", 7, 0, "mine")).to_batches())
     merge = table.merge(once).when_matched_update_all().when_not_matched_by_source_delete()
     assert counts(merge.execute(**{"hoodie.pyhudi.isolation": "snapshot"})) == (0, 1, 3, 0)
@@ -388,18 +425,23 @@ def test_what_others_commit_meanwhile_is_not_written_over(table: arrow.Table, mo
         merge.execute()
 
     table.upsert(given(*START))
-    meanwhile.append(given((1, "a", 6, 1, "theirs")))
+    meanwhile.append((table, given((1, "a", 6, 1, "theirs"))))
     done = table.update({"n": "n + 1"}, "id = 1")
     assert (counts(done), done.attempts) == ((0, 1, 0, 0), 2), "it is run again"
-    meanwhile.append(given((60, "b", 6, 7, "theirs")))
+    meanwhile.append((table, given((60, "b", 6, 7, "theirs"))))
     done = table.update({"n": "n + 1"}, "n = 7")
     assert (counts(done), done.attempts) == ((0, 1, 0, 0), 2), "a row came for which the condition holds"
     source = iter(given((4, "b", 9, 1, "mine")).to_batches())
-    meanwhile.append(given((4, "b", 9, 8, "theirs")))
+    meanwhile.append((table, given((4, "b", 9, 8, "theirs"))))
     done = table.merge(source).when_matched_update({"n": "source.n + target.n"}).execute()
     assert (counts(done), done.attempts) == ((0, 1, 0, 0), 2)
+    wider = given((9, "d", 1, 1, "theirs")).append_column("more", pa.array([1]))
+    meanwhile.append((table, wider))
+    done = table.update({"n": "n + 1"}, "id = 1")
+    assert (counts(done), done.attempts) == ((0, 1, 0, 0), 2), "the table has another column"
+    table.delete("id = 9")
     assert [row[:4] for row in rows(table)] == [
-        *((1, "a", 6, 2), (2, "a", 5, 2), (3, "b", 7, 0), (4, "b", 9, 9)),
+        *((1, "a", 6, 3), (2, "a", 5, 2), (3, "b", 7, 0), (4, "b", 9, 9)),
         *((50, "z", 1, 0), (60, "b", 6, 8)),
     ]
 

@@ -90,6 +90,18 @@ def test_a_key_that_a_merge_found_absent_is_a_conflict_once_it_is_there(
     assert merge("source.id = target.id and target.p = 'a'", (55, "x", 1, 1, "theirs")).updates == 1
 
 
+@pytest.mark.parametrize("most", [1, 100], ids=["by bounds", "by values"])
+def test_rows_without_the_name_of_a_partition_share_one_whatever_their_columns_have(
+    spark: SparkSession, table: HudiTable, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Where a merge matches by places: a row that comes there with another value of the column may match."""
+    patch_seam(monkeypatch, "most keys of a merge by the key", most)
+    source = frame(spark, [(60, "", 6, 10, "mine"), (61, "q", 6, 10, "mine")])
+    meanwhile(monkeypatch, table, (60, None, 1, 1, "theirs"))
+    with pytest.raises(CommitConflictError, match="rows that decided what this write does"):
+        table.merge(source).when_matched_update({"t": "source.t"}).execute(**AT_ONCE)
+
+
 def test_the_level_is_that_of_the_write_or_of_the_table(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
