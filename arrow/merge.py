@@ -84,9 +84,12 @@ class MergeSource:
                 f"The source of a merge into the table {table.path} is a stream, which an earlier execute() has read.",
                 "Give merge() a new stream, or rows in memory.",
             )
-        self.is_read = True
         given = self.rows.schema or pa.schema([])
-        return TypedRows.of(self.rows, HudiTypes.of(given, table.schema), open_files)
+        return TypedRows.of(replace(self.rows, open=self._open), HudiTypes.of(given, table.schema), open_files)
+
+    def _open(self) -> Iterator[pa.RecordBatch]:
+        self.is_read = True
+        yield from self.rows.open()
 
 
 class Merge(MergeClauses):
@@ -155,8 +158,7 @@ def _carry_out(
     """
     resolved = work.resolved(options)
     with ExitStack() as open_files:
-        table, _ = work.opened(options)
-        given = None if source is None else source.typed(table, open_files)
+        given = None if source is None else source.typed(work.opened(options)[0], open_files)
 
         def attempt(write_id: str, past: PastAttempts) -> CommitResult:
             with ExitStack() as kept:

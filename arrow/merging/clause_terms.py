@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...methods.merging.changed_table import ChangedTable
 from ...methods.merging.clauses import Clause, ClauseKind, Side
 from ...reader.sql.terms import SqlTerm, column_of
-from ...table.arrow.arrays import mask
 from .matching import RowMatch
-from .terms import Sides, check_fits, of_column
+from .terms import Sides, check_fits, holds_for, of_column
 
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
@@ -72,7 +70,5 @@ def chosen(clauses: Sequence[ReadyClause], side: Side, rows: pa.RecordBatch) -> 
         if ready.clause.side is not side:
             continue
         open_rows = numbers < 0
-        if ready.condition is not None:
-            open_rows &= mask(pc.cast(column_of(ready.condition.of(rows), rows.num_rows), pa.bool_()))
-        numbers[open_rows] = number
+        numbers[open_rows if ready.condition is None else holds_for(ready.condition, rows, open_rows)] = number
     return numbers

@@ -16,18 +16,18 @@ from ...methods.merging.clauses import Clause, ClauseKind, Side, Value, is_colum
 from ...reader.predicates import Predicate, renamed
 from ...reader.row_condition import necessary
 from ...reader.sql.terms import ColumnTerm, CompareTerm, LogicTerm, SqlTerm, column_of
-from ...table.arrow.arrays import Mask, mask, plain
+from ...table.arrow.arrays import Mask, plain
 from ...table.schema.columns import PARTITION_PATH, RECORD_KEY
 from ...table.schema.fields import find_field
 from .source import KEY, PATH
-from .terms import Sides
+from .terms import Sides, holds_for
 
 # A condition, the names of columns that both sides have, or None for the record key and the partition.
 On: TypeAlias = "str | pc.Expression | Sequence[str] | None"
 Positions = np.ndarray[Any, np.dtype[np.int64]]
 
 _WHAT = "The condition by which rows match"
-# As many pairs are made at once where no values have to be equal.
+# As many pairs are made at once.
 _PAIRS = 1 << 20
 _SOURCE_ROW, _TARGET_ROW = "source", "target"
 
@@ -86,7 +86,9 @@ class RowMatch:
     def pairs(self, source: pa.RecordBatch, target: pa.RecordBatch) -> Iterator[tuple[Positions, Positions]]:
         """Yield the positions of rows that match by what is equal: of the source, and of the table."""
         if self.equal:
-            yield _joined(source, target, self.equal)
+            of_source, of_target = _joined(source, target, self.equal)
+            for start in range(0, len(of_source), _PAIRS):
+                yield of_source[start : start + _PAIRS], of_target[start : start + _PAIRS]
             return
         step = max(_PAIRS // max(source.num_rows, 1), 1)
         for start in range(0, target.num_rows, step):
@@ -97,7 +99,7 @@ class RowMatch:
         """Return which joined pairs match."""
         matches = np.ones(rows.num_rows, np.bool_)
         for term in self.rest:
-            matches &= mask(column_of(term.of(rows), rows.num_rows).cast(pa.bool_()))
+            matches = holds_for(term, rows, matches)
         return matches
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
@@ -34,7 +35,9 @@ def source_columns(given: pa.Schema, table: ChangedTable) -> pa.Schema:
     if twice is not None:
         raise DuplicateColumnError(f"The source has {twice!r} twice.", "Rename or drop one of the two columns.")
     taken = {name for name in given.names if name in table.schema.names}
-    spelt = {name.lower(): name for name in table.schema.names if name not in taken}
+    # Of several names that differ in case alone, none is the table's.
+    several = Counter(name.lower() for name in given.names)
+    spelt = {name.lower(): name for name in table.schema.names if name not in taken and several[name.lower()] == 1}
     names = [name if name in taken else spelt.get(name.lower(), name) for name in given.names]
     return pa.schema([field.with_name(name) for field, name in zip(given, names, strict=True)])
 

@@ -13,10 +13,11 @@ from ...errors import ColumnValueError, InvalidOptionError, SchemaMismatchError
 from ...methods.merging.changed_table import SOURCE, TARGET
 from ...methods.merging.clauses import Side, Value
 from ...reader.row_filter import expression_values, needed_columns
+from ...reader.sql.coercion import is_number
 from ...reader.sql.names import NamedColumns
 from ...reader.sql.parser import parse_condition_text, parse_value_text
 from ...reader.sql.terms import ColumnTerm, ConstantTerm, SqlTerm, column_of
-from ...table.arrow.arrays import struct_array
+from ...table.arrow.arrays import Mask, mask, struct_array
 from ...table.schema.casts import fits, fits_by_value, fits_if_whole
 from ...table.schema.conform import conform_array
 from ...table.schema.types import children, sql_name
@@ -162,6 +163,14 @@ class Sides:
         ) from refusal
 
 
+def holds_for(condition: SqlTerm, rows: pa.RecordBatch, among: Mask) -> Mask:
+    """Return for which of some rows a condition holds; of other rows its values may be errors."""
+    asked = rows if among.all() else rows.filter(pa.array(among))
+    held: Mask = among.copy()
+    held[among] = mask(pc.cast(column_of(condition.of(asked), asked.num_rows), pa.bool_()))
+    return held
+
+
 def check_fits(kind: pa.DataType, field: pa.Field, what: str, path: str) -> None:
     """Refuse a value of a type that a column of the table cannot take."""
     try:
@@ -181,13 +190,33 @@ def of_column(values: pa.Array, field: pa.Field) -> pa.Array:
     if nested or fits(kind, field.type) or fits_by_value(kind, field.type) or fits_if_whole(kind, field.type):
         return conform_array(values, wanted, by_value=True)
     try:
-        return values.cast(field.type)
+        return _cast(values, field.type)
     except pa.ArrowInvalid as error:
         raise ColumnValueError(
             f"The column {field.name!r} of the type {sql_name(field.type)} was to get a value of the type {kind} that "
             f"it cannot hold: {error}.",
             "Give another value, or leave such rows out by a condition.",
         ) from error
+
+
+def _cast(values: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """Cast values as Spark does: numbers are seconds of a moment, and nothing of other times."""
+    types, kind = pa.types, values.type
+    if types.is_string(wanted) and types.is_timestamp(kind):
+        texts = values.cast(pa.timestamp("us")).cast(pa.string())
+        return pc.replace_substring_regex(texts, r"\.?0*$", "")
+    if types.is_temporal(kind) == types.is_temporal(wanted) or not (_is_number(kind) or _is_number(wanted)):
+        return values.cast(wanted)
+    if types.is_integer(kind) and types.is_timestamp(wanted) and wanted.tz is not None:
+        return values.cast(pa.int64()).cast(pa.timestamp("s", wanted.tz)).cast(wanted)
+    if types.is_integer(wanted) and types.is_timestamp(kind) and kind.tz is not None:
+        moments = pc.floor_temporal(values.cast(pa.timestamp(kind.unit)), unit="second")
+        return moments.cast(pa.timestamp("s")).cast(pa.int64()).cast(wanted)
+    raise pa.ArrowNotImplementedError(f"no cast from {kind} to {wanted}")
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return is_number(kind) or bool(pa.types.is_boolean(kind))
 
 
 def _scalar(value: Any, what: str) -> pa.Scalar:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import random
 from collections.abc import Callable, Iterator
 from decimal import Decimal
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from pyhudi import arrow
+from pyhudi.arrow.merging.matching import EqualTerms, RowMatch
 from pyhudi.errors import (
     ColumnValueError,
     DuplicateColumnError,
@@ -23,6 +25,7 @@ from pyhudi.errors import (
     PyHudiError,
     SchemaMismatchError,
 )
+from pyhudi.reader.sql.terms import ColumnTerm
 from pyhudi.table.config.property_keys import UNAVAILABLE_OF_DEBEZIUM
 from support.drive import rows_of
 from support.drive import write as add
@@ -268,6 +271,13 @@ WORDS: list[tuple[Callable[[Any, pa.Table], Any], type[PyHudiError], str]] = [
         "the source, which has 't' twice",
     ),
     (
+        lambda table, new: _merge(table, new.rename_columns(["ID", "p", "ts", "n", "Id"]), "p").when_matched_delete(
+            "source.id = 1"
+        ),
+        MissingColumnError,
+        "names the column 'id', which source lacks",
+    ),
+    (
         lambda table, new: _merge(table, new.append_column("t", new["t"])).when_matched_update_all(),
         DuplicateColumnError,
         "'t' twice",
@@ -330,6 +340,8 @@ def test_fields_of_structs_and_values_of_other_types_become_those_of_the_column(
         {"id": 1, "s": {"a": 1, "b": {"c": "new", "d": 1.5}}, "price": 2, "n": 2},
         {"id": 2, "s": {"a": 7, "b": {"c": "new", "d": None}}, "price": None, "n": 14},
     ]
+    with pytest.raises(SchemaMismatchError, match=r"the column 'n' .*, of the type int, a value of the type date32"):
+        table.update({"n": datetime.date(2024, 1, 1)})
     with pytest.raises(ColumnValueError, match=r"column 'price' .*cannot hold"):
         table.update({"price": "price * 0.001"}, "id = 1")
 
@@ -450,10 +462,20 @@ def test_what_others_commit_meanwhile_is_not_written_over(table: arrow.Table, mo
 def test_rows_match_by_a_condition_that_equates_nothing(
     table: arrow.Table, on: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    patch_seam(monkeypatch, "pairs of a merge by no equal values", 1)
+    patch_seam(monkeypatch, "pairs of a merge without Spark at once", 1)
     merge = table.merge(given((1, "x", 0, 0, ""), (3, "x", 0, 0, "")), on)
     assert counts(merge.when_matched_delete("source.id = 3 OR target.id = 2").execute()) == (0, 0, 2, 0)
     assert rows(table) == [START[0], START[2]]
+
+
+def test_many_pairs_of_rows_with_equal_values_are_made_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    patch_seam(monkeypatch, "pairs of a merge without Spark at once", 4)
+    sides = [pa.record_batch({f"{side}.x": pa.array([7, 7, 7], pa.int32())}) for side in ("source", "target")]
+    ours, theirs = (ColumnTerm(rows.schema.names[0], pa.int32()) for rows in sides)
+    parts = list(RowMatch((EqualTerms(ours, theirs, pa.int32()),)).pairs(*sides))
+
+    assert [len(of_source) for of_source, _ in parts] == [4, 4, 1]
+    assert {pair for part in parts for pair in zip(*part, strict=True)} == {(a, b) for a in range(3) for b in range(3)}
 
 
 def test_values_are_equal_in_matches_as_in_spark(tmp_path: Path) -> None:
@@ -471,6 +493,28 @@ def test_values_are_equal_in_matches_as_in_spark(tmp_path: Path) -> None:
 
     assert [by_x.updates, by_f.updates, by_d.updates] == [2, 1, 2]
     assert table.read(["id", "n"]).sort_by("id")["n"].to_pylist() == [1, 101, 110, 0]
+
+
+def test_moments_become_numbers_and_texts_as_in_spark(tmp_path: Path) -> None:
+    moment = pa.timestamp("us", "UTC")
+    schema = pa.schema([("id", pa.int32()), ("at", moment), ("n", pa.int64()), ("t", pa.string()), ("u", pa.string())])
+    table = arrow.Table.create(tmp_path / "t", schema, record_key="id")
+    table.upsert(pa.table({"id": [1], "at": [None], "n": [-7], "t": [None], "u": [None]}, schema))
+    table.update({"at": "n", "u": pc.scalar(pa.scalar(-10_250_000, moment)), "t": datetime.datetime(2024, 1, 20)})
+    table.update({"n": pc.subtract(pc.field("at"), pa.scalar(1, pa.duration("us")))})
+
+    (row,) = table.read(["at", "n", "t", "u"]).to_pylist()
+    assert row["at"].isoformat() == "1969-12-31T23:59:53+00:00"
+    assert (row["n"], row["t"], row["u"]) == (-8, "2024-01-20 00:00:00", "1969-12-31 23:59:49.75")
+
+
+def test_a_condition_is_asked_of_the_rows_that_no_clause_before_it_takes(table: arrow.Table) -> None:
+    """Of others it may be an error."""
+    table.update({"n": 0}, "id = 1")
+    merge = table.merge(given(*START), "source.id = target.id AND target.n <> 0 AND 4 / target.n > 0")
+    assert counts(merge.when_matched_update({"t": "source.t"}).execute()) == (0, 3, 0, 0)
+    merge = table.merge(given(*START)).when_matched_delete("target.n = 0")
+    assert counts(merge.when_matched_update({"n": 7}, "6 / target.n = 3").execute()) == (0, 1, 1, 0)
 
 
 def _in_batches(rows: pa.Table, most: int) -> Iterator[pa.RecordBatch]:

@@ -445,7 +445,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "most pairs of a key and a slice in a merge": "connector.merge.near_rows:MOST_PAIRS",
     "rows of a merge by the key": "connector.merge.near_rows:NearRows.of",
     "shares of the memory of a merge without Spark": "arrow.merge:_SHARES",
-    "pairs of a merge by no equal values": "arrow.merging.matching:_PAIRS",
+    "pairs of a merge without Spark at once": "arrow.merging.matching:_PAIRS",
     "an attempt of a write without Spark": "arrow.writing:RowWrite.attempt",
     "look for keys in a batch of matching rows": "reader.matches.matching_rows:_Chosen.mask",
     "numbers of sought keys": "reader.matches.matching_rows:KeyNumbers.of",
