@@ -14,11 +14,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...errors import DuplicateKeyError
 from ...methods.merging.changed_table import SOURCE, TARGET, UNNAMED, ChangedTable
 from ...methods.merging.clauses import ClauseKind, Side
+from ...operations.planning.changed_rows import RowPlace
 from ...operations.planning.counted_changes import COMES, GOES, LEAVES, STAYS
 from ...table.arrow.arrays import Mask, mask
-from ...table.config.property_keys import IGNORE_DEFAULTS
+from ...table.config.property_keys import IGNORE_DEFAULTS, MERGE_ON_READ
 from ...table.merging.deletes import deleted
 from ...table.merging.winners import base_wins
 from ...table.schema.columns import PARTITION_PATH, RECORD_KEY, SEQUENCE_NUMBER
@@ -185,6 +187,8 @@ class _ClauseRows:
         stored: bool = True,
     ) -> pa.RecordBatch:
         count = new.num_rows
+        if stored and (role != STAYS or self.ready.keeps_place):
+            self._check_spelt(new, keys, paths)
         numbers = self.rows.column(f"{TARGET}.{SEQUENCE_NUMBER}") if stored else pa.nulls(count, pa.string())
         flags = [
             pa.array(np.zeros(count, np.bool_) if marked is None else marked)
@@ -192,6 +196,26 @@ class _ClauseRows:
         ]
         roles = pa.array(np.full(count, role, np.int8))
         return pa.RecordBatch.from_arrays([*new.columns, roles, keys, paths, numbers, *flags], schema=self.of.schema)
+
+    def _check_spelt(self, rows: pa.RecordBatch, keys: pa.Array, paths: pa.Array) -> None:
+        """Refuse stored rows at places that a write would not find by their columns, as other writers may spell them.
+
+        The write of a copy-on-write table counts the rows that it replaces; log files meet them when they are read.
+        """
+        table = self.of.table
+        if table.config.table_type != MERGE_ON_READ:
+            return
+        found, where = places_of(rows, table)
+        apart = _differ(found, keys) if table.is_global else _differ(found, keys) | _differ(where, paths)
+        if apart.any():
+            at = int(np.flatnonzero(apart)[0])
+            places = ((keys, paths), (found, where))
+            stored, own = (RowPlace(key[at].as_py(), path[at].as_py() or "") for key, path in places)  # one value each
+            raise DuplicateKeyError(
+                f"The table {table.path} holds a row with {stored}, whose columns make {own}, so that a change of it "
+                "would leave it as it is and add another.",
+                "Leave such rows out by the conditions; validate() names rows with other keys than their columns'.",
+            )
 
     def _of(self, chosen_rows: Mask) -> _ClauseRows:
         return _ClauseRows(self.of, self.ready, self.rows.filter(pa.array(chosen_rows)))

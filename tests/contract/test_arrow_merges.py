@@ -175,6 +175,28 @@ def test_a_condition_holds_for_all_rows_of_a_key_or_is_refused(tmp_path: Path, k
     assert counts(table.merge(source).when_matched_delete().when_not_matched_insert_all().execute()) == (0, 0, 2, 0)
 
 
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_stored_row_whose_key_is_not_that_of_its_columns_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """As other writers may spell it: a change would leave the row as it is, and add another."""
+    spell = read_seam("record keys of rows")
+    with monkeypatch.context() as patch:
+        patch_seam(
+            patch, "record keys of rows", lambda *rows: (pc.binary_join_element_wise("0", spell(*rows)[0], ""), [])
+        )
+        table = made(tmp_path / "t", table_type=kind, index="BLOOM")
+    changes: list[Callable[[], Any]] = [
+        lambda: table.update({"n": 0}, "n = 1"),
+        lambda: table.update({"id": 9}, "n = 1"),
+        lambda: table.merge(given((0, "", 0, 1, "")), "n").when_matched_delete().execute(),
+    ]
+    for change in changes:
+        with pytest.raises(DuplicateKeyError, match=r"whose columns make|keys are not those of their columns"):
+            change()
+    assert rows(table) == START
+
+
 def test_an_insert_that_a_delete_in_log_files_outdoes_is_left_out_and_counted(tmp_path: Path) -> None:
     """Until a compaction forgets the delete; a row that would move there is refused."""
     table = made(tmp_path / "t", table_type="MERGE_ON_READ", partition_by=())
@@ -531,6 +553,7 @@ def test_any_clauses_leave_what_delta_leaves(tmp_path: Path, monkeypatch: pytest
         # The source comes in parts of a batch, the places are counted in many passes, and the changes wait on disk.
         patch_seam(monkeypatch, "shares of the memory of a merge without Spark", 1 << 24)
         patch_seam(monkeypatch, "bytes of rows that come once and wait in memory", 100)
+        patch_seam(monkeypatch, "pairs of a merge without Spark at once", 3)
     terms = chance.choice([{}, {"table_type": "MERGE_ON_READ"}, {"index": "SIMPLE"}, {"order_by": ()}])
     table = made(tmp_path / "t", **terms)
     more = given(*((n, "a", 5, n, "x") for n in range(5, 9)))

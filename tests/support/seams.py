@@ -251,6 +251,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "bucket of each key": "index.bucket:BucketIndex.buckets_in",
     "what two writers of one bucket share": "index.bucket:BucketIndex.rival_key",
     "file id of a new bucket": "index.bucket:new_bucket_file_id",
+    "record keys of rows": "table.keys.generator:KeyGenerator.composed",
     "take record keys apart": "index.bucket:parse_record_keys",
     "file id of a new file group": "operations.locating.routing:new_file_id",
     "few keys for the filter of a file": "index.bloom:FEW",
