@@ -28,10 +28,10 @@ from .hudi_types import HudiTypes
 from .merging.changes import ClauseChanges
 from .merging.checked_changes import CheckedChanges
 from .merging.clause_terms import ReadyClause
-from .merging.matching import On, RowMatch, matched_by, predicates_of_target
+from .merging.matching import On, RowMatch, matched_by
 from .merging.source import PlacedSource, source_columns
 from .merging.stored_rows import StoredRows, predicates_of_matches
-from .merging.terms import Sides
+from .merging.terms import Sides, predicates_of_target
 from .rows import GivenRows, RowsComingOnce
 from .writing import RowWrite, TypedRows, run_again
 

@@ -55,6 +55,23 @@ def necessary_for(expression: pc.Expression, schema: pa.Schema) -> tuple[Predica
         return ()
 
 
+def equal_columns(expression: pc.Expression) -> list[tuple[str, str]]:
+    """Return pairs of columns that are equal, by pyarrow's rules, in every row for which an expression holds."""
+    try:
+        return list(_equal_columns(_tree(expression)))
+    except (pa.ArrowException, IndexError, KeyError, RecursionError, TypeError, ValueError):
+        return []
+
+
+def _equal_columns(node: _Node) -> Iterator[tuple[str, str]]:
+    if node.call in ("and", "and_kleene"):
+        for argument in node.arguments:
+            yield from _equal_columns(argument)
+    names = [argument.name for argument in node.arguments]
+    if node.call == "equal" and len(names) == 2 and names[0] is not None and names[1] is not None:
+        yield names[0], names[1]
+
+
 def _term(node: _Node, schema: pa.Schema) -> SqlTerm:
     """Return an expression as a term."""
     if node.name is not None:

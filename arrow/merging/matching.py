@@ -13,14 +13,14 @@ import pyarrow.compute as pc
 from ...errors import InvalidOptionError, MissingColumnError
 from ...methods.merging.changed_table import SOURCE, TARGET, ChangedTable
 from ...methods.merging.clauses import Clause, ClauseKind, Side, Value, is_column, of
-from ...reader.predicates import Predicate, renamed
-from ...reader.row_condition import necessary
+from ...reader.expression_terms import equal_columns
+from ...reader.predicates import Predicate
 from ...reader.sql.terms import ColumnTerm, CompareTerm, LogicTerm, SqlTerm, column_of
 from ...table.arrow.arrays import Mask, plain
 from ...table.schema.columns import PARTITION_PATH, RECORD_KEY
 from ...table.schema.fields import find_field
 from .source import KEY, PATH
-from .terms import Sides, holds_for
+from .terms import Sides, holds_for, predicates_of_target
 
 # A condition, the names of columns that both sides have, or None for the record key and the partition.
 On: TypeAlias = "str | pc.Expression | Sequence[str] | None"
@@ -157,7 +157,8 @@ def _same_texts(sides: Sides, table: ChangedTable) -> Iterator[SqlTerm]:
 def _by_condition(on: str | pc.Expression, sides: Sides, table: ChangedTable) -> RowMatch:
     term = sides.condition(on, Side.MATCHED, _WHAT)
     parts = term.parts if isinstance(term, LogicTerm) and term.op == "AND" else (term,)
-    equal: list[EqualTerms] = []
+    # Of the pairs that an expression equates, pyarrow decides all the same.
+    equal = list(_equal_of_expression(on, sides)) if isinstance(on, pc.Expression) else []
     rest: list[SqlTerm] = []
     for part in parts:
         pair = _equal_terms(part)
@@ -165,7 +166,6 @@ def _by_condition(on: str | pc.Expression, sides: Sides, table: ChangedTable) ->
             rest.append(part)
         else:
             equal.append(pair)
-    alone = [part for part in rest if part.columns and all(_is_of(TARGET, name) for name in part.columns)]
     alike = [name for name in map(_plain_name, equal) if name is not None and name in table.schema.names]
     same = _same_columns(alike, sides)
     whole = not rest and len(alike) == len(equal)
@@ -173,16 +173,22 @@ def _by_condition(on: str | pc.Expression, sides: Sides, table: ChangedTable) ->
         tuple(equal),
         tuple(rest),
         same,
-        tuple(predicate for part in alone for predicate in predicates_of_target(part)),
+        tuple(predicate for part in rest for predicate in predicates_of_target(part)),
         exact=whole and table.spells_apart and set(same) == set(table.matched_fields) == set(alike),
         by_place=whole and set(alike) <= set(table.matched_fields),
     )
 
 
-def predicates_of_target(term: SqlTerm) -> tuple[Predicate, ...]:
-    """Return what a condition on columns of the table says of its rows, without the side in the names."""
-    prefix = f"{TARGET}."
-    return tuple(renamed(predicate, lambda name: name.removeprefix(prefix)) for predicate in necessary(term))
+def _equal_of_expression(expression: pc.Expression, sides: Sides) -> Iterator[EqualTerms]:
+    """Yield the columns of both sides that an expression equates, as far as pyarrow and a join by values agree."""
+    columns = sides.joined(Side.MATCHED)
+    for names in equal_columns(expression):
+        mine, theirs = sorted(names)
+        kinds = [columns.field(name).type for name in (mine, theirs)]
+        if not (_is_of(SOURCE, mine) and _is_of(TARGET, theirs)) or kinds[0] != kinds[1]:
+            continue
+        if not (pa.types.is_floating(kinds[0]) or pa.types.is_nested(kinds[0])):
+            yield EqualTerms(ColumnTerm(mine, kinds[0]), ColumnTerm(theirs, kinds[0]), kinds[0])
 
 
 def _equal_terms(term: SqlTerm) -> EqualTerms | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,9 @@ import pyarrow.compute as pc
 from ...errors import ColumnValueError, InvalidOptionError, SchemaMismatchError
 from ...methods.merging.changed_table import SOURCE, TARGET
 from ...methods.merging.clauses import Side, Value
+from ...reader.expression_terms import necessary_for
+from ...reader.predicates import Predicate, columns_of, renamed
+from ...reader.row_condition import necessary
 from ...reader.row_filter import expression_values, needed_columns
 from ...reader.sql.coercion import is_number
 from ...reader.sql.names import NamedColumns
@@ -29,12 +32,14 @@ class ExpressionTerm:
 
     Attributes:
         plain: Whether it names the columns of the table without their side.
+        predicates: What every row of the table satisfies for which it holds, without the side in the names.
     """
 
     expression: pc.Expression
     kind: pa.DataType
     columns: frozenset[str]
     plain: bool = False
+    predicates: tuple[Predicate, ...] = ()
 
     def of(self, rows: pa.RecordBatch) -> pa.Array:
         return expression_values(self.expression, _named_plainly(rows) if self.plain else rows)
@@ -154,13 +159,25 @@ class Sides:
             except pa.ArrowException as error:
                 refusal = error
                 continue
-            return ExpressionTerm(
-                expression, kind, frozenset(f"{TARGET}.{name}" for name in columns) if plain else columns, plain
-            )
+            prefix = "" if plain else f"{TARGET}."
+            predicates = _of_target(necessary_for(expression, rows.schema), prefix)
+            if plain:
+                columns = frozenset(f"{TARGET}.{name}" for name in columns)
+            return ExpressionTerm(expression, kind, columns, plain, predicates)
         raise InvalidOptionError(
             f"{what}, the expression {expression}, does not fit the columns: {refusal}.",
             f"It may name {', '.join(joined.column_names)}, such as pyarrow.compute.field({joined.column_names[0]!r}).",
         ) from refusal
+
+
+def predicates_of_target(term: SqlTerm | ExpressionTerm) -> tuple[Predicate, ...]:
+    """Return what a condition says of rows of the table, without the side in the names."""
+    return term.predicates if isinstance(term, ExpressionTerm) else _of_target(necessary(term), f"{TARGET}.")
+
+
+def _of_target(predicates: Sequence[Predicate], prefix: str) -> tuple[Predicate, ...]:
+    own = [each for each in predicates if all(name.startswith(prefix) for name in columns_of(each))]
+    return tuple(renamed(predicate, lambda name: name.removeprefix(prefix)) for predicate in own)
 
 
 def holds_for(condition: SqlTerm, rows: pa.RecordBatch, among: Mask) -> Mask:

@@ -447,6 +447,25 @@ def test_a_row_that_others_add_at_the_place_of_a_source_row_counts_whatever_its_
     assert empty.execute().attempts == 1, "no row of the table is about it"
 
 
+def test_of_an_expression_its_equalities_tell_which_rows_of_others_count(
+    table: arrow.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of columns of both sides in `on`, and of columns with constants there and in conditions."""
+    meanwhile, target, source = rows_meanwhile(monkeypatch), pc.field("target.id"), pc.field("source.id")
+    mine = given((1, "x", 0, 10, "mine"), (2, "x", 0, 20, "mine"), (90, "x", 0, 0, "mine"))
+    merge = table.merge(mine, (source == target) & (pc.field("target.n") < 2)).when_matched_update({"t": "source.t"})
+    attempts = []
+    for row in [(50, "q", 1, 1, ""), (90, "q", 1, 5, ""), (90, "r", 1, 1, "")]:
+        meanwhile.append((table, given(row)))
+        done = merge.execute()
+        attempts.append((done.updates, done.attempts))
+    for row in [(51, "q", 1, 60, ""), (52, "q", 1, 61, "")]:
+        meanwhile.append((table, given(row)))
+        done = table.update({"t": "'large'"}, pc.field("n") > 60)
+        attempts.append((done.updates, done.attempts))
+    assert attempts == [(1, 1), (1, 1), (2, 2), (0, 1), (1, 2)]
+
+
 def test_what_others_commit_meanwhile_is_not_written_over(table: arrow.Table, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the look of a merge and its write; a source that comes once is read again from where it stays."""
     meanwhile = rows_meanwhile(monkeypatch)
