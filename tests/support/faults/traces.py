@@ -14,7 +14,9 @@ from support.places import HOUR, NAMED_ANYHOW, TIME
 from support.seams import patch_seam, read_seam
 from support.stores import merge_in_one_thread, wrap_stores
 
-_INVENTED = re.compile(rf"(?P<name>{NAMED_ANYHOW.pattern})|(?P<time>{TIME.pattern})")
+# Units of services number their markers by the invented name of their file group.
+_NUMBERED = r"(?<=MARKERS)\d{4,}"
+_INVENTED = re.compile(rf"(?P<number>{_NUMBERED})|(?P<name>{NAMED_ANYHOW.pattern})|(?P<time>{TIME.pattern})")
 
 
 @dataclass
@@ -55,6 +57,9 @@ class Trace:
 
     def _number(self, found: re.Match[str]) -> str:
         kind = str(found.lastgroup)
+        if kind == "number":
+            # The files of several units are read in the order of these numbers.
+            return "<number>"
         if found[0] not in self._numbered:
             count = sum(one.startswith(f"<{kind}") for one in self._numbered.values())
             self._numbered[found[0]] = f"<{kind} {count + 1}>"
