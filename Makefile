@@ -37,7 +37,7 @@ EDITABLE := --config-settings editable_mode=strict --editable
 # The package's folders are those at the root that hold Python packages.
 FOLDERS := $(patsubst %/__init__.py,%,$(wildcard */__init__.py))
 
-.PHONY: help install classes hudi-environment environments demo test test-core test-spark check test-spark40 test-slow test-long test-report report-pictures test-interop dist bench bench-memory clean FORCE
+.PHONY: help install classes hudi-environment environments demo test test-core test-spark check test-spark40 test-slow test-long test-touched test-report report-pictures test-interop dist bench bench-memory clean FORCE
 
 help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -74,6 +74,12 @@ test-long: install $(CLASSES) ## Run writers side by side, by 100,000 seeds and 
 	PYHUDI_FROM_SEED=$(FROM_SEED) PYHUDI_SEEDS=$(SEEDS) $(BIN)/python -m pytest -m long tests/contract/test_interleavings.py $(PYTEST_ARGS)
 	PYHUDI_STORM_MINUTES=$(MINUTES) $(BIN)/python -m pytest -m long tests/faults/test_long_storms.py $(PYTEST_ARGS)
 	$(BIN)/python -m pytest -m long tests/contract tests/faults tests/spark --ignore=tests/contract/test_interleavings.py --ignore=tests/faults/test_long_storms.py $(PYTEST_ARGS)
+
+# What a branch left is another branch, as a clone has it, or the one of that name where there is no other clone.
+BASE ?= $(shell git rev-parse --quiet --verify --abbrev-ref origin/main || echo main)
+
+test-touched: install ## Run all steps of the protocols that a change touches, once before it lands, and print the time (BASE=origin/main)
+	PYTHONPATH=tests $(BIN)/python -m support.faults.touched $(BASE) -n auto --dist worksteal --spark=no -m steps tests/contract tests/faults $(PYTEST_ARGS)
 
 test-report: install ## Open the pages of reports in a Chromium, if this machine has it
 	$(BIN)/python -m pytest -m browser tests/browser $(PYTEST_ARGS)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 from support.direct_s3 import ask_directly
+from support.faults.steps import ALL_OF
 from support.places import Place
 from support.s3 import S3Server, new_url
 from support.share import ONE_OF, WHOLE, share_of, taken
@@ -95,6 +96,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             one.add_marker(pytest.mark.slow)
     if ONE_OF > 1:
         _leave_cases_to_ci(config, items)
+    if ALL_OF:
+        _leave_other_protocols(config, items)
 
 
 def _leave_cases_to_ci(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -110,6 +113,13 @@ def _leave_cases_to_ci(config: pytest.Config, items: list[pytest.Item]) -> None:
         for one in {*all_of} - {*taken(name, all_of)}
     }
     config.hook.pytest_deselected(items=[one for one in items if one in left])
+    items[:] = [one for one in items if one not in left]
+
+
+def _leave_other_protocols(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Take the tests of the protocols of which all steps are asked for."""
+    left = {one for one in items if not ALL_OF & {name for mark in one.iter_markers("steps") for name in mark.args}}
+    config.hook.pytest_deselected(items=[*left])
     items[:] = [one for one in items if one not in left]
 
 

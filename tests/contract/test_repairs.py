@@ -31,6 +31,7 @@ from pyhudi.timeline.writers.patience import Patience
 from pyhudi.timeline.writers.removed import FOLDER, KEPT_S
 from support.drive import read, write
 from support.faults.faulty import Faults, FaultyStorage, Killed, failing
+from support.faults.steps import Share, steps_of
 from support.made.compacting import rows
 from support.places import below, copied, files_below
 from support.s3 import new_url, put_object
@@ -396,18 +397,22 @@ def test_accept_loss_and_undo_are_two_calls(path: Path) -> None:
 Act = Callable[[Storage], object]
 
 
-# Most steps are reads: a read that fails leaves the table as the write before it has left it.
-@pytest.mark.parametrize(
-    ("how", "every"),
-    [
-        pytest.param("before", 1, marks=pytest.mark.long),
-        pytest.param("before", 3, marks=pytest.mark.slow),
-        pytest.param("after", 1, marks=pytest.mark.slow),
-        ("killed", 1),
-    ],
-)
+@pytest.mark.slow
 @pytest.mark.parametrize("act", ["repair", "undo"])
-def test_a_failure_at_any_step_loses_no_file(tmp_path: Path, path: Path, act: str, how: str, every: int) -> None:
+@steps_of("repair", 3)
+def test_a_failure_before_any_step_loses_no_file(tmp_path: Path, path: Path, act: str, share: Share) -> None:
+    """One of three: most steps are reads, which leave the table as the write before them has left it."""
+    check_no_loss(tmp_path, path, act, "before", share)
+
+
+@pytest.mark.parametrize("how", [pytest.param("after", marks=pytest.mark.slow), "killed"])
+@pytest.mark.parametrize("act", ["repair", "undo"])
+@steps_of("repair")
+def test_a_failure_at_any_step_loses_no_file(tmp_path: Path, path: Path, act: str, how: str, share: Share) -> None:
+    check_no_loss(tmp_path, path, act, how, share)
+
+
+def check_no_loss(tmp_path: Path, path: Path, act: str, how: str, share: Share) -> None:
     """Each orphan is in the table, or kept, or both; and the next repair or undo ends what broke off."""
     cut_properties(str(path), files_below(path)[PROPERTIES])
     orphans = {name: files_below(path)[name] for name in (make_orphan(path), make_orphan(path, "20981230000000000"))}
@@ -416,7 +421,7 @@ def test_a_failure_at_any_step_loses_no_file(tmp_path: Path, path: Path, act: st
     counted = Faults()
     _act(FaultyStorage(open_storage(str(copied(path, tmp_path / "t0"))), counted), at)
     assert {"stage", "publish", "flush", "delete"} <= {*counted.steps}
-    for number in failing(counted.steps, how)[::every]:
+    for number in share.of(failing(counted.steps, how)):
         table = copied(path, tmp_path / f"t{number}")
         faults = Faults(at=number, after=how == "after", kill=how == "killed")
         with contextlib.suppress(PyHudiError, Killed):

@@ -12,11 +12,12 @@ from pyhudi.errors import PyHudiError
 from pyhudi.storage import open_storage
 from support.drive import rows_of
 from support.faults.faulty import Faults, FaultyStorage, Killed, failing
+from support.faults.steps import Share, steps_of
 from support.faults.stops import Stop
 from support.places import copied, state_of
-from support.share import some
 from support.upkeep.archiving import (
     ROWS,
+    STEPS,
     assert_tidy,
     check_begins_late,
     in_archive,
@@ -39,7 +40,10 @@ SLOW = pytest.mark.slow
 
 
 @pytest.mark.parametrize("how", [pytest.param("before", marks=SLOW), pytest.param("after", marks=SLOW), "killed"])
-def test_every_step_that_fails_is_made_good_by_the_next_round(first: Path, tmp_path: Path, how: str) -> None:
+@steps_of("archiving")
+def test_every_step_that_fails_is_made_good_by_the_next_round(
+    first: Path, tmp_path: Path, how: str, share: Share
+) -> None:
     """Nobody's rows and nobody's history are missing in between, and nothing is left of it afterwards.
 
     It is gone on with once from each state that is left.
@@ -47,7 +51,7 @@ def test_every_step_that_fails_is_made_good_by_the_next_round(first: Path, tmp_p
     before, states, count = on_timeline(first), set(), Faults()
     move(FaultyStorage(open_storage(str(copied(first, tmp_path / "count"))), count))
     assert len(count.steps) > 25
-    for number in some(failing(count.steps, how)):
+    for number in share.of(failing(count.steps, how)):
         table = copied(first, tmp_path / f"t{number}")
         faults = Faults(at=number, after=how == "after", kill=how == "killed")
         with contextlib.suppress(PyHudiError, Killed):
@@ -80,12 +84,13 @@ def others_write(table: Path, said: list[str]) -> None:
 
 
 @pytest.mark.parametrize("meanwhile", [others_archive, pytest.param(others_write, marks=SLOW)])
+@steps_of("archiving")
 def test_an_archiver_that_sleeps_at_any_step_while_others_go_on(
-    first: Path, tmp_path: Path, meanwhile: Meanwhile
+    first: Path, tmp_path: Path, meanwhile: Meanwhile, share: Share
 ) -> None:
     """Whoever archives meanwhile may be done with the same instants, and with later ones."""
     states = set()
-    for number, table in tables(first, tmp_path):
+    for number, table in tables(first, tmp_path, share.of(STEPS)):
         said: list[str] = []
         stop = Stop(at=number, awake=True, meanwhile=lambda table=table, said=said: meanwhile(table, said))
         with contextlib.suppress(PyHudiError):

@@ -25,6 +25,7 @@ from support.drawn import lookups
 from support.drive import carry_out, plan, rows_of, task, write
 from support.faults.faulty import Faults, FaultyStorage, Killed, failing
 from support.faults.long_ago import instants
+from support.faults.steps import Share, steps_of
 from support.places import copied, files_below, state_of
 from support.rules.checks import assert_whole
 from support.threads import at_once
@@ -44,7 +45,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return table
 
 
-def steps_of(made: Path, copy: Path) -> list[str]:
+def steps_taken(made: Path, copy: Path) -> list[str]:
     """Return the steps that a clean takes."""
     count = Faults()
     clean(FaultyStorage(open_storage(str(copied(made, copy))), count), ONE)  # type: ignore[arg-type]
@@ -56,10 +57,13 @@ def cleans(table: Path) -> list[State]:
 
 
 @pytest.mark.parametrize("how", ["before", "after", "killed"])
-def test_a_clean_that_fails_at_any_step_is_finished_by_the_next(made: Path, tmp_path: Path, how: str) -> None:
+@steps_of("clean")
+def test_a_clean_that_fails_at_any_step_is_finished_by_the_next(
+    made: Path, tmp_path: Path, how: str, share: Share
+) -> None:
     """Its plan is carried out as it is, once it stands; until then another one is made: once from each state left."""
-    steps, raised, states = steps_of(made, tmp_path / "count"), 0, set()
-    failed = failing(steps, how)
+    steps, raised, states = steps_taken(made, tmp_path / "count"), 0, set()
+    failed = share.of(failing(steps, how))
     writes = [one.requested_time for one in instants(made).writes]
     kept = {writes[0], *writes[-2:]}
     assert len(steps) > 20
@@ -98,9 +102,10 @@ def test_two_cleans_at_once_do_what_one_does(made: Path, tmp_path: Path) -> None
         assert_whole(table)
 
 
-def test_a_clean_that_slept_while_others_finished_it_changes_nothing(made: Path, tmp_path: Path) -> None:
-    """At any step (every third is tried): what its plan names is gone by then, and what came since is not in it."""
-    for number in range(1, len(steps_of(made, tmp_path / "count")) + 1, 3):
+@steps_of("clean", 3)
+def test_a_clean_that_slept_while_others_finished_it_changes_nothing(made: Path, tmp_path: Path, share: Share) -> None:
+    """At any step (one of three is tried): what its plan names is gone by then, and what came since is not in it."""
+    for number in share.of(range(1, len(steps_taken(made, tmp_path / "count")) + 1)):
         table = copied(made, tmp_path / f"t{number}")
         after: list[set[str]] = []
 
@@ -125,21 +130,21 @@ def test_a_clean_that_slept_while_others_finished_it_changes_nothing(made: Path,
 
 
 @pytest.mark.parametrize(
-    ("policy", "same_group", "every"),
+    ("policy", "same_group"),
     [
-        (KEEP_LATEST_FILE_VERSIONS, True, 7),
-        pytest.param(KEEP_LATEST_FILE_VERSIONS, True, 1, marks=pytest.mark.slow),
-        pytest.param(KEEP_LATEST_FILE_VERSIONS, False, 4, marks=pytest.mark.slow),
-        pytest.param(KEEP_LATEST_COMMITS, True, 4, marks=pytest.mark.slow),
-        pytest.param(KEEP_LATEST_COMMITS, False, 1, marks=pytest.mark.slow),
+        (KEEP_LATEST_FILE_VERSIONS, True),
+        pytest.param(KEEP_LATEST_FILE_VERSIONS, False, marks=pytest.mark.slow),
+        pytest.param(KEEP_LATEST_COMMITS, True, marks=pytest.mark.slow),
+        pytest.param(KEEP_LATEST_COMMITS, False, marks=pytest.mark.slow),
     ],
 )
+@steps_of("write", 7, by_suite=True)
 def test_a_clean_at_any_step_of_a_slow_write_takes_nothing_of_it(
-    made: Path, tmp_path: Path, faults: Faults, policy: str, same_group: bool, every: int
+    made: Path, tmp_path: Path, faults: Faults, policy: str, same_group: bool, share: Share
 ) -> None:
     """The write is planned, others complete, and then a clean comes in between any two of its steps."""
     settings = CleanSettings(policy=policy, commits=1, file_versions=1)
-    for number in range(1, 200, every):
+    for number in share.of(range(1, 200)):
         table = copied(made, tmp_path / f"t{number}")
         slow, other = plan(table, SCHEMA), plan(table, SCHEMA)
         carry_out(other, [rows("a" if same_group else "c", "k1", value=5)])

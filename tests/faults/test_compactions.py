@@ -15,10 +15,11 @@ from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
 from pyhudi.storage import open_storage
 from pyhudi.timeline.instants import State
+from support.faults.steps import Share, steps_of
 from support.faults.stops import Stop
 from support.made.compacting import ALL, append, in_bases, merged, new_table, run, schedule, slices, timeline_of
 from support.places import copied
-from support.upkeep.merge_steps import META, Ends, Merge, Some, check_taken_back, some
+from support.upkeep.merge_steps import META, Ends, Merge, check_taken_back
 
 NEWEST = CleanSettings(policy=KEEP_LATEST_FILE_VERSIONS, file_versions=1)
 FEW = ArchiveSettings(min_commits=1, max_commits=1, delta_commits=None)
@@ -49,16 +50,16 @@ def check(table: Path, name: str) -> None:
 
 
 COMPACT = Merge(lambda storage, means: compact(storage, ALL, means), run, check)
-SOME = some(12)
+SOME = steps_of("compaction", 12, by_suite=True)
 
 
-@pytest.mark.parametrize("some", SOME, ids=str)
+@SOME
 @pytest.mark.parametrize("how", ["before", "after", "killed"])
 def test_a_compaction_that_fails_at_any_step_is_finished_by_the_next(
-    made: Path, tmp_path: Path, how: str, some: Some
+    made: Path, tmp_path: Path, how: str, share: Share
 ) -> None:
     before, ends = merged(made, *META), Ends(COMPACT, made)
-    for table, name in COMPACT.failed(made, tmp_path, some, how):
+    for table, name in COMPACT.failed(made, tmp_path, share, how):
         assert merged(table, *META) == before, name
         # Whoever comes next finds nothing that it has to wait for, and compacts once, under the time that was planned.
         asked = [one for one in timeline_of(table).instants if one.group == "commit"]
@@ -68,8 +69,8 @@ def test_a_compaction_that_fails_at_any_step_is_finished_by_the_next(
             assert [one.requested_time for one in asked] in ([], done), name
 
 
-@pytest.mark.parametrize("some", SOME, ids=str)
-def test_one_that_sleeps_at_any_step_while_others_compact_and_write(made: Path, tmp_path: Path, some: Some) -> None:
+@SOME
+def test_one_that_sleeps_at_any_step_while_others_compact_and_write(made: Path, tmp_path: Path, share: Share) -> None:
     """It counts as dead, is taken over, and wakes up when all is done and a new delta commit is there."""
 
     def others(table: Path) -> None:
@@ -77,28 +78,30 @@ def test_one_that_sleeps_at_any_step_while_others_compact_and_write(made: Path, 
         append(table, ("k1", "a", 30, 31))
 
     ends = Ends(COMPACT, made)
-    for table, name in COMPACT.stopped(made, tmp_path, some, others):
+    for table, name in COMPACT.stopped(made, tmp_path, share, others):
         assert merged(table) == [("a", "k1", 31), ("a", "k4", 4), ("c", "k3", 3)], name
         ends.check(table, name)
 
 
-@pytest.mark.parametrize("some", SOME, ids=str)
-def test_a_writer_that_appends_at_any_step_is_seen(made: Path, tmp_path: Path, some: Some) -> None:
+@SOME
+def test_a_writer_that_appends_at_any_step_is_seen(made: Path, tmp_path: Path, share: Share) -> None:
     """Before the plan it is merged, after it the row belongs to the slice that the compaction begins."""
 
     def writer(table: Path) -> None:
         append(table, ("k1", "a", 30, 31), ("k2", "b", 40, 32), gone=[("k3", "c", None)])
 
     ends = Ends(COMPACT, made)
-    for table, name in COMPACT.stopped(made, tmp_path, some, writer, ends=True):
+    for table, name in COMPACT.stopped(made, tmp_path, share, writer, ends=True):
         assert merged(table) == [("a", "k1", 31), ("a", "k4", 4), ("b", "k2", 32)], name
         ends.check(table, name)
 
 
-@pytest.mark.parametrize("some", SOME, ids=str)
-def test_a_plan_that_is_taken_back_at_any_step_of_its_execution_is_gone(made: Path, tmp_path: Path, some: Some) -> None:
+@SOME
+def test_a_plan_that_is_taken_back_at_any_step_of_its_execution_is_gone(
+    made: Path, tmp_path: Path, share: Share
+) -> None:
     planned = copied(made, tmp_path / "planned")
-    check_taken_back(COMPACT, planned, schedule(planned).instant, tmp_path, some)
+    check_taken_back(COMPACT, planned, schedule(planned).instant, tmp_path, share)
 
 
 @pytest.mark.parametrize("how", ["done", "taken back"])

@@ -9,6 +9,7 @@ from support.attempts import parted, rows
 from support.drive import KEYED
 from support.faults.failures import Work, check_deaths, check_failures
 from support.faults.faulty import Faults
+from support.faults.steps import Share, steps_of
 from support.s3 import S3Server, new_url
 
 NEXT = Work([rows(1, 2, value=2, ts=2)], [rows(1, value=1)], [("k1", 2), ("k2", 2)], colocated=True, table=KEYED)
@@ -24,7 +25,6 @@ WORKS = {
     "insert_overwrite": Work(SECOND, FIRST, [*ADDED, KEPT[2]], "insert_overwrite"),
     "delete_partition": Work(SECOND, FIRST, [KEPT[2]], "delete_partition"),
 }
-EVERY = 2 * len(WORKS)
 
 
 @pytest.fixture
@@ -40,28 +40,31 @@ def folder(direct_s3: S3Server) -> str:
         (True, True),
     ],
 )
+@steps_of("write", 4)
 def test_every_failing_step_of_a_write_on_s3_leaves_the_table_whole(
-    folder: str, faults: Faults, creates: bool, after: bool
+    folder: str, faults: Faults, creates: bool, after: bool, share: Share
 ) -> None:
-    """Of an upsert of placed rows, and of one that creates the table: each fourth step, from different steps on.
+    """Of an upsert of placed rows, and of one that creates the table: one of four steps.
 
     What each step leaves in a folder is looked at in test_failing_storage.py; other stores do the same steps otherwise.
     """
-    first = 1 + 2 * after + creates
-    check_failures(faults, replace(NEXT, before=None) if creates else NEXT, folder, after=after, first=first, every=4)
+    check_failures(faults, replace(NEXT, before=None) if creates else NEXT, folder, share, after=after)
 
 
-def test_a_writer_on_s3_killed_at_any_step_is_rolled_back_by_the_next(folder: str, faults: Faults) -> None:
-    """Each second moment is looked at."""
-    check_deaths(faults, NEXT, folder, every=2)
+@steps_of("write", 2)
+def test_a_writer_on_s3_killed_at_any_step_is_rolled_back_by_the_next(
+    folder: str, faults: Faults, share: Share
+) -> None:
+    """One of two moments is looked at."""
+    check_deaths(faults, NEXT, folder, share)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("operation", WORKS)
+@steps_of("write", 12)
 def test_failing_steps_of_plain_writes_on_s3_leave_the_table_whole(
-    folder: str, faults: Faults, operation: str, after: bool
+    folder: str, faults: Faults, operation: str, after: bool, share: Share
 ) -> None:
-    """Each twelfth step fails, from a different step on each time: all steps that the operations share come up."""
-    first = 1 + 2 * list(WORKS).index(operation) + after
-    check_failures(faults, WORKS[operation], folder, after=after, first=first, every=EVERY)
+    """One of twelve steps fails, with each operation others."""
+    check_failures(faults, WORKS[operation], folder, share, after=after)

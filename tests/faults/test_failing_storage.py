@@ -13,9 +13,9 @@ from support.attempts import IMPATIENT, SCHEMA, parted, rows
 from support.drive import KEYED, plan, rows_of, task, write
 from support.faults.failures import Work, check_deaths, check_failures
 from support.faults.faulty import Faults
+from support.faults.steps import Share, steps_of
 from support.places import files_below
 from support.rules.checks import assert_whole
-from support.share import ONE_OF
 
 FIRST = [rows(1, 2, 3, value=1), rows(4, 5, value=1)]
 SECOND = [rows(2, 4, 6, value=2, ts=2), rows(3, 7, value=2, ts=2)]
@@ -38,11 +38,12 @@ OTHERS = {
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("work", [UPSERT, PLACED, LOOKED_UP], ids=["plain", "colocated", "looked-up"])
+@steps_of("write")
 def test_every_failing_step_of_an_upsert_leaves_the_table_whole(
-    tmp_path: Path, faults: Faults, work: Work, after: bool
+    tmp_path: Path, faults: Faults, work: Work, after: bool, share: Share
 ) -> None:
     """Whatever step fails, the write raises and leaves the old rows, or holds; the next write is good."""
-    check_failures(faults, work, tmp_path, after=after)
+    check_failures(faults, work, tmp_path, share, after=after)
 
 
 @pytest.mark.parametrize(
@@ -55,19 +56,21 @@ def test_every_failing_step_of_an_upsert_leaves_the_table_whole(
         ("delete_partition", True),
     ],
 )
+@steps_of("write")
 def test_every_failing_step_of_other_operations_leaves_the_table_whole(
-    tmp_path: Path, faults: Faults, operation: str, after: bool
+    tmp_path: Path, faults: Faults, operation: str, after: bool, share: Share
 ) -> None:
     """File groups are replaced, extended and deleted as a whole or not at all; what is left of it does no harm."""
-    check_failures(faults, OTHERS[operation], tmp_path, after=after)
+    check_failures(faults, OTHERS[operation], tmp_path, share, after=after)
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@steps_of("write")
 def test_every_failing_step_of_a_creation_leaves_nothing_or_the_table(
-    tmp_path: Path, faults: Faults, after: bool
+    tmp_path: Path, faults: Faults, after: bool, share: Share
 ) -> None:
     """A creation that fails can be taken again, as if it had never been tried."""
-    check_failures(faults, CREATION, tmp_path, after=after)
+    check_failures(faults, CREATION, tmp_path, share, after=after)
 
 
 @pytest.mark.parametrize(
@@ -75,19 +78,26 @@ def test_every_failing_step_of_a_creation_leaves_nothing_or_the_table(
     [LOOKED_UP, OTHERS["insert_overwrite"], OTHERS["delete_partition"]],
     ids=["looked-up", "insert_overwrite", "delete_partition"],
 )
-def test_a_writer_killed_at_any_step_is_rolled_back_by_the_next(tmp_path: Path, faults: Faults, work: Work) -> None:
+@steps_of("write")
+def test_a_writer_killed_at_any_step_is_rolled_back_by_the_next(
+    tmp_path: Path, faults: Faults, work: Work, share: Share
+) -> None:
     """The process is gone at step n, nobody aborts; the next write finds the old rows, or the new ones, and goes on."""
-    check_deaths(faults, work, tmp_path)
+    check_deaths(faults, work, tmp_path, share)
 
 
-def test_a_rollback_killed_at_any_step_is_finished_by_the_next_write(tmp_path: Path, faults: Faults) -> None:
+@steps_of("write")
+def test_a_rollback_killed_at_any_step_is_finished_by_the_next_write(
+    tmp_path: Path, faults: Faults, share: Share
+) -> None:
     """A write that dies while it rolls back another leaves both, and the rollback itself, to the third."""
-    check_deaths(faults, replace(UPSERT, dead=SECOND[0]), tmp_path)
+    check_deaths(faults, replace(UPSERT, dead=SECOND[0]), tmp_path, share)
 
 
-def test_every_failing_step_of_an_abort_can_be_taken_again(tmp_path: Path, faults: Faults) -> None:
+@steps_of("write")
+def test_every_failing_step_of_an_abort_can_be_taken_again(tmp_path: Path, faults: Faults, share: Share) -> None:
     """An abort that fails half way leaves a table that reads as before, and a second abort ends it."""
-    for number in range(1, 60, ONE_OF):
+    for number in share.of(range(1, 60)):
         table = tmp_path / f"t{number}"
         write(table, FIRST, table=KEYED)
         before = {name for name in files_below(table) if not name.startswith(".hoodie/.pyhudi")}

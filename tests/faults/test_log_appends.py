@@ -12,6 +12,7 @@ from support.drive import KEYED
 from support.faults import races
 from support.faults.failures import Work, check_deaths, check_failures
 from support.faults.faulty import Faults
+from support.faults.steps import Share, steps_of
 
 MERGED = replace(KEYED, table_type="MERGE_ON_READ")
 FIRST = [rows(1, 2, 3, value=1), rows(4, 5, value=1)]
@@ -37,21 +38,24 @@ def _merge_on_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("work", [APPEND, PLACED, LOOKED_UP], ids=["plain", "colocated", "looked-up"])
+@steps_of("write")
 def test_every_failing_step_of_an_append_leaves_the_table_whole(
-    tmp_path: Path, faults: Faults, work: Work, after: bool
+    tmp_path: Path, faults: Faults, work: Work, after: bool, share: Share
 ) -> None:
     """Whatever step fails, the write raises and leaves the old rows, or holds; the next write is good."""
-    check_failures(faults, work, tmp_path, after=after)
+    check_failures(faults, work, tmp_path, share, after=after)
 
 
-def test_every_failing_step_of_a_rewrite_leaves_the_table_whole(tmp_path: Path, faults: Faults) -> None:
+@steps_of("write")
+def test_every_failing_step_of_a_rewrite_leaves_the_table_whole(tmp_path: Path, faults: Faults, share: Share) -> None:
     """An insert of a key that is there makes a base file in a delta commit."""
-    check_failures(faults, REWRITE, tmp_path, after=False)
+    check_failures(faults, REWRITE, tmp_path, share, after=False)
 
 
-def test_a_writer_killed_at_any_step_is_rolled_back_by_the_next(tmp_path: Path, faults: Faults) -> None:
+@steps_of("write")
+def test_a_writer_killed_at_any_step_is_rolled_back_by_the_next(tmp_path: Path, faults: Faults, share: Share) -> None:
     """Log files without a delta commit are nobody's rows, and are taken away by the markers that name them."""
-    check_deaths(faults, DELETE, tmp_path)
+    check_deaths(faults, DELETE, tmp_path, share)
 
 
 def test_of_two_attempts_one_file_is_kept(tmp_path: Path) -> None:

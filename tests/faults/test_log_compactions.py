@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyhudi.operations.services.compaction.compact import compact
 from pyhudi.timeline.instants import State
+from support.faults.steps import Share, steps_of
 from support.made.compacting import (
     TWO,
     append,
@@ -21,7 +22,7 @@ from support.made.compacting import (
     timeline_of,
 )
 from support.places import copied
-from support.upkeep.merge_steps import META, Ends, Merge, Some, assert_merged, check_taken_back, some
+from support.upkeep.merge_steps import META, Ends, Merge, assert_merged, check_taken_back
 
 
 @pytest.fixture(scope="module")
@@ -50,23 +51,23 @@ def check(table: Path, name: str) -> None:
 
 
 JOIN = Merge(lambda storage, means: compact(storage, TWO, means), join, check)
-SOME = some(14)
+SOME = steps_of("log-compaction", 14, by_suite=True)
 
 
-@pytest.mark.parametrize("some", SOME, ids=str)
+@SOME
 @pytest.mark.parametrize("how", ["before", "after", "killed"])
-def test_one_that_fails_at_any_step_is_finished_by_the_next(made: Path, tmp_path: Path, how: str, some: Some) -> None:
+def test_one_that_fails_at_any_step_is_finished_by_the_next(made: Path, tmp_path: Path, how: str, share: Share) -> None:
     before, ends = merged(made, *META), Ends(JOIN, made)
-    for table, name in JOIN.failed(made, tmp_path, some, how):
+    for table, name in JOIN.failed(made, tmp_path, share, how):
         assert merged(table, *META) == before, name
         asked = [one for one in timeline_of(table).instants if one.action == "logcompaction"]
         assert len(asked) < 2, name
         ends.check(table, name)
 
 
-@pytest.mark.parametrize("some", SOME, ids=str)
+@SOME
 def test_one_that_sleeps_at_any_step_while_others_join_compact_and_write(
-    made: Path, tmp_path: Path, some: Some
+    made: Path, tmp_path: Path, share: Share
 ) -> None:
     """It counts as dead, is taken over, and wakes up when all is done, compacted, and a new delta commit is there."""
 
@@ -76,7 +77,7 @@ def test_one_that_sleeps_at_any_step_while_others_join_compact_and_write(
         append(table, ("k1", "a", 30, 31))
 
     ends = Ends(JOIN, made)
-    for table, name in JOIN.stopped(made, tmp_path, some, others):
+    for table, name in JOIN.stopped(made, tmp_path, share, others):
         assert merged(table) == [("a", "k1", 31), ("c", "k3", 3)], name
         if ends.is_new(table):
             # The next that is planned takes along what is noted of one that failed.
@@ -86,22 +87,24 @@ def test_one_that_sleeps_at_any_step_while_others_join_compact_and_write(
             assert_merged(JOIN, table, before, name)
 
 
-@pytest.mark.parametrize("some", SOME, ids=str)
-def test_a_writer_that_appends_at_any_step_is_seen(made: Path, tmp_path: Path, some: Some) -> None:
+@SOME
+def test_a_writer_that_appends_at_any_step_is_seen(made: Path, tmp_path: Path, share: Share) -> None:
     """Before the plan its log files are joined, too; after it they come behind."""
 
     def writer(table: Path) -> None:
         append(table, ("k1", "a", 20, 31), ("k2", "b", 29, 32), gone=[("k3", "c", None)])
 
     ends = Ends(JOIN, made)
-    for table, name in JOIN.stopped(made, tmp_path, some, writer, ends=True):
+    for table, name in JOIN.stopped(made, tmp_path, share, writer, ends=True):
         assert merged(table) == [("a", "k1", 31)], name
         if ends.check(table, name):
             run(table)
             assert in_bases(table) == merged(table), name
 
 
-@pytest.mark.parametrize("some", SOME, ids=str)
-def test_a_plan_that_is_taken_back_at_any_step_of_its_execution_is_gone(made: Path, tmp_path: Path, some: Some) -> None:
+@SOME
+def test_a_plan_that_is_taken_back_at_any_step_of_its_execution_is_gone(
+    made: Path, tmp_path: Path, share: Share
+) -> None:
     planned = copied(made, tmp_path / "planned")
-    check_taken_back(JOIN, planned, plan_join(planned).instant, tmp_path, some)
+    check_taken_back(JOIN, planned, plan_join(planned).instant, tmp_path, share)

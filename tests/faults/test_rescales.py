@@ -19,6 +19,7 @@ from pyhudi.table.table import open_table
 from pyhudi.timeline.instants import State
 from support.drive import rows_of, write
 from support.faults.faulty import Faults, FaultyStorage, Killed, failing
+from support.faults.steps import Share, steps_of
 from support.faults.stops import Stop
 from support.made.compacting import IMPATIENT, rows, timeline_of
 from support.made.rescales import numbers, rescale
@@ -26,11 +27,11 @@ from support.places import copied, state_of
 from support.rules.checks import assert_whole
 from support.seams import patch_seam
 from support.upkeep.meetings import QUIET
-from support.upkeep.merge_steps import META, Some, some
+from support.upkeep.merge_steps import META
 from support.upkeep.rescales import attempt_rescale, check_rule, java_goes_by, make_buckets
 
 WRITES = replace(QUIET, patience=IMPATIENT)
-SOME = some(9)
+SOME = steps_of("rescale", 9, by_suite=True)
 
 
 @pytest.fixture(scope="module")
@@ -53,16 +54,16 @@ def check_end(table: Path, before: list[tuple[Any, ...]], name: str) -> None:
     assert_whole(table)
 
 
-@pytest.mark.parametrize("some", SOME, ids=str)
+@SOME
 @pytest.mark.parametrize("how", ["before", "after", "killed"])
 def test_a_rescale_that_fails_at_any_step_is_taken_up_by_the_next(
-    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, some: Some
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, share: Share
 ) -> None:
     if how == "killed":
         patch_seam(monkeypatch, "bytes that one rescale reads", 0)
     before, states, count = rows_of(made, *META), set(), Faults()
     attempt_rescale(copied(made, tmp_path / "count"), count)
-    for number in failing(count.steps, how)[some[0] - 1 :: some[1]]:
+    for number in share.of(failing(count.steps, how)):
         table = copied(made, tmp_path / f"t{number}")
         faults = Faults(at=number, after=how == "after", kill=how == "killed")
         with contextlib.suppress(RetryError, Killed):
@@ -77,14 +78,14 @@ def test_a_rescale_that_fails_at_any_step_is_taken_up_by_the_next(
         shutil.rmtree(table)
 
 
-@pytest.mark.parametrize("some", SOME, ids=str)
+@SOME
 def test_a_rescale_that_sleeps_at_any_step_while_others_take_it_for_dead(
-    made: Path, tmp_path: Path, some: Some
+    made: Path, tmp_path: Path, share: Share
 ) -> None:
     """They undo it, rescale to another number and write; once awake, it leaves all of that as it is."""
     count = Faults()
     attempt_rescale(copied(made, tmp_path / "count"), count)
-    for number in failing(count.steps, "before")[some[0] - 1 :: some[1]]:
+    for number in share.of(failing(count.steps, "before")):
         table = copied(made, tmp_path / f"t{number}")
 
         def others(table: Path = table) -> None:
@@ -106,13 +107,16 @@ def test_a_rescale_that_sleeps_at_any_step_while_others_take_it_for_dead(
         shutil.rmtree(table)
 
 
-def test_a_restore_that_dies_at_any_step_leaves_no_rule_of_what_it_undid(made: Path, tmp_path: Path) -> None:
+@steps_of("undo", 5)
+def test_a_restore_that_dies_at_any_step_leaves_no_rule_of_what_it_undid(
+    made: Path, tmp_path: Path, share: Share
+) -> None:
     origin = copied(made, tmp_path / "origin")
     first = timeline_of(origin).writes[-1].requested_time
     rescale(origin, 4)
     before, count = rows_of(made, *META), Faults()
     restore(FaultyStorage(open_storage(str(copied(origin, tmp_path / "count"))), count), first)  # type: ignore[arg-type]
-    for number in failing(count.steps, "killed")[::5]:
+    for number in share.of(failing(count.steps, "killed")):
         table = copied(origin, tmp_path / f"t{number}")
         faults = Faults(at=number, kill=True)
         storage: Any = FaultyStorage(open_storage(str(table)), faults)

@@ -14,15 +14,16 @@ from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, 
 from pyhudi.operations.services.sorting.sort import sort
 from pyhudi.timeline.instants import State
 from support.drive import write, write_after_death
+from support.faults.steps import Share, steps_of
 from support.made.compacting import IMPATIENT, TABLE, append, in_bases, merged, new_table, rows, slices, timeline_of
 from support.made.sorting import run
 from support.rules.sorted_files import unsorted_files
-from support.upkeep.merge_steps import META, Ends, Merge, Some, some
+from support.upkeep.merge_steps import META, Ends, Merge
 
 BY = ("value", "id")
 REWRITTEN = replace(TABLE, table_type="COPY_ON_WRITE")
 FIRST = (("k1", "a", 10, 9), ("k2", "b", 10, 8), ("k3", "c", 10, 7), ("k5", "a", 10, 3))
-SOME = some(12)
+SOME = steps_of("sort", 12, by_suite=True)
 KINDS = ["cow", "mor"]
 OFF = Upkeep(CleanSettings(automatic=False), ArchiveSettings(automatic=False), CompactionSettings(inline=False))
 WRITE = WriteSettings(upkeep=OFF)
@@ -60,23 +61,23 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("some", SOME, ids=str)
+@SOME
 @pytest.mark.parametrize("how", ["before", "after", "killed"])
 def test_a_sort_that_fails_at_any_step_is_done_by_the_next(
-    made: Callable[[str], Path], tmp_path: Path, how: str, some: Some, kind: str
+    made: Callable[[str], Path], tmp_path: Path, how: str, share: Share, kind: str
 ) -> None:
     before, ends = merged(made(kind), *META), Ends(SORT, made(kind))
-    for table, name in SORT.failed(made(kind), tmp_path, some, how):
+    for table, name in SORT.failed(made(kind), tmp_path, share, how):
         assert merged(table, *META) == before, name
         ends.check(table, name)
 
 
-@pytest.mark.parametrize("some", SOME, ids=str)
+@SOME
 def test_a_write_after_a_sort_that_died_at_any_step_finds_the_table_as_it_was(
-    made: Callable[[str], Path], tmp_path: Path, some: Some
+    made: Callable[[str], Path], tmp_path: Path, share: Share
 ) -> None:
     expected = sorted({**{row[0]: row for row in FIRST}, "k1": ("k1", "a", 30, 31)}.values())
-    for table, name in SORT.failed(made("cow"), tmp_path, some, "killed"):
+    for table, name in SORT.failed(made("cow"), tmp_path, share, "killed"):
         write_after_death(table, rows(("k1", "a", 30, 31)), settings=IMPATIENT_WRITE)
 
         assert sorted((key, p, ts, value) for p, key, ts, value in merged(table, "p", "id", "ts", "value")) == expected
@@ -84,9 +85,9 @@ def test_a_write_after_a_sort_that_died_at_any_step_finds_the_table_as_it_was(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("some", SOME, ids=str)
+@SOME
 def test_a_writer_that_comes_at_any_step_of_a_sort_is_not_undone(
-    made: Callable[[str], Path], tmp_path: Path, some: Some, kind: str
+    made: Callable[[str], Path], tmp_path: Path, share: Share, kind: str
 ) -> None:
     """Where it changes a file group that the sort in place rewrites, one of the two gives way, and nothing is lost."""
     kept: list[str] = []
@@ -97,7 +98,7 @@ def test_a_writer_that_comes_at_any_step_of_a_sort_is_not_undone(
             kept.append(str(table))
 
     ends = Ends(SORT, made(kind))
-    for table, name in SORT.stopped(made(kind), tmp_path, some, writer):
+    for table, name in SORT.stopped(made(kind), tmp_path, share, writer):
         found = dict(merged(table, "id", "value"))
         assert found["k1"] == (31 if str(table) in kept else 9 if kind == "cow" else 1), name
         assert {key: found[key] for key in ("k2", "k3", "k5")} == {"k2": 8, "k3": 7, "k5": 3}, name

@@ -30,11 +30,11 @@ from pyhudi.timeline.writers.markers import Markers
 from support.drive import at_time, noted, plan, rows_of, task, write
 from support.faults.faulty import FaultyStorage
 from support.faults.races import IMPATIENT, SCHEMA, TABLE, data_files, rows
+from support.faults.steps import Share, steps_of
 from support.faults.stops import Stop, counted
 from support.places import copied, state_of
 from support.rules.checks import assert_whole
 from support.seams import patch_seam
-from support.share import ONE_OF
 from support.stores import merge_in_one_thread, wrap_stores
 
 COLOCATED = replace(IMPATIENT, colocated=True)
@@ -83,14 +83,14 @@ def commit(planned: WritePlan, results: list[Any], said: list[str]) -> None:
         said.append("mine")
 
 
-def each_step(place: Path, stop: Stop, run: Callable[[Path, list[str], int], None]) -> None:
-    """Run something once for each of its steps, with a stop there, in a table of its own each time.
+def each_step(place: Path, stop: Stop, share: Share, run: Callable[[Path, list[str], int], None]) -> None:
+    """Run something once for each of some of its steps, with a stop there, in a table of its own each time.
 
     The table is written on once from each state that is left, times and invented names aside.
     """
     states: set[object] = set()
     write(place / "first", rows("a", "k0", value=0), table=TABLE)
-    for number in range(1, 400, ONE_OF):
+    for number in share.of(range(1, 400)):
         table, said = place / f"t{number}", []
         copied(place / "first", table)
         stop.meanwhile = lambda table=table, said=said: others(table, said)
@@ -108,17 +108,21 @@ def each_step(place: Path, stop: Stop, run: Callable[[Path, list[str], int], Non
 
 
 @pytest.mark.parametrize("colocated", [False, True], ids=["plain", "colocated"])
-def test_a_commit_that_stops_at_any_step(tmp_path: Path, stop: Stop, colocated: bool) -> None:
+@steps_of("write")
+def test_a_commit_that_stops_at_any_step(tmp_path: Path, stop: Stop, colocated: bool, share: Share) -> None:
     def run(table: Path, said: list[str], number: int) -> None:
         planned = plan(table, SCHEMA, settings=COLOCATED if colocated else IMPATIENT)
         result = task(planned, rows("a", "mine", value=1), 0)
         with counted(stop, number):
             commit(planned, [result], said)
 
-    each_step(tmp_path, stop, run)
+    each_step(tmp_path, stop, share, run)
 
 
-def test_a_commit_that_stops_at_any_step_while_one_that_began_with_it_commits(tmp_path: Path, stop: Stop) -> None:
+@steps_of("write")
+def test_a_commit_that_stops_at_any_step_while_one_that_began_with_it_commits(
+    tmp_path: Path, stop: Stop, share: Share
+) -> None:
     """Neither sees the other as pending, and the other one decides once: the number that this one has in mind."""
 
     def run(table: Path, said: list[str], number: int) -> None:
@@ -139,7 +143,7 @@ def test_a_commit_that_stops_at_any_step_while_one_that_began_with_it_commits(tm
         if len(stop.steps) >= number:
             assert len(said) == 1, stop.name_of(number)
 
-    each_step(tmp_path, stop, run)
+    each_step(tmp_path, stop, share, run)
 
 
 @pytest.mark.parametrize(
@@ -149,7 +153,10 @@ def test_a_commit_that_stops_at_any_step_while_one_that_began_with_it_commits(tm
         pytest.param(False, id="both are rolled back", marks=pytest.mark.slow),
     ],
 )
-def test_a_write_that_rolls_back_another_and_stops_at_any_step(tmp_path: Path, stop: Stop, revives: bool) -> None:
+@steps_of("write")
+def test_a_write_that_rolls_back_another_and_stops_at_any_step(
+    tmp_path: Path, stop: Stop, revives: bool, share: Share
+) -> None:
     """While it sleeps its victim wakes up and commits, or another writer rolls both back."""
 
     def run(table: Path, said: list[str], number: int) -> None:
@@ -180,10 +187,11 @@ def test_a_write_that_rolls_back_another_and_stops_at_any_step(tmp_path: Path, s
                 commit_write(victim, [result])
             abort_write(victim)
 
-    each_step(tmp_path, stop, run)
+    each_step(tmp_path, stop, share, run)
 
 
-def test_an_abort_that_stops_at_any_step(tmp_path: Path, stop: Stop) -> None:
+@steps_of("write")
+def test_an_abort_that_stops_at_any_step(tmp_path: Path, stop: Stop, share: Share) -> None:
     """It opened a partition that the other writer comes to rely on meanwhile."""
 
     def run(table: Path, said: list[str], number: int) -> None:
@@ -198,7 +206,7 @@ def test_an_abort_that_stops_at_any_step(tmp_path: Path, stop: Stop) -> None:
         with counted(stop, number):
             abort_write(planned)
 
-    each_step(tmp_path, stop, run)
+    each_step(tmp_path, stop, share, run)
 
 
 def test_a_commit_that_slept_longer_than_decisions_are_kept(
@@ -250,8 +258,9 @@ def _stopping(stop: Stop, where: Callable[[str, str], bool]) -> Callable[[Faulty
     return get
 
 
+@steps_of("write")
 def test_a_commit_that_sleeps_until_its_instant_may_be_archived(
-    tmp_path: Path, stop: Stop, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, stop: Stop, monkeypatch: pytest.MonkeyPatch, share: Share
 ) -> None:
     """What somebody else has completed and archived for it must not come back as the timeline's beginning."""
     patch_seam(monkeypatch, "seconds after which a commit is late", 0.0)
@@ -269,7 +278,7 @@ def test_a_commit_that_sleeps_until_its_instant_may_be_archived(
         with counted(stop, number):
             commit(planned, [result], said)
 
-    each_step(tmp_path, stop, run)
+    each_step(tmp_path, stop, share, run)
 
 
 @pytest.mark.parametrize("pause", [2, 3])

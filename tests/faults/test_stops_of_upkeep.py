@@ -20,10 +20,10 @@ from pyhudi.storage.base import Storage
 from support.attempts import parted
 from support.drive import write
 from support.faults.faulty import FaultyStorage
+from support.faults.steps import Share, steps_of
 from support.faults.stops import Stop
 from support.places import copied, state_of
 from support.rules.checks import assert_whole
-from support.share import ONE_OF
 from support.upkeep.undoing import Life, content, lived
 
 Act = Callable[[Storage, Life], object]
@@ -46,10 +46,13 @@ def keep_and_let_go(storage: Storage, life: Life) -> None:
     ("act", "end"),
     [(go_back, 2), *(pytest.param(*one, marks=pytest.mark.slow) for one in ((undo_newest, -2), (keep_and_let_go, -1)))],
 )
-def test_who_stops_at_any_step_while_another_does_the_same_and_writes(tmp_path: Path, act: Act, end: int) -> None:
+@steps_of("undo")
+def test_who_stops_at_any_step_while_another_does_the_same_and_writes(
+    tmp_path: Path, act: Act, end: int, share: Share
+) -> None:
     """The table is written on once from each state that is left."""
     life, states = lived(tmp_path / "t"), set()
-    for number in range(1, 400, ONE_OF):
+    for number in share.of(range(1, 400)):
         table = tmp_path / f"t{number}"
         copied(life.path, table)
 

@@ -14,6 +14,7 @@ from support.attempts import IMPATIENT, rows
 from support.drive import KEYED, rows_of, write
 from support.faults.failures import Work, check_deaths, check_failures
 from support.faults.faulty import Faults
+from support.faults.steps import Share, steps_of
 from support.places import Place
 from support.rules.checks import assert_whole
 from support.streams import STREAMED, DrivenQuery, pending, query
@@ -68,33 +69,38 @@ def batch(kind: str, operation: str, after: list[tuple[object, ...]]) -> Batch:
 
 @KINDS
 @OPERATIONS
+@steps_of("stream")
 def test_a_stream_that_dies_at_any_step_has_each_batch_once(
-    tmp_path: Path, faults: Faults, kind: str, operation: str, after: list[tuple[object, ...]]
+    tmp_path: Path, faults: Faults, kind: str, operation: str, after: list[tuple[object, ...]], share: Share
 ) -> None:
     """What tasks, commit and abort leave at any moment, the restart takes for what it is."""
-    check_deaths(faults, batch(kind, operation, after), tmp_path)
+    check_deaths(faults, batch(kind, operation, after), tmp_path, share)
 
 
 @pytest.mark.parametrize("effect", ["before", "after"])
 @KINDS
+@steps_of("stream", 2)
 def test_a_stream_whose_store_fails_at_any_step_has_each_batch_once(
-    tmp_path: Path, faults: Faults, kind: str, effect: str
+    tmp_path: Path, faults: Faults, kind: str, effect: str, share: Share
 ) -> None:
-    """Each second step: those of copy-on-write tables, and those in between of merge-on-read ones."""
-    work, first = batch(kind, "bulk_insert", INSERTED), 1 + (kind == "MERGE_ON_READ")
-    check_failures(faults, work, tmp_path, after=effect == "after", first=first, every=2)
+    """One of two steps, of each type of table others."""
+    check_failures(faults, batch(kind, "bulk_insert", INSERTED), tmp_path, share, after=effect == "after")
 
 
 @pytest.mark.parametrize("effect", ["before", "after"])
 @KINDS
+@steps_of("stream", 2)
 def test_a_commit_that_is_repeated_after_any_failing_step_completes_once(
-    tmp_path: Path, faults: Faults, kind: str, effect: str
+    tmp_path: Path, faults: Faults, kind: str, effect: str, share: Share
 ) -> None:
     again = replace(batch(kind, "bulk_insert", INSERTED), stream=StreamSettings(retries=2, retry_wait_s=0.001))
-    check_failures(faults, again, tmp_path, after=effect == "after", first=1 + (kind == "MERGE_ON_READ"), every=2)
+    check_failures(faults, again, tmp_path, share, after=effect == "after")
 
 
-def test_a_restart_that_dies_at_any_step_leaves_the_batch_to_the_next(tmp_path: Path, faults: Faults) -> None:
+@steps_of("stream")
+def test_a_restart_that_dies_at_any_step_leaves_the_batch_to_the_next(
+    tmp_path: Path, faults: Faults, share: Share
+) -> None:
     """It gives up what the run before left, and completes what that had decided."""
 
     @dataclass(frozen=True)
@@ -104,10 +110,13 @@ def test_a_restart_that_dies_at_any_step_leaves_the_batch_to_the_next(tmp_path: 
             self.query(path, "r0").tasks(1, self.parts)
 
     work = batch("MERGE_ON_READ", "bulk_insert", INSERTED)
-    check_deaths(faults, Replay(**{name: getattr(work, name) for name in work.__dataclass_fields__}), tmp_path)
+    check_deaths(faults, Replay(**{name: getattr(work, name) for name in work.__dataclass_fields__}), tmp_path, share)
 
 
-def test_a_batch_that_is_planned_again_and_dies_at_any_step_is_there_once(tmp_path: Path, faults: Faults) -> None:
+@steps_of("stream")
+def test_a_batch_that_is_planned_again_and_dies_at_any_step_is_there_once(
+    tmp_path: Path, faults: Faults, share: Share
+) -> None:
     """Another write added a column after its tasks; the restart takes what each plan of the commit left."""
 
     @dataclass(frozen=True)
@@ -124,7 +133,7 @@ def test_a_batch_that_is_planned_again_and_dies_at_any_step_is_there_once(tmp_pa
             assert self.query(path).commit(self.messages).attempts == 2
 
     work = Overtaken(SECOND, FIRST, [*INSERTED, ("k8", 8)], "bulk_insert", table=KEYED)
-    check_deaths(faults, work, tmp_path)
+    check_deaths(faults, work, tmp_path, share)
 
 
 @pytest.mark.parametrize("after", [False, True])

@@ -18,10 +18,10 @@ from pyhudi.storage import Storage, open_storage
 from support.attempts import IMPATIENT, parted
 from support.drive import write
 from support.faults.faulty import Faults, FaultyStorage, Killed, failing
+from support.faults.steps import Share, steps_of
 from support.places import state_of
 from support.rules.checks import assert_whole
 from support.seams import patch_seam, read_seam
-from support.share import some
 from support.upkeep.undoing import Life, content, lived, logged, timeline_at
 
 Act = Callable[[Storage, Life], object]
@@ -102,7 +102,8 @@ OFTEN = {
         for how in ("after", "killed")
     ],
 )
-def test_an_act_that_stops_at_any_step_and_is_done_again(tmp_path: Path, name: str, how: str) -> None:
+@steps_of("undo")
+def test_an_act_that_stops_at_any_step_and_is_done_again(tmp_path: Path, name: str, how: str, share: Share) -> None:
     """A reader finds some moment in between, and whoever does it again the same end as if it had never stopped.
 
     It is done again once from each state that is left.
@@ -116,7 +117,7 @@ def test_an_act_that_stops_at_any_step_and_is_done_again(tmp_path: Path, name: s
     assert len(faults.steps) > 5
     states: set[tuple[str, ...]] = set()
     # That a step without an effect fails is asked nowhere else.
-    for number in some(failing(faults.steps, "killed" if how == "killed" else "before")):
+    for number in share.of(failing(faults.steps, "killed" if how == "killed" else "before")):
         copy = life.copied(tmp_path / f"t{number}")
         faults = Faults(at=number, after=how == "after", kill=how == "killed")
         with contextlib.suppress(StorageError, Killed):
@@ -137,7 +138,10 @@ def test_an_act_that_stops_at_any_step_and_is_done_again(tmp_path: Path, name: s
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["upsert", "overwrite", "append", "compaction"])
-def test_a_rollback_that_was_killed_at_any_step_is_finished_by_the_next_write(tmp_path: Path, name: str) -> None:
+@steps_of("undo")
+def test_a_rollback_that_was_killed_at_any_step_is_finished_by_the_next_write(
+    tmp_path: Path, name: str, share: Share
+) -> None:
     """Whatever it had undone; where it had not begun, the write that it was to undo stays.
 
     A decision that was made and not carried out is found by the first write when it commits, and acted on by the next.
@@ -150,7 +154,7 @@ def test_a_rollback_that_was_killed_at_any_step_is_finished_by_the_next_write(tm
     whole = life.copied(tmp_path / "whole")
     act(FaultyStorage(open_storage(str(whole.path)), faults), whole)  # type: ignore[arg-type]
     ends, states = set(), set()
-    for number in some(failing(faults.steps, "killed")):
+    for number in share.of(failing(faults.steps, "killed")):
         copy = life.copied(tmp_path / f"t{number}")
         faults = Faults(at=number, kill=True)
         with contextlib.suppress(Killed):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -13,9 +12,9 @@ from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from support.attempts import IMPATIENT, PARTED, attempt, parted
 from support.drive import plan, rows_of, task, write, write_after_death
 from support.faults.faulty import READS, Faults
+from support.faults.steps import Share
 from support.places import Place, below, copy_table, files_below, on_disk, put_files, state_of
 from support.rules.checks import assert_whole
-from support.share import ONE_OF
 
 COMPLETED = re.compile(r".hoodie/timeline/\d+_\d+\.(replace|delta)?commit")
 Rows = list[tuple[object, ...]]
@@ -91,7 +90,7 @@ class Work:
             assert_whole(path, unique=False)
 
 
-def check_failures(faults: Faults, work: Work, folder: Place, *, after: bool, first: int = 1, every: int = 1) -> None:
+def check_failures(faults: Faults, work: Work, folder: Place, share: Share, *, after: bool) -> None:
     """Fail the write before or after the effect of its steps, and assert that the table is whole.
 
     It is gone on with once from each state that is left, times and invented names aside.
@@ -100,18 +99,14 @@ def check_failures(faults: Faults, work: Work, folder: Place, *, after: bool, fi
         faults: Of every store.
         work: The write.
         folder: Where the tables go.
+        share: Which steps fail.
         after: Whether a step fails once it took effect; those that have none are left out then.
-        first: The first step that fails.
-        every: Each so many of them fails.
     """
     origin, states, steps = below(folder, "origin"), set(), [""]
     work.prepare(origin)
     before = work.content(origin)
-    for number in itertools.chain([0], itertools.count(first, every * ONE_OF)):
-        if number >= len(steps) > 1:
-            break
-        if after and number and steps[number] in READS:
-            continue
+    numbers = [0]
+    for number in numbers:
         table = below(folder, f"t{number}")
         copy_table(origin, table)
         faults.steps.clear()
@@ -121,7 +116,10 @@ def check_failures(faults: Faults, work: Work, folder: Place, *, after: bool, fi
             work.attempt(table)
         except PyHudiError as raised:
             error = raised
-        steps = steps if number else ["", *faults.steps]
+        if number == 0:
+            # The first attempt fails nowhere, and tells what there is to fail.
+            steps = ["", *faults.steps]
+            numbers += share.of([at for at in range(1, len(steps)) if not (after and steps[at] in READS)])
         faults.at, name = 0, f"step {number} of {len(steps) - 1} ({faults.name_of(number)})"
         assert error is None or isinstance(error, RetryError), name
         left = work.content(table)
@@ -133,7 +131,7 @@ def check_failures(faults: Faults, work: Work, folder: Place, *, after: bool, fi
     assert len(steps) > 30
 
 
-def check_deaths(faults: Faults, work: Work, folder: Place, *, first: int = 0, every: int = 1) -> None:
+def check_deaths(faults: Faults, work: Work, folder: Place, share: Share) -> None:
     """Let the write's process be gone before each of its steps, and assert that the table is whole.
 
     What such a process leaves is what lies there at that moment: one write passes through all of them.
@@ -142,8 +140,7 @@ def check_deaths(faults: Faults, work: Work, folder: Place, *, first: int = 0, e
         faults: Of every store.
         work: The write.
         folder: Where the tables go.
-        first: The first of these moments that is looked at, from 0.
-        every: Each so many of them is.
+        share: Which of these moments are looked at.
     """
     table = below(folder, "t")
     work.prepare(table)
@@ -155,7 +152,7 @@ def check_deaths(faults: Faults, work: Work, folder: Place, *, first: int = 0, e
     assert work.content(table) == work.after
     assert len(faults.steps) > 30
     assert len(moments.names) > 10
-    for left_by, path in [*moments][first :: every * ONE_OF]:
+    for left_by, path in share.of([*moments]):
         name = f"step {left_by} ({faults.name_of(left_by)})"
         left = work.content(path)
         assert left in (before, work.after), name

@@ -6,7 +6,7 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -21,11 +21,12 @@ from support.faults.faulty import FaultyStorage
 from support.faults.races import COLOCATED, SCHEMA, TABLE, rows
 from support.faults.stops import Stop
 from support.places import copied
-from support.share import ONE_OF
 
 # Of six commits four go, in files of which two make one of the next level.
 SETTINGS = ArchiveSettings(min_commits=2, max_commits=3, batch=2)
 ROWS = [(f"k{number}",) for number in range(6)]
+# More than there are.
+STEPS = range(1, 200)
 HISTORY = ".hoodie/timeline/history"
 _COMPLETED = re.compile(r"(\d+)_(\d+)\.([a-z]+)")
 
@@ -38,9 +39,9 @@ def written(table: Path, count: int, first: int = 0) -> Path:
     return table
 
 
-def tables(first: Path, place: Path, every: int = ONE_OF) -> Iterator[tuple[int, Path]]:
-    """Yield copies of a table, each with the number of the step at which something is to happen, one of so many."""
-    for number in range(1, 200, every):
+def tables(first: Path, place: Path, steps: Iterable[int] = STEPS) -> Iterator[tuple[int, Path]]:
+    """Yield copies of a table, each with the number of the step at which something is to happen."""
+    for number in steps:
         table = place / f"t{number}"
         copied(first, table)
         yield number, table
@@ -153,7 +154,7 @@ def check_begins_late(folder: Path) -> None:
     shutil.move(table, first)
     later = begun = 0
     # At one of the steps alone the write still begins with its time.
-    for number, copy in tables(first, folder, every=1):
+    for number, copy in tables(first, folder):
         # The plan knows its table by its path.
         shutil.rmtree(table, ignore_errors=True)
         copied(copy, table)

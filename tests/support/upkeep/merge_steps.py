@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pyhudi.errors import PyHudiError, RetryError
 from pyhudi.operations.inspect.validate import validate
 from pyhudi.operations.rollback.sweep import sweep
@@ -19,6 +18,7 @@ from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table.table import open_table
 from support.faults.faulty import Faults, FaultyStorage, Killed, failing
+from support.faults.steps import Share
 from support.faults.stops import Stop
 from support.made.compacting import IMPATIENT, means, merged
 from support.places import copied, state_of
@@ -26,13 +26,6 @@ from support.rules.checks import assert_whole
 
 META = ("_hoodie_commit_time", "_hoodie_commit_seqno", "p", "id", "value")
 Rows = list[tuple[Any, ...]]
-# The first of the steps that are tried, and each so many of them.
-Some = tuple[int, int]
-
-
-def some(every: int) -> list[Any]:
-    """Return all steps, which takes long, a fifth of them, which is slow, and a few."""
-    return [pytest.param((1, 1), marks=pytest.mark.long), pytest.param((2, 5), marks=pytest.mark.slow), (1, every)]
 
 
 @dataclass(frozen=True)
@@ -54,38 +47,38 @@ class Merge:
         storage: Any = FaultyStorage(open_storage(str(table)), faults)
         self.act(storage, means(storage))
 
-    def tables(self, made: Path, folder: Path, some: Some, how: str = "before") -> Iterator[tuple[int, Path]]:
+    def tables(self, made: Path, folder: Path, share: Share, how: str = "before") -> Iterator[tuple[int, Path]]:
         """Yield a copy of a table for some of the steps that it takes there, whose failures differ."""
         count = Faults()
         self.attempt(copied(made, folder / "count"), count)
         assert len(count.steps) > 60
-        for number in failing(count.steps, how)[some[0] - 1 :: some[1]]:
+        for number in share.of(failing(count.steps, how)):
             table = copied(made, folder / f"t{number}")
             yield number, table
             shutil.rmtree(table)
 
     def stopped(
-        self, made: Path, folder: Path, some: Some, meanwhile: Callable[[Path], object], *, ends: bool = False
+        self, made: Path, folder: Path, share: Share, meanwhile: Callable[[Path], object], *, ends: bool = False
     ) -> Iterator[tuple[Path, str]]:
         """Yield the tables in which it stopped at one of its steps while something else happened, and went on.
 
         Args:
             made: The table of which they are copies.
             folder: Where they go.
-            some: At which steps.
+            share: At which steps.
             meanwhile: What happens, given the table.
             ends: Whether it must succeed whatever happened.
         """
-        for number, table in self.tables(made, folder, some):
+        for number, table in self.tables(made, folder, share):
             stop = Stop(at=number, awake=True, meanwhile=lambda table=table: meanwhile(table))  # type: ignore[misc]
             with contextlib.nullcontext() if ends else contextlib.suppress(PyHudiError):
                 self.attempt(table, stop)
             yield table, f"step {number} ({stop.name_of(number)})"
 
-    def failed(self, made: Path, folder: Path, some: Some, how: str) -> Iterator[tuple[Path, str]]:
+    def failed(self, made: Path, folder: Path, share: Share, how: str) -> Iterator[tuple[Path, str]]:
         """Yield the tables in which it failed before or after one of its steps, or was killed there."""
         raised = seen = 0
-        for number, table in self.tables(made, folder, some, how):
+        for number, table in self.tables(made, folder, share, how):
             faults = Faults(at=number, after=how == "after", kill=how == "killed")
             seen += 1
             try:
@@ -127,7 +120,7 @@ class Ends:
         return True
 
 
-def check_taken_back(merge: Merge, planned: Path, plan: str, folder: Path, some: Some) -> None:
+def check_taken_back(merge: Merge, planned: Path, plan: str, folder: Path, share: Share) -> None:
     """Take the plan of a table back at some steps of its execution, and go on from what is there."""
     before, ends = merged(planned, *META), Ends(merge, planned)
 
@@ -135,7 +128,7 @@ def check_taken_back(merge: Merge, planned: Path, plan: str, folder: Path, some:
         with contextlib.suppress(PyHudiError):
             rollback(open_storage(str(table)), plan)
 
-    for table, name in merge.stopped(planned, folder, some, take_back):
+    for table, name in merge.stopped(planned, folder, share, take_back):
         assert merged(table, *META) == before, name
         ends.check(table, name)
 
