@@ -33,7 +33,7 @@ from pyhudi.errors import (
 )
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.seams import patch_seam
 
 COLUMNS = pa.schema([("id", pa.int64()), ("city", pa.string()), ("fare", pa.float64())])

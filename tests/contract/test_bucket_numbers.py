@@ -31,7 +31,8 @@ from pyhudi.timeline.watermark import Watermark
 from support.drive import SparkLikeRun, plan, read, rows_of, task, write
 from support.made.compacting import means
 from support.made.rescaling import COLOCATED, Rescale, numbers_at, rescale, table_at
-from support.rules.checks import assert_whole, java_bucket
+from support.rules.checks import java_bucket
+from support.rules.ends import assert_whole
 from support.seams import patch_seam
 
 KEYED = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=2)

@@ -8,9 +8,16 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from support.drawn.histories import TABLE, part, row
-from support.drive import write
-from support.rules.checks import assert_whole, java_bucket
+from support.attempts import rows
+from support.drawn.histories import ROOMY, TABLE, check_history, part, row
+from support.drive import KEYED, write
+from support.faults.failures import Work
+from support.interleaving.machine import machine
+from support.interleaving.trial import run
+from support.models.model import random_history
+from support.rules import ends
+from support.rules.checks import assert_format, java_bucket
+from support.rules.ends import End, assert_whole
 
 
 @pytest.fixture
@@ -20,7 +27,7 @@ def table(tmp_path: Path) -> Path:
     write(path, part(row("k1", ts=1, value=1), row("k2", ts=1, value=1, p="b")), table=TABLE)
     write(path, part(row("k1", ts=2, value=2)))
     write(path, part(*(row(f"k{n}", ts=3, value=3) for n in range(9))), overwrite=True)
-    assert_whole(path)
+    assert_format(path)
     return path
 
 
@@ -106,7 +113,7 @@ def test_damage_is_told(table: Path, damage: Callable[[Path], None]) -> None:
     """Each kind alone."""
     damage(table)
     with pytest.raises(AssertionError):
-        assert_whole(table)
+        assert_format(table)
 
 
 def test_buckets_are_those_of_java() -> None:
@@ -115,3 +122,30 @@ def test_buckets_are_those_of_java() -> None:
     assert java_bucket("k0", ["id"], 1 << 30) == 3396
     assert java_bucket("id:k0,x:1", ["id"], 1 << 30) == 3396
     assert java_bucket("a:q,r,b:7", ["a", "b"], 97) == java_bucket("a:q,r,b:7", ["b", "a"], 97)
+
+
+def test_a_rule_that_is_added_is_asked_at_the_end_of_histories_faults_and_interleavings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[End] = []
+    monkeypatch.setattr(ends, "RULES", [*ends.RULES, asked.append])
+    check_history(random_history(1, steps=1, keys=2), bounds=ROOMY, seed=1, table=tmp_path / "history")
+    of_histories = len(asked)
+    work = Work([rows(1, value=2, ts=2)], [rows(1, value=1)], [("k1", 2)], table=KEYED)
+    work.prepare(tmp_path / "fault")
+    work.check(tmp_path / "fault", [("k1", 1)], "")
+    of_faults = len(asked) - of_histories
+    with machine() as there:
+        run(there, 0)
+
+    assert of_histories
+    assert of_faults
+    assert len(asked) > of_histories + of_faults
+
+
+def test_a_table_that_validate_finds_sick_is_not_whole(table: Path) -> None:
+    """Even where the second writing-down of the format does not know such tables."""
+    a_lost_file(table)
+
+    with pytest.raises(AssertionError, match="LOST_FILE"):
+        assert_whole(table, written_down=False)

@@ -12,7 +12,7 @@ from pyhudi.operations.write.commit import commit_write
 from pyhudi.timeline.writers.owner import Claim, Owner
 from support.attempts import rows
 from support.drive import KEYED, at_time, choosing_now, noted, plan, rows_of, task, write
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.seams import patch_seam, read_seam
 
 

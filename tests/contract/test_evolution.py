@@ -18,7 +18,7 @@ from support.drive import rows_of, write
 from support.faults.races import check_new_column_beside_a_delete, check_two_new_columns
 from support.places import ALSO_ON_S3, Place, below, files_below
 from support.recorded.ddl import columns, show
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.share import share_of
 
 KEYED = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=2)

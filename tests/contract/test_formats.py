@@ -34,7 +34,7 @@ from support.drawn.upkept import OFF
 from support.drive import noted, plan, rows_of, task, write
 from support.made.compacting import means, schedule
 from support.places import files_below
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.seams import patch_seam, read_seam
 
 MERGED = replace(PARTED, table_type="MERGE_ON_READ")

@@ -34,7 +34,7 @@ from support.models.changing import with_merges
 from support.models.logged_model import with_copies, without_copies
 from support.models.model import SCHEMA, Step, histories, random_history
 from support.places import Place, below
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.s3 import S3Server, new_url
 from support.share import share_of
 

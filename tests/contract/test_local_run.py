@@ -34,7 +34,7 @@ from support import drive
 from support.attempts import parted, rows
 from support.drive import KEYED, rows_of
 from support.places import files_below
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.seams import patch_seam, read_seam
 from support.threads import HANGS_S
 

@@ -15,7 +15,7 @@ from support.drawn.histories import TABLE, TINY, part, row
 from support.drive import rows_of, write
 from support.places import Place, below, files_below, some_on_s3
 from support.readers import rows_by_hudi_rs
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 
 FLAT = TableSettings(record_key_fields=("id",), ordering_fields=("ts",), bucket_count=2)
 

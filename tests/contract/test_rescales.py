@@ -43,7 +43,7 @@ from support.drive import carry_out, plan, read, rows_of, task, write
 from support.made.compacting import SCHEMA, append, as_another_writer, means, rows, schedule, slices, timeline_of
 from support.made.rescales import leave_rescale, numbers, rescale
 from support.places import copied, files_below
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.seams import patch_seam
 from support.upkeep.meetings import COW, MOR, QUIET
 

@@ -40,7 +40,7 @@ from support.attempts import rows
 from support.drawn.upkept import OFF
 from support.drive import KEYED, plan, rows_of, task, write
 from support.made.cleaning import archive, clean
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.seams import patch_seam
 
 # As `HudiTable` writes: the tasks have all rows of a file group, so that the commit cannot merge again.

@@ -40,7 +40,7 @@ from support.made import compacting
 from support.made.rescales import leave_rescale, rescale
 from support.made.sorting import IMPATIENT, run, schedule, slices
 from support.mutations import Mutate, Patch, assert_red, each
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.rules.sorted_files import unsorted_files
 from support.seams import patch_seam, read_seam
 

@@ -29,7 +29,7 @@ from support.attempts import SCHEMA, parted, rows
 from support.drive import KEYED, plan, rows_of, task, write
 from support.made.compacting import timeline_of
 from support.places import files_below
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.seams import patch_seam, read_seam
 from support.streams import STREAMED, DrivenQuery, instants, pending, query, sent
 

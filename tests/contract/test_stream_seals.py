@@ -13,7 +13,7 @@ from pyhudi.operations.write.micro_batch import commit_batch
 from pyhudi.timeline.writers.write_notes import WriteNotes
 from support.attempts import rows
 from support.places import files_below
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.seams import patch_seam, read_seam
 from support.streams import pending, query, values
 

@@ -28,7 +28,7 @@ from support.drive import KEYED, write
 from support.made.cleaning import archive
 from support.made.rescales import leave_rescale
 from support.places import files_below
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.seams import patch_seam, read_seam
 from support.streams import STREAMED, DrivenQuery, instants, opened, pending, query, sent, values
 

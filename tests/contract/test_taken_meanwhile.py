@@ -19,7 +19,7 @@ from support.attempts import SCHEMA, rows
 from support.drawn.upkept import OFF
 from support.drive import KEYED, plan, rows_of, task, write
 from support.made.cleaning import archive, clean
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.seams import patch_seam, read_seam
 
 AGAIN = WriteSettings(retry_s=60.0, upkeep=OFF)

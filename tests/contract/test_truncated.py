@@ -16,7 +16,7 @@ from pyhudi.table.config.property_keys import CREATE_SCHEMA
 from pyhudi.table.schema.columns import META_COLUMNS
 from support.drive import rows_of, write
 from support.models.past import TABLE
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 
 ROWS = pa.table({"id": ["a", "b"], "p": ["x", "y"], "n": [1, 2]})
 

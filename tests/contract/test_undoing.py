@@ -33,7 +33,7 @@ from pyhudi.timeline.instants import State
 from pyhudi.timeline.writers import announcements, heartbeat
 from support.attempts import IMPATIENT, PARTED, parted, rows
 from support.drive import KEYED, carry_out, choosing_now, noted, plan, read, rows_of, task, write
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.seams import patch_seam
 from support.upkeep.cleans import QUIET
 from support.upkeep.undoing import (

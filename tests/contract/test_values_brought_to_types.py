@@ -18,7 +18,7 @@ from pyhudi.table.schema.changes import SchemaChange
 from support.drive import rows_of, write
 from support.places import Place, below, files_below
 from support.recorded.ddl import columns, show
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 
 NUMBERS = "id int, p int, ts int, n int, m bigint"
 TEXTS = "id string, p string, ts string, n string, m string"

@@ -28,7 +28,7 @@ from pyhudi.timeline.writers.write_heartbeat import WriteHeartbeat
 from support.attempts import SCHEMA, rows
 from support.drawn.upkept import OFF
 from support.drive import KEYED, noted, plan, task, write
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.seams import patch_seam, read_seam
 
 # Much longer than a test takes on a busy machine.

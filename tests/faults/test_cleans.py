@@ -27,7 +27,7 @@ from support.faults.faulty import Faults, FaultyStorage, Killed, failing
 from support.faults.long_ago import instants
 from support.faults.steps import Share, steps_of
 from support.places import copied, files_below, state_of
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.threads import at_once
 from support.upkeep.cleans import SCHEMA, TABLE, conflicting, data_files, rows, run_clean, slices_of
 

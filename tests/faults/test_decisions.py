@@ -20,7 +20,7 @@ from support.drive import noted, plan, rows_of, task, write
 from support.faults.faulty import Killed
 from support.faults.races import IMPATIENT, SCHEMA, TABLE, rows
 from support.made import compacting
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.seams import patch_seam
 
 

@@ -15,7 +15,7 @@ from support.faults.failures import Work, check_deaths, check_failures
 from support.faults.faulty import Faults
 from support.faults.steps import Share, steps_of
 from support.places import files_below
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 
 FIRST = [rows(1, 2, 3, value=1), rows(4, 5, value=1)]
 SECOND = [rows(2, 4, 6, value=2, ts=2), rows(3, 7, value=2, ts=2)]

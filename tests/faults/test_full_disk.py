@@ -19,7 +19,7 @@ from support.drive import KEYED, plan, rows_of, task, write
 from support.faults.full_disk import Disk, FullDiskStorage
 from support.faults.races import IMPATIENT
 from support.places import copied, state_of
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.seams import patch_seam, read_seam
 from support.share import ONE_OF
 from support.stores import merge_in_one_thread, wrap_stores

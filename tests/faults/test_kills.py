@@ -27,7 +27,7 @@ from pyhudi.storage import open_storage
 from pyhudi.storage.process import find_process
 from support.drive import rows_of
 from support.readers import rows_by_hudi_rs
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 
 pytestmark = pytest.mark.slow
 

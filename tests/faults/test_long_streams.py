@@ -17,7 +17,7 @@ from faults.beside_job import OWN, SHARED
 from pyhudi.operations.inspect.history import history
 from pyhudi.storage import open_storage
 from support.drive import rows_of
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 
 BATCHES, KILLS = 200, 12
 SEED = int(os.environ.get("PYHUDI_STORM_SEED", "0")) or int(time.time())

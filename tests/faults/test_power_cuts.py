@@ -19,7 +19,8 @@ from pyhudi.operations.write.commit import commit_write
 from support.attempts import IMPATIENT, PARTED, attempt, parted
 from support.drive import choosing_now, noted, plan, rows_of, task, write
 from support.faults.power import Cut, Disk, Image, restore, watched
-from support.rules.checks import DATA_FILE, assert_whole
+from support.rules.checks import DATA_FILE
+from support.rules.ends import assert_whole
 from support.seams import patch_seam
 
 FIRST = [parted("a", 1, 2, value=1), parted("b/c", 3, value=1)]

@@ -20,7 +20,7 @@ from support.attempts import IMPATIENT, PARTED, parted
 from support.drive import rows_of, write
 from support.faults.power import Cut, watched
 from support.faults.power import restore as put_back
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.upkeep.archiving import in_archive, on_timeline
 from support.upkeep.cleans import QUIET
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from pyhudi.errors import PyHudiError, RetryError
-from pyhudi.operations.inspect.validate import validate
 from pyhudi.operations.rollback.sweep import sweep
 from pyhudi.operations.services.restore import restore
 from pyhudi.storage import open_storage
@@ -24,7 +23,7 @@ from support.faults.stops import Stop
 from support.made.compacting import IMPATIENT, rows, timeline_of
 from support.made.rescales import numbers, rescale
 from support.places import copied, state_of
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.seams import patch_seam
 from support.upkeep.meetings import QUIET
 from support.upkeep.merge_steps import META
@@ -50,8 +49,7 @@ def check_end(table: Path, before: list[tuple[Any, ...]], name: str) -> None:
     left = [path for folder in (".temp", ".heartbeat") for path in (table / ".hoodie" / folder).rglob("*")]
     assert [path for path in left if path.is_file()] == [], name
     assert {one.state for one in timeline_of(table).instants} == {State.COMPLETED}, name
-    assert validate(storage, deep=True).to_pylist() == [], name
-    assert_whole(table)
+    assert_whole(table, deep=True, tolerated=())
 
 
 @SOME
@@ -103,7 +101,7 @@ def test_a_rescale_that_sleeps_at_any_step_while_others_take_it_for_dead(
         assert numbers(table).unknown == "", name
         write(table, rows(("k2", "a", 9, 22)), settings=WRITES)
         assert len(rows_of(table, "id")) == len(found), name
-        assert validate(open_storage(str(table)), deep=True).to_pylist() == [], name
+        assert_whole(table, deep=True, tolerated=())
         shutil.rmtree(table)
 
 

@@ -33,7 +33,7 @@ from support.faults.races import IMPATIENT, SCHEMA, TABLE, data_files, rows
 from support.faults.steps import Share, steps_of
 from support.faults.stops import Stop, counted
 from support.places import copied, state_of
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.seams import patch_seam
 from support.stores import merge_in_one_thread, wrap_stores
 

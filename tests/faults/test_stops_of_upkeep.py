@@ -23,7 +23,7 @@ from support.faults.faulty import FaultyStorage
 from support.faults.steps import Share, steps_of
 from support.faults.stops import Stop
 from support.places import copied, state_of
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.upkeep.undoing import Life, content, lived
 
 Act = Callable[[Storage, Life], object]

@@ -16,7 +16,7 @@ from support.faults.failures import Work, check_deaths, check_failures
 from support.faults.faulty import Faults
 from support.faults.steps import Share, steps_of
 from support.places import Place
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.streams import STREAMED, DrivenQuery, pending, query
 
 FIRST = [rows(1, 2, value=1), rows(3, value=1)]

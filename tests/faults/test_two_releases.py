@@ -26,7 +26,7 @@ from faults.release_job import DIED
 from pyhudi.storage.process import find_process
 from pyhudi.table.config.property_keys import RECORD_KEY_OPTION
 from pyhudi.timeline.writers.owner import OWNER_FILE
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 
 pytestmark = pytest.mark.slow
 

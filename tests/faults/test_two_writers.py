@@ -54,7 +54,7 @@ from support.faults.races import (
 from support.made import compacting
 from support.made.cleaning import archive
 from support.places import Place, below, some_on_s3
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.threads import at_once
 
 

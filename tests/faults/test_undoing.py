@@ -20,7 +20,7 @@ from support.drive import write
 from support.faults.faulty import Faults, FaultyStorage, Killed, failing
 from support.faults.steps import Share, steps_of
 from support.places import state_of
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.seams import patch_seam, read_seam
 from support.upkeep.undoing import Life, content, lived, logged, timeline_at
 

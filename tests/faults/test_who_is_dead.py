@@ -25,7 +25,7 @@ from pyhudi.timeline.writers import heartbeat, owner
 from pyhudi.timeline.writers.patience import Patience
 from support.drive import carry_out, noted, plan, rows_of, task, write
 from support.faults.races import SCHEMA, TABLE, interleaved, rows
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.seams import patch_seam
 
 ALONE = Patience(single_writer=True)

@@ -13,7 +13,7 @@ from pyhudi.errors import DuplicateKeyError
 from pyspark.sql import DataFrame, SparkSession
 from support.models.model import PARTITIONS, SCHEMA, Counts, Model, Step, random_history
 from support.readers import rows_by_hudi_rs
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 
 COLUMNS = ("p", "id", "ts", "value")
 DDL = "id string, p string, ts bigint, value bigint, _hoodie_is_deleted boolean"

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from support.drive import rows_of
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 
 SCHEMA = "id string, ts long, value long"
 BOTH = pytest.mark.parametrize("kind", ["cow", "mor"])

@@ -23,7 +23,7 @@ from pyhudi.table.schema.evolution import Evolution, EvolutionRules, Role, evolv
 from pyhudi.table.schema.types import children
 from support.drive import carry_out, plan
 from support.readers import read_by_hudi_rs
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 
 TABLE = TableSettings(record_key_fields=("id",), ordering_fields=("ts",), bucket_count=3)
 KEYS = [pa.field("id", pa.string()), pa.field("ts", pa.int64())]

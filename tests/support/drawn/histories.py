@@ -49,8 +49,7 @@ from support.models.looked_up_model import LookedUpModel
 from support.models.model import INT_ORDERED, SCHEMA, Counts, Model, Row, Step
 from support.places import Place, below, copy_table, files_below, on_disk
 from support.readers import rows_by_hudi_rs
-from support.rules.checks import assert_whole
-from support.rules.health import findings
+from support.rules.ends import assert_whole
 
 TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=3)
 MERGE_ON_READ = "MERGE_ON_READ"
@@ -331,9 +330,7 @@ def model_of(made: TableSettings, bounds: WriteSettings, *, resets: bool = False
 
 
 def _assert_healthy(table: Place, *, whole: bool) -> None:
-    assert [one for one in findings(table) if one["code"] not in TOLD_OF_HEALTHY] == []
-    if whole:
-        assert_whole(table, unique=False)
+    assert_whole(table, unique=False, written_down=whole, deep=True, tolerated=TOLD_OF_HEALTHY)
 
 
 def settings_of(step: Step, bounds: WriteSettings) -> WriteSettings:

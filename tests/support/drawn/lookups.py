@@ -33,8 +33,7 @@ from pyhudi.timeline.timeline import Timeline
 from support.drive import plan, read, rows_of, task, write
 from support.made.clustering import request_clustering, take_back
 from support.places import Place, below
-from support.rules.checks import assert_whole
-from support.rules.health import findings
+from support.rules.ends import assert_whole
 from support.seams import patch_seam
 
 SCHEMA = pa.schema([("id", pa.string()), ("p", pa.string()), ("ts", pa.int64()), ("value", pa.int64())])
@@ -84,8 +83,7 @@ def home(table: Place, key: int) -> str:
 
 def assert_healthy(table: Place) -> None:
     """Assert that nothing is wrong with a table, in which no key is twice."""
-    assert findings(table) == []
-    assert_whole(table)
+    assert_whole(table, deep=True, tolerated=())
 
 
 def planned(table: Place, **options: Any) -> WritePlan:

@@ -20,7 +20,7 @@ from support.drawn.upkept import OFF
 from support.drive import read, write
 from support.made import compacting
 from support.models.partial_model import UNAVAILABLE, PartialModel, Step, random_steps, rows
-from support.rules.health import errors
+from support.rules.ends import assert_whole
 
 COLUMNS = ("p", "id", "ts", "name", "n")
 TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=1)
@@ -79,7 +79,7 @@ def check_steps(
         assert shown(path) == model.tuples()
         if logs:
             assert not (flagged and any(one.is_partial for one in log_blocks(path)))
-    assert errors(path) == []
+    assert_whole(path, written_down=False, deep=True)
 
 
 def check_mode_on_copy_on_write(place: Path) -> None:

@@ -14,7 +14,7 @@ from support.drive import plan, rows_of, task, write, write_after_death
 from support.faults.faulty import READS, Faults
 from support.faults.steps import Share
 from support.places import Place, below, copy_table, files_below, on_disk, put_files, state_of
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 
 COMPLETED = re.compile(r".hoodie/timeline/\d+_\d+\.(replace|delta)?commit")
 Rows = list[tuple[object, ...]]

@@ -25,7 +25,7 @@ from pyhudi.timeline.writers.patience import Patience
 from support.drive import noted, plan, rows_of, task, write
 from support.faults.faulty import Faults, FaultyStorage
 from support.places import Place, below, files_below
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.stores import wrap_stores
 from support.threads import HANGS_S
 

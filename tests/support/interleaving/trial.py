@@ -63,7 +63,7 @@ from support.interleaving.schedule import Schedule
 from support.interleaving.scheduler import TOLERANCE_S, Actor, Fate, Scheduler
 from support.interleaving.store import SteppedStorage
 from support.interleaving.tickets import Tickets
-from support.rules.health import errors
+from support.rules.ends import assert_whole
 
 _ID = re.compile(rb"actor(\d+)act(\d+)try(\d+)end")
 _LAYOUT = LayoutV2()
@@ -351,8 +351,6 @@ class Trial:
         for name, tried in self.tries.items():
             if tried.actor.killed:
                 self._check_left_nothing(name, tried)
-        if self.seed % 10 == 0 and errors(self.path):
-            self.scheduler.fail(f"the table is sick: {errors(self.path)}")
 
     def _recover(self, act: Write, actor: Actor) -> None:
         broken = [(name, one.act) for name, one in self.tries.items() if one.actor.killed and not one.is_over]
@@ -386,6 +384,15 @@ class Trial:
                 self.scheduler.fail(f"{name} was refused, and is complete: {one.refused}")
             elif one.refused:
                 self._check_left_nothing(name, one)
+
+    def check_rules(self) -> None:
+        """Check what has to hold of each table; of one in ten by all its rows."""
+        if not self._is_made():
+            return
+        try:
+            assert_whole(self.path, written_down=False, deep=self.seed % 10 == 0)
+        except AssertionError as error:
+            self.scheduler.fail(f"the table is sick: {error}")
 
     def _check_tickets(self) -> None:
         """Check that no writer that is over keeps others waiting."""
@@ -464,6 +471,8 @@ def run(
             trial.check_end()
         if not trial.scheduler.failure and any(one.killed for one in actors):
             trial.recover()
+        if not trial.scheduler.failure:
+            trial.check_rules()
     finally:
         machine.open(path).inner.delete_folder("")
     assert not trial.scheduler.failure, _failed(trial)

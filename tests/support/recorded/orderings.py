@@ -10,7 +10,7 @@ from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.table.files.output import Output
 from support.drive import rows_of, write
 from support.places import Place, below
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 
 TWO_FIELDS = TableSettings(record_key_fields=("id",), ordering_fields=("a", "b"), bucket_count=2)
 MARKED = TableSettings(

@@ -73,7 +73,7 @@ class _Replay:
         return {stat["path"] for stat in self.live.values()} | {name for some in self.logs.values() for name in some}
 
 
-def assert_whole(path: Place, *, unique: bool = True) -> None:
+def assert_format(path: Place, *, unique: bool = True) -> None:
     """Assert that the table at the path is complete, consistent, and free of anything else.
 
     Args:
@@ -81,10 +81,10 @@ def assert_whole(path: Place, *, unique: bool = True) -> None:
         unique: Whether each key is there once; inserts add rows without looking.
     """
     with on_disk(path) as root:
-        _assert_whole(root, unique)
+        _assert_all(root, unique)
 
 
-def _assert_whole(root: Path, unique: bool) -> None:
+def _assert_all(root: Path, unique: bool) -> None:
     files = {one.relative_to(root).as_posix(): one for one in root.rglob("*") if one.is_file()}
     properties = _properties(root)
     completed = _completed(files) + _archived(root)

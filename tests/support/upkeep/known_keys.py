@@ -34,7 +34,7 @@ from support.drive import rows_of, write
 from support.made.compacting import run as compact
 from support.made.keyed_files import KeyedFiles, keyed
 from support.places import below
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.rules.tagging import homes
 from support.seams import patch_seam, read_seam
 from support.upkeep.cleans import QUIET, run_clean

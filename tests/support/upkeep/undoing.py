@@ -19,7 +19,7 @@ from support.drive import carry_out, plan, rows_of, write
 from support.faults.faulty import Killed
 from support.made.compacting import run as compact
 from support.places import copied
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.seams import patch_seam
 
 MERGED = replace(PARTED, table_type="MERGE_ON_READ")
