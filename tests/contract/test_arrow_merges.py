@@ -32,7 +32,7 @@ from support.drive import write as add
 from support.merge_cases import REFUSED, drawn_merge
 from support.merge_rows import NAMES, SCHEMA, START, Values, counts
 from support.readers import rows_by_hudi_rs
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 from support.seams import patch_seam, read_seam
 
 

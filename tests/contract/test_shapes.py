@@ -27,7 +27,7 @@ from support.s3 import new_url
 
 SEEDS = range(3)
 # What services do is looked at after each step, and drawn from many histories elsewhere.
-SERVED = {"clean", "archive", "savepoint", "restore"}
+SERVED = {"clean", "archive", "savepoint", "restore", "log-compact", "sort", "rescale", "repair", "stream"}
 OFTEN = needed(shapes_of_today())
 
 

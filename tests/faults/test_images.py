@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from faults import image_job
 from pyhudi import arrow
-from support.rules.checks import assert_whole
+from support.rules.ends import assert_whole
 
 FAST = {"hoodie.pyhudi.durable": False}
 ALONE = {**FAST, "hoodie.pyhudi.heartbeats.alone": True}

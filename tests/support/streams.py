@@ -14,7 +14,7 @@ from pyhudi.operations.planning.plan import WritePlan, plan_write
 from pyhudi.operations.planning.request import TableSettings, WriteRequest, WriteSettings
 from pyhudi.operations.result import CommitResult
 from pyhudi.operations.streams.batch import StreamBatch
-from pyhudi.operations.write.micro_batch import BatchResult, abort_batch, commit_batch, run_batch_task
+from pyhudi.operations.write.micro_batch import BatchResult, abort_batch, commit_batch, no_rows, run_batch_task
 from pyhudi.storage import open_storage
 from pyhudi.table.files.names import WriteToken
 from pyhudi.table.table import Table, open_table
@@ -96,6 +96,14 @@ class DrivenQuery:
         except BaseException:
             abort_batch(sent(messages))
             raise
+
+
+def write_batch(planned: WritePlan, parts: Sequence[pa.Table], batch: StreamBatch) -> CommitResult:
+    """Write a batch by a plan, a task for each part."""
+    tasks = [
+        run_batch_task(planned, batch, iter(part.to_batches()), WriteToken(at, 0, at)) for at, part in enumerate(parts)
+    ]
+    return commit_batch(tasks or [no_rows(planned, batch)])
 
 
 def query(path: Path, kind: str, **said: object) -> DrivenQuery:

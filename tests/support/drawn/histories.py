@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -18,8 +18,9 @@ from pyhudi import arrow
 from pyhudi.errors import CommitConflictError, DuplicateKeyError, TableNotFoundError
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
-from pyhudi.operations.result import RowCounts
+from pyhudi.operations.result import CommitResult, RowCounts
 from pyhudi.operations.services.settings import Upkeep
+from pyhudi.operations.streams.batch import StreamBatch
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.task import TaskResult
@@ -50,6 +51,7 @@ from support.models.model import INT_ORDERED, SCHEMA, Counts, Model, Row, Step
 from support.places import Place, below, copy_table, files_below, on_disk
 from support.readers import rows_by_hudi_rs
 from support.rules.ends import assert_whole
+from support.streams import write_batch
 
 TABLE = TableSettings(record_key_fields=("id",), partition_fields=("p",), ordering_fields=("ts",), bucket_count=3)
 MERGE_ON_READ = "MERGE_ON_READ"
@@ -62,6 +64,8 @@ COLUMNS = ("p", "id", "ts", "value")
 _BY_USERS = 0.5
 # Options cannot say that a writer of this very process counts as dead at once.
 _SHORT = Patience(heartbeat_interval_s=0.01, heartbeat_misses=1)
+# A second writer's commit beside one of these leaves both, one after the other.
+EXTENDING = {"upsert", "insert", "bulk_insert", "delete"}
 # Inserts add rows without looking.
 TOLD_OF_HEALTHY = {"KEY_ADDED_TWICE"}
 POSITIONED = pa.field(POSITION, pa.int64(), nullable=False)
@@ -76,6 +80,8 @@ def check_history(
     made: TableSettings = TABLE,
     deaths: bool = False,
     services: Sequence[str] = (),
+    streams: bool = False,
+    beside: bool = False,
     whole: bool = True,
     hudi_rs: bool = True,
 ) -> Life:
@@ -89,6 +95,8 @@ def check_history(
         made: What the table is made with.
         deaths: Whether some writes die first, and are rolled back by the next one.
         services: Which services are drawn between the writes.
+        streams: Whether the writes are batches of a streaming query, some of which come twice.
+        beside: Whether a second writer writes meanwhile, now and then.
         whole: Whether the table's files are checked.
         hudi_rs: Whether hudi-rs is asked what it reads.
 
@@ -99,7 +107,7 @@ def check_history(
     with tempfile.TemporaryDirectory() as folder:
         table = table or below(folder, "t")
         life = Life(table, model, services, random.Random(seed))
-        writes = _Writes(life, made, bounds, random.Random(seed), deaths=deaths)
+        writes = _Writes(life, made, bounds, random.Random(seed), deaths=deaths, streams=streams, beside=beside)
         for step, following in itertools.zip_longest(history, history[1:]):
             writes.take(step, following)
             assert rows_of(table, *COLUMNS) == model.tuples()
@@ -125,6 +133,8 @@ class _Writes:
         bounds: How it is written.
         chance: Draws.
         deaths: Whether some writes die first.
+        streams: Whether writes are batches of a streaming query.
+        beside: Whether a second writer writes meanwhile.
         seen: What a merge that comes late has seen: what the table held, of which moment, and which write came since.
         users: Draws which writes a user of `pyhudi.arrow` makes, among those that go through Spark.
     """
@@ -134,6 +144,9 @@ class _Writes:
     bounds: WriteSettings
     chance: random.Random
     deaths: bool = False
+    streams: bool = False
+    beside: bool = False
+    numbers: Iterator[int] = field(default_factory=itertools.count)
     seen: tuple[Model, str, Step] | None = None
     users: random.Random = field(init=False)
 
@@ -146,7 +159,7 @@ class _Writes:
         seen = (self.life.model.moment(), moment_of(self.life.table), step) if late else None
         if step.operation == MERGE:
             self._merge(step)
-        elif self._is_by_user():
+        elif not (self.streams or self.beside) and self._is_by_user():
             self._write_as_user(replace(step, tasks=1))
         else:
             self._write(step)
@@ -154,16 +167,76 @@ class _Writes:
 
     def _write(self, step: Step) -> None:
         model = self.life.model
+        if self._has_rival(step):
+            self._write_beside(step)
+            return
         planned, parts = self._planned(step, self.bounds)
         if model.moment().apply(step.as_dealt()) is None:
             with pytest.raises(DuplicateKeyError):
                 commit_write(planned, run_tasks(planned, parts, self.chance))
             abort_write(planned)
             return
-        done = commit_write(planned, run_tasks(planned, parts, self.chance))
+        self._complete(step, planned, parts)
+
+    def _complete(self, step: Step, planned: WritePlan, parts: Sequence[pa.Table]) -> None:
+        if self.streams and isinstance(self.life.model, LoggedModel):
+            # The commit has all rows of a batch, and appends of each key one thing.
+            self.life.model.alone = self._streams(step)
+        if self._streams(step):
+            done = self._complete_batch(step, planned, parts)
+        else:
+            done = commit_write(planned, run_tasks(planned, parts, self.chance))
+        self._took(step, parts, done)
+
+    def _took(self, step: Step, parts: Sequence[pa.Table], done: CommitResult) -> None:
         expected = self._taken(step, parts)
         assert Counts(done.inserts, done.updates, done.deletes, done.not_found, done.dropped) == expected
         self.life.wrote(done)
+
+    def _has_rival(self, step: Step) -> bool:
+        extends = step.rows and not step.options and step.operation in EXTENDING
+        return bool(self.beside and self.life.moments and extends)
+
+    def _streams(self, step: Step) -> bool:
+        return self.streams and not step.options and step.operation in EXTENDING
+
+    def _complete_batch(self, step: Step, planned: WritePlan, parts: Sequence[pa.Table]) -> CommitResult:
+        """Write a batch of a streaming query; where it comes again, it changes nothing."""
+        number = next(self.numbers)
+        done = write_batch(planned, parts, StreamBatch("query", number, "first", "writer"))
+        if self.chance.random() < 0.3:
+            again = self._planned(step, self.bounds)[0]
+            assert write_batch(again, parts, StreamBatch("query", number, "second", "writer")).instant == done.instant
+        return done
+
+    def _write_beside(self, step: Step) -> None:
+        """Write while a second writer, which began before, completes a write of its own.
+
+        Where keys are looked up, that deletes a key that is not there: the dict knows the file groups that new keys
+        join when a write is planned. A writer that takes all others for dead would roll it back, so it is over then.
+        """
+        number = next(self.numbers)
+        operation = "delete" if self.made.index_type in LOOKUP_INDEXES else step.operation
+        stranger = {**step.rows[0], "id": f"second{number}", "_hoodie_is_deleted": False}
+        second = replace(step, operation=operation, rows=[stranger], tasks=1, hands=())
+        theirs, their_parts = self._planned(second, self.bounds)
+        their_results = run_tasks(theirs, their_parts, self.chance)
+        if self.deaths:
+            self._took(second, their_parts, commit_write(theirs, their_results))
+        planned, parts = self._planned(step, self.bounds)
+        results = run_tasks(planned, parts, self.chance)
+        if not self.deaths:
+            self._took(second, their_parts, commit_write(theirs, their_results))
+        try:
+            done = commit_write(planned, results)
+        except CommitConflictError:
+            # Files that its tasks made are not merged again.
+            assert planned.settings.colocated
+            abort_write(planned)
+            self.life.conflicts += 1
+            planned, parts = self._planned(step, self.bounds)
+            done = commit_write(planned, run_tasks(planned, parts, self.chance))
+        self._took(step, parts, done)
 
     def _is_by_user(self) -> bool:
         """Return whether a user makes the next write; where writes die not on S3, whose clock has whole seconds."""
@@ -265,7 +338,8 @@ class _Writes:
         return places(planned, parts) if planned.located else parts
 
     def _settings(self, step: Step, bounds: WriteSettings) -> WriteSettings:
-        return replace(settings_of(step, bounds), upkeep=self.life.upkeep() if self.life.services else bounds.upkeep)
+        upkeep = self.life.upkeep() if self.life.services else bounds.upkeep
+        return replace(settings_of(step, bounds), upkeep=upkeep, hand_over=self._streams(step))
 
     def _made(self) -> TableSettings:
         """Return what a write says of the table."""

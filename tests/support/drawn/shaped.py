@@ -58,6 +58,11 @@ SERVED = {
     "savepoint": ("savepoint", "delete_savepoint", "clean"),
     "restore": SERVICES,
     "compact": (*JOINING, SORTS),
+    "log-compact": ("join",),
+    "sort": (SORTS,),
+    "rescale": RESCALES,
+    "repair": ("repair",),
+    "stream": (),
 }
 LOOKUPS = {"simple": SIMPLE, "bloom": BLOOM}
 EVERYWHERE = (GLOBAL_SIMPLE, GLOBAL_BLOOM)
@@ -108,6 +113,8 @@ def check_shape(shape: Shape, seed: int, table: Place | None) -> None:
         made=made,
         deaths=shape["service"] == "rollback",
         services=_services_of(shape),
+        streams=shape["service"] == "stream",
+        beside=shape["writer"] == "second",
         # What stands in this process's memory nobody else finds; the second writing-down of the format knows buckets
         # alone, and hudi-rs one ordering field.
         whole=not generated and shape["store"] != "memory",

@@ -11,6 +11,7 @@ from pyhudi.errors import UndoError, UnreadableTimeError
 from pyhudi.operations.result import CommitResult, RowCounts
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean
+from pyhudi.operations.services.repair.repair_table import repair_table
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import delete_savepoint, savepoint
@@ -260,6 +261,16 @@ class Life:
                 assert isinstance(self.model.bucket_of, Buckets)
                 self.model.rescale(replace(self.model.bucket_of, number=numbers_at(self.table).of))
             self._merged()
+
+    def _repair(self) -> None:
+        """Put a copy of a base file beside it that no write made; the repair moves it aside, and nothing else."""
+        storage = self._storage
+        bases = [one.base.path for one in open_snapshot(str(self.table)).slices() if one.base is not None]
+        if bases:
+            orphan = f"{min(bases).rpartition('_')[0].rpartition('_')[0]}_9-9-9_20981231000000000.parquet"
+            storage.write(orphan, storage.read(min(bases)))
+            assert repair_table(storage, sorting.MEANS).moved == (orphan,)
+        assert repair_table(storage, sorting.MEANS).moved == (), "nothing is left to be repaired"
 
     def _has_merged(self) -> None:
         """Tell the model that what was planned is done, and what came since is merged, too."""

@@ -21,11 +21,12 @@ from pyhudi.table.table import open_table
 from pyhudi.timeline.writers.patience import Patience
 
 IMPATIENT = Patience(heartbeat_misses=-1, foreign_age_s=-1.0)
+MEANS = Means(IMPATIENT, Output())
 
 
 def run(path: Path | str, *, means: Means | None = None, storage: Storage | None = None, **asked: Any) -> ServiceResult:
     """Sort a table in this process."""
-    return sort(storage or open_storage(str(path)), means or Means(IMPATIENT, Output()), **asked)
+    return sort(storage or open_storage(str(path)), means or MEANS, **asked)
 
 
 def schedule(path: Path | str, *by: str) -> str:
@@ -34,9 +35,7 @@ def schedule(path: Path | str, *by: str) -> str:
     update_config(storage, {SORT_BY: ",".join(by)})
     table = open_table(storage)
     assert table.config.sort_order is not None
-    service = SortingCompaction(
-        table, Means(IMPATIENT, Output()), Unsorted(storage, table.config.sort_order, None, COMPACTION)
-    )
+    service = SortingCompaction(table, MEANS, Unsorted(storage, table.config.sort_order, None, COMPACTION))
     made = service.schedule()
     assert made is not None
     return made[0].requested_time
