@@ -42,14 +42,16 @@ The tree::
         └── UndoError                   UNDO                   an instant cannot be undone or kept
 
 From a ``df.write`` Spark hands the user only text; its last line reads ``PyHudiError[CODE]: …``, and `from_spark`
-returns the error as an object.
+returns the error as an object. Where the error says which instant was met, a line behind it says that to programs.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 __all__ = [
@@ -66,6 +68,7 @@ __all__ = [
     "IndexMisfitError",
     "InvalidOptionError",
     "KeyNotFoundError",
+    "MetInstant",
     "MissingColumnError",
     "MissingFileError",
     "MissingOptionError",
@@ -96,22 +99,54 @@ __all__ = [
 ]
 
 
+@dataclass(frozen=True, slots=True)
+class MetInstant:
+    """The instant that a write or a service met, by which programs decide what to do next.
+
+    Attributes:
+        instant: Its requested time; empty where the error does not tell it.
+        kind: What made it: "write", "rescale", "restore", "rollback", "clean", "compaction", "log compaction",
+            "clustering" or "archiving".
+        partition_path: The partition in which the two met; None for the whole table, or where the error does not tell
+            it.
+        file_id: The file group at which they met, in that partition.
+        file: The name of the file that is gone, of data or of the timeline.
+        from_text: Whether this was read from the text of an error, as Spark hands errors on: other programs may have
+            written that text, so it is a reason to wait, and none to undo anything.
+    """
+
+    instant: str
+    kind: str
+    partition_path: str | None = None
+    file_id: str | None = None
+    file: str | None = None
+    from_text: bool = False
+
+
 class PyHudiError(Exception):
     """The root of every error that pyhudi raises on purpose.
 
     Args:
         what: One or two sentences that name the table, instant, key or option concerned.
         todo: One sentence, in the imperative, that says what to do next.
+        met: The instant that was in the way, or that took what is missing.
     """
 
     code: ClassVar[str] = "PYHUDI"
 
-    def __init__(self, what: str, todo: str) -> None:
+    def __init__(self, what: str, todo: str, *, met: MetInstant | None = None) -> None:
         super().__init__(what, todo)
         self.what = what
         self.todo = todo
+        self.met = met
 
     def __str__(self) -> str:
+        line = "" if self.met is None or self.met.from_text else _spell(self.met)
+        return f"{self.text}\n{line}" if line else self.text
+
+    @property
+    def text(self) -> str:
+        """What the error says to people, on one line."""
         return one_line(f"PyHudiError[{self.code}]: {self.what} {self.todo}")
 
     @classmethod
@@ -422,8 +457,48 @@ def from_spark(exception: BaseException) -> PyHudiError | None:
         return None
     kinds = {kind.code: kind for kind in _kinds(PyHudiError)}
     kind = kinds.get(found[-1]["code"], PyHudiError)
-    return kind.from_text(found[-1]["text"].rstrip())
+    error = kind.from_text(found[-1]["text"].rstrip())
+    error.met = _read_met(str(exception)[found[-1].end() :].lstrip("\r").removeprefix("\n").partition("\n")[0])
+    return error
 
 
 def _kinds(root: type[PyHudiError]) -> list[type[PyHudiError]]:
     return [root, *(kind for child in root.__subclasses__() for kind in _kinds(child))]
+
+
+_MOST_BYTES = 1024
+_MET = re.compile(r"PyHudiMet\[(?P<sum>[0-9a-f]{8})\]: (?P<text>\{[ -~]*\})")
+# Of instants, file groups and files.
+_NAMES = re.compile(r"[0-9A-Za-z_.-]*")
+
+
+def _spell(met: MetInstant) -> str:
+    """Return the line in which an error's text carries what was met: ASCII, with a sum of its bytes.
+
+    It comes without the place where that would make it longer than 1 KiB, and is empty where it is longer still.
+    """
+    told = {name: value for name, value in asdict(met).items() if isinstance(value, str)}
+    for fields in (told, {name: told[name] for name in ("instant", "kind")}):
+        # A partition may have the name of an error.
+        text = json.dumps(fields).replace("[", "\\u005b")
+        line = f"PyHudiMet[{zlib.crc32(text.encode()):08x}]: {text}"
+        if len(line) <= _MOST_BYTES:
+            return line
+    return ""
+
+
+def _read_met(line: str) -> MetInstant | None:
+    """Return what a line carries; None for any other line, and for a line that was cut or changed on its way."""
+    found = _MET.fullmatch(line.strip()[: _MOST_BYTES + 1])
+    if found is None or len(found[0]) > _MOST_BYTES or int(found["sum"], 16) != zlib.crc32(found["text"].encode()):
+        return None
+    try:
+        told = json.loads(found["text"])
+    except ValueError:
+        return None
+    names = {"instant", "kind", "partition_path", "file_id", "file"}
+    if not {"instant", "kind"} <= told.keys() <= names or not all(isinstance(value, str) for value in told.values()):
+        return None
+    if not _NAMES.fullmatch(f"{told['instant']}{told.get('file_id', '')}{told.get('file', '')}"):
+        return None
+    return MetInstant(**told, from_text=True)

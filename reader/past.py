@@ -6,9 +6,10 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..errors import UnreadableTimeError
+from ..errors import MetInstant, UnreadableTimeError
 from ..storage.parallel import for_each
 from ..table.files.file_group import DataFile, FileSlice
+from ..table.files.names import met_at_file
 from ..table.seen_table import SeenTable
 from ..timeline.archive.history import SilentArchiveError
 from ..timeline.instants import Instant
@@ -54,13 +55,14 @@ class ShownSlices:
         lost = files.taken(wanted.lost(files, moment), moment)
         if not lost:
             return self._wanted_slices(files)
-        gone = _cleaning_text(lost)
+        gone, met = _cleaning_text(lost), met_at_file(lost[0].path)
         if isinstance(self.query, AsOf):
-            raise self._no_such_past(self.query.time, gone, next_whole(files, self.wanted, moment.time))
+            raise self._no_such_past(self.query.time, gone, next_whole(files, self.wanted, moment.time), met)
         if window is None or window.end is None:
             raise UnreadableTimeError(
                 f"The table {self._path} cannot be shown any more as it was when this DataFrame was made: {gone}.",
                 "Make the DataFrame anew.",
+                met=met,
             )
         raise self._no_such_window(files, window, lost)
 
@@ -73,7 +75,7 @@ class ShownSlices:
         return None if self.every is None else self.wanted.partition
 
     def _of_long_ago(self, history: Timeline) -> list[FileSlice]:
-        moment = self.moment
+        moment, met = self.moment, None
         gone = "its archive does not say what was cleaned since"
         try:
             files = ListedFiles.find(
@@ -88,11 +90,11 @@ class ShownSlices:
                     return self._wanted_slices(files)
                 gone = f"{len(lost)} of the files that show it are gone, {lost[0].path} among them"
                 files.taken(lost, moment, files.now)
-                gone = _cleaning_text(lost)
+                gone, met = _cleaning_text(lost), met_at_file(lost[0].path)
         except SilentArchiveError as error:
             logger.info("table %s: %s", self._path, error)
         spelled = self.query.time if isinstance(self.query, AsOf) else moment.time
-        raise self._no_such_past(spelled, gone, first_whole(self.seen, moment.time, self.wanted))
+        raise self._no_such_past(spelled, gone, first_whole(self.seen, moment.time, self.wanted), met)
 
     def _wanted_slices(self, files: ListedFiles) -> list[FileSlice]:
         moment = self.moment
@@ -137,11 +139,14 @@ class ShownSlices:
         ]
         return frozenset(partition for commit in commits for partition in commit.stats)
 
-    def _no_such_past(self, time: str, gone: str, following: Instant) -> UnreadableTimeError:
+    def _no_such_past(
+        self, time: str, gone: str, following: Instant, met: MetInstant | None = None
+    ) -> UnreadableTimeError:
         return UnreadableTimeError(
             f"The table {self._path} cannot be shown as of {time}: {gone}. The first instant after it that "
             f"can be read whole is {following.requested_time}.",
             f"Give {AS_OF}={following.requested_time} or a later time, and let the cleaner keep more instants.",
+            met=met,
         )
 
     def _no_such_window(self, files: ListedFiles, window: Window, lost: Sequence[DataFile]) -> UnreadableTimeError:
@@ -167,6 +172,7 @@ class ShownSlices:
             f"What changed in the table {self._path} until {window.end} cannot be shown: {_cleaning_text(lost)}. "
             f"{' '.join(hints)}",
             f"Leave {END} out" + (", or give a window that can be read." if hints else "."),
+            met=met_at_file(lost[0].path),
         )
 
 

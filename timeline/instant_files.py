@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from ..errors import StorageError
+from ..errors import MetInstant, StorageError
 from ..storage.base import Storage, join, refuse_links, split
 from ..storage.kept import keep
 from . import metadata
@@ -157,6 +157,7 @@ class InstantFiles:
                 f"The completed {instant.action} {instant.requested_time} of the table {self.storage.path} was "
                 f"archived or rolled back while it was being read ({path} is gone).",
                 "Run the job again.",
+                met=MetInstant(instant.requested_time, "archiving", file=split(path)[1]),
             ) from error
 
     def _read_plan(self, kind: type[M], instant: Instant) -> M | None:

@@ -7,7 +7,6 @@ key, a pending rescale is an overwrite, and a completed rescale a clustering: no
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -19,7 +18,6 @@ from .timeline import Timeline
 
 KEY = "pyhudi.rescale"
 REPLACE_COMMIT = "replacecommit"
-_RESCALING = re.compile(r"The rescale (\d{14,17}) is giving ")
 PENDING_OPERATION, OPERATION = "INSERT_OVERWRITE", "CLUSTER"
 
 
@@ -79,12 +77,6 @@ def pending_rescales(timeline: Timeline, own: str = "") -> Mapping[Instant, Resc
 
 
 def rescaling(instant: Instant, partition_path: str | None) -> str:
-    """Return in a sentence, which `named_rescale` reads, that a rescale holds a partition, or the whole table."""
+    """Return in a sentence that a rescale holds a partition, or the whole table."""
     what = "the table" if partition_path is None else f"the partition {partition_path!r}"
     return f"The rescale {instant.requested_time} is giving {what} another number of buckets"
-
-
-def named_rescale(text: str) -> str | None:
-    """Return the requested time of the rescale at which a write was refused, by the error's text; None for no such."""
-    found = _RESCALING.search(text)
-    return None if found is None else found[1]

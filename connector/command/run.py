@@ -53,7 +53,7 @@ def run_command(arguments: Sequence[str] | None, entry: EntryPoint, write: Write
             output.note("Nothing was changed.")
             return FAILED
         except PyHudiError as error:
-            output.note(str(error))
+            output.note(error.text)
             return exit_code(error)
         except BrokenPipeError:
             # What reads the output, such as head, has seen enough; Python flushes it once more at its end.

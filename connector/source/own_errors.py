@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ...errors import PyHudiError, StorageError, from_spark
+from ...table.files.names import met_at_file
 
 # Spark 4 finds a path gone when it plans a scan, and a file gone in a task: when it opens it, or when it reads it.
 _GONE = re.compile(
@@ -35,4 +36,5 @@ def _of_file_that_is_gone(error: Exception) -> StorageError | None:
     return StorageError(
         f"The base file {found['path']} was removed while Spark read it.",
         "Run it again: a clean by another writer may have taken it away.",
+        met=met_at_file(found["path"].rpartition("/")[2]),
     )

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ...errors import ConcurrentWriteError, CorruptInstantError
+from ...errors import ConcurrentWriteError, CorruptInstantError, MetInstant
 from ...timeline.held import says_what_it_holds
 from ...timeline.instants import Instant, State
 from ...timeline.pending_undo import pending_restore
@@ -53,13 +53,25 @@ def try_to_undo_dead(work: Transaction, timeline: Timeline) -> None:
         logger.warning("table %s: dead writes stay until the next write", work.path, exc_info=True)
 
 
-def wait_until_over(others: OtherWriters, time_of_write: str, until_s: float) -> None:
-    """Wait until a pending write is complete or undone, at most until a monotonic time; undo it where it is dead."""
+def wait_until_over(others: OtherWriters, met: MetInstant, until_s: float) -> None:
+    """Wait until a pending write is complete or undone, at most until a monotonic time; undo it where it is dead.
+
+    An instant that was read from text is not undone: the wait ends where it is dead, and the next write undoes it.
+    """
     while time.monotonic() < until_s:
-        found = others.table.timeline().write_at(time_of_write)
-        if found is None or found.state == State.COMPLETED or _undo_if_dead(others, found) is None:
+        found = others.table.timeline().write_at(met.instant)
+        if found is None or found.state == State.COMPLETED:
             return
-        time.sleep(_POLL_S)
+        if met.from_text:
+            if is_given_up(others.table.storage, met.instant) or not others.suspect(found).judge(may_wait=False).alive:
+                return
+        elif _undo_if_dead(others, found) is None:
+            return
+        _pause()
+
+
+def _pause() -> None:
+    time.sleep(_POLL_S)
 
 
 def _undo_if_dead(others: OtherWriters, instant: Instant) -> Liveness | None:

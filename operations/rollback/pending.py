@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from ...errors import CommitConflictError, ConcurrentWriteError, CorruptInstantError, UnsupportedTableError
+from ...errors import (
+    CommitConflictError,
+    ConcurrentWriteError,
+    CorruptInstantError,
+    MetInstant,
+    UnsupportedTableError,
+)
 from ...storage.base import Storage
 from ...table.files.names import FileGroupId
 from ...table.table import Table
@@ -184,6 +190,7 @@ class OtherWriters:
             raise CommitConflictError(
                 f"The write to the table {self.table.path} cannot be made. {rescaling(instant, None)}: {error.what}",
                 "Write again once that is complete; this write left nothing behind.",
+                met=MetInstant(instant.requested_time, RESCALE.value),
             ) from error
 
     def refuse_living(
@@ -218,7 +225,9 @@ class OtherWriters:
         verdict = judge(replace(meeting, known=known_by(found)), rules_of(self.patience))
         if found.alive and verdict is Verdict.REFUSE:
             raise ConcurrentWriteError(
-                f"The {instant.action} {instant.requested_time} {state}: {found.reason}.", found.todo
+                f"The {instant.action} {instant.requested_time} {state}: {found.reason}.",
+                found.todo,
+                met=MetInstant(instant.requested_time, meeting.theirs.value),
             )
         return None if verdict is Verdict.GO_ON else found
 
@@ -236,6 +245,7 @@ def in_the_way(timeline: Timeline, instant: Instant) -> ConcurrentWriteError:
     return ConcurrentWriteError(
         f"The {instant.action} {instant.requested_time} is pending on the table {storage.path}{by}.",
         "Run it again once that is complete.",
+        met=_meeting_with(instant),
     )
 
 
@@ -246,7 +256,13 @@ def held_by_clustering(table: str, instant: Instant, group: FileGroupId) -> Conc
         "take the change away.",
         "Finish it with Apache Hudi, or take it back with HudiTable.rollback, then write again. Meanwhile rows of new "
         "keys can be written, and what changes other file groups.",
+        met=MetInstant(instant.requested_time, CLUSTERING.value, group.partition_path, group.file_id),
     )
+
+
+def _meeting_with(instant: Instant) -> MetInstant:
+    kind = kind_of(instant.action)
+    return MetInstant(instant.requested_time, instant.action if kind is None else kind.value)
 
 
 def restoring(timeline: Timeline, restore: Instant) -> ConcurrentWriteError:
@@ -261,10 +277,12 @@ def restoring(timeline: Timeline, restore: Instant) -> ConcurrentWriteError:
         return ConcurrentWriteError(
             f"{what}, and its plan does not say to which instant.",
             "Finish it with Apache Hudi, or delete its files from the timeline if it was never begun.",
+            met=_meeting_with(restore),
         )
     return ConcurrentWriteError(
         f"{what}: of the commits after {to} some are undone and some are not.",
         f"Wait until it is done; if its process is dead, run HudiTable.restore({to!r}) again, which finishes it.",
+        met=_meeting_with(restore),
     )
 
 

@@ -12,7 +12,8 @@ from functools import partial
 
 import pyarrow as pa
 
-from ...errors import CommitConflictError
+from ...errors import CommitConflictError, MetInstant
+from ...storage.base import split
 from ...table.bucket_numbers import bucket_numbers
 from ...table.files.file_group import DataFile, LogFile
 from ...table.files.names import FileGroupId
@@ -204,7 +205,7 @@ def _check_write(
         what = f"{_name_of(instant, done)} completed meanwhile"
         for group in (groups or covered)[:1]:
             what += f" and changed the {group.words} too"
-        raise work.conflict(what)
+        raise work.conflict(what, met_at(instant.requested_time, WRITE, (groups or covered)[:1]))
 
 
 def changed_meanwhile(
@@ -233,6 +234,7 @@ def _check_numbers(since: Since, numbers: Mapping[str, int]) -> None:
                 f"The replacecommit {instant} completed meanwhile, and the partition {path!r} has "
                 f"{'an unknown number of' if found is None else found} buckets, where this write placed its rows by "
                 f"{numbers[path]}",
+                MetInstant(instant, WRITE.value, path),
             )
 
 
@@ -254,6 +256,7 @@ def _check_read(since: Since, instant: Instant, done: CommitMetadata, changes: W
         raise work.conflict(
             f"{_name_of(instant, done)} completed meanwhile and changed rows that decided what this write does "
             f"({where})",
+            met_at(instant.requested_time, WRITE),
         )
 
 
@@ -291,7 +294,8 @@ def _check_pending(since: Since, changes: WriteChanges) -> None:
         elif kind is not CLUSTERING:
             asked = Asked.SINCE_PLAN
         if _forbids(kind, {Shared.UNTOLD: untold}, known=Known.PENDING, asked=asked):
-            raise work.conflict(f"The {instant.action} {instant.requested_time} was requested meanwhile")
+            what = f"The {instant.action} {instant.requested_time} was requested meanwhile"
+            raise work.conflict(what, met_at(instant.requested_time, kind))
     check_rescales(work, timeline, {file_group.partition_path for file_group in changes.file_groups})
     for (partition, file_id), instant in clustered.items():
         group = FileGroupId(partition, file_id)
@@ -300,6 +304,7 @@ def _check_pending(since: Since, changes: WriteChanges) -> None:
             raise work.conflict(
                 f"The clustering {instant.requested_time} was requested meanwhile for the {group.words}, which this "
                 "write changed",
+                met_at(instant.requested_time, CLUSTERING, [group]),
             )
     for held, instant in (held_groups(pending_compactions(timeline)) if opens else {}).items():
         _check_compaction(work, instant, kind_of(instant.action) or COMPACTION, [FileGroupId(*held)], changes)
@@ -314,14 +319,15 @@ def check_rescales(work: Transaction, timeline: Timeline, partitions: Collection
         counts = instant.state == State.INFLIGHT or instant.requested_time < work.instant_time
         held = rescale.first_held(partitions) if counts else None
         if _forbids(RESCALE, {Shared.PARTITION: held is not None}, known=Known.PENDING):
-            raise work.conflict(rescaling(instant, held))
+            raise work.conflict(rescaling(instant, held), MetInstant(instant.requested_time, RESCALE.value, held))
 
 
 def check_restores(work: Transaction, timeline: Timeline) -> None:
     """Raise `CommitConflictError` beside a restore at work, which undoes what begins after it."""
     restore = next((instant for instant in timeline.pending if kind_of(instant.action) is RESTORE), None)
     if restore is not None and _forbids(RESTORE, known=Known.PENDING):
-        raise work.conflict(f"The restore {restore.requested_time} is at work on the table")
+        what = f"The restore {restore.requested_time} is at work on the table"
+        raise work.conflict(what, met_at(restore.requested_time, RESTORE))
 
 
 def _check_new_keys(
@@ -336,12 +342,18 @@ def _check_new_keys(
     times = {instant.requested_time for instant in (*since.writes, *checked.instants) if instant.is_write}
     twin = find_twin(work.storage, since.timeline, ours, work.instant_time, theirs, times)
     if twin is not None and _forbids(WRITE, {Shared.NEW_KEY: True}):
-        names = (
-            _name_of(write, done) for write in since.writes if twin.group in _file_groups(done := since.read(write))
+        name, time = next(
+            (
+                (_name_of(write, done), write.requested_time)
+                for write in since.writes
+                if twin.group in _file_groups(done := since.read(write))
+            ),
+            ("Another write", ""),
         )
         raise work.conflict(
-            f"{next(names, 'Another write')} completed meanwhile and added the record key {twin.record_key!r}, which "
+            f"{name} completed meanwhile and added the record key {twin.record_key!r}, which "
             f"this one adds to partition {twin.partition_path!r}, to the {twin.group.words}",
+            met_at(time, WRITE, [twin.group]),
         )
 
 
@@ -359,18 +371,20 @@ def _check_compaction(
         what = f"{told} completed meanwhile and joined the log files of {group}, which this write changed"
     else:
         what = f"{told} was requested meanwhile for {group}, of which this write made a new base file"
-    raise work.conflict(what)
+    raise work.conflict(what, met_at(instant.requested_time, kind, (rewritten or changed)[:1]))
 
 
 def _check_restore(since: Since) -> None:
     if since.restore is not None and _forbids(RESTORE, known=known_of(since.restore)):
         raise since.work.conflict(
-            f"The restore {since.restore.requested_time} took the table back to an earlier moment"
+            f"The restore {since.restore.requested_time} took the table back to an earlier moment",
+            met_at(since.restore.requested_time, RESTORE),
         )
 
 
 def _base_gone(work: Transaction, base: str) -> CommitConflictError:
-    return work.conflict(f"The commit {base}, whose rows this write kept, was rolled back meanwhile")
+    what = f"The commit {base}, whose rows this write kept, was rolled back meanwhile"
+    return work.conflict(what, met_at(base, ROLLBACK))
 
 
 def _check_undone(since: Since, changes: WriteChanges, bases: Collection[str]) -> None:
@@ -392,7 +406,8 @@ def _check_undone(since: Since, changes: WriteChanges, bases: Collection[str]) -
             shared[Shared.READ] = changes.read
         if _forbids(ROLLBACK, shared, known=undo.known):
             raise since.work.conflict(
-                f"The write {undo.instant_time}, which this one had seen, was rolled back meanwhile"
+                f"The write {undo.instant_time}, which this one had seen, was rolled back meanwhile",
+                met_at(undo.instant_time, ROLLBACK),
             )
 
 
@@ -410,7 +425,8 @@ def _check_cleaned(since: Since, looked: NewKeys) -> None:
     lost = [file for partition in partitions for file in view.lost(partition)]
     if _forbids(CLEAN, {Shared.LOOKED_UP: lost}, known=known):
         what = "".join(f" the {file.kind} {file.path} meanwhile, which a newer one replaced" for file in lost[:1])
-        raise since.work.conflict(f"A clean took{what or ' files meanwhile'}")
+        groups = [FileGroupId(split(file.path)[0], file.file_id) for file in lost[:1]]
+        raise since.work.conflict(f"A clean took{what or ' files meanwhile'}", met_at("", CLEAN, groups))
 
 
 def check_columns_since(since: Since, columns: pa.Schema, *, merges: bool = False) -> None:
@@ -432,6 +448,7 @@ def check_columns_since(since: Since, columns: pa.Schema, *, merges: bool = Fals
         raise since.work.conflict(
             f"The {instant.action} {instant.requested_time} completed meanwhile and changed the table's columns "
             f"({', '.join(map(repr, dict.fromkeys(lost)))})",
+            met_at(instant.requested_time, WRITE),
         )
 
 
@@ -452,6 +469,13 @@ def check_ownership(work: Transaction, timeline: Timeline, since: Since | None =
             "This write left nothing behind; write again, with a longer heartbeat tolerance "
             "(hoodie.client.heartbeat.tolerable.misses) if its tasks pause for long.",
         )
+
+
+def met_at(instant_time: str, kind: InstantKind, groups: Sequence[FileGroupId] = ()) -> MetInstant:
+    """Return the instant that a write met, at the first of some file groups."""
+    if not groups:
+        return MetInstant(instant_time, kind.value)
+    return MetInstant(instant_time, kind.value, groups[0].partition_path, groups[0].file_id)
 
 
 def _file_groups(metadata: CommitMetadata) -> set[FileGroupId]:

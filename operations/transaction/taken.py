@@ -1,32 +1,30 @@
 """What other instants took from a write since its plan: files and instants that a read missed, or the write itself.
 
-Such an error looks like damage, and running the write again cures it. It is known by its text, as Spark hands on the
-errors of its tasks as text, and the timeline of now tells what became of the names in it.
+Such an error looks like damage, and running the write again cures it. An error of pyhudi's own says which file is gone,
+one of Spark's or Hadoop's names it in its text, and the timeline of now tells what became of it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ...errors import StorageError, WriteSealedError
+from ...errors import MetInstant, PyHudiError, StorageError, WriteSealedError
 from ...storage.base import Storage, split
 from ...table.files.file_group import data_file
-from ...table.files.lost import BEING_UNDONE
 from ...table.files.read_written import read_written
 from ...table.table import Table, find_table
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
 from ...timeline.writers.write_notes import GIVEN_UP
+from .concurrency import InstantKind
 from .transaction import Transaction
 
-# What pyhudi, Spark and Hadoop say of files that are gone; Spark Connect leaves the cause of a failed read out.
-_GONE = re.compile(
-    r"while it was (?:needed|being read)|while Spark read it|cleaning has taken away"
-    r"|FAILED_READ_FILE|PATH_NOT_FOUND|does not exist"
-)
+# What Spark and Hadoop say of files that are gone; Spark Connect leaves the cause of a failed read out.
+_GONE = re.compile(r"FAILED_READ_FILE|PATH_NOT_FOUND|does not exist")
 _NAME = re.compile(r"[\w.-]+")
 # An archiving or a clean may take what a call reads between its listing and its read.
 _TRIES = 3
@@ -82,37 +80,52 @@ def taken_as_conflicts(work: Transaction) -> Iterator[None]:
     try:
         yield
     except StorageError as error:
-        what = taken_since(work.storage, error)
-        if what is None:
+        taken = taken_since(work.storage, error)
+        if taken is None:
             raise
-        raise work.conflict(what) from error
+        raise work.conflict(taken.what, taken.met) from error
 
 
-def taken_since(storage: Storage, error: Exception) -> str | None:
-    """Return in a sentence what other instants took so that a read failed; None where they took nothing.
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What other instants took so that a read failed: in a sentence, and where the write met them."""
+
+    what: str
+    met: MetInstant
+
+
+def taken_since(storage: Storage, error: Exception) -> Taken | None:
+    """Return what other instants took so that a read failed; None where they took nothing.
 
     A file that the table needs as it is now was not taken: it is damage.
     """
-    text = str(error)
-    if not _GONE.search(text):
-        return None
-    table = find_table(storage)
+    names, met = _names_in(error), error.met if isinstance(error, PyHudiError) else None
+    table = find_table(storage) if names else None
     if table is None:
         return None
     now = table.timeline()
-    names = dict.fromkeys(name.rstrip(".") for name in _NAME.findall(text))
-    undone = BEING_UNDONE in text
+    undone = met is not None and met.kind == InstantKind.ROLLBACK.value
     found = (_file_taken(table, now, name, is_rolled_back=undone) or _instant_taken(now, name) for name in names)
-    return next((what for what in found if what is not None), None)
+    taken = next((taken for taken in found if taken is not None), None)
+    return taken if taken is None or met is None else replace(taken, met=replace(taken.met, from_text=met.from_text))
 
 
-def _file_taken(table: Table, now: Timeline, name: str, *, is_rolled_back: bool) -> str | None:
+def _names_in(error: Exception) -> Iterable[str]:
+    """Return the names, among others, of the files that an error says are gone."""
+    if isinstance(error, PyHudiError):
+        return [error.met.file] if error.met is not None and error.met.file else []
+    text = str(error)
+    return dict.fromkeys(name.rstrip(".") for name in _NAME.findall(text)) if _GONE.search(text) else []
+
+
+def _file_taken(table: Table, now: Timeline, name: str, *, is_rolled_back: bool) -> Taken | None:
     file = data_file(name)
     if file is None:
         return None
     made_by = max(table.format.makers([file], now), default="")
     if not table.format.slices.shows(file, now.is_committed) or is_rolled_back:
-        return f"The {file.kind} {name} that it read is of the write {made_by}, which was rolled back meanwhile"
+        what = f"The {file.kind} {name} that it read is of the write {made_by}, which was rolled back meanwhile"
+        return Taken(what, MetInstant(made_by, InstantKind.ROLLBACK.value, file_id=file.file_id))
     written, named = read_written(now), (file.file_id, name)
     places = (path for path in written.partitions if (path, file.file_id) not in written.replaced)
     if any(named in written.names(path) for path in places):
@@ -125,11 +138,15 @@ def _file_taken(table: Table, now: Timeline, name: str, *, is_rolled_back: bool)
         if any(split(path)[1] == name for _, names in deleted_by(clean) for path in names)
     )
     what = f"The {file.kind} {name} that it read was replaced meanwhile"
-    return f"{what}, and {next(cleans, 'another writer')} took it; the file group is {file.file_id}"
+    return Taken(
+        f"{what}, and {next(cleans, 'another writer')} took it; the file group is {file.file_id}",
+        MetInstant(made_by, InstantKind.CLEAN.value, file_id=file.file_id),
+    )
 
 
-def _instant_taken(now: Timeline, name: str) -> str | None:
+def _instant_taken(now: Timeline, name: str) -> Taken | None:
     instant = now.files.layout.parse(name)
     if instant is None or instant.state != State.COMPLETED or instant in now.completed:
         return None
-    return f"The {instant.action} {instant.requested_time} was archived or rolled back meanwhile"
+    what = f"The {instant.action} {instant.requested_time} was archived or rolled back meanwhile"
+    return Taken(what, MetInstant(instant.requested_time, InstantKind.ARCHIVING.value))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from ...errors import CommitConflictError
+from ...errors import CommitConflictError, MetInstant
 from ...storage.base import Storage
 from ...table.config import TableConfig
 from ...table.table import Table
@@ -53,10 +53,11 @@ class Transaction:
         """Return whether the owner of an instant is this work, and no replay of it."""
         return (found.write_id, found.key) == (self.write_id, self.key)
 
-    def conflict(self, what: str) -> CommitConflictError:
+    def conflict(self, what: str, met: MetInstant | None = None) -> CommitConflictError:
         return CommitConflictError(
             f"The write {self.instant_time} of the table {self.path} cannot be committed. {what}.",
             "This write left nothing behind; write again.",
+            met=met,
         )
 
     def heartbeat(self) -> heartbeat.HeartbeatThread:

@@ -23,7 +23,8 @@ from ..planning.settle_table import settle_table
 from ..streams.checkpoints import find_newest_batch
 from ..transaction.body import CommitBody
 from ..transaction.commit_path import complete
-from ..transaction.conflicts import CheckedInstants, WriteChanges, check_conflicts
+from ..transaction.concurrency import COMPACTION
+from ..transaction.conflicts import CheckedInstants, WriteChanges, check_conflicts, met_at
 from ..transaction.new_keys import NewKeys
 from ..transaction.outcome import Outcome as InstantOutcome
 from ..transaction.taken import taken_as_conflicts
@@ -112,7 +113,8 @@ class Completion:
         for group in sorted(outdone & self._checked.compacted):
             raise self.plan.transaction.conflict(
                 f"A compaction of the {group.words} completed meanwhile and forgot deletes against which rows of this "
-                "write had lost"
+                "write had lost",
+                met_at("", COMPACTION, [group]),
             )
 
     def tell_of_outdone(self) -> None:

@@ -13,15 +13,15 @@ import uuid
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
+from functools import reduce
 
-from ...errors import CommitConflictError, PyHudiError
+from ...errors import CommitConflictError, MetInstant, PyHudiError
 from ...index.registry import computed_index_for, index_for
 from ...storage import Storage
 from ...storage.kept import keep
 from ...table.files.names import FileGroupId
 from ...table.table import find_table
 from ...timeline.clock import format_time
-from ...timeline.rescales import named_rescale
 from ...timeline.writers.owner import Owner
 from ...timeline.writers.patience import NOT_WAITED
 from ...timeline.writers.tickets import Places, Ticket, held, places_of_buckets, wait_for_older
@@ -29,13 +29,14 @@ from ..planning.request import WriteSettings
 from ..result import CommitResult, PastAttempts, find_write
 from ..rollback.dead import wait_until_over
 from ..rollback.pending import OtherWriters
+from ..transaction.concurrency import InstantKind
 from ..transaction.taken import taken_since
 from ..write_ids import generated_id
 
 logger = logging.getLogger("pyhudi")
 
-# What the last meeting of this process was about, and when it was: by the table's path.
-_MET: dict[str, tuple[float, Places]] = {}
+# What the last meetings of this process were about, and when they were: by the table's path.
+_MET: dict[str, tuple[tuple[float, Places], ...]] = {}
 _RECENT_S = 60.0
 _MOST_TABLES = 64
 
@@ -78,19 +79,20 @@ class Retries:
             return self._until_done(attempt)
 
     def _until_done(self, attempt: Callable[[str, PastAttempts], CommitResult]) -> CommitResult:
-        patience, waited, number, what = self._settings.patience, NOT_WAITED, 0, ""
+        patience, waited, number = self._settings.patience, NOT_WAITED, 0
+        last: MetInstant | None = None
         until = time.monotonic() + self._settings.retry_s
-        met = _recent_meeting(self._storage.path)
+        met = _recent_places(self._storage.path)
         ticket = replace(self._ticket, places=met)
         while True:
             # Not with a ticket, for which writers of other partitions would wait.
-            self._wait_for_rescale(what, until)
+            self._wait_for_rescale(last, until)
             number += 1
             with nullcontext() if ticket.places == {} else held(ticket, patience):
                 found = wait_for_older(ticket, patience, self._settings.wait_s)
                 waited = waited.and_then(found)
                 if met and found.met:
-                    _note_meeting(self._storage.path, met)
+                    _note_meeting(self._storage.path, met, adds=True)
                 try:
                     return attempt(self._ticket.owner.write_id, PastAttempts(number - 1, waited))
                 except Exception as error:
@@ -103,9 +105,10 @@ class Retries:
                     if time.monotonic() > until:
                         raise conflict from error
                     logger.info("table %s: the write is run again: %s", self._storage.path, conflict.what)
-                    what = conflict.what
-                    places = self._places_in(conflict.what)
-                    _note_meeting(self._storage.path, places)
+                    last = conflict.met
+                    places = self._places_of(last)
+                    # Text leads to a longer wait alone: it adds to the places of the meetings before.
+                    _note_meeting(self._storage.path, places, adds=last is not None and last.from_text)
             # At first no other writer is kept back for what a clean or archiving took.
             if places or number > 1:
                 ticket = replace(self._ticket, places=None)
@@ -114,23 +117,27 @@ class Retries:
         """Return an error that is a conflict, or what other instants took so that Spark or this process missed it."""
         if isinstance(error, CommitConflictError):
             return error
-        what = taken_since(self._storage, error)
-        if what is None:
+        taken = taken_since(self._storage, error)
+        if taken is None:
             return None
         return CommitConflictError(
-            f"The write to the table {self._storage.path} cannot be made. {what}.",
+            f"The write to the table {self._storage.path} cannot be made. {taken.what}.",
             "This write left nothing behind; write again.",
+            met=taken.met,
         )
 
-    def _places_in(self, what: str) -> Places:
+    def _places_of(self, met: MetInstant | None) -> Places:
         """Return the place of the file group at which a conflict says that two writes met; nothing where it names none.
 
         What cannot be found out now is no reason to end the write.
         """
+        if met is None or met.partition_path is None or met.file_id is None:
+            return {}
+        group = FileGroupId(met.partition_path, met.file_id)
         with suppress(PyHudiError):
-            group, table = FileGroupId.named_in(what), find_table(self._storage)
+            table = find_table(self._storage)
             config = None if table is None else table.config
-            if group is None or config is None or index_for(config).is_global:
+            if config is None or index_for(config).is_global:
                 return {}
             has_buckets = not (config.generates_keys or index_for(config).needs_lookup)
             number = computed_index_for(config).number_of(group) if has_buckets else None
@@ -139,12 +146,13 @@ class Retries:
             )
         return {}
 
-    def _wait_for_rescale(self, what: str, until_s: float) -> None:
-        """Wait for the rescale that a conflict names: before its end, no attempt can complete."""
-        named = named_rescale(what)
-        table = None if named is None else find_table(self._storage)
-        if named is not None and table is not None:
-            wait_until_over(OtherWriters(table, self._settings.patience), named, until_s)
+    def _wait_for_rescale(self, met: MetInstant | None, until_s: float) -> None:
+        """Wait for the rescale that the last attempt met: before its end, no attempt can complete."""
+        if met is None or met.kind != InstantKind.RESCALE.value:
+            return
+        table = find_table(self._storage)
+        if table is not None:
+            wait_until_over(OtherWriters(table, self._settings.patience), met, until_s)
 
     def _completed(self) -> CommitResult | None:
         """Return the result of an attempt that completed all the same."""
@@ -152,11 +160,27 @@ class Retries:
         return None if table is None else find_write(table, table.timeline(), self._ticket.owner.write_id)
 
 
-def _recent_meeting(path: str) -> Places:
-    at, places = _MET.get(path, (0.0, {}))
-    return places if at + _RECENT_S > time.monotonic() else {}
+def _recent_places(path: str) -> Places:
+    return reduce(_union, (places for _, places in _recent_entries(path)), {})
 
 
-def _note_meeting(path: str, places: Places) -> None:
+def _recent_entries(path: str) -> tuple[tuple[float, Places], ...]:
+    now = time.monotonic()
+    return tuple((at, places) for at, places in _MET.get(path, ()) if at + _RECENT_S > now)
+
+
+def _union(first: Places, second: Places) -> Places:
+    """Return the places of two meetings."""
+    union: dict[str, frozenset[str] | None] = {**first, **second}
+    for path in first.keys() & second.keys():
+        mine, theirs = first[path], second[path]
+        union[path] = None if mine is None or theirs is None else mine | theirs
+    return union
+
+
+def _note_meeting(path: str, places: Places, *, adds: bool) -> None:
+    """Remember what a meeting was about, beside the recent ones or in their place."""
     if places:
-        keep(_MET, path, (time.monotonic(), places), _MOST_TABLES)
+        # The same places once more are remembered for longer.
+        before = tuple(entry for entry in _recent_entries(path) if entry[1] != places) if adds else ()
+        keep(_MET, path, (*before, (time.monotonic(), places)), _MOST_TABLES)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from ...errors import CommitConflictError, ConcurrentWriteError, InvalidOptionError
+from ...errors import CommitConflictError, ConcurrentWriteError, InvalidOptionError, PyHudiError
 from ...storage.base import Storage
 from ...table.table import open_table
 from ..result import ServiceResult, ServicesResult
@@ -51,12 +51,16 @@ def outcome_of(
         done = again_where(run, was_removed)
     except (ConcurrentWriteError, CommitConflictError) as met:
         # Another process works on what the service needs, or was quicker. A later call does the rest.
-        logger.info(skipped, storage.path, name, met)
+        logger.info(skipped, storage.path, name, met.text)
         done = ServiceResult(storage.path, name, skipped=met.what.rstrip("."))
     except Exception as error:
         logger.warning(failed, storage.path, name, error, exc_info=True)
-        done = ServiceResult(storage.path, name, error=str(error) or type(error).__name__)
+        done = ServiceResult(storage.path, name, error=_text_of(error))
     return None if done is None else replace(done, seconds=round(time.monotonic() - began, 3))
+
+
+def _text_of(error: Exception) -> str:
+    return error.text if isinstance(error, PyHudiError) else str(error) or type(error).__name__
 
 
 def _run(service: Service, call: Call) -> ServiceResult:

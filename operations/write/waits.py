@@ -7,7 +7,6 @@ from collections.abc import Collection
 
 from ...errors import CommitConflictError
 from ...timeline.pending_undo import pending_restore
-from ...timeline.rescales import named_rescale
 from ...timeline.timeline import Timeline
 from ..planning.plan import WritePlan
 from ..rollback.dead import wait_until_over
@@ -31,12 +30,12 @@ def wait_for_rescale(plan: WritePlan, timeline: Timeline, paths: Collection[str]
         try:
             check_rescales(work, timeline, paths)
         except CommitConflictError as error:
-            named = named_rescale(error.what)
-            if named is None or time.monotonic() > until:
+            met = error.met
+            if met is None or time.monotonic() > until:
                 raise
         else:
             return timeline
-        wait_until_over(OtherWriters(work.table, work.patience), named, until)
+        wait_until_over(OtherWriters(work.table, work.patience), met, until)
         timeline = work.table.timeline()
 
 

@@ -20,7 +20,7 @@ from ..schema.conform import conform
 from .bloom_filter import BloomSettings, FileFilter, checksum
 from .encodings import dictionary_columns, statistics_columns
 from .file_group import BaseFile
-from .names import PARQUET
+from .names import PARQUET, met_at_file
 from .output import Output
 
 if TYPE_CHECKING:
@@ -235,6 +235,7 @@ class BaseFileReader:
             raise StorageError(
                 f"{_capital(self._shown)} of the table {storage.path} was removed while it was needed.",
                 "Run it again: a clean by another writer may have taken it away.",
+                met=met_at_file(path),
             ) from error
         except _UNREADABLE as error:
             raise self._corrupt(error) from error

@@ -10,11 +10,10 @@ from ...timeline.instants import State
 from ...timeline.pending_undo import on_the_way_out
 from ...timeline.timeline import Timeline
 from .file_group import DataFile, FileSlice
+from .names import met_at_file
 from .read_written import read_written
 from .slice_rule import slice_rule
 from .view import FileView
-
-BEING_UNDONE = "was rolled back, or is being"
 
 
 class WholeView(FileView):
@@ -24,7 +23,7 @@ class WholeView(FileView):
         """Return the newest slices as `FileView.slices` does, unless a file is gone."""
         lost = superseded(self.timeline, self.lost(partition_path))
         if lost:
-            raise _taken_meanwhile(self.storage, lost[0], "was replaced by a newer one and removed")
+            raise _taken_meanwhile(self.storage, lost[0])
         return super().slices(partition_path)
 
 
@@ -63,7 +62,7 @@ def _missing(now: Timeline, missing: list[DataFile]) -> MissingFileError | Stora
         makers = rule.makers([file], now)
         writes = [now.find(maker) for maker in makers]
         if makers & going or any(write is None or write.state != State.COMPLETED for write in writes):
-            return _taken_meanwhile(now.storage, file, BEING_UNDONE)
+            return _taken_meanwhile(now.storage, file, is_undone=True)
     first, more = missing[0], len(missing) - 1
     made_by = max(rule.makers([first], now), default="")
     writer = now.find(made_by)
@@ -76,8 +75,10 @@ def _missing(now: Timeline, missing: list[DataFile]) -> MissingFileError | Stora
     )
 
 
-def _taken_meanwhile(storage: Storage, file: DataFile, what: str) -> StorageError:
+def _taken_meanwhile(storage: Storage, file: DataFile, *, is_undone: bool = False) -> StorageError:
+    what = "was rolled back, or is being" if is_undone else "was replaced by a newer one and removed"
     return StorageError(
         f"The {file.kind} {file.path} of the table {storage.path} {what} by another writer while it was needed.",
         "Run it again.",
+        met=met_at_file(file.path, "rollback" if is_undone else "clean"),
     )

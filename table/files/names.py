@@ -9,6 +9,9 @@ import re
 import uuid
 from dataclasses import dataclass
 
+from ...errors import MetInstant
+from ...storage.base import split
+
 PARQUET = ".parquet"
 
 _BASE = re.compile(
@@ -19,7 +22,6 @@ _LOG = re.compile(
     r"(?:_(?P<token>[0-9]+-[0-9]+-[0-9]+))?(?P<suffix>\.cdc)?"
 )
 _BUCKET = re.compile(r"(?P<bucket>[0-9]{8})(?=-)")
-_WORDS = re.compile(r"file group (?P<file_id>\S+) of partition '(?P<partition>[^'\\]*)'")
 _MAX_BUCKET = 10**8
 # No table has so many buckets in a partition.
 _MOST_BUCKETS = 100_000
@@ -52,14 +54,18 @@ class FileGroupId:
 
     @property
     def words(self) -> str:
-        """The file group as errors name it, of which Spark hands on the text alone."""
+        """The file group as errors name it."""
         return f"file group {self.file_id} of partition {self.partition_path!r}"
 
-    @classmethod
-    def named_in(cls, text: str) -> FileGroupId | None:
-        """Return the first file group that the text of an error names, where `repr` left the partition as it is."""
-        found = _WORDS.search(text)
-        return None if found is None else cls(found["partition"], found["file_id"])
+
+def met_at_file(path: str, kind: str = "clean") -> MetInstant:
+    """Return the instant whose file is gone, by its path in the table, and what probably took it."""
+    folder, name = split(path)
+    base, log = BaseFileName.parse(name), LogFileName.parse(name)
+    if base is not None:
+        return MetInstant(base.instant_time, kind, folder, base.file_id, name)
+    # The name of a log file does not say on every version which instant wrote it.
+    return MetInstant("", kind, folder, None if log is None else log.file_id, name)
 
 
 @dataclass(frozen=True, slots=True)

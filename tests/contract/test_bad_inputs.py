@@ -75,7 +75,7 @@ def refuse(case: Case | Late | Sick, act: Act, path: Place) -> None:
     with pytest.raises(PyHudiError) as raised:
         act()
     error = raised.value
-    text = str(error)
+    text = error.text
     assert type(error) is case.error, text
     for words in case.says:
         assert words.format(path=path) in text
@@ -83,7 +83,7 @@ def refuse(case: Case | Late | Sick, act: Act, path: Place) -> None:
     assert error.todo[:1].isupper()
     assert error.todo.endswith(".")
     assert "\n" not in text
-    assert type(from_spark(RuntimeError(f"Job aborted.\n{text}\n\tat org.apache.spark"))) is case.error
+    assert type(from_spark(RuntimeError(f"Job aborted.\n{error}\n\tat org.apache.spark"))) is case.error
 
 
 def check_refused_rows(path: Place, case: Case, colocated: bool) -> None:

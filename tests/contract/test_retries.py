@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from pyhudi.errors import (
     CommitConflictError,
     ConcurrentWriteError,
     CorruptFileError,
+    MetInstant,
     MissingFileError,
     NullKeyError,
     OptionConflictError,
@@ -26,6 +28,8 @@ from pyhudi.index.registry import computed_index_for
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.result import CommitResult, PastAttempts, find_write
+from pyhudi.operations.rollback.dead import wait_until_over
+from pyhudi.operations.rollback.pending import OtherWriters
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.write.retries import Retries
 from pyhudi.operations.write.run import LocalRun
@@ -34,14 +38,19 @@ from pyhudi.options.model import HudiOptions
 from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig, create_config
 from pyhudi.table.table import open_table
+from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.writers.owner import Owner
+from pyhudi.timeline.writers.reserve import Reserve
 from pyhudi.timeline.writers.tickets import FOLDER, Ticket
 from support.attempts import rows
 from support.drawn.upkept import OFF
 from support.drive import KEYED, plan, rows_of, task, write
 from support.made.cleaning import archive, clean
+from support.made.compacting import timeline_of
+from support.made.rescales import leave_rescale
+from support.rewording import reword_errors
 from support.rules.ends import assert_whole
-from support.seams import patch_seam
+from support.seams import patch_seam, read_seam
 
 # As `HudiTable` writes: the tasks have all rows of a file group, so that the commit cannot merge again.
 PLACED = WriteSettings(upkeep=OFF, colocated=True)
@@ -149,9 +158,16 @@ def upsert_and_archive(path: Path) -> None:
     archive(path, 2)
 
 
+@pytest.fixture(params=["", "reworded"])
+def words(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param:
+        reword_errors(monkeypatch)
+
+
 BEFORE_TASKS = {upsert_and_clean, upsert_and_archive, lose_a_write, make_anew}
 
 
+@pytest.mark.usefixtures("words")
 @pytest.mark.parametrize(
     ("between", "left"),
     [
@@ -222,6 +238,83 @@ def test_options_that_a_created_table_contradicts_end_the_attempts(tmp_path: Pat
         run(attempts)
 
     assert len(attempts.ids) == 2
+
+
+@pytest.fixture
+def parted(tmp_path: Path) -> Path:
+    write(tmp_path / "p", in_a(1, value=1), table=replace(KEYED, partition_fields=("p",)), settings=PLACED)
+    return tmp_path / "p"
+
+
+def in_a(key: int, *, value: int) -> pa.Table:
+    return rows(key, value=value, ts=value).append_column("p", pa.array(["a"]))
+
+
+def end(path: Path, instant: Instant) -> None:
+    """End a rescale as a process that gives it up."""
+    for state in (State.INFLIGHT, State.REQUESTED):
+        timeline_of(path).files.remove_pending(instant.at(state))
+
+
+@pytest.mark.usefixtures("words")
+@pytest.mark.parametrize("placed", [True, False], ids=["runs again", "merges again"])
+def test_a_write_that_meets_a_rescale_waits_until_that_is_over(
+    parted: Path, monkeypatch: pytest.MonkeyPatch, placed: bool
+) -> None:
+    """Its commit waits where that may merge its rows later; else each further attempt would fail like the first."""
+    left: list[Instant] = []
+    events: list[str] = []
+
+    def pause() -> None:
+        events.append("waits")
+        end(parted, left.pop())
+
+    patch_seam(monkeypatch, "pause of a wait for another write", pause)
+    settings = PLACED if placed else replace(PLACED, colocated=False, retry_s=60.0)
+
+    class Watched(Attempts):
+        def __call__(self, write_id: str, past: PastAttempts) -> CommitResult:
+            events.append("attempt")
+            return super().__call__(write_id, past)
+
+    attempts = Watched(
+        parted, lambda path: left.append(leave_rescale(path, "a", inflight=True)), in_a(1, value=9), settings=settings
+    )
+    done = run(attempts)
+
+    assert events == ["attempt", "waits", "attempt"] if placed else ["attempt", "waits"]
+    assert done.updates == 1
+
+
+def test_a_meeting_that_was_read_from_text_undoes_nothing(parted: Path) -> None:
+    """The rescale is dead: a process that met it undoes it, and one that read of it leaves it to the next write."""
+    dead = leave_rescale(parted, "a", inflight=True)
+    Reserve(open_storage(str(parted)), dead.requested_time).release()
+    others = OtherWriters(open_table(open_storage(str(parted))), PLACED.patience)
+    met = MetInstant(dead.requested_time, "rescale", "a")
+    until = time.monotonic() + 60
+
+    wait_until_over(others, replace(met, from_text=True), until)
+    assert timeline_of(parted).find(dead.requested_time) == dead
+    wait_until_over(others, met, until)
+    assert timeline_of(parted).find(dead.requested_time) is None
+
+
+@pytest.mark.usefixtures("no_meetings")
+def test_a_forged_meeting_takes_no_ticket_away(table: Path) -> None:
+    """It adds to the places of which this process knows that it met others there."""
+    [number] = computed_index_for(open_table(open_storage(str(table))).config).buckets(pa.array(["k1"]))
+    run(Attempts(table, upsert(1)))
+
+    def forge(path: Path) -> None:
+        met = MetInstant("20200101000000000", "write", "elsewhere", "00000077-0000-0000-0000-000000000000-0")
+        raise CommitConflictError("Another write came first.", "", met=met)
+
+    done = run(Attempts(table, forge))
+    [meetings] = read_seam("where this process met other writers").values()
+
+    assert done.attempts == 2
+    assert [places for _, places in meetings] == [{"": frozenset({str(number)})}, {"elsewhere": frozenset({"77"})}]
 
 
 def test_a_table_that_was_dropped_ends_the_attempts(table: Path) -> None:
@@ -297,7 +390,7 @@ def no_meetings(monkeypatch: pytest.MonkeyPatch) -> None:
     patch_seam(monkeypatch, "where this process met other writers", {})
 
 
-@pytest.mark.usefixtures("no_meetings")
+@pytest.mark.usefixtures("no_meetings", "words")
 def test_after_a_meeting_the_next_write_leaves_a_ticket_for_its_data_alone(table: Path) -> None:
     """Before it begins: it waits for older writes of the bucket, and for no other writes."""
     storage = open_storage(str(table))

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pyhudi.errors import CommitConflictError, MissingFileError, StorageError
+from pyhudi.connector.source.own_errors import own_errors
+from pyhudi.errors import CommitConflictError, MetInstant, MissingFileError, StorageError
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.result import RowCounts
 from pyhudi.operations.transaction.taken import taken_since
@@ -19,6 +20,7 @@ from support.attempts import SCHEMA, rows
 from support.drawn.upkept import OFF
 from support.drive import KEYED, plan, rows_of, task, write
 from support.made.cleaning import archive, clean
+from support.rewording import reword_errors
 from support.rules.ends import assert_whole
 from support.seams import patch_seam, read_seam
 
@@ -31,6 +33,12 @@ SEEN, OPENED = "table that a commit merges with", "open a base file"
 def table(tmp_path: Path) -> Path:
     write(tmp_path / "t", rows(1, 2, value=1), table=KEYED, settings=AGAIN)
     return tmp_path / "t"
+
+
+@pytest.fixture(params=["", "reworded"])
+def words(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param:
+        reword_errors(monkeypatch)
 
 
 def write_and_clean(table: Path, *keys: int, value: int) -> None:
@@ -51,6 +59,7 @@ def meanwhile(monkeypatch: pytest.MonkeyPatch, seam: str, act: Callable[[], obje
     patch_seam(monkeypatch, seam, called)
 
 
+@pytest.mark.usefixtures("words")
 @pytest.mark.parametrize("seam", [OPENED, SEEN], ids=["base files", "moment"])
 def test_a_commit_merges_again_what_a_clean_takes_from_it(
     table: Path, monkeypatch: pytest.MonkeyPatch, seam: str
@@ -100,21 +109,23 @@ def test_a_file_that_nothing_replaced_is_damage_as_ever(table: Path, monkeypatch
         "[FAILED_READ_FILE.FILE_NOT_EXIST] Encountered error while reading file {uri}. File does not exist.",
         "[FAILED_READ_FILE.NO_HINT] Encountered error while reading file {uri}.  SQLSTATE: KD001",
         "File {uri} does not exist",
-        "The base file {uri} was removed while Spark read it.",
-        "The base file {name} of the table was removed while it was needed.",
     ],
 )
 def test_the_errors_of_spark_name_the_file_that_a_clean_took(table: Path, text: str) -> None:
     old = next(iter(table.glob("*.parquet")))
-    error = StorageError(text.format(uri=old.as_uri(), name=old.name), "")
+    error = RuntimeError(text.format(uri=old.as_uri()))
     opened = open_storage(str(table))
     assert taken_since(opened, error) is None
     write_and_clean(table, 1, 2, value=3)
 
-    told = taken_since(opened, error)
-    assert told is not None
-    assert old.name in told
-    assert taken_since(opened, StorageError(f"The store could not read {old}: Permission denied.", "")) is None
+    taken = taken_since(opened, error)
+    assert taken is not None
+    assert old.name in taken.what
+    assert taken_since(opened, RuntimeError(f"The store could not read {old}: Permission denied.")) is None
+    with pytest.raises(StorageError) as gone, own_errors():
+        raise RuntimeError(f"[FAILED_READ_FILE.FILE_NOT_EXIST] Error while reading file {old.as_uri()}. It is gone.")
+    assert taken_since(opened, gone.value) == taken
+    assert taken_since(opened, StorageError(f"The base file {old.name} was removed while it was needed.", "")) is None
 
 
 def test_an_instant_that_was_archived_meanwhile_is_no_failure_of_the_store(table: Path) -> None:
@@ -124,11 +135,11 @@ def test_an_instant_that_was_archived_meanwhile_is_no_failure_of_the_store(table
     path.unlink()
     with pytest.raises(StorageError) as raised:
         timeline.files.read_commit(timeline.writes[0])
-    told = taken_since(open_storage(str(table)), raised.value)
+    taken = taken_since(open_storage(str(table)), raised.value)
     path.write_bytes(content)
 
-    assert told is not None
-    assert timeline.writes[0].requested_time in told
+    assert taken is not None
+    assert timeline.writes[0].requested_time in taken.what
     assert taken_since(open_storage(str(table)), raised.value) is None
 
 
@@ -163,7 +174,8 @@ def test_a_plan_that_meets_an_archiving_is_made_again(
     gone = "20200101000000000_20200101000000001.commit" if is_gone else there
 
     def fail() -> None:
-        raise StorageError(f"The commit was archived while it was being read (.hoodie/timeline/{gone} is gone).", "")
+        met = MetInstant("20200101000000000", "archiving", file=gone)
+        raise StorageError("The commit was archived while it was being read.", "", met=met)
 
     meanwhile(monkeypatch, "evolve columns", fail)
     if is_gone:

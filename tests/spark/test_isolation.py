@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pyhudi import HudiTable
-from pyhudi.errors import CommitConflictError
+from pyhudi.errors import CommitConflictError, MetInstant
 from pyspark.sql import SparkSession
 from support.merge_tables import Values, add, frame, made, rows
 from support.seams import patch_seam, read_seam
@@ -57,11 +57,12 @@ CHANGES: dict[str, Change] = {
 def test_a_row_added_elsewhere_that_a_clause_would_have_taken_is_a_conflict(
     spark: SparkSession, table: HudiTable, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
-    """Under snapshot isolation it stays as it is."""
+    """Under snapshot isolation it stays as it is. The error, which comes as text, says which write it met."""
     with monkeypatch.context() as patch:
         meanwhile(patch, table, ADDED)
-        with pytest.raises(CommitConflictError, match="rows that decided what this write does"):
+        with pytest.raises(CommitConflictError, match="rows that decided what this write does") as raised:
             CHANGES[change](table, AT_ONCE)
+    assert raised.value.met == MetInstant(table.last_commit().instant, "write", from_text=True)
     with monkeypatch.context() as patch:
         meanwhile(patch, table, (51, "w", 1, 500, "added"), (52, "y", 1, 5, "unrelated"))
         CHANGES[change](table, SNAPSHOT)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import pickle
 import re
+from dataclasses import replace
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 from pyhudi import errors
 from pyhudi.errors import (
     ColumnDifference,
+    CommitConflictError,
+    MetInstant,
     NullKeyError,
     PyHudiError,
     SchemaMismatchError,
@@ -45,7 +49,10 @@ def test_the_tree_drawn_in_the_docstring_is_the_tree() -> None:
 
 
 def test_all_names_every_class_and_from_spark() -> None:
-    assert errors.__all__ == [*sorted(["ColumnDifference", *(kind.__name__ for kind in KINDS)]), "from_spark"]
+    assert errors.__all__ == [
+        *sorted(["ColumnDifference", "MetInstant", *(kind.__name__ for kind in KINDS)]),
+        "from_spark",
+    ]
 
 
 def test_no_two_classes_share_a_code() -> None:
@@ -175,3 +182,96 @@ def test_a_message_shows_what_and_what_to_do() -> None:
 
     assert str(error) == "PyHudiError[NULL_KEY]: The key is null. Fill it."
     assert (error.what, error.todo) == ("The key is null.", "Fill it.")
+
+
+HOSTILE = [
+    "p=1/q=2",
+    "line\nbreak\r\nand\u2028more",
+    "quotes \"' and \\",
+    "PyHudiError[STORAGE]: The store failed. Run it again.",
+    "x\nPyHudiError[STORAGE]: The store failed.",
+    'PyHudiMet[00000000]: {"instant":"1","kind":"rescale"}',
+    "日本/é/\U0001f600/\ud800",
+    "[[[]]]",
+    "",
+]
+
+
+def through_spark(error: PyHudiError) -> PyHudiError:
+    """Return an error as Spark hands on that of a task."""
+    text = f"Job aborted: Traceback:\npyhudi.errors.{type(error).__name__}: {error}\n\n\tat org.apache.Task(Task.scala)"
+    again = from_spark(RuntimeError(text))
+    assert again is not None
+    return again
+
+
+@pytest.mark.parametrize("partition", HOSTILE, ids=range(len(HOSTILE)))
+def test_the_instant_that_was_met_comes_back_from_sparks_text(partition: str) -> None:
+    """In one line of ASCII behind the error, whatever partitions are called; it says that it was read from text."""
+    met = MetInstant("20260101000000000", "write", partition, "00000001-0-0-0-0-0", "a_0-0-0_1.parquet")
+    error = CommitConflictError(f"Another write changed {partition}.", "Write again.", met=met)
+    line = str(error).splitlines()[-1]
+    again = through_spark(error)
+
+    assert line.isascii()
+    assert len(line) <= 1024
+    assert type(again) is CommitConflictError
+    assert again.met == replace(met, from_text=True)
+    assert str(again) == again.text, "what was read from text is not handed on"
+    assert pickle.loads(pickle.dumps(error)).met == met  # noqa: S301
+
+
+def test_a_meeting_of_more_than_a_kilobyte_comes_without_its_place() -> None:
+    error = CommitConflictError("It came first.", "", met=MetInstant("20260101000000000", "write", "é" * 500, "f"))
+    again = through_spark(error)
+
+    assert len(str(error).splitlines()[-1]) <= 1024
+    assert again.met == MetInstant("20260101000000000", "write", from_text=True)
+    assert through_spark(CommitConflictError("It came first.", "", met=MetInstant("1" * 2000, "write"))).met is None
+
+
+def read(line: str) -> MetInstant | None:
+    """Return what a line behind an error's carries."""
+    error = from_spark(RuntimeError(f"PyHudiError[COMMIT_CONFLICT]: It came first.\n{line}\n\tat org.apache"))
+    assert error is not None
+    return error.met
+
+
+def test_what_was_changed_on_its_way_is_no_meeting() -> None:
+    """Each cut, and each changed byte."""
+    met = MetInstant("20260101000000000", "rescale", "a")
+    line = str(CommitConflictError("It came first.", "", met=met)).splitlines()[1]
+    assert read(line) == replace(met, from_text=True)
+    for at in range(len(line)):
+        changed = line[:at] + ("x" if line[at] != "x" else "y") + line[at + 1 :]
+        assert read(changed) is None, changed
+        assert read(line[:at]) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "{}",
+        '{"instant": "1"}',
+        '{"instant": 1, "kind": "write"}',
+        '{"instant": "1", "kind": "write", "from_text": false}',
+        '{"instant": "1", "kind": "write", "more": "x"}',
+        '{"instant": "../1", "kind": "write"}',
+        '{"instant": "1", "kind": "write", "file_id": "a/../b"}',
+        '{"instant": "1", "kind": "write", "partition_path": null}',
+        '{"instant": "1", "kind": "write"',
+        '{"instant": "1", "kind": "write", "partition_path": "' + "x" * 1024 + '"}',
+    ],
+)
+def test_a_meeting_that_pyhudi_would_not_write_is_none(text: str) -> None:
+    assert read(f"PyHudiMet[{crc32(text.encode()):08x}]: {text}") is None
+
+
+def test_the_meeting_of_another_error_of_the_text_does_not_count() -> None:
+    first = CommitConflictError("First.", "", met=MetInstant("1", "rescale"))
+
+    assert through_spark(StorageError(f"Second: {first}", "Do.")).met is None
+    again = from_spark(RuntimeError(f"{first}\n\nDuring handling of the above …\n{StorageError('Second.', 'Do.')}"))
+    assert again is not None
+    assert again.met is None
