@@ -93,7 +93,7 @@ _READING: dict[Thread, Event] = {}
 
 @atexit.register
 def _end_reads() -> None:
-    """End the threads that read: one that Python stops inside of Arrow would take the process with it, by an abort."""
+    """End the threads that read: where Python stops a thread inside of Arrow, the process is aborted."""
     reading = list(_READING.items())
     for _, over in reading:
         over.set()
