@@ -159,7 +159,7 @@ class _Writes:
         seen = (self.life.model.moment(), moment_of(self.life.table), step) if late else None
         if step.operation == MERGE:
             self._merge(step)
-        elif not (self.streams or self.beside) and self._is_by_user():
+        elif not self.streams and self._is_by_user():
             self._write_as_user(replace(step, tasks=1))
         else:
             self._write(step)
