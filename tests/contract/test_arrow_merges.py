@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime
 import random
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -600,3 +602,18 @@ def test_any_clauses_leave_what_delta_leaves(tmp_path: Path, monkeypatch: pytest
         assert sorted(rows(table), key=str) == sorted((tuple(row.values()) for row in left), key=str)
         expected = [told[f"num_target_rows_{name}"] for name in ("inserted", "updated", "deleted")]
         assert [done.inserts, done.updates, done.deletes] == expected
+
+
+def test_no_increment_of_several_processes_is_lost(tmp_path: Path) -> None:
+    """Each reads the rows that it changes, and reads them again where another process came first."""
+    table = made(tmp_path / "t", table_type="MERGE_ON_READ")
+    code = (
+        "import sys; from pyhudi.arrow import Table\n"
+        "table = Table(sys.argv[1], options={'hoodie.pyhudi.durable': False})\n"
+        "for _ in range(4): table.update({'n': 'n + 1', 'ts': 'ts + 1'}, 'id < 3')"
+    )
+    processes = [subprocess.Popen([sys.executable, "-c", code, table.path]) for _ in range(3)]
+
+    assert [process.wait(300) for process in processes] == [0, 0, 0]
+    assert [row[3] for row in rows(table)] == [13, 14, 3, 4]
+    assert_whole(Path(table.path))
