@@ -24,7 +24,9 @@ _WORDS = ("EAGER", "SINGLE_WRITER", "SIMPLE", "uncompressed")
 
 def write_without_spark(table: Place, rows: pa.Table, options: Mapping[str, Any]) -> CommitResult:
     """Run one write by the options that ``df.write`` would take, rows in their order, in milliseconds."""
-    return arrow.Table(str(table)).write(rows, **options)
+    opened = arrow.Table(str(table))
+    generates = parse_options(options).record_key is None and not arrow.Table.exists(opened.path)
+    return opened.write(rows, record_key=None if generates else "", **options)
 
 
 def options_of(table: TableSettings, settings: WriteSettings) -> dict[str, str] | None:
