@@ -194,6 +194,7 @@ def parts() -> Iterator[Entry | Section]:
     yield Section("The data source", 'What `format("pyhudi")` finds. Spark calls its methods.')
     yield Entry("PyHudiDataSource", pyhudi.PyHudiDataSource, 3, "PyHudiDataSource")
     yield Section("Errors", _errors())
+    yield from _class(errors.MetInstant)
     yield Entry("from_spark", errors.from_spark)
     yield from _class(errors.PyHudiError)
     yield from _class(errors.SchemaMismatchError)

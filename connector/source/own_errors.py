@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ...errors import PyHudiError, StorageError, from_spark
-from ...table.files.names import met_at_file
 
 # Spark 4 finds a path gone when it plans a scan, and a file gone in a task: when it opens it, or when it reads it.
 _GONE = re.compile(
@@ -33,6 +32,8 @@ def _of_file_that_is_gone(error: Exception) -> StorageError | None:
     found = _GONE.search(str(error))
     if found is None:
         return None
+    from ...table.files.names import met_at_file  # noqa: PLC0415 (what finds the data source imports this module)
+
     return StorageError(
         f"The base file {found['path']} was removed while Spark read it.",
         "Run it again: a clean by another writer may have taken it away.",

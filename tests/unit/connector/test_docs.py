@@ -71,7 +71,7 @@ def test_the_reference_has_all_that_is_public() -> None:
     home = re.compile(r"^pyhudi\.(index\.base\.|index\.outside\.|errors\.|connector\.jobs\.)?")
     apart = re.compile(
         r"pyhudi\.testing|__version__$|(PyHudiDataSource|ComputedIndex|LookupIndex|OutsideIndex)\.|"
-        r"\w+Error\.(code|from_text)$"
+        r"\w+Error\.(code|from_text|text)$"
     )
     public = {line.partition("(")[0] for line in public_names() if line.startswith("pyhudi.")}
     names = {home.sub("", one) for one in public if not apart.search(one)}

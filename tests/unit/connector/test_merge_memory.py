@@ -21,7 +21,7 @@ from support.recorded.hudi_options import SMALL
 from support.seams import patch_seam, read_seam
 
 ROWS = 8_000
-TIGHT, ROOMY = str(1 << 20), str(1 << 26)
+TIGHT, ROOMY = str(1 << 20), str(1 << 28)
 OPTIONS = {
     **SMALL,
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",

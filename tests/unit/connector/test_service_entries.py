@@ -119,7 +119,7 @@ def test_an_entry_makes_a_job_and_follows_each_write(
     )
     patch_seam(monkeypatch, "table services", {**SERVICES, entry.name: entry})
 
-    done = write(tmp_path / "t", pa.table({"id": ["k"], "ts": [1]}), table=KEYED)
+    done = write(tmp_path / "t", [pa.table({"id": ["k"], "ts": [1]})], table=KEYED)
     code = main([entry.name, f"--path={tmp_path / 't'}", "--word=hello", "--loud"])
 
     assert [one.service for one in done.services if one.service == "x"] == ["x"]
