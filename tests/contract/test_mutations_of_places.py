@@ -62,6 +62,7 @@ _LOOKED_UP = {
     "way": "plain",
     "store": "local",
     "service": "none",
+    "writer": "alone",
 }
 
 # Rows that move there and back, lose, are deleted, and come twice.
