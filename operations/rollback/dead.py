@@ -58,16 +58,21 @@ def wait_until_over(others: OtherWriters, met: MetInstant, until_s: float) -> No
 
     An instant that was read from text is not undone: the wait ends where it is dead, and the next write undoes it.
     """
+    is_dead = False
     while time.monotonic() < until_s:
         found = others.table.timeline().write_at(met.instant)
         if found is None or found.state == State.COMPLETED:
             return
+        if is_dead:
+            # Another process began to undo it, and may be at work on that.
+            _pause()
         if met.from_text:
             if is_given_up(others.table.storage, met.instant) or not others.suspect(found).judge(may_wait=False).alive:
                 return
-        elif _undo_if_dead(others, found) is None:
-            return
-        _pause()
+        else:
+            is_dead = _undo_if_dead(others, found) is None
+        if not is_dead:
+            _pause()
 
 
 def _pause() -> None:
