@@ -12,7 +12,7 @@ GIB = 1 << 30
 _SHARES_OF_ROW_GROUPS = 8
 # What a thread takes beside that: rows that it keys and cuts, and what the allocator keeps for it; then the process.
 _OF_A_THREAD = 80 * MIB
-_OF_THE_PROCESS = 64 * MIB
+_OF_THE_PROCESS = 96 * MIB
 # A thread with less would spend its time on spills and small row groups.
 _LEAST_OF_A_THREAD = 192 * MIB
 
