@@ -140,11 +140,11 @@ def write_after_death(path: Path | str, parts: Sequence[pa.Table] | pa.Table, **
 
 
 def read(path: Path | str) -> pa.Table:
-    """Return the table's rows with their meta columns."""
-    return arrow.Table(path).read(meta=True)
+    """Return the table's rows with their meta columns, read by this thread: it may hold a step of the store."""
+    return arrow.Table(path, threads=1).read(meta=True)
 
 
 def rows_of(path: Path | str, *columns: str) -> list[tuple[object, ...]]:
     """Return the table's rows as sorted tuples of the given columns."""
-    table = arrow.Table(path).read(columns)
+    table = arrow.Table(path, threads=1).read(columns)
     return sorted(zip(*(table.column(name).to_pylist() for name in columns), strict=True))
