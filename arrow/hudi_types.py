@@ -179,8 +179,9 @@ def _text_of(value: pa.Scalar) -> str:
     try:
         return str(value)[:_SHOWN]
     except (ValueError, OverflowError):
-        # A time beyond the years of Python.
-        return f"{getattr(value, 'value', '')} of its unit"
+        # A time beyond the years of Python, which may be a value of a run or of a list.
+        number = getattr(value, "value", None)
+        return f"{number} of its unit" if isinstance(number, int) else "a time beyond the year 9999"
 
 
 def _first_failing(convert: Callable[[int, int], Any], rows: int) -> int | None:

@@ -41,8 +41,14 @@ def list_values(array: pa.Array) -> tuple[Lengths, pa.Array]:
         rows = np.flatnonzero(valid) + array.offset
         places = (rows[:, None] * size + np.arange(size)).ravel()
         return np.where(valid, size, 0).astype(np.int64), taken(array.values, pa.array(places, pa.int64()))
-    lengths = pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False)
-    return np.asarray(lengths, dtype=np.int64), array.flatten()
+    lengths = np.asarray(pc.fill_null(pc.list_value_length(array), 0).to_numpy(zero_copy_only=False), dtype=np.int64)
+    try:
+        return lengths, array.flatten()
+    except pa.ArrowNotImplementedError:
+        # As above, of lists with elements below a null.
+        starts = array.offsets.to_numpy()[: len(array)]
+        within = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        return lengths, taken(array.values, pa.array(np.repeat(starts, lengths) + within, pa.int64()))
 
 
 def _runs_of(array: pa.RunEndEncodedArray, places: pa.Array) -> pa.Array:

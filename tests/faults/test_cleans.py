@@ -86,7 +86,7 @@ def test_a_clean_that_fails_at_any_step_is_finished_by_the_next(
         assert cleans(table) == [State.COMPLETED], f"step {number} ({name})"
         assert_whole(table)
     # What follows the completed file, and a step of a decision that is looked at again, may fail unnoticed.
-    assert raised > len(failed) // 4
+    assert raised >= len(failed) // 4
 
 
 def test_two_cleans_at_once_do_what_one_does(made: Path, tmp_path: Path) -> None:
