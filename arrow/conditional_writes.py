@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
@@ -24,7 +25,6 @@ from .rows import given_rows
 from .writing import RowWrite, TypedRows, run_again
 
 if TYPE_CHECKING:
-    from ..methods.merging.changed_table import ChangedTable
     from ..reader.row_filter import Where
     from .merge import Merge, MergeWork
     from .merging.matching import On
@@ -163,10 +163,5 @@ class ConditionalWrites(ArrowMethods):
     def _work(self) -> MergeWork:
         from .merge import MergeWork  # noqa: PLC0415 (see methods/__init__.py)
 
-        def is_serializable(given: Mapping[str, Any], table: ChangedTable) -> bool:
-            return self._is_serializable(given, table.config)
-
-        def resolve(given: Mapping[str, Any]) -> Any:
-            return self._resolve(given, WRITING)
-
-        return MergeWork(self._path, self._storage, self._threads, resolve, is_serializable)
+        resolve = partial(self._resolve, scopes=WRITING)
+        return MergeWork(self._path, self._storage, self._threads, resolve, self._is_serializable)

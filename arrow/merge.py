@@ -23,6 +23,7 @@ from ..operations.result import CommitResult, PastAttempts
 from ..options.sources import ResolvedOptions
 from ..reader.snapshot import Snapshot, open_snapshot
 from ..storage.base import Storage
+from ..table.config import TableConfig
 from ..table.schema.columns import without_meta
 from .hudi_types import HudiTypes
 from .merging.changes import ClauseChanges
@@ -51,7 +52,7 @@ class MergeWork:
     storage: Storage
     threads: int
     resolve: Callable[[Mapping[str, Any]], ResolvedOptions]
-    is_serializable: Callable[[Mapping[str, Any], ChangedTable], bool]
+    is_serializable: Callable[[Mapping[str, Any], TableConfig], bool]
 
     def resolved(self, given: Mapping[str, Any]) -> ResolvedOptions:
         return self.resolve({**given, **CHANGES})
@@ -64,10 +65,9 @@ class MergeWork:
         # Read the timeline before the rows, so that the conflict check covers every commit in between.
         _, moment = seen_moment(table)
         snapshot = open_snapshot(self.path, options.storage_options)
-        changed = ChangedTable(
-            table, without_meta(snapshot.schema), moment, index_for(table.config).is_global, serializable=True
-        )
-        return replace(changed, serializable=self.is_serializable({**given, **CHANGES}, changed)), snapshot
+        is_global = index_for(table.config).is_global
+        serializable = self.is_serializable({**given, **CHANGES}, table.config)
+        return ChangedTable(table, without_meta(snapshot.schema), moment, is_global, serializable), snapshot
 
 
 @dataclass
@@ -211,8 +211,8 @@ class _Attempt:
             self.work.threads,
             read=tuple(self.read) if self.table.serializable else (),
             deletes_read=True,
-            of_stored=self._needs_counts(checked),
-            counted=checked.found.counts,
+            of_stored=checked.changed.needs_counts(has_copies=self._has_copies),
+            counted=checked.changed.counts,
         )
         with newer_columns_conflict(self.table, lambda: self.work.opened(self.given)[0]):
             done = write.attempt(rows, write_id, past)
@@ -239,9 +239,7 @@ class _Attempt:
             near = stored.all() if by_source else stored.near(rows, self.match)
             yield from changes.of_source(rows, near)
 
-    def _needs_counts(self, checked: CheckedChanges) -> bool:
-        """Return whether the write has to count the stored rows of changed keys, of which only some may be changed."""
-        found = checked.found
-        if (self.source is None or self.match.by_place) and take_all([ready.clause for ready in self.clauses]):
-            return found.again > 0
-        return bool(found.counts.updates or found.counts.deletes or found.left)
+    @property
+    def _has_copies(self) -> bool:
+        """Whether all rows of a key are among the changes, or none."""
+        return (self.source is None or self.match.by_place) and take_all([ready.clause for ready in self.clauses])

@@ -35,14 +35,14 @@ class CheckedChanges:
 
     Attributes:
         again: Returns the rows of changes, each time all of them.
-        found: Their counts.
+        changed: Their counts.
         replaced: The places whose row leaves and to which another comes.
         deleted_again: The places where several changes delete a row.
     """
 
     table: ChangedTable
     again: Callable[[], Iterator[pa.RecordBatch]]
-    found: ChangedRows
+    changed: ChangedRows
     replaced: pa.Table
     deleted_again: pa.Table
 
@@ -81,14 +81,14 @@ class CheckedChanges:
                 _Counted.of(table, [_of_pass(_entries(batch, table), number, passes) for batch in changes()])
                 for number in range(passes)
             ]
-        found = reduce(ChangedRows.plus, (each.found for each in counted))
-        check_changed_rows(found, table.path)
+        changed = reduce(ChangedRows.plus, (each.changed for each in counted))
+        check_changed_rows(changed, table.path)
         for each in counted:
             each.check_free(held)
         replaced, again = (
             pa.concat_tables([getattr(each, name) for each in counted]) for name in ("replaced", "again")
         )
-        return cls(table, changes, found, replaced, again)
+        return cls(table, changes, changed, replaced, again)
 
     @property
     def schema(self) -> pa.Schema:
@@ -124,14 +124,14 @@ class CheckedChanges:
 
     @property
     def _has_deletes(self) -> bool:
-        return bool(self.found.counts.deletes or self.found.left)
+        return bool(self.changed.counts.deletes or self.changed.left)
 
     @property
     def _arrives(self) -> bool:
         """Whether it counts how a row comes to its place: a delete in log files may outdo a row that comes there."""
         if self.table.config.table_type != MERGE_ON_READ or not self.table.ordering_fields:
             return False
-        return bool(self.found.counts.inserts or self.found.left)
+        return bool(self.changed.counts.inserts or self.changed.left)
 
     def _written(self, changes: pa.RecordBatch) -> pa.RecordBatch:
         roles = changes.column(ROLE).to_numpy()
@@ -160,7 +160,7 @@ class _Counted:
     """
 
     table: ChangedTable
-    found: ChangedRows
+    changed: ChangedRows
     replaced: pa.Table
     again: pa.Table
     comes: pa.Table
@@ -184,7 +184,7 @@ class _Counted:
 
     def check_free(self, held: Callable[[pa.Table], Iterator[pa.RecordBatch]]) -> None:
         """Refuse a row that enters a place where the table holds a row that stays."""
-        if not self.found.unproven:
+        if not self.changed.unproven:
             return
         by = [KEY] if self.table.is_global else [KEY, PATH]
         for batch in held(self.comes.rename_columns([RECORD_KEY, PARTITION_PATH])):
@@ -216,12 +216,12 @@ def _of_pass(entries: pa.Table, number: int, passes: int) -> pa.Table:
 
 def _among(changes: pa.RecordBatch, places: pa.Table, by: list[str]) -> Mask:
     """Return which rows of changes are at some of the places."""
-    found = np.zeros(changes.num_rows, np.bool_)
+    among = np.zeros(changes.num_rows, np.bool_)
     if places.num_rows:
         rows = pa.table({KEY: changes.column(PLACE_KEY), PATH: changes.column(PLACE_PATH)})
         rows = rows.append_column(_NUMBER, pa.array(np.arange(changes.num_rows)))
-        found[rows.join(places.select(by), by, join_type="left semi").column(_NUMBER).to_numpy()] = True
-    return found
+        among[rows.join(places.select(by), by, join_type="left semi").column(_NUMBER).to_numpy()] = True
+    return among
 
 
 def _first_of_each(deletes: pa.Table) -> pa.RecordBatch:

@@ -101,9 +101,9 @@ def predicates_of_matches(source: pa.RecordBatch, match: RowMatch, table: Change
         able &= mask(pc.is_valid(source.column(name)))
     if not able.any():
         return None
-    found = []
+    predicates: list[Predicate] = []
     for name in bounded:
         values = pa.chunked_array([source.column(name).filter(pa.array(able))])
         if not match.by_key or table.names_places(name, values):
-            found += predicates_of(name, values)
-    return found
+            predicates += predicates_of(name, values)
+    return predicates

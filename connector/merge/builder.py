@@ -134,7 +134,7 @@ def _carry_out(
             rows = rows_to_write(changes, found)
         made = time.monotonic() - began
         read = () if changes.reads is None else changes.reads.rows()
-        counts = changes.needs_counts(found)
+        counts = found.needs_counts(has_copies=changes.has_copies)
         made_from = MadeFrom(target.moment, read, counts, found.counts, past, deletes_read=True)
         with newer_columns_conflict(target, lambda: work.open(options)):
             done = work.write(rows, {**options, WRITE_ID: write_id}, made_from)

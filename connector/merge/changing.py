@@ -17,7 +17,6 @@ from pyspark.sql import functions as sf
 from ...errors import DuplicateColumnError
 from ...methods.merging.changed_table import SOURCE, TARGET
 from ...methods.merging.clauses import Clause, ClauseKind, Side, Value, of, take_all
-from ...operations.planning.changed_rows import ChangedRows
 from ...table.schema.columns import PARTITION_PATH, RECORD_KEY, SEQUENCE_NUMBER
 from ...table.schema.fields import find_field, root_of
 from ..conditions.values import WantedValues
@@ -87,12 +86,6 @@ class MergeChanges:
     def place(self) -> list[str]:
         """The columns that identify a place: the key alone under a global index."""
         return [KEY] if self.target.is_global else [KEY, PATH]
-
-    def needs_counts(self, found: ChangedRows) -> bool:
-        """Return whether the write has to count the stored rows of changed keys, of which only some may be changed."""
-        if self.has_copies:
-            return found.again > 0
-        return bool(found.counts.updates or found.counts.deletes or found.left)
 
     @property
     def leaves(self) -> Column:

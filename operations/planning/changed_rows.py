@@ -69,6 +69,15 @@ class ChangedRows:
             **wrong,
         )
 
+    def needs_counts(self, *, has_copies: bool) -> bool:
+        """Return whether the write has to count the stored rows of changed keys, of which only some may be changed.
+
+        ``has_copies`` says that all rows of a key are among the changes, or none.
+        """
+        if has_copies:
+            return self.again > 0
+        return bool(self.counts.updates or self.counts.deletes or self.left)
+
     def plus(self, other: ChangedRows) -> ChangedRows:
         """Return what happens at the places of both."""
         ours, theirs = asdict(self.counts), asdict(other.counts)
