@@ -149,13 +149,18 @@ def rule_files(table: Table) -> list[RuleFile]:
     return sorted(found, key=lambda file: (file.instant_time, file.path.startswith(APACHE), file.for_java))
 
 
+def rule_file(table: Table, rule: BucketRule) -> tuple[str, bytes]:
+    """Return the path and the content of a rule's file, where Java's writers read it if they know rules."""
+    own = not table.format.bucket_rules
+    return _path_of(rule.instant_time, own=own), rule.encode(own=own)
+
+
 def write_bucket_rule(table: Table, rule: BucketRule) -> None:
-    """Make the file of a rule, where Java's writers read it if they know rules; a second call changes nothing.
+    """Make the file of a rule; a second call changes nothing.
 
     Raises TableConfigError where another rule of the same instant is there.
     """
-    own = not table.format.bucket_rules
-    path, content = _path_of(rule.instant_time, own=own), rule.encode(own=own)
+    path, content = rule_file(table, rule)
     if table.storage.create(path, content) or table.storage.read(path, MOST_OF_PROPERTIES) == content:
         return
     found = _numbers_in(table.storage, RuleFile(path, rule.instant_time, for_java=True)).rule
@@ -239,6 +244,7 @@ __all__ = [
     "expression_of",
     "numbers_of_property",
     "refuse_unknown",
+    "rule_file",
     "rule_files",
     "rules_without_instant",
     "write_bucket_rule",

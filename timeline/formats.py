@@ -22,8 +22,9 @@ KEY = "pyhudi.format"
 
 # The newest numbers that this release knows and writes.
 OWNER = 1
-# Format 2 makes a rule of buckets right before the completed file. All other decisions keep the first format.
-DECISION = 2
+# Format 3 takes first steps before the completed file, which were a rule of buckets alone in format 2. All other
+# decisions keep the first format.
+DECISION = 3
 PLAIN_DECISION = 1
 FAILURE = 1
 CLEAN_NOTE = 1

@@ -11,6 +11,7 @@ from ...timeline import formats
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers import announcements, decisions, failures, heartbeat, owner, removed, seals, tickets
+from ...timeline.writers.first_steps import folder_of
 from ...timeline.writers.markers import marked_instants
 from ...timeline.writers.patience import Patience
 from ..transaction.begin import Swept
@@ -106,7 +107,8 @@ def _is_pending(found: Instant | None) -> bool:
 def _remove_empty(storage: Storage, instant_times: list[str]) -> None:
     for instant_time in instant_times:
         claim = owner.Claim(storage, instant_time)
-        storage.sweep([claim.aside, claim.spills, claim.folder], seals.KEPT_S, empty=True)
+        folders = [claim.aside, claim.spills, folder_of(instant_time), claim.folder]
+        storage.sweep(folders, seals.KEPT_S, empty=True)
 
 
 def _last_beat(storage: Storage, instant_time: str) -> _LastBeat | None:

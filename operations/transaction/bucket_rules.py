@@ -9,6 +9,7 @@ from ...table.bucket_numbers import (
     BucketRule,
     bucket_numbers,
     delete_bucket_rule,
+    rule_file,
     rule_files,
     write_bucket_rule,
 )
@@ -18,13 +19,17 @@ from ...timeline.instants import Instant
 from ...timeline.pending_undo import pending_rollbacks
 from ...timeline.rescales import REPLACE_COMMIT
 from ...timeline.timeline import Timeline
-from ...timeline.writers.decisions import BucketRuleText
+from ...timeline.writers.first_steps import FirstSteps
+from .before_completion import file_step
 from .concurrency import RESCALE, ROLLBACK, Asked, Meeting, Shared, forbids, those
 
 
-def make_rule(table: Table, instant_time: str, rule: BucketRuleText) -> None:
-    """Write the rule of an instant, unless it is there."""
-    write_bucket_rule(table, BucketRule(instant_time, rule.default, rule.expressions))
+def steps_of_rule(table: Table, rule: BucketRule) -> FirstSteps:
+    """Return the steps that bring a rule into force with its instant.
+
+    Its file comes before the completed file, so that no reader finds the new file groups without their number.
+    """
+    return FirstSteps((file_step(table.storage, rule.instant_time, *rule_file(table, rule)),))
 
 
 def show_rule(table: Table, timeline: Timeline, numbers: BucketNumbers) -> None:

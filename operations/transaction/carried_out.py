@@ -7,6 +7,7 @@ import logging
 from ...errors import PartitionValueError
 from ...storage.base import Storage
 from ...storage.bounds import MOST_OF_A_NOTE
+from ...table.bucket_rules import BucketRule
 from ...table.config import TableConfig, create_config, update_config
 from ...table.files.file_group import data_file
 from ...table.files.partitions import metafile_of, parse_partition_metafile, write_partition_metafile
@@ -17,7 +18,9 @@ from ...timeline.pending_undo import on_the_way_out
 from ...timeline.timeline import Timeline
 from ...timeline.writers import owner
 from ...timeline.writers.decisions import Decision, DecisionKind
-from .bucket_rules import make_rule
+from ...timeline.writers.first_steps import FirstSteps
+from .before_completion import AsideFileGoneError, take_steps
+from .bucket_rules import steps_of_rule
 
 logger = logging.getLogger("pyhudi")
 
@@ -63,10 +66,35 @@ def carry_out(table: Table, decision: Decision, timeline: Timeline) -> None:
                 # The plan was taken back while this process stalled: it must not come back.
                 storage.delete(timeline.files.path(instant))
         else:
-            if decision.rule is not None:
-                # Before the completed file, so that no reader finds the new file groups without their number.
-                make_rule(table, instant.requested_time, decision.rule)
+            for first in first_steps_of(table, decision):
+                _take_first(table, decision, first)
             timeline.complete(instant, decision.body)
+
+
+def first_steps_of(table: Table, decision: Decision) -> tuple[FirstSteps, ...]:
+    """Return what a decision does before the completed file; that of an earlier release may say it by a rule."""
+    if decision.rule is None:
+        return decision.first
+    rule = BucketRule(decision.instant.requested_time, decision.rule.default, decision.rule.expressions)
+    return (steps_of_rule(table, rule),)
+
+
+def _take_first(table: Table, decision: Decision, first: FirstSteps) -> None:
+    """Take the steps of one follower, or take the follower out of use where a file that it set aside is gone."""
+    try:
+        take_steps(table.storage, decision.instant.requested_time, first)
+    except AsideFileGoneError:
+        # Its maker deletes such a file once the instant is complete, too.
+        if not is_carried_out(decision, table.timeline()):
+            logger.warning(
+                "table %s: a file that was to be published before the %s %s is gone, so these properties are set: %s",
+                table.path,
+                decision.instant.action,
+                decision.instant.requested_time,
+                dict(first.out_of_use),
+                exc_info=True,
+            )
+            update_config(table.storage, first.out_of_use)
 
 
 def is_unused(storage: Storage, partition: str, instant_time: str) -> bool:

@@ -14,15 +14,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from ...errors import ConcurrentWriteError
 from ...table.config import update_config
+from ...table.seen_table import SeenTable
 from ...table.table import Table
 from ...timeline.clock import Parity, next_time
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers.decisions import Decision, DecisionKind
+from ...timeline.writers.first_steps import folder_of
 from .body import CommitBody
 from .decide import decide
-from .followers import changed_properties, follow
+from .followers import Prepared, changed_properties, following, prepare
 from .locks import lock_of
 from .outcome import Outcome
 
@@ -30,6 +33,9 @@ if TYPE_CHECKING:
     from ...timeline.metadata.models import InstantModel
 
 R = TypeVar("R")
+
+# Followers prepare this often for one instant, while other instants change what they follow.
+_PREPARATIONS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,30 +124,63 @@ def complete(
 ) -> Instant | None:
     """Complete an instant, the point of no return; return None where it is completed or gone already.
 
-    `outcome` runs again after each lost race, and raises where the instant must not complete. Otherwise as `decide`.
+    `outcome` runs again after each lost race, and raises where the instant must not complete. Followers of the table
+    prepare before the race, and again where instants that completed meanwhile touch what they wrote. Otherwise as
+    `decide`.
     """
-    completed: list[tuple[Instant, Outcome]] = []
+    followers = following(table)
+    for _ in range(_PREPARATIONS):
+        prepared = None
+        if followers:
+            timeline = table.timeline()
+            planned = outcome(timeline)
+            if planned is None:
+                return None
+            if planned.followed:
+                prepared = prepare(followers, SeenTable(table, timeline), pending, planned)
+        try:
+            return _complete(table, pending, outcome, prepared, relief)
+        except _OutdatedError:
+            continue
+    raise ConcurrentWriteError(
+        f"Other instants changed what follows the table {table.path}, {_PREPARATIONS} times in a row, while the "
+        f"{pending.action} {pending.requested_time} was about to complete.",
+        "Run it again.",
+    )
+
+
+class _OutdatedError(Exception):
+    """Instants completed since followers prepared, and touch what these wrote."""
+
+
+def _complete(
+    table: Table,
+    pending: Instant,
+    outcome: Callable[[Timeline], Outcome | None],
+    prepared: Prepared | None,
+    relief: Callable[[], None] | None,
+) -> Instant | None:
+    completed: list[Instant] = []
 
     def build(timeline: Timeline) -> Decision | None:
         completed.clear()
         found = outcome(timeline)
         if found is None:
             return None
-        done = timeline.files.layout.completed(pending, time_after(table, timeline))
-        completed.append((done, found))
+        if prepared is not None and prepared.is_outdated(timeline, found):
+            raise _OutdatedError
+        completed.append(timeline.files.layout.completed(pending, time_after(table, timeline)))
         codec = timeline.files.codec
         body = found.body.at(timeline, pending) if isinstance(found.body, CommitBody) else codec.encode(found.body)
         follows = changed_properties(table, found) if found.followed else {}
         changes = {**found.properties.changes, **follows}
-        return Decision(DecisionKind.MAKE, done, body, found.properties.new_table, changes, rule=found.rule)
+        first = found.first if prepared is None else (*found.first, *prepared.first)
+        return Decision(DecisionKind.MAKE, completed[0], body, found.properties.new_table, changes, first=first)
 
     decide(table, build, relief)
-    if not completed:
-        return None
-    done, found = completed[0]
-    if found.followed:
-        follow(table, found)
-    return done
+    if completed and prepared is not None and prepared.sets_aside:
+        table.storage.delete_folder(folder_of(pending.requested_time))
+    return completed[0] if completed else None
 
 
 def abandon(table: Table, find: Callable[[Timeline], Instant | None]) -> Timeline:

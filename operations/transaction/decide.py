@@ -17,12 +17,12 @@ from dataclasses import replace
 from ...errors import ConcurrentWriteError, PyHudiError, StorageError
 from ...storage.base import Storage, is_unflushed
 from ...table.table import Table
-from ...timeline.instants import Instant, State
+from ...timeline.instants import State
 from ...timeline.timeline import Timeline
 from ...timeline.writers import decisions
 from ...timeline.writers.decisions import HALF_MADE_S, Decision, DecisionKind
-from .bucket_rules import delete_rule
-from .carried_out import carry_out, is_carried_out
+from .before_completion import take_back_steps
+from .carried_out import carry_out, first_steps_of, is_carried_out
 from .locks import lock_of
 
 logger = logging.getLogger("pyhudi")
@@ -161,20 +161,16 @@ def _take_back_late(table: Table, decision: Decision, began: float) -> None:
     makes_write = decision.kind == DecisionKind.MAKE and done.state == State.COMPLETED and done.is_write
     if not makes_write or time.monotonic() - began < LATE_S:
         return
-    timeline = table.timeline()
-    if decision.rule is not None and timeline.find(done.requested_time) is None:
-        _take_back_rule(table, done)
+    timeline, steps = table.timeline(), first_steps_of(table, decision)
+    if steps and timeline.find(done.requested_time) is None and not table.archive.holds(done.requested_time):
+        # Another process had undone the instant, with these files.
+        for first in steps:
+            take_back_steps(table.storage, first)
     writes = [instant for instant in timeline.instants if instant.is_write]
     if len(writes) < 2 or writes[0] != done or table.storage.exists(timeline.files.path(done.at(State.REQUESTED))):
         return
     if table.archive.holds(done.requested_time):
         table.storage.delete(timeline.files.path(done))
-
-
-def _take_back_rule(table: Table, done: Instant) -> None:
-    """Delete a rule of buckets that was made again after another process had undone its instant."""
-    if not table.archive.holds(done.requested_time):
-        delete_rule(table, done)
 
 
 def _unfinished(decision: Decision, error: PyHudiError) -> StorageError:

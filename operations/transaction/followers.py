@@ -1,17 +1,18 @@
-"""What has to follow each change of a table's data files, such as a metadata table or a catalog.
+"""What has to follow each change of a table's data files, such as a metadata table.
 
-The commit path alone calls followers: before the first data file changes, in the decision that completes an instant,
-and once that instant is complete.
+The commit path alone calls followers: for the properties that each decision changes, and in the process that completes
+an instant, before it decides. What they prepare then is part of the decision, so that it happens before the completed
+file whichever process makes that file, and no process that finishes for another one calls a follower.
 """
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from ...errors import UnsupportedTableError
-from ...storage.base import Storage, join
+from ...storage.base import join
 from ...table.config import TableConfig, has_config, load_config
 from ...table.config.property_keys import (
     BUCKET,
@@ -21,10 +22,12 @@ from ...table.config.property_keys import (
 )
 from ...table.infer_index import infer_index, is_unnoted
 from ...table.record_index import kind_by_record_index
+from ...table.seen_table import SeenTable
 from ...table.table import Table
+from ...timeline.instants import Instant
+from ...timeline.timeline import Timeline
+from ...timeline.writers.first_steps import FirstSteps, PublishFile
 from .outcome import Outcome
-
-logger = logging.getLogger("pyhudi")
 
 METADATA_TABLE = ".hoodie/metadata"
 # A file of the time at which the metadata table came out of use: its folder stays for a day after that.
@@ -40,8 +43,18 @@ class Follower(Protocol):
         may ask several times before it makes the changes.
         """
 
-    def completed(self, storage: Storage, outcome: Outcome) -> None:
-        """Follow an instant that is complete; an error is logged, and fails nothing."""
+    def follows(self, table: Table) -> bool:
+        """Return whether this follower prepares steps for instants of a table, by the table's properties alone."""
+
+    def prepare(self, seen: SeenTable, instant: Instant, outcome: Outcome) -> FirstSteps:
+        """Return the steps that must precede the completed file of a pending instant; an error fails its work.
+
+        It runs before the decision and outside the table's lock, so it may read data files and write files aside
+        (`set_aside`), which go with the left-overs of the instant. It changes nothing that a reader sees.
+        """
+
+    def is_outdated(self, seen: SeenTable, since: Collection[Instant]) -> bool:
+        """Return whether instants that completed since `prepare` touch what it wrote, so that it has to run again."""
 
 
 class RetiredMetadataTable:
@@ -62,8 +75,14 @@ class RetiredMetadataTable:
         gone = {METADATA_PARTITIONS: "", METADATA_INFLIGHT: "", "hoodie.table.index.defs.path": None}
         return {**gone, **_noted_index(table, config)}
 
-    def completed(self, storage: Storage, outcome: Outcome) -> None:
-        """Do nothing, because the folder stays."""
+    def follows(self, table: Table) -> bool:
+        return False
+
+    def prepare(self, seen: SeenTable, instant: Instant, outcome: Outcome) -> FirstSteps:
+        return FirstSteps(())
+
+    def is_outdated(self, seen: SeenTable, since: Collection[Instant]) -> bool:
+        return False
 
 
 def _noted_index(table: Table, config: TableConfig) -> Mapping[str, str]:
@@ -97,14 +116,41 @@ def changed_properties(table: Table, outcome: Outcome | None) -> dict[str, str |
     return {key: value for changes in asked for key, value in changes.items()}
 
 
-def follow(table: Table, outcome: Outcome) -> None:
-    for follower in FOLLOWERS:
-        try:
-            follower.completed(table.storage, outcome)
-        except Exception:  # the instant is complete, so nothing may fail it any more
-            logger.warning(
-                "table %s: %s did not follow a completed instant", table.path, type(follower).__name__, exc_info=True
-            )
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What the followers of a table prepared for an outcome of an instant, and what they had seen."""
+
+    seen: SeenTable
+    outcome: Outcome
+    by_follower: tuple[tuple[Follower, FirstSteps], ...]
+
+    @property
+    def first(self) -> tuple[FirstSteps, ...]:
+        return tuple(first for _, first in self.by_follower)
+
+    @property
+    def sets_aside(self) -> bool:
+        """Whether files wait aside to be published."""
+        return any(isinstance(step, PublishFile) for first in self.first for step in first.steps)
+
+    def is_outdated(self, timeline: Timeline, outcome: Outcome) -> bool:
+        """Return whether followers have to prepare anew for an outcome on a later timeline."""
+        if outcome.files != self.outcome.files:
+            return True
+        since = set(timeline.completed).difference(self.seen.timeline.completed)
+        seen = replace(self.seen, timeline=timeline)
+        return bool(since) and any(follower.is_outdated(seen, since) for follower, _ in self.by_follower)
+
+
+def following(table: Table) -> tuple[Follower, ...]:
+    """Return the followers that prepare steps for a table's instants."""
+    return tuple(follower for follower in FOLLOWERS if follower.follows(table))
+
+
+def prepare(followers: Iterable[Follower], seen: SeenTable, instant: Instant, outcome: Outcome) -> Prepared:
+    """Have followers prepare what precedes the completed file of an instant."""
+    steps = ((follower, follower.prepare(seen, instant, outcome)) for follower in followers)
+    return Prepared(seen, outcome, tuple(steps))
 
 
 def check_retirable(config: TableConfig, metadata_enable: bool | None, path: str) -> None:

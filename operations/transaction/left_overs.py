@@ -12,6 +12,7 @@ from ...table.files.partitions import list_partitions
 from ...table.table import Table
 from ...timeline.timeline import Timeline
 from ...timeline.writers import heartbeat, owner
+from ...timeline.writers.first_steps import folder_of
 from ...timeline.writers.markers import Markers
 from .transaction import Transaction
 
@@ -74,6 +75,8 @@ def forget_attempt(storage: Storage, instant_time: str) -> None:
     found = storage.look(claim.folder)
     storage.delete(*(info.path for info in found.files if split(info.path)[1] != owner.OWNER_FILE))
     storage.delete_folder(claim.aside)
+    if split(folder_of(instant_time))[1] in found.folders:
+        storage.delete_folder(folder_of(instant_time))
 
 
 def by_partition(paths: list[str]) -> dict[str, list[str]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ...table.config import TableConfig
 from ...table.files.names import FileGroupId
-from ...timeline.writers.decisions import BucketRuleText
+from ...timeline.writers.first_steps import FirstSteps
 from .body import CommitBody
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Outcome:
         body: Content of the completed file; of a write it carries the checkpoints of streams on.
         removed: Paths of the data files that the instant deleted.
         followed: False for a savepoint, which changes nothing that readers see.
-        rule: The numbers of buckets that are in force with it; None where it changes none.
+        first: What comes before its completed file besides what followers prepare.
     """
 
     body: InstantModel | CommitBody
@@ -47,4 +47,9 @@ class Outcome:
     replaced: Collection[FileGroupId] = ()
     properties: Properties = field(default_factory=Properties)
     followed: bool = True
-    rule: BucketRuleText | None = None
+    first: tuple[FirstSteps, ...] = ()
+
+    @property
+    def files(self) -> tuple[object, ...]:
+        """What it says of data files; equal for outcomes that change the same files."""
+        return tuple(self.added), tuple(self.removed), tuple(self.replaced)

@@ -32,10 +32,8 @@ from pyhudi.operations.services.settings import (
     CompactionSettings,
     LogCompactionSettings,
 )
-from pyhudi.operations.transaction.outcome import Outcome
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.table.config import TableConfig, load_config
 from pyhudi.table.files.file_group import BaseFile, DataFile, LogFile, data_file
 from pyhudi.table.files.read_written import read_written
 from pyhudi.table.files.slice_rule import ByCompletionTime, OpenLog
@@ -47,12 +45,13 @@ from pyhudi.timeline.layout import LayoutV2
 from pyhudi.timeline.metadata.avro_codec import AvroCodec
 from pyhudi.timeline.metadata.codec import InstantBody
 from pyhudi.timeline.timeline import Timeline
-from support.attempts import IMPATIENT, PARTED, attempt, parted
+from support.attempts import IMPATIENT, PARTED, parted
 from support.drawn.upkept import OFF
 from support.drive import KEYED, carry_out, plan, rows_of, write
 from support.faults.traces import Trace, TracedStorage
 from support.made.compacting import IMPATIENT as PATIENCE
 from support.made.compacting import means
+from support.made.following import KeepingFollower, check_kept
 from support.seams import patch_seam, read_seam
 
 _SETTINGS = replace(IMPATIENT, upkeep=OFF)
@@ -147,27 +146,12 @@ def _watch_stores(patch: pytest.MonkeyPatch, trace: Trace) -> None:
     wrap_stores(patch, lambda storage: TracedStorage(storage, trace))
 
 
-@dataclass
-class _FakeFollower:
-    """A follower that keeps what it heard."""
-
-    asked: list[Outcome | None] = field(default_factory=list)
-    followed: list[Outcome] = field(default_factory=list)
-
-    def properties(self, table: Table, config: TableConfig, outcome: Outcome | None) -> Mapping[str, str | None]:
-        self.asked.append(outcome)
-        return {"hoodie.fake.follower": str(len(self.followed) + 1)}
-
-    def completed(self, storage: Storage, outcome: Outcome) -> None:
-        assert load_config(storage).properties.get("hoodie.fake.follower") or outcome.properties.new_table
-        self.followed.append(outcome)
-
-
 @pytest.mark.parametrize("table_type", _TYPES)
 def test_a_follower_learns_of_each_file_that_instants_add_and_remove(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str
 ) -> None:
-    follower = _FakeFollower()
+    """Before each of them completes, whichever kind of instant it is; what it keeps is right after each of them."""
+    follower = KeepingFollower()
     patch_seam(monkeypatch, "followers of a table", (follower,))
     path = tmp_path / "t"
 
@@ -176,34 +160,23 @@ def test_a_follower_learns_of_each_file_that_instants_add_and_remove(
         return {one for one in found if data_file(one, changes=True) is not None}
 
     def act(title: str, operate: Callable[[Storage], object]) -> None:
-        follower.followed.clear()
+        follower.prepared.clear()
         before = files()
         operate(open_storage(str(path)))
         after = files()
-        added = {one for outcome in follower.followed for one in outcome.added}
-        removed = {one for outcome in follower.followed for one in outcome.removed}
-        assert added == after - before, title
+        outcomes = [outcome for _, outcome in follower.prepared]
+        assert {one for outcome in outcomes for one in outcome.added} == after - before, title
+        removed = {one for outcome in outcomes for one in outcome.removed}
         # Archiving makes no instant; followers hear of the files that it removes beforehand.
         assert removed == before - after or title == "archiving", title
-        replaces = any(outcome.replaced for outcome in follower.followed)
+        replaces = any(outcome.replaced for outcome in outcomes)
         assert replaces == (title in {"insert_overwrite", "delete_partition"}), title
-        assert bool(follower.followed) == ("savepoint" not in title and title != "archiving"), title
+        assert bool(outcomes) == ("savepoint" not in title and title != "archiving"), title
+        if title != "archiving":
+            check_kept(path)
 
     _live(path, replace(PARTED, table_type=table_type), act)
     assert None in follower.asked
-
-
-def test_a_follower_that_fails_is_logged_and_fails_no_commit(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    class _Broken(_FakeFollower):
-        def completed(self, storage: Storage, outcome: Outcome) -> None:
-            raise OSError("the catalog is gone")
-
-    patch_seam(monkeypatch, "followers of a table", (_Broken(),))
-    attempt(tmp_path / "t", [parted("a", 1, value=1)], _SETTINGS, table=PARTED)
-    assert len(rows_of(tmp_path / "t", "id")) == 1
-    assert "_Broken did not follow" in caplog.text
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ def newer(kind: str, by: int = 1) -> Iterator[None]:
         number = read_seam(kind) + by
         patch_seam(patch, kind, number)
         if kind == "format of decisions":
-            patch_seam(patch, "format of decisions without a rule", number)
+            patch_seam(patch, "format of decisions without first steps", number)
         yield
 
 
@@ -155,7 +155,7 @@ class Case:
 
 CASES = {
     "owner": Case(die),
-    "decision": Case(decide_newer, number=3),
+    "decision": Case(decide_newer, number=4),
     "commit keys": Case(commit_newer),
     "footer keys": Case(fill_newer),
     "property": Case(set_property),
@@ -168,7 +168,7 @@ CASES = {
     "note of cleans": Case(leave("cleaned", b'{"format": 2, "until": 1}'), cleaning),
     "note of ids": Case(leave("write_ids", b'{"format": 2, "ids": []}'), archiving),
     **{
-        f"decision for {name}": Case(decide_newer, act, number=3, merged=act is compaction)
+        f"decision for {name}": Case(decide_newer, act, number=4, merged=act is compaction)
         for name, act in SERVICES.items()
         # Archiving makes no decision.
         if act is not archiving

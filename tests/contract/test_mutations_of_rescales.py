@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from pyhudi.errors import PyHudiError
+from pyhudi.table.bucket_numbers import BucketRule, write_bucket_rule
 from pyhudi.timeline.instants import State
 from support.mutations import RED, Check, Mutate, Patch, assert_red, each
 from support.seams import patch_seam, read_seam
@@ -27,13 +28,11 @@ def a_rule_counts_before_its_instant_is_complete(patch: Patch) -> None:
 
 def the_rule_comes_with_the_request(patch: Patch) -> None:
     """Of an instant that never completes."""
-    original, make = read_seam("request a rescale"), read_seam("make a rule of buckets")
+    original = read_seam("request a rescale")
 
     def requested(self: Any, *given: Any) -> Any:
-        from pyhudi.timeline.writers.decisions import BucketRuleText
-
         found = original(self, *given)
-        make(self.wanted.table, "20000101000000000", BucketRuleText(self.wanted.n))
+        write_bucket_rule(self.wanted.table, BucketRule("20000101000000000", self.wanted.n))
         return found
 
     patch_seam(patch, "request a rescale", requested)

@@ -74,12 +74,19 @@ class Job:
         self._plan: WritePlan | None = None
         self._results: list[TaskResult] = []
 
-    def plan(self, operation: str = "upsert", *, colocated: bool = True, patient: bool = True) -> str:
-        """Plan a write, and return its instant."""
+    def plan(
+        self, operation: str = "upsert", *, colocated: bool = True, patient: bool = True, named: bool = True
+    ) -> str:
+        """Plan a write, and return its instant; only where it is ``named`` it says what the table has to be like."""
         time.sleep(0.002)
         settings = WriteSettings(colocated=colocated, upkeep=OFF, patience=PATIENT if patient else IMPATIENT)
         request = WriteRequest(
-            path=self._path, operation=operation, overwrite=False, schema=SCHEMA, table=self._table, write=settings
+            path=self._path,
+            operation=operation,
+            overwrite=False,
+            schema=SCHEMA,
+            table=self._table if named else TableSettings(),
+            write=settings,
         )
         self._plan, self._results = plan_write(request), []
         if self._plan.instant_time:
@@ -113,6 +120,13 @@ class Job:
     def schedule(self) -> str:
         """Plan a compaction, and return its instant."""
         return schedule_compaction(open_storage(self._path), CompactionSettings(), IMPATIENT).instant
+
+    def rescale(self, buckets: int) -> int:
+        """Bring all partitions to a number of buckets, which releases since 2ce072f5 do."""
+        from pyhudi.operations.services.rescale.rescale import rescale_buckets
+
+        means = replace(means_of(WriteSettings(patience=IMPATIENT)), executor=_in_turn)
+        return rescale_buckets(open_storage(self._path), buckets, means).file_groups
 
     def rollback(self, instant: str) -> None:
         """Take a write back whose writer counts as dead."""

@@ -1,7 +1,8 @@
-"""The release before format numbers, 56a4b1d, and this one write one table: in turns, side by side, and after deaths.
+"""An older release and this one write one table: in turns, side by side, and after deaths.
 
-Both are processes of `release_job.py`, forked from one that imported it. The older release finds its modules in an
-archive among the fixtures.
+The release 56a4b1d is the last without format numbers, 2ce072f5 the last whose decisions of a rescale hold a rule of
+buckets. Both releases are processes of `release_job.py`, forked from one that imported it. The older one finds its
+modules in an archive among the fixtures.
 """
 
 from __future__ import annotations
@@ -30,12 +31,17 @@ from support.rules.ends import assert_whole
 
 pytestmark = pytest.mark.slow
 
-ARCHIVE = Path(__file__).parents[1] / "fixtures" / "releases" / "56a4b1d.tar.xz"
+ARCHIVES = Path(__file__).parents[1] / "fixtures" / "releases"
+UNNUMBERED, WITH_RULES = "56a4b1d", "2ce072f5"
+SINCE_RULES = pytest.mark.parametrize("origins", [WITH_RULES], indirect=True)
+SINCE_EACH = pytest.mark.parametrize("origins", [UNNUMBERED, WITH_RULES], indirect=True)
 OLD, NEW = "old", "new"
 BOTH_WAYS = pytest.mark.parametrize(("first", "second"), [(OLD, NEW), (NEW, OLD)], ids=["old-new", "new-old"])
 TYPES = pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 RETRIED = {"ConcurrentWriteError", "CommitConflictError"}
 TRIES = 200
+# Its plan, its view of the table, and its end.
+DECISIONS_OF_A_RESCALE = 3
 PATIENCE_S = 120
 Row = tuple[str, str, int, int]
 Model = dict[str, Row]
@@ -139,11 +145,11 @@ class Release:
         self.ask("task", rows=rows)
         return str(self.ask("commit"))
 
-    def write_again(self, *rows: Row, dies: bool = False) -> None:
+    def write_again(self, *rows: Row, dies: bool = False, **given: Any) -> None:
         """Write rows, again and again while other writers are in the way; the last step may end the process."""
         for _ in range(TRIES):
             try:
-                self.ask("plan")
+                self.ask("plan", **given)
                 self.ask("task", rows=rows)
                 if not dies:
                     self.ask("commit")
@@ -188,10 +194,11 @@ class Release:
 
 
 @pytest.fixture(scope="module")
-def origins(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Origins]:
-    """What processes of both releases are forked from."""
-    folder = tmp_path_factory.mktemp("56a4b1d")
-    with tarfile.open(ARCHIVE) as archive:
+def origins(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Origins]:
+    """What processes of both releases are forked from; the older one is the first unless a test names another."""
+    commit = getattr(request, "param", UNNUMBERED)
+    folder = tmp_path_factory.mktemp(commit)
+    with tarfile.open(ARCHIVES / f"{commit}.tar.xz") as archive:
         archive.extractall(folder, filter="data")
     with Origin(OLD, folder) as old, Origin(NEW, folder) as new:
         yield {OLD: old, NEW: new}
@@ -225,6 +232,7 @@ def check(model: Model, *those: Release) -> None:
         assert one.read() == sorted(model.values()), one.name
 
 
+@SINCE_EACH
 @TYPES
 @BOTH_WAYS
 def test_releases_take_turns(tmp_path: Path, origins: Origins, table_type: str, first: str, second: str) -> None:
@@ -271,6 +279,52 @@ def test_a_commit_of_a_dead_process_is_completed_by_the_other_release(
             check(model, maker, other)
         other.write(*rows("c", 9, value=9), patient=False)
         maker.write(*rows("c", 9, value=10), patient=False)
+    assert_whole(path)
+
+
+@SINCE_RULES
+@TYPES
+def test_a_rescale_that_the_older_release_decided_is_completed_with_its_rule(
+    tmp_path: Path, origins: Origins, table_type: str
+) -> None:
+    path, model = tmp_path / "t", Model()
+    with releases(origins, path, table_type, OLD, NEW) as (maker, other):
+        keep(model, *rows("a", *range(9), value=1))
+        maker.write(*model.values())
+        maker.dies("rescale", after=DECISIONS_OF_A_RESCALE - 1, buckets=5)
+        keep(model, *rows("a", 3, value=2))
+        other.write_again(*rows("a", 3, value=2), named=False)
+        check(model, maker, other)
+        assert other.ask("rescale", buckets=5) == 0
+        keep(model, *rows("a", 4, value=3))
+        maker.write(*rows("a", 4, value=3), named=False)
+        check(model, maker, other)
+        other.write(*rows("a", 4, value=3), patient=False, named=False)
+    assert_whole(path)
+
+
+@SINCE_RULES
+@TYPES
+def test_the_older_release_leaves_a_rescale_that_this_one_decided_alone(
+    tmp_path: Path, origins: Origins, table_type: str
+) -> None:
+    """It refuses to write until this release has completed the rescale and decided something that it knows."""
+    path, model = tmp_path / "t", Model()
+    with releases(origins, path, table_type, NEW, OLD) as (maker, other):
+        keep(model, *rows("a", *range(9), value=1))
+        other.write(*model.values())
+        maker.dies("rescale", after=DECISIONS_OF_A_RESCALE - 1, buckets=5)
+        with pytest.raises(RefusedError, match=r"UnsupportedTableError.*in the format 3"):
+            other.write(*rows("a", 3, value=2), named=False)
+        other.killed()
+        check(model, maker, other)
+        keep(model, *rows("a", 3, value=3))
+        maker.write_again(*rows("a", 3, value=3), named=False)
+        keep(model, *rows("a", 4, value=4))
+        other.write(*rows("a", 4, value=4), named=False)
+        check(model, maker, other)
+        assert other.ask("rescale", buckets=5) == 0
+        maker.write(*rows("a", 4, value=4), patient=False, named=False)
     assert_whole(path)
 
 

@@ -138,7 +138,7 @@ COMMIT_PATH = {
     "decide": {"decide"},
     "decisions": {"Decision", "Kind"},
     "clock": {"next_time"},
-    "followers": {"changed_properties", "follow"},
+    "followers": {"changed_properties", "following", "prepare"},
     "locks": {"lock_of"},
 }
 # What tells of other instants, and the modules that look and leave the verdict to another one.

@@ -19,6 +19,7 @@ from ...storage.base import Storage, join, split
 from .. import formats
 from ..instants import Instant, State
 from ..layout import Layout
+from .first_steps import FirstSteps, check_small, parse_first, parse_properties, spelled
 from .owner import ROOT
 
 FOLDER = f"{ROOT}/decisions"
@@ -30,7 +31,7 @@ _ACTION = re.compile(r"[a-z]+", re.ASCII)
 
 
 class BucketRuleText(NamedTuple):
-    """The numbers of buckets that are in force from an instant on, as ``table/bucket_numbers.py`` keeps them."""
+    """The numbers of buckets from an instant on, as decisions of earlier releases hold them."""
 
     default: int
     expressions: tuple[tuple[str, int], ...] = ()
@@ -57,7 +58,8 @@ class Decision:
         new_table: Properties of the table that the instant creates; empty where the table exists.
         changes: Properties to be set before, None to remove one.
         maker: Distinguishes two processes that make the same decision.
-        rule: The rule of buckets to be made right before that file; None for none.
+        first: What is to be done right before that file, in this order.
+        rule: The rule of buckets to be made right before that file, which an earlier release decided; None for none.
     """
 
     kind: DecisionKind
@@ -67,12 +69,17 @@ class Decision:
     changes: Mapping[str, str | None] = field(default_factory=dict)
     partitions: tuple[str, ...] = ()
     maker: str = ""
+    first: tuple[FirstSteps, ...] = ()
     rule: BucketRuleText | None = None
 
     def encode(self) -> bytes:
-        """Return the decision's file: a checksum, a line of JSON, then the body."""
+        """Return the decision's file: a checksum, a line of JSON, then the body.
+
+        Raises ValueError where the files to be made are too large.
+        """
+        check_small(self.first)
         head = {
-            formats.FIELD: formats.PLAIN_DECISION if self.rule is None else formats.DECISION,
+            formats.FIELD: formats.DECISION if self.first else formats.PLAIN_DECISION,
             "does": self.kind.name,
             "instant": self.instant.requested_time,
             "action": self.instant.action,
@@ -82,7 +89,7 @@ class Decision:
             "changes": dict(self.changes),
             "partitions": list(self.partitions),
             "maker": self.maker,
-            **({} if self.rule is None else {"rule": self.rule._asdict()}),
+            **({"first": spelled(self.first)} if self.first else {}),
         }
         content = json.dumps(head).encode() + b"\n" + self.body
         return f"{zlib.crc32(content):08x}\n".encode() + content
@@ -98,10 +105,11 @@ class Decision:
                 DecisionKind[found["does"]],
                 instant,
                 body,
-                _texts(found["newTable"]),
-                _texts(found["changes"], none=True),
+                parse_properties(found["newTable"]),
+                parse_properties(found["changes"], none=True),
                 tuple(str(path) for path in found["partitions"]),
                 str(found["maker"]),
+                parse_first(found.get("first", ())),
                 None if found.get("rule") is None else BucketRuleText.of(found["rule"]),
             )
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
@@ -154,12 +162,6 @@ def _parts(data: bytes) -> tuple[Any, bytes]:
         return json.loads(head), body
     except (ValueError, RecursionError):
         return None, b""
-
-
-def _texts(values: Mapping[str, str | None], *, none: bool = False) -> dict[str, str]:
-    if not all(isinstance(value, str) or (none and value is None) for value in values.values()):
-        raise TypeError(values)
-    return dict(values)  # type: ignore[arg-type]
 
 
 def _is_nameable(decision: Decision, layout: Layout) -> bool:

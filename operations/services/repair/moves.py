@@ -6,19 +6,16 @@ undo deletes the copy that has become needless.
 
 from __future__ import annotations
 
-import zlib
-
 from ....errors import StorageError
 from ....storage.base import Storage, split
+from ....storage.copying import checksum_of, copy_file
 from ....timeline.writers.removed import RemovedFiles
-
-_CHUNK = 1 << 22
 
 
 def move_aside(removed: RemovedFiles, path: str) -> int | None:
     """Move a file of the table to its place among the removed files, and return its size; None where it is gone."""
     try:
-        size = copy_file(removed.storage, path, removed.place_of(path), removed.folder)
+        size = copy_and_check(removed.storage, path, removed.place_of(path), removed.folder)
     except FileNotFoundError:
         return None
     removed.storage.delete(path)
@@ -28,42 +25,24 @@ def move_aside(removed: RemovedFiles, path: str) -> int | None:
 def fits(removed: RemovedFiles, path: str) -> bool:
     """Return whether a removed file may come back: no file has its place, or the very same one."""
     storage = removed.storage
-    return not storage.exists(path) or _checksum(storage, path) == _checksum(storage, removed.place_of(path))
+    return not storage.exists(path) or checksum_of(storage, path) == checksum_of(storage, removed.place_of(path))
 
 
 def put_back(removed: RemovedFiles, path: str) -> None:
     """Move a removed file that `fits` back to its place in the table."""
     storage, place = removed.storage, removed.place_of(path)
     if not storage.exists(path):
-        copy_file(storage, place, path, removed.folder)
+        copy_and_check(storage, place, path, removed.folder)
     storage.delete(place)
 
 
-def copy_file(storage: Storage, source: str, target: str, aside: str) -> int:
+def copy_and_check(storage: Storage, source: str, target: str, aside: str) -> int:
     """Copy a file, and read the copy again before any caller deletes the source."""
-    checksum = 0
-    with storage.open_input(source) as stream:
-        staged = storage.stage(target, aside)
-        try:
-            while data := stream.read(_CHUNK):
-                checksum = zlib.crc32(data, checksum)
-                staged.stream.write(data)
-            size = staged.publish()
-        except BaseException:
-            staged.discard()
-            raise
+    copied = copy_file(storage, source, target, aside)
     storage.flush([split(target)[0]])
-    if _checksum(storage, target) != (size, checksum):
+    if checksum_of(storage, target) != copied:
         raise StorageError(
             f"The copy {target} of {source} in the table {storage.path} has other bytes than were written.",
             "Look at the store's health, and repair again; the original is where it was.",
         )
-    return size
-
-
-def _checksum(storage: Storage, path: str) -> tuple[int, int]:
-    size = checksum = 0
-    with storage.open_input(path) as stream:
-        while data := stream.read(_CHUNK):
-            size, checksum = size + len(data), zlib.crc32(data, checksum)
-    return size, checksum
+    return copied.size

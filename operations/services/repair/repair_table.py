@@ -31,7 +31,7 @@ from ...transaction.concurrency import ROLLBACK
 from ..dead_writes import roll_back_dead_writes
 from ..means import Means
 from ..preconditions import dead_writes, open_for_service, refuse_restoring
-from .moves import copy_file, move_aside
+from .moves import copy_and_check, move_aside
 from .orphans import find_orphans
 from .undone_numbers import delete_undone, find_undone
 
@@ -122,7 +122,7 @@ class _Repair:
     def _recover_properties(self, properties: Mapping[str, str]) -> None:
         storage, removed = self.table.storage, self._reserve(properties)
         for path in properties:
-            copy_file(storage, path, removed.place_of(path), removed.folder)
+            copy_and_check(storage, path, removed.place_of(path), removed.folder)
         recover_config(storage)
         self.moved += properties
         self.steps += _steps_of_properties(properties)

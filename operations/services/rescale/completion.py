@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,9 +19,9 @@ from ....timeline import formats
 from ....timeline.instants import State
 from ....timeline.rescales import KEY, OPERATION, Rescale
 from ....timeline.timeline import Timeline
-from ....timeline.writers.decisions import BucketRuleText
 from ....version import VERSION
 from ...transaction.body import CommitBody
+from ...transaction.bucket_rules import steps_of_rule
 from ...transaction.concurrency import (
     RESCALE,
     RESTORE,
@@ -79,7 +79,9 @@ class RescaleCompletion:
         body = CommitBody(self._body(), self.work.table)
         replaced = [source.group for source in self.sources]
         added = [bucket.path for bucket in self.made]
-        return Outcome(body, added, replaced=replaced, rule=self._rule(timeline, written))
+        return Outcome(
+            body, added, replaced=replaced, first=(steps_of_rule(self.work.table, self._rule(timeline, written)),)
+        )
 
     def _refuse_stale(self, since: Since) -> set[str]:
         """Return the partitions that others wrote meanwhile; raise where the rescale has read what they changed."""
@@ -110,15 +112,16 @@ class RescaleCompletion:
             "This rescale left nothing behind; run it again.",
         )
 
-    def _rule(self, timeline: Timeline, written: Collection[str]) -> BucketRuleText:
+    def _rule(self, timeline: Timeline, written: Collection[str]) -> BucketRule:
         """Return the numbers of all partitions, with as few expressions as say them.
 
         Raises `UnsupportedTableError` where the numbers that this changes have become unknown meanwhile.
         """
         number, now = self.rescale.buckets, bucket_numbers(self.work.table, timeline)
         refuse_unknown(now)
+        same_everywhere = BucketRule(self.work.instant_time, number)
         if self.rescale.partitions is None or now.rule is None:
-            return BucketRuleText(number)
+            return same_everywhere
         rest = [path for path in {*self.partitions, *written} if not self.rescale.holds(path)]
         default, others = _reachable(now.rule)
         named = all(path_of(expression) is not None for expression, _ in others)
@@ -126,11 +129,11 @@ class RescaleCompletion:
             # Writes may have opened partitions since.
             there = FileView(timeline, read_written(timeline)).partitions()
             if all(now.of(path) == number for path in there if not self.rescale.holds(path)):
-                return BucketRuleText(number)
+                return same_everywhere
         mine = tuple((expression_of(path), number) for path in self.rescale.partitions)
         paths = {*self.rescale.partitions}
         kept = tuple(pair for pair in others if path_of(pair[0]) not in paths)
-        return BucketRuleText(default, (*mine, *kept))
+        return replace(same_everywhere, default=default, expressions=(*mine, *kept))
 
     def _body(self) -> ReplaceCommitMetadata:
         from ....timeline.metadata.models import ReplaceCommitMetadata, WriteStat  # noqa: PLC0415 (see timeline/instant_files.py)

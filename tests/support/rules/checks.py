@@ -40,6 +40,8 @@ KNOWN = re.compile(
     r"hoodie\.properties|timeline/\d{17}[_.\da-z]+|timeline/history/(_version_|manifest_\d+|\d{17}_\d{17}_\d\.parquet)"
     r"|\.pyhudi/(sealed/(\d{10}\.v2/)?\d{17}(\.[0-9a-f]{32})?|sealed/\d{10}\.v2/[0-9a-f]{32}\.\d|decisions/\d{12}|archiving/\d{17}|cleaned|write_ids"
     r"|buckets/\d{14,17}\.json|removed/\d{17}(\.json|/.+))|\.bucket_index/partition_bucket_index_meta/(configs|archive)/\d{14,17}\.hashing_config"
+    # What `support.made.following` keeps.
+    r"|fake/\d{17}\.(list|change)"
 )
 HISTORY = ".hoodie/timeline/history"
 # What makes all attempts invent one file id; tables out there hold ids made with it.

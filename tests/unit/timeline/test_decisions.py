@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,24 +10,30 @@ from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.layout import LayoutV2
 from pyhudi.timeline.writers import decisions
-from pyhudi.timeline.writers.decisions import Decision, DecisionKind
+from pyhudi.timeline.writers.decisions import BucketRuleText, Decision, DecisionKind
+from pyhudi.timeline.writers.first_steps import MOST_TO_MAKE, FirstSteps, MakeFile, PublishFile
 
 T, LATER = "20261120224644250", "20261120224645000"
 DONE = Instant(T, "commit", State.COMPLETED, LATER)
 COMMIT = Decision(
     DecisionKind.MAKE, DONE, b"a body\nof \x00 bytes", {"hoodie.table.name": "t"}, {"a": "b", "c": None}, maker="m"
 )
+FIRST = FirstSteps(
+    (MakeFile(".hoodie/a/b", b"\x00\xff"), PublishFile("n-b", ".hoodie/a/c", 3, 7)), {"hoodie.x": "", "hoodie.y": None}
+)
+FOLLOWED = replace(COMMIT, first=(FIRST, FirstSteps(())))
 
 
 @pytest.mark.parametrize(
     "decision",
     [
         COMMIT,
+        FOLLOWED,
         Decision(DecisionKind.MAKE, Instant(T, "rollback", State.REQUESTED), b""),
         Decision(DecisionKind.GIVE_UP, Instant(T, "replacecommit", State.INFLIGHT)),
         Decision(DecisionKind.CLOSE, Instant(T, "commit", State.INFLIGHT), partitions=("", "a/b", "ü")),
     ],
-    ids=["commit", "rollback", "give up", "close"],
+    ids=["commit", "commit with first steps", "rollback", "give up", "close"],
 )
 def test_a_decision_is_read_as_it_was_written(decision: Decision) -> None:
     assert Decision.parse(decision.encode(), LayoutV2()) == decision
@@ -46,12 +53,12 @@ def test_a_decision_of_a_newer_format_is_none_and_tells_its_number() -> None:
     head, _, body = COMMIT.encode().partition(b"\n")[2].partition(b"\n")
     fields = json.loads(head)
     assert fields["format"] == 1
-    for later in ({**fields, "format": 3}, {"format": 3, "does": "something new"}):
+    for later in ({**fields, "format": 4}, {"format": 4, "does": "something new"}):
         content = json.dumps(later).encode() + b"\n" + body
         data = f"{zlib.crc32(content):08x}\n".encode() + content
 
         assert Decision.parse(data, LayoutV2()) is None
-        assert decisions.format_of(data) == 3
+        assert decisions.format_of(data) == 4
     assert decisions.format_of(COMMIT.encode()) == 1
     assert decisions.format_of(data[:-1]) == 1, "it is not whole"
 
@@ -75,14 +82,44 @@ def test_fields_that_a_decision_gained_are_passed_over() -> None:
         ('{"a": "b", "c": null}', "[" * 90_000),
         ('{"a": "b", "c": null}', '{"a": 1}'),
         ('{"hoodie.table.name": "t"}', '{"a": null}'),
+        ('".hoodie/a/b"', '".hoodie/../a.parquet"'),
+        ('".hoodie/a/c"', '"a/c.parquet"'),
+        ('".hoodie/a/c"', '".hoodie//c"'),
+        ('"n-b"', '"../n"'),
+        ('"n-b"', "null"),
+        ('"size": 3', '"size": "3"'),
+        ('"AP8="', '"AP8"'),
+        ('{"hoodie.x": "", "hoodie.y": null}', '{"hoodie.x": 1}'),
     ],
 )
 def test_a_decision_that_somebody_else_made_up_names_no_other_file(word: str, other: str) -> None:
-    content = COMMIT.encode().partition(b"\n")[2]
+    content = FOLLOWED.encode().partition(b"\n")[2]
     assert word.encode() in content
     forged = content.replace(word.encode(), other.encode(), 1)
 
     assert Decision.parse(f"{zlib.crc32(forged):08x}\n".encode() + forged, LayoutV2()) is None
+
+
+def test_a_decision_with_first_steps_alone_has_the_newest_format() -> None:
+    assert decisions.format_of(COMMIT.encode()) == 1
+    assert decisions.format_of(FOLLOWED.encode()) == 3
+
+
+def test_a_rule_of_buckets_that_an_earlier_release_decided_is_read() -> None:
+    content = COMMIT.encode().partition(b"\n")[2]
+    rule = b'"format": 2, "rule": {"default": 4, "expressions": [["^a$", 8]]}'
+    content = content.replace(b'"format": 1', rule, 1)
+
+    found = Decision.parse(f"{zlib.crc32(content):08x}\n".encode() + content, LayoutV2())
+
+    assert found == replace(COMMIT, rule=BucketRuleText(4, (("^a$", 8),)))
+
+
+def test_a_decision_holds_few_bytes_of_files() -> None:
+    half = MakeFile(".hoodie/a", bytes(MOST_TO_MAKE // 2))
+    replace(COMMIT, first=(FirstSteps((half,)), FirstSteps((half,)))).encode()
+    with pytest.raises(ValueError, match="1,048,577"):
+        replace(COMMIT, first=(FirstSteps((half, half)), FirstSteps((MakeFile(".hoodie/b", b"1"),)))).encode()
 
 
 def test_numbers_are_those_of_files_that_look_like_one(tmp_path: Path) -> None:

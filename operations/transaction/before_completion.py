@@ -1,0 +1,97 @@
+"""Files that come before an instant's completed file: written aside by its maker, put in place by any process.
+
+A file that waits aside is whole, and lies in the working folder of its instant, with whose left-overs it goes. To put
+it in place is to copy it, so that a second process may do the same at once.
+"""
+
+from __future__ import annotations
+
+import uuid
+import zlib
+from functools import partial
+
+from ...errors import TableConfigError
+from ...storage.base import Storage, join, split
+from ...storage.copying import Checksum, copy_file
+from ...timeline.writers.first_steps import MOST_TO_MAKE, FirstSteps, MakeFile, PublishFile, Step, folder_of
+from ...timeline.writers.seals import KEPT_S
+
+# A decision holds smaller files itself, which saves the requests of a copy. All followers share its room.
+_MOST_OF_ONE = MOST_TO_MAKE // 8
+
+
+class AsideFileGoneError(Exception):
+    """A file that waited aside is gone or damaged, and no process has put it in place."""
+
+
+def set_aside(storage: Storage, instant_time: str, path: str, content: bytes) -> PublishFile:
+    """Write a file aside, under a name that no other process gives, and return the step that publishes it as ``path``.
+
+    It outlasts a power cut before the decision names it.
+    """
+    name = f"{uuid.uuid4().hex}-{split(path)[1]}"
+    storage.write(join(folder_of(instant_time), name), content)
+    return PublishFile(name, path, len(content), zlib.crc32(content))
+
+
+def file_step(storage: Storage, instant_time: str, path: str, content: bytes) -> Step:
+    """Return the step that brings a file about: the decision holds a small file, a large file waits aside."""
+    if len(content) > _MOST_OF_ONE:
+        return set_aside(storage, instant_time, path, content)
+    return MakeFile(path, content)
+
+
+def take_steps(storage: Storage, instant_time: str, first: FirstSteps) -> None:
+    """Take the steps of one follower in their order, any number of times.
+
+    Raises `AsideFileGoneError`, and `TableConfigError` where a file to be made exists with other bytes.
+    """
+    for step in first.steps:
+        if isinstance(step, MakeFile):
+            _make(storage, step)
+        else:
+            _publish(storage, instant_time, step)
+
+
+def take_back_steps(storage: Storage, first: FirstSteps) -> None:
+    """Delete the files of steps that were taken again after another process had undone their instant."""
+    storage.delete(*first.paths)
+    # Apache Hudi fails at a table whose folder of rules is empty.
+    storage.sweep(sorted({split(path)[0] for path in first.paths}), KEPT_S, empty=True)
+
+
+def _make(storage: Storage, step: MakeFile) -> None:
+    while not storage.create(step.path, step.content):
+        try:
+            same = storage.read(step.path) == step.content
+        except FileNotFoundError:
+            continue  # another process undid the instant a moment ago, and takes this file back, too
+        if same:
+            return
+        raise TableConfigError(
+            f"The file {step.path} of the table {storage.path} has other bytes than the decision to make it.",
+            "Look at the table's history for the instant of that file, and at the file.",
+        )
+
+
+def _publish(storage: Storage, instant_time: str, step: PublishFile) -> None:
+    source = join(folder_of(instant_time), step.name)
+    if not _is_published(storage, step):
+        try:
+            copy_file(storage, source, step.path, folder_of(instant_time), partial(_check, step))
+        except FileNotFoundError:
+            # The maker deletes the files aside once they are in place.
+            if not _is_published(storage, step):
+                raise AsideFileGoneError(source) from None
+    # The file may be another process's, which has not brought its name onto the disk yet.
+    storage.flush([split(step.path)[0]])
+
+
+def _is_published(storage: Storage, step: PublishFile) -> bool:
+    files = storage.look(split(step.path)[0]).files
+    return any((info.path, info.size) == (step.path, step.size) for info in files)
+
+
+def _check(step: PublishFile, read: Checksum) -> None:
+    if read != (step.size, step.crc):
+        raise AsideFileGoneError(step.name)
