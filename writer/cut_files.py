@@ -9,8 +9,8 @@ from dataclasses import replace
 import pyarrow as pa
 
 from ..table.files.names import FileGroupId
-from ..timeline.writers.markers import MarkerType
 from .data_files import BaseOutput, DataFiles, FileFormat
+from .written_file import WrittenFile
 
 
 def write_cut_files(
@@ -20,7 +20,7 @@ def write_cut_files(
     pieces: Iterable[tuple[int, pa.RecordBatch]],
     *,
     in_order: bool,
-) -> list[BaseOutput]:
+) -> list[WrittenFile]:
     """Write and publish a base file for each file group that gets rows; pieces name file groups by their numbers.
 
     Pieces that come ``in_order`` of their numbers need one open file at a time. Else all files grow at once, and each
@@ -30,7 +30,7 @@ def write_cut_files(
         form = replace(form, sorters=max(len(groups), 1))
     with ExitStack() as opened:
         growing: dict[int, BaseOutput] = {}
-        made: list[BaseOutput] = []
+        made: list[WrittenFile] = []
         for number, rows in pieces:
             if number not in growing:
                 if in_order:
@@ -40,10 +40,8 @@ def write_cut_files(
         return made + _publish_all(growing)
 
 
-def _publish_all(growing: dict[int, BaseOutput]) -> list[BaseOutput]:
-    """Publish the files that have grown, which none of them does any more."""
-    made = list(growing.values())
+def _publish_all(growing: dict[int, BaseOutput]) -> list[WrittenFile]:
+    """Publish the finished files of new file groups."""
+    finished = list(growing.values())
     growing.clear()
-    for output in made:
-        output.publish(MarkerType.CREATE)
-    return made
+    return [output.publish(None) for output in finished]

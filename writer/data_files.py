@@ -11,7 +11,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol, TypeVar
+from typing import ClassVar, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -19,15 +19,18 @@ from ..storage.base import Staged, Storage, join, split
 from ..table.config.sort_order import SortOrder
 from ..table.files.base_file import SORTED_BY, BaseFileReader, BaseFileWriter, constant, file_schema
 from ..table.files.bloom_filter import BloomSettings
+from ..table.files.file_group import FileSlice
 from ..table.files.logs.delete_block import Deletes, joined
 from ..table.files.logs.log_blocks import BlockType
 from ..table.files.logs.log_file import LogFileWriter
 from ..table.files.names import BaseFileName, FileGroupId, LogFileName, WriteToken
 from ..table.files.output import Output
+from ..table.merging.merger import MergeCounts
 from ..table.schema.columns import FILE_NAME, with_meta
 from ..timeline.writers.markers import MarkerType
 from .arrivals import Arrivals, encoded_as
 from .sort import RowSorter
+from .written_file import FileKind, WrittenFile
 
 Self = TypeVar("Self", bound="NewFile")
 
@@ -137,10 +140,12 @@ class DataFiles:
 class NewFile(ABC):
     """A data file that grows aside until it is published; leaving the context before discards it."""
 
+    kind: ClassVar[FileKind]
+    version = 0
+
     def __init__(self, files: DataFiles, group: FileGroupId, path: str) -> None:
         self.group = group
         self.path = path
-        self.size = 0
         self._publisher = files.publisher
         self._staged = files.storage.stage(path, files.aside)
 
@@ -150,13 +155,27 @@ class NewFile(ABC):
     def __exit__(self, *_: object) -> None:
         self.discard()
 
-    def publish(self, kind: MarkerType) -> None:
+    @property
+    @abstractmethod
+    def rows(self) -> int: ...
+
+    def publish(self, previous: FileSlice | None, counts: MergeCounts | None = None) -> WrittenFile:
+        """Publish the file; ``previous`` is the slice that its group had before.
+
+        ``counts`` say what became of the rows that came; None where all of them are in the file.
+        """
         self._close()
-        self.size = self._publisher.publish(self._staged, self.group.partition_path, self.path, kind)
+        marker = marker_of(self.kind, previous)
+        size = self._publisher.publish(self._staged, self.group.partition_path, self.path, marker)
+        counts = self._counts(previous) if counts is None else counts
+        return WrittenFile(self.group, self.kind, previous, self.path, size, self.rows, counts, self.version)
 
     def discard(self) -> None:
         self._abandon()
         self._staged.discard()
+
+    @abstractmethod
+    def _counts(self, previous: FileSlice | None) -> MergeCounts: ...
 
     @abstractmethod
     def _close(self) -> None: ...
@@ -170,6 +189,8 @@ class BaseOutput(NewFile):
 
     `dictionaries` names the columns that are written dictionary-encoded; None takes those of the first kept rows.
     """
+
+    kind = FileKind.BASE
 
     def __init__(
         self,
@@ -240,6 +261,9 @@ class BaseOutput(NewFile):
             previous=None if self._sorter is not None else self._previous,
         )
 
+    def _counts(self, previous: FileSlice | None) -> MergeCounts:
+        return MergeCounts(inserts=self.rows)
+
     def _add(self, batch: pa.RecordBatch, *, kept: bool) -> None:
         if self._sorter is None:
             self._file.write(batch, kept=kept)
@@ -275,6 +299,8 @@ class BaseOutput(NewFile):
 class LogOutput(NewFile):
     """The blocks of one new log file; `replaces` names the instants whose blocks a log compaction merged."""
 
+    kind = FileKind.LOG
+
     def __init__(
         self,
         files: DataFiles,
@@ -286,8 +312,8 @@ class LogOutput(NewFile):
     ) -> None:
         super().__init__(files, group, files.log_path(group, version))
         self.version = version
-        self.rows = 0
-        self.deletes = 0
+        self._rows = 0
+        self._deletes = 0
         self._format = log_format
         self._schema = file_schema(form.schema)
         self._blocks = LogFileWriter(
@@ -303,13 +329,17 @@ class LogOutput(NewFile):
         )
 
     @property
+    def rows(self) -> int:
+        return self._rows
+
+    @property
     def full(self) -> bool:
         return self._blocks.size >= self._format.file_bytes
 
     def add_rows(self, batch: pa.RecordBatch) -> None:
         columns = [encoded_as(batch.column(column.name), column.type) for column in self._schema]
         self._blocks.add_rows(pa.RecordBatch.from_arrays(columns, schema=self._schema))
-        self.rows += batch.num_rows
+        self._rows += batch.num_rows
 
     def rows_added(self, entries: Iterable[tuple[pa.RecordBatch, Deletes]]) -> Iterator[Deletes]:
         for rows, gone in entries:
@@ -318,10 +348,14 @@ class LogOutput(NewFile):
 
     def add_deletes(self, gone: Deletes) -> None:
         self._blocks.add_deletes(gone)
-        self.deletes += len(gone)
+        self._deletes += len(gone)
 
     def end_block(self) -> None:
         self._blocks.close()
+
+    def _counts(self, previous: FileSlice | None) -> MergeCounts:
+        rows = MergeCounts(inserts=self._rows) if previous is None else MergeCounts(updates=self._rows)
+        return replace(rows, deletes=self._deletes)
 
     def _close(self) -> None:
         self._blocks.close()
@@ -330,36 +364,41 @@ class LogOutput(NewFile):
         self._blocks.abandon()
 
 
+def marker_of(kind: FileKind, previous: FileSlice | None) -> MarkerType:
+    """Return the type of the marker of a file that follows a slice of its group, or opens the group."""
+    # From table version 8 on, writers never append to a log file, so Apache Hudi, too, marks it as created.
+    creates = kind is FileKind.LOG or previous is None or previous.base is None
+    return MarkerType.CREATE if creates else MarkerType.MERGE
+
+
 def write_base_file(
-    files: DataFiles, group: FileGroupId, form: FileFormat, merged: Generator[pa.RecordBatch], kind: MarkerType
-) -> BaseOutput:
-    with BaseOutput(files, group, form, None) as output, closing(merged):
+    files: DataFiles, previous: FileSlice, form: FileFormat, merged: Generator[pa.RecordBatch]
+) -> WrittenFile:
+    with BaseOutput(files, previous.group, form, None) as output, closing(merged):
         for batch in merged:
             output.keep(batch)
-        output.publish(kind)
-    return output
+        return output.publish(previous)
 
 
 def write_log_file(
     files: DataFiles,
-    group: FileGroupId,
+    previous: FileSlice,
     form: FileFormat,
     log_format: LogFormat,
     resets: Iterable[Deletes],
     entries: Generator[tuple[pa.RecordBatch, Deletes]],
     replaces: Sequence[str],
-) -> LogOutput:
+) -> WrittenFile:
     """Write and publish the only log file of an instant in a file group: rows as they come, deletes behind them.
 
     The deletes of ``resets`` come first, because they hide base rows from the rows behind them.
     """
-    with LogOutput(files, group, 1, form, log_format, replaces) as output, closing(entries):
+    with LogOutput(files, previous.group, 1, form, log_format, replaces) as output, closing(entries):
         for gone in by_blocks(resets, log_format.block_bytes):
             output.add_deletes(gone)
         for gone in by_blocks(output.rows_added(entries), log_format.block_bytes):
             output.add_deletes(gone)
-        output.publish(MarkerType.CREATE)
-    return output
+        return output.publish(previous)
 
 
 def by_blocks(found: Iterable[Deletes], block_bytes: int) -> Iterator[Deletes]:

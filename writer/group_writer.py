@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -13,14 +13,14 @@ from ..table.files.base_file import BaseFileReader, open_base
 from ..table.files.file_group import BaseFile, FileSlice
 from ..table.files.names import FileGroupId
 from ..table.merging.meet import Encounter
-from ..table.merging.merger import MergeCounts, MergeRules, RowMeeting
+from ..table.merging.merger import MergeRules, RowMeeting
 from ..table.merging.row_spec import RowSpec
 from ..table.schema.columns import FILE_NAME, RECORD_KEY, with_meta
-from ..timeline.writers.markers import MarkerType
 from .buffer import GroupRows
 from .data_files import BaseOutput, DataFiles, FileFormat
 from .foreign import ForeignRows
 from .slice_reader import SliceReader
+from .written_file import FileKind, WrittenFile
 
 if TYPE_CHECKING:
     from ..table.merging.laying import PartialMerge
@@ -52,26 +52,6 @@ class FileGroupWrite:
     def size(self) -> int:
         return 0 if self.file_slice is None else sum(file.size for file in self.file_slice.data_files)
 
-    @property
-    def marker(self) -> MarkerType:
-        return MarkerType.CREATE if self.previous is None else MarkerType.MERGE
-
-
-@dataclass(frozen=True, slots=True)
-class GroupOutcome:
-    """The result for one file group; ``path`` is None where nothing changed and no file was made."""
-
-    group: FileGroupId
-    file_slice: FileSlice | None
-    path: str | None = None
-    size: int = 0
-    rows: int = 0
-    counts: MergeCounts = field(default_factory=MergeCounts)
-
-    @property
-    def previous(self) -> BaseFile | None:
-        return None if self.file_slice is None else self.file_slice.base
-
 
 @dataclass(frozen=True, slots=True)
 class GroupWriter:
@@ -88,7 +68,7 @@ class GroupWriter:
     slices: SliceReader
     laying: PartialMerge | None = None
 
-    def write(self, job: FileGroupWrite, rows: GroupRows, sequence: str) -> GroupOutcome:
+    def write(self, job: FileGroupWrite, rows: GroupRows, sequence: str) -> WrittenFile:
         """Merge, write and publish one file group, for at least one row; `sequence` is as in `Arrivals`."""
         with ExitStack() as stack:
             alone = job.file_slice is not None and not job.file_slice.logs
@@ -102,9 +82,8 @@ class GroupWriter:
                     (output.arrive if met.arrived else output.keep)(met.rows)
             counts = encounter.counts
             if not counts.changed:
-                return GroupOutcome(job.group, job.file_slice, counts=counts)
-            output.publish(job.marker)
-        return GroupOutcome(job.group, job.file_slice, output.path, output.size, output.rows, counts)
+                return WrittenFile(job.group, FileKind.BASE, job.file_slice, counts=counts)
+            return output.publish(job.file_slice, counts)
 
     def _encounter(self, job: FileGroupWrite) -> Encounter:
         laying = self.laying

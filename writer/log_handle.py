@@ -25,14 +25,14 @@ from ..table.files.file_group import FileSlice
 from ..table.files.logs.delete_block import Deletes
 from ..table.files.names import FileGroupId
 from ..table.merging.meet import Encounter, Met, Rows
-from ..table.merging.merger import MergeCounts, MergeRules
+from ..table.merging.merger import MergeRules
 from ..table.merging.row_spec import RowSpec
 from ..table.merging.winners import fold
 from ..table.schema.columns import ARRIVES, MOVED, RECORD_KEY, STAYS
-from ..timeline.writers.markers import MarkerType
 from .data_files import DataFiles, FileFormat, LogFormat, LogOutput, by_blocks
 from .known_keys import KnownKeys, StoredOrder, WholeRows
 from .slice_reader import SliceReader
+from .written_file import FileKind, WrittenFile
 
 if TYPE_CHECKING:
     from ..table.merging.laying import PartialMerge
@@ -44,28 +44,6 @@ class Versions:
 
     first: int = 1
     most: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class LogOutcome:
-    """One appended log file; its rows count as updates where the file group existed, as in Apache Hudi.
-
-    Attributes:
-        path: None where all rows were dropped.
-        outdone: The record key of one of the dropped rows, against which deletes in the log files win; empty for none.
-    """
-
-    group: FileGroupId
-    file_slice: FileSlice | None
-    path: str | None
-    version: int
-    size: int
-    counts: MergeCounts
-    outdone: str = ""
-
-    @property
-    def rows(self) -> int:
-        return self.counts.inserts + self.counts.updates
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +75,7 @@ class LogWriter:
 
     def write(
         self, group: FileGroupId, file_slice: FileSlice | None, rows: Rows, sequence: str
-    ) -> tuple[LogOutcome, ...]:
+    ) -> tuple[WrittenFile, ...]:
         """Append at least one row to a file group; `file_slice` is None for a new group."""
         handle = LogHandle(self, group, file_slice, sequence)
         try:
@@ -118,7 +96,7 @@ class LogHandle:
         self._schema = file_schema(writer.file_format.schema)
         self._arrivals = writer.files.arrivals(group, sequence)
         self._open: LogOutput | None = None
-        self._done: list[LogOutcome] = []
+        self._done: list[WrittenFile] = []
         self._dropped, self._outdone = 0, ""
 
     def append(self, rows: Rows, *, held: bool = False) -> None:
@@ -145,10 +123,10 @@ class LogHandle:
         if self._open is not None:
             self._open.end_block()
 
-    def close(self) -> tuple[LogOutcome, ...]:
+    def close(self) -> tuple[WrittenFile, ...]:
         self._publish()
         if self._dropped:
-            nothing = LogOutcome(self._group, self._piece, None, 0, 0, MergeCounts())
+            nothing = WrittenFile(self._group, FileKind.LOG, self._piece)
             last = self._done.pop() if self._done else nothing
             counts = replace(last.counts, dropped=self._dropped)
             self._done.append(replace(last, counts=counts, outdone=self._outdone))
@@ -239,11 +217,7 @@ class LogHandle:
         file = self._open
         if file is None:
             return
-        # From table version 8 on, writers never append to a log file, so Apache Hudi, too, marks it as created.
-        file.publish(MarkerType.CREATE)
-        written = MergeCounts(inserts=file.rows) if self._piece is None else MergeCounts(updates=file.rows)
-        counts = replace(written, deletes=file.deletes)
-        self._done.append(LogOutcome(self._group, self._piece, file.path, file.version, file.size, counts))
+        self._done.append(file.publish(self._piece))
         self._open = None
 
 

@@ -12,11 +12,11 @@ import pyarrow as pa
 from ..table.files.names import numbered_file_id
 from ..table.merging.meet import Encounter
 from ..table.merging.merger import MergeCounts
-from ..timeline.writers.markers import MarkerType
 from .arrivals import Arrivals
 from .buffer import GroupRows
 from .data_files import BaseOutput, FileFormat
-from .group_writer import FileGroupWrite, GroupOutcome, GroupWriter
+from .group_writer import FileGroupWrite, GroupWriter
+from .written_file import FileKind, WrittenFile
 
 # Number of checks per file whether it is full: a file ends at most one such part of its size too early.
 _STEPS = 32
@@ -29,7 +29,7 @@ class RollingWriter:
     bases: GroupWriter
     largest: int
 
-    def write(self, job: FileGroupWrite, rows: GroupRows, sequence: str) -> tuple[GroupOutcome, ...]:
+    def write(self, job: FileGroupWrite, rows: GroupRows, sequence: str) -> tuple[WrittenFile, ...]:
         """Write and publish new file groups from `job` on, in the order of the rows or of the sort columns."""
         bases, where = self.bases, self.bases.files.where(job.group)
         encounter = Encounter(bases.spec, bases.rules, bases.slices.memory, bases.slices.open_spill, where)
@@ -74,7 +74,7 @@ class _Files:
         self._job = job
         self._arrivals = arrivals
         self._open: BaseOutput | None = None
-        self._done: list[GroupOutcome] = []
+        self._done: list[WrittenFile] = []
 
     def add(self, rows: pa.RecordBatch) -> None:
         for file_slice in _pieces(rows, max(self._writer.largest // _STEPS, 1)):
@@ -84,13 +84,13 @@ class _Files:
                 self._open = self._begin()
             self._open.arrive(file_slice)
 
-    def finish(self, counts: MergeCounts) -> tuple[GroupOutcome, ...]:
+    def finish(self, counts: MergeCounts) -> tuple[WrittenFile, ...]:
         """Publish the open file; the first file also gets the counts of rows that no file holds."""
         if self._open is not None:
             self._publish(self._open)
         untold = replace(counts, inserts=0)
         if not self._done:
-            return (GroupOutcome(self._job.group, None, counts=untold),)
+            return (WrittenFile(self._job.group, FileKind.BASE, None, counts=untold),)
         self._done[0].counts.add(untold)
         return tuple(self._done)
 
@@ -103,10 +103,7 @@ class _Files:
         return BaseOutput(self._writer.bases.files, group, self._writer.form, arrivals=self._arrivals)
 
     def _publish(self, output: BaseOutput) -> None:
-        output.publish(MarkerType.CREATE)
-        self._done.append(
-            GroupOutcome(output.group, None, output.path, output.size, output.rows, MergeCounts(inserts=output.rows))
-        )
+        self._done.append(output.publish(None))
         self._open = None
 
 

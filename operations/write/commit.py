@@ -14,6 +14,7 @@ from ...index.registry import index_for
 from ...table.merging.merger import RowMeeting
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
+from ...writer.written_file import WrittenFile
 from ..locating.adoption import check_new_properties, check_spelling_of_others
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
@@ -32,7 +33,6 @@ from .merge_spills import merge_spills
 from .phases import Phases
 from .replacement import Replacement
 from .task import TaskResult
-from .writers import Outcome
 
 logger = logging.getLogger("pyhudi")
 
@@ -59,7 +59,7 @@ def commit_write(
             result.spill for result in sorted(results, key=lambda result: result.token) if result.spill is not None
         ]
         with ExitStack() as opened:
-            wrote = any(result.outcomes for result in results)
+            wrote = any(result.written for result in results)
             attempts = Attempts(first, spills, opened, wrote, plan_again)
             done = attempts.run(partial(_carry_out, results, attempts))
     if done.plan is not first:
@@ -126,34 +126,28 @@ def _merge_and_complete(
     plan: WritePlan, timeline: Timeline, results: Sequence[TaskResult], attempts: Attempts, phases: Phases
 ) -> Committed:
     seen = seen_by(plan.transaction, timeline)
-    outcomes = [outcome for result in results for outcome in result.outcomes]
+    written = [file for result in results for file in result.written]
     with phases.phase("merge"), taken_as_conflicts(plan.transaction):
         merged = merge_spills(plan, seen, attempts.spilled, phases, attempts.known)
-        outcomes += merged.outcomes
+        written += merged.written
     with phases.phase("reconcile"), taken_as_conflicts(plan.transaction):
         if plan.located and plan.rules.meeting is not RowMeeting.ADD:
-            absent = {
-                outcome.group.partition_path
-                for outcome in outcomes
-                if outcome.counts.inserts or outcome.counts.not_found
-            }
+            absent = {file.group.partition_path for file in written if file.counts.inserts or file.counts.not_found}
             check_spelling_of_others(plan, seen.view, absent)
-        if not outcomes:
+        if not written:
             check_new_properties(plan, seen)
-        touched = {outcome.group.partition_path for outcome in outcomes}.union(
-            *(result.partitions for result in results)
-        )
-        outcomes += merged.gone
+        touched = {file.group.partition_path for file in written}.union(*(result.partitions for result in results))
+        written += merged.gone
         replacement = Replacement(plan, touched)
         replaced = _replaced(plan, replacement)
-        _reconcile(plan, outcomes)
-    completion = Completion(plan, outcomes, touched, replacement, replaced)
+        _reconcile(plan, written)
+    completion = Completion(plan, written, touched, replacement, replaced)
     _check_counted(completion)
     with phases.phase("flush"):
         # Flush data files before the commit names them.
-        plan.storage.flush([*completion.written, *([plan.config.timeline_folder] if plan.creates_table else [])])
+        plan.storage.flush([*completion.partitions, *([plan.config.timeline_folder] if plan.creates_table else [])])
     seconds = {**sum_seconds(result.seconds for result in results), **phases.seconds, **attempts.seconds}
-    metadata = build_metadata(plan, outcomes, replaced, seconds, merged, attempts.extra_metadata)
+    metadata = build_metadata(plan, written, replaced, seconds, merged, attempts.extra_metadata)
     if completion.is_empty and not plan.settings.allow_empty_commit:
         empty = replace(result_from(plan.path, "", metadata), warnings=(*plan.notices, *replacement.warnings))
         return Committed(plan, empty, timeline)
@@ -180,7 +174,7 @@ def _check_placement(plan: WritePlan, results: Sequence[TaskResult]) -> None:
     rival_key = index_for(plan.config).rival_key
     seen: set[tuple[str, Hashable]] = set()
     for result in results:
-        places = {(outcome.group.partition_path, rival_key(outcome.group)) for outcome in result.outcomes}
+        places = {(file.group.partition_path, rival_key(file.group)) for file in result.written}
         for partition, place in sorted(seen & places, key=str):
             raise PlacementError(
                 f"Two tasks of the write to {plan.path} finished {place} of partition {partition!r}, although "
@@ -196,12 +190,12 @@ def _check_counted(completion: Completion) -> None:
     Only a rewrite of file groups meets stored rows; log files meet them when they are read. Another write that took a
     row away meanwhile is a conflict.
     """
-    plan, outcomes = completion.plan, completion.outcomes
+    plan, written = completion.plan, completion.written
     counted = plan.settings.counted
     if counted is None or plan.appends:
         return
-    came = sum(outcome.counts.inserts + outcome.counts.updates for outcome in outcomes)
-    left = sum(outcome.counts.updates + outcome.counts.deletes for outcome in outcomes)
+    came = sum(file.counts.inserts + file.counts.updates for file in written)
+    left = sum(file.counts.updates + file.counts.deletes for file in written)
     asked = counted.inserts + counted.updates, counted.updates + counted.deletes
     if (came, left) != asked and completion.is_free(plan.table.timeline()):
         raise DuplicateKeyError(
@@ -213,7 +207,7 @@ def _check_counted(completion: Completion) -> None:
         )
 
 
-def _reconcile(plan: WritePlan, outcomes: Sequence[Outcome]) -> None:
+def _reconcile(plan: WritePlan, written: Sequence[WrittenFile]) -> None:
     """Delete files that markers name and no finished task reported: files of attempts that failed or ran twice."""
-    kept = {outcome.path for outcome in outcomes if outcome.path is not None}
+    kept = {file.path for file in written}
     drop_strays(plan.transaction, kept)

@@ -15,17 +15,15 @@ from ...table.schema.columns import avro_schema
 from ...timeline import formats
 from ...timeline.metadata.codec import WRITE_ID
 from ...timeline.metadata.models import CommitMetadata, ReplaceCommitMetadata, WriteStat
-from ...writer.group_writer import GroupOutcome
-from ...writer.log_handle import LogOutcome
+from ...writer.written_file import WrittenFile
 from ..planning.plan import WritePlan
 from ..result import COUNTED, DROPPED, LOOKUP, NOT_FOUND, SCHEMA_CHANGES, SECONDS
 from .merge_spills import Merged
-from .writers import Outcome
 
 
 def build_metadata(
     plan: WritePlan,
-    outcomes: Sequence[Outcome],
+    written: Sequence[WrittenFile],
     replaced: Mapping[str, list[str]],
     seconds: Mapping[str, float],
     merged: Merged,
@@ -33,14 +31,14 @@ def build_metadata(
 ) -> CommitMetadata:
     """Return the metadata of the write's completed instant.
 
-    ``outcomes`` are of every file group that the write met, ``replaced`` has file ids by partition path, and
+    ``written`` are of every file group that the write met, ``replaced`` has file ids by partition path, and
     ``seconds``, by phase, and ``attempts`` go to extraMetadata.
     """
     stats: dict[str, list[WriteStat]] = {}
-    for outcome in sorted(outcomes, key=_place):
-        if outcome.path is not None:
-            stats.setdefault(outcome.group.partition_path, []).append(_stat(outcome, plan.instant_time))
-    dropped = sum(outcome.counts.dropped for outcome in outcomes)
+    for file in sorted(written, key=_place):
+        if file.path:
+            stats.setdefault(file.group.partition_path, []).append(_stat(file, plan.instant_time))
+    dropped = sum(file.counts.dropped for file in written)
     counted = plan.settings.counted
     if counted is not None:
         counted = replace(counted, inserts=counted.inserts - dropped)
@@ -49,7 +47,7 @@ def build_metadata(
         "schema": avro_schema(plan.schema, plan.config.name),
         formats.KEY: str(formats.COMMIT_KEYS),
         WRITE_ID: plan.transaction.write_id,
-        NOT_FOUND: str(sum(outcome.counts.not_found for outcome in outcomes) + merged.nowhere.not_found),
+        NOT_FOUND: str(sum(file.counts.not_found for file in written) + merged.nowhere.not_found),
         DROPPED: str(dropped),
         SECONDS: json.dumps(dict(seconds)),
         **attempts,
@@ -79,41 +77,41 @@ def sum_seconds(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
     return {f"tasks.{name}": round(value, 3) for name, value in total.items()}
 
 
-def _place(outcome: Outcome) -> tuple[FileGroupId, int]:
-    return outcome.group, outcome.version if isinstance(outcome, LogOutcome) else 0
+def _place(file: WrittenFile) -> tuple[FileGroupId, int]:
+    return file.group, file.version
 
 
-def _stat(outcome: Outcome, instant_time: str) -> WriteStat:
-    counts = outcome.counts
+def _stat(file: WrittenFile, instant_time: str) -> WriteStat:
+    counts = file.counts
     return WriteStat(
-        file_id=outcome.group.file_id,
-        path=outcome.path,
-        num_writes=outcome.rows,
+        file_id=file.group.file_id,
+        path=file.path,
+        num_writes=file.rows,
         num_deletes=counts.deletes,
         num_update_writes=counts.updates,
         num_inserts=counts.inserts,
-        total_write_bytes=outcome.size,
+        total_write_bytes=file.size,
         total_write_errors=0,
-        partition_path=outcome.group.partition_path,
-        file_size_in_bytes=outcome.size,
-        **(_of_log(outcome, instant_time) if isinstance(outcome, LogOutcome) else _of_base(outcome)),
+        partition_path=file.group.partition_path,
+        file_size_in_bytes=file.size,
+        **(_of_log(file, instant_time) if file.is_log else _of_base(file)),
     )
 
 
-def _of_base(outcome: GroupOutcome) -> dict[str, Any]:
-    previous = outcome.previous
+def _of_base(file: WrittenFile) -> dict[str, Any]:
+    previous = file.previous
     return {
-        "prev_commit": "null" if outcome.file_slice is None else outcome.file_slice.base_time,
-        "prev_base_file": None if previous is None else previous.name,
+        "prev_commit": "null" if previous is None else previous.base_time,
+        "prev_base_file": None if previous is None or previous.base is None else previous.base.name,
     }
 
 
-def _of_log(outcome: LogOutcome, instant_time: str) -> dict[str, Any]:
+def _of_log(file: WrittenFile, instant_time: str) -> dict[str, Any]:
     """Return the fields of a log file, as Apache Hudi writes them from table version 8 on: one instant per log file."""
     return {
         "prev_commit": instant_time,
         "base_file": "",
-        "log_files": [(outcome.path or "").rpartition("/")[2]],
-        "log_version": outcome.version,
+        "log_files": [file.path.rpartition("/")[2]],
+        "log_version": file.version,
         "log_offset": 0,
     }

@@ -16,8 +16,7 @@ from ...table.merging.merger import RowMeeting
 from ...table.seen_table import SeenTable
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
-from ...writer.group_writer import GroupOutcome
-from ...writer.log_handle import LogOutcome
+from ...writer.written_file import WrittenFile
 from ..planning.plan import WritePlan, placed_by
 from ..planning.settle_table import settle_table
 from ..streams.checkpoints import find_newest_batch
@@ -26,10 +25,9 @@ from ..transaction.commit_path import complete
 from ..transaction.concurrency import COMPACTION
 from ..transaction.conflicts import CheckedInstants, WriteChanges, check_conflicts, met_at
 from ..transaction.new_keys import NewKeys
-from ..transaction.outcome import Outcome as InstantOutcome
+from ..transaction.outcome import Outcome
 from ..transaction.taken import taken_as_conflicts
 from .replacement import Replacement
-from .writers import Outcome
 
 if TYPE_CHECKING:
     from ...timeline.metadata.models import CommitMetadata
@@ -44,26 +42,26 @@ class Completion:
 
     Attributes:
         plan: The write, whose instant is inflight and sealed.
-        outcomes: Every file group that the write met.
+        written: Of every file group that the write met.
         touched: The partitions of its rows.
         replaced: File ids by partition path.
     """
 
     plan: WritePlan
-    outcomes: Sequence[Outcome]
+    written: Sequence[WrittenFile]
     touched: Collection[str]
     replacement: Replacement
     replaced: Mapping[str, Sequence[str]]
 
     @cached_property
-    def written(self) -> list[str]:
+    def partitions(self) -> list[str]:
         """The partitions that have new files."""
-        return sorted({outcome.group.partition_path for outcome in self.outcomes if outcome.path is not None})
+        return sorted({file.group.partition_path for file in self.written if file.path})
 
     @property
     def is_empty(self) -> bool:
         """Whether the table has the same files afterwards."""
-        return not self.written and not any(self.replaced.values())
+        return not self.partitions and not any(self.replaced.values())
 
     def complete(self, metadata: CommitMetadata) -> None:
         """Complete the write, with what its completed file says.
@@ -80,14 +78,14 @@ class Completion:
             return
         complete(work.table, work.inflight, partial(self._outcome, body), relief=work.reserve.release)
 
-    def _outcome(self, body: CommitBody, timeline: Timeline) -> InstantOutcome | None:
+    def _outcome(self, body: CommitBody, timeline: Timeline) -> Outcome | None:
         """Return the outcome, having checked and written what it relies on; None where the write is complete."""
         if not self.is_free(timeline):
             return None
         properties = settle_table(self.plan)
-        _keep_partitions(self.plan, self.written)
-        added = [outcome.path for outcome in self.outcomes if outcome.path is not None]
-        return InstantOutcome(body, added, replaced=self._changed.replaced, properties=properties)
+        _keep_partitions(self.plan, self.partitions)
+        added = [file.path for file in self.written if file.path]
+        return Outcome(body, added, replaced=self._changed.replaced, properties=properties)
 
     def is_free(self, timeline: Timeline) -> bool:
         """Return False where the write is complete, and raise where another instant keeps it from becoming so.
@@ -109,7 +107,7 @@ class Completion:
 
     def _check_forgotten(self) -> None:
         """Raise where a compaction forgot deletes against which rows of this write had lost."""
-        outdone = {outcome.group for outcome in self._outdone}
+        outdone = {file.group for file in self._outdone}
         for group in sorted(outdone & self._checked.compacted):
             raise self.plan.transaction.conflict(
                 f"A compaction of the {group.words} completed meanwhile and forgot deletes against which rows of this "
@@ -126,14 +124,14 @@ class Completion:
                 "in partition %r",
                 self.plan.path,
                 self.plan.instant_time,
-                sum(outcome.counts.dropped for outcome in lost),
+                sum(file.counts.dropped for file in lost),
                 lost[0].outdone,
                 lost[0].group.partition_path,
             )
 
     @property
-    def _outdone(self) -> list[LogOutcome]:
-        return [outcome for outcome in self.outcomes if isinstance(outcome, LogOutcome) and outcome.outdone]
+    def _outdone(self) -> list[WrittenFile]:
+        return [file for file in self.written if file.outdone]
 
     @cached_property
     def _checked(self) -> CheckedInstants:
@@ -141,25 +139,21 @@ class Completion:
 
     @cached_property
     def _changed(self) -> WriteChanges:
-        new_keys = _new_keys(self.plan, self.outcomes, self.touched)
-        return _changes(self.plan, self.outcomes, self.replaced, self.replacement, new_keys)
+        new_keys = _new_keys(self.plan, self.written, self.touched)
+        return _changes(self.plan, self.written, self.replaced, self.replacement, new_keys)
 
 
 def _changes(
     plan: WritePlan,
-    outcomes: Sequence[Outcome],
+    written: Sequence[WrittenFile],
     replaced: Mapping[str, Sequence[str]],
     replacement: Replacement,
     new_keys: NewKeys | None,
 ) -> WriteChanges:
     passed = {FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
-    groups = passed.union(outcome.group for outcome in outcomes)
-    merged = {
-        outcome.group: outcome.file_slice
-        for outcome in outcomes
-        if isinstance(outcome, GroupOutcome) and outcome.file_slice
-    }
-    seen = [outcome.file_slice for outcome in outcomes if outcome.file_slice is not None]
+    groups = passed.union(file.group for file in written)
+    merged = {file.group: file.previous for file in written if not file.is_log and file.previous}
+    seen = [file.previous for file in written if file.previous is not None]
     return WriteChanges(
         file_groups=frozenset(groups),
         replaced=frozenset(passed),
@@ -171,19 +165,19 @@ def _changes(
         new_keys=new_keys,
         read=plan.settings.read,
         merged_logs=[log for file_slice in merged.values() for log in file_slice.logs],
-        numbers=placed_by(plan, (outcome.group.partition_path for outcome in outcomes)),
+        numbers=placed_by(plan, (file.group.partition_path for file in written)),
     )
 
 
-def _new_keys(plan: WritePlan, outcomes: Sequence[Outcome], touched: Collection[str]) -> NewKeys | None:
+def _new_keys(plan: WritePlan, written: Sequence[WrittenFile], touched: Collection[str]) -> NewKeys | None:
     """Return where the write put keys that it had looked up; None for a write that adds rows without a lookup."""
     if not plan.looks_up or (plan.rules.meeting is RowMeeting.ADD and not plan.keeps_keys_unique):
         return None
-    files = {outcome.path: outcome.rows for outcome in outcomes if outcome.path is not None and outcome.counts.inserts}
+    files = {file.path: file.rows for file in written if file.path and file.counts.inserts}
     logs: dict[FileGroupId, dict[str, int]] = {}
-    for outcome in outcomes:
-        if isinstance(outcome, LogOutcome) and outcome.path is not None and outcome.rows:
-            logs.setdefault(outcome.group, {})[outcome.path] = outcome.rows
+    for file in written:
+        if file.is_log and file.path and file.rows:
+            logs.setdefault(file.group, {})[file.path] = file.rows
     anywhere = plan.lookup.is_global or plan.settings.lookup.unnoted
     return NewKeys(files, anywhere, logs, frozenset(touched))
 

@@ -16,39 +16,38 @@ from ...table.merging.merger import MergeCounts, RowMeeting, folded
 from ...table.schema.columns import RECORD_KEY
 from ...writer.buffer import GroupRows
 from ...writer.group_writer import FileGroupWrite
-from ...writer.log_handle import LogOutcome
+from ...writer.written_file import WrittenFile
 from ..indexing.known_keys import KeysOfWrite, SliceName
 from ..planning.plan import WritePlan
-from .writers import Outcome
 
 _MANY_ROWS = 1 << 20
 
 
 def note_written(
-    keys: KeysOfWrite, plan: WritePlan, job: FileGroupWrite, rows: GroupRows, outcomes: Sequence[Outcome]
+    keys: KeysOfWrite, plan: WritePlan, job: FileGroupWrite, rows: GroupRows, written: Sequence[WrittenFile]
 ) -> None:
     """Add the slice that some rows made of a file group to the keys of the write, where all its keys are known."""
     before = EMPTY if job.file_slice is None else keys.keys_of(job.file_slice)
     if before is None or job.rolls or rows.rows > _MANY_ROWS:
         return
-    files = [(outcome.path, outcome.size) for outcome in outcomes if outcome.path is not None]
+    files = [(file.path, file.size) for file in written if file.path]
     file_slice = plan.transaction.table.format.slices.slice_after(job.file_slice, job.group, files)
     if file_slice is None:
         return
     after: KeySet | None = None
-    if isinstance(outcomes[0], LogOutcome):
+    if written[0].is_log:
         after = before if before.holds(_all_keys(rows)).all() else None
     elif not (job.file_slice and job.file_slice.logs):
-        after = _merged(plan, before, rows, outcomes[0])
+        after = _merged(plan, before, rows, written[0])
     if after is not None:
         keys.written[SliceName.of(file_slice)] = after
 
 
-def _merged(plan: WritePlan, before: KeySet, rows: GroupRows, outcome: Outcome) -> KeySet | None:
+def _merged(plan: WritePlan, before: KeySet, rows: GroupRows, file: WrittenFile) -> KeySet | None:
     """Return the keys of the file; None where they are unknown, or where it holds a key several times."""
-    counts: MergeCounts = outcome.counts
+    counts: MergeCounts = file.counts
     if not counts.deletes and not counts.not_found:
-        return _if_all(before.added(_all_keys(rows)), outcome.rows)
+        return _if_all(before.added(_all_keys(rows)), file.rows)
     if plan.lays_rows or plan.rules.meeting is not RowMeeting.MERGE:
         return None
     incoming = concat(list(rows.batches(plan.spec.deciding)))
@@ -58,7 +57,7 @@ def _merged(plan: WritePlan, before: KeySet, rows: GroupRows, outcome: Outcome) 
     after = before.added(hashes.take(~deleted))
     # A delete may have lost against the stored row. No row of a key stays behind if the file has no further row.
     after = after.without(hashes.take(np.flatnonzero(deleted))) if counts.deletes else after
-    return _if_all(after, outcome.rows)
+    return _if_all(after, file.rows)
 
 
 def _if_all(keys: KeySet, rows: int) -> KeySet | None:

@@ -28,6 +28,7 @@ from ...table.seen_table import SeenTable
 from ...writer.buffer import GroupRows
 from ...writer.group_writer import FileGroupWrite
 from ...writer.routes import Route
+from ...writer.written_file import WrittenFile
 from ..indexing.known_keys import KeysOfWrite
 from ..locating.routing import FileGroups, routing_of
 from ..locating.tagging import tag_rows
@@ -37,7 +38,7 @@ from ..transaction.fence import Fence
 from .known_after import note_written
 from .phases import PhaseProgress, Phases
 from .spilled_rows import SpilledRows
-from .writers import Outcome, Writers, file_work, versions_of_commit, writers
+from .writers import Writers, file_work, versions_of_commit, writers
 
 logger = logging.getLogger("pyhudi")
 
@@ -59,10 +60,10 @@ class Merged:
         gone: The results for file groups of other partitions than those of the rows, which lost their keys.
     """
 
-    outcomes: tuple[Outcome, ...] = ()
+    written: tuple[WrittenFile, ...] = ()
     nowhere: MergeCounts = field(default_factory=MergeCounts)
     figures: LookupFigures | None = None
-    gone: tuple[Outcome, ...] = ()
+    gone: tuple[WrittenFile, ...] = ()
 
 
 def merge_spills(
@@ -114,18 +115,18 @@ class _Merge:
         size += sum(job.size for job, _ in tagged.gone if not plan.of_deletes().appends)
         _refuse_beyond(plan, size)
         _warn_of_much(plan, size)
-        outcomes = self._write((*tagged.jobs, *tagged.gone), tagged.known_partitions, size, gone=len(tagged.gone))
+        written = self._write((*tagged.jobs, *tagged.gone), tagged.known_partitions, size, gone=len(tagged.gone))
         others = {job.group for job, _ in tagged.gone}
         return Merged(
-            tuple(outcome for outcome in outcomes if outcome.group not in others),
+            tuple(file for file in written if file.group not in others),
             tagged.nowhere,
             tagged.figures,
-            tuple(outcome for outcome in outcomes if outcome.group in others),
+            tuple(file for file in written if file.group in others),
         )
 
     def _write(
         self, jobs: Sequence[tuple[FileGroupWrite, GroupRows]], known_partitions: set[str], size: int, *, gone: int = 0
-    ) -> tuple[Outcome, ...]:
+    ) -> tuple[WrittenFile, ...]:
         """Write file groups, each in a thread; ``size`` is the number of bytes to merge.
 
         The last ``gone`` of them lose the keys of their rows.
@@ -142,14 +143,14 @@ class _Merge:
             to = [writers(plan, work, files, slices, versions_of_commit(plan))] * (len(jobs) - gone)
             to += [writers(plan.of_deletes(), work, files, slices, versions_of_commit(plan))] * gone if gone else []
             fence.announce(own.first_file(job) for own, (job, _) in zip(to, jobs, strict=True))
-            futures: list[Future[tuple[Outcome, ...]]] = []
+            futures: list[Future[tuple[WrittenFile, ...]]] = []
             calls = _OpenCalls()
             try:
                 for number, (job, rows) in enumerate(jobs):
                     write = partial(self._write_group, to[number], job, rows, f"{number}")
                     futures.append(pool.submit(calls.run, write))
                 _await(futures, observer)
-                return tuple(outcome for future in futures for outcome in future.result())
+                return tuple(file for future in futures for file in future.result())
             except BaseException:
                 # A further interrupt ends the wait for the threads.
                 fence.close()
@@ -159,11 +160,11 @@ class _Merge:
                     future.cancel()
                 calls.end()
 
-    def _write_group(self, to: Writers, job: FileGroupWrite, rows: GroupRows, sequence: str) -> tuple[Outcome, ...]:
-        outcomes = to.write(job, rows, sequence)
+    def _write_group(self, to: Writers, job: FileGroupWrite, rows: GroupRows, sequence: str) -> tuple[WrittenFile, ...]:
+        written = to.write(job, rows, sequence)
         if self.known is not None:
-            note_written(self.known, self.plan, job, rows, outcomes)
-        return outcomes
+            note_written(self.known, self.plan, job, rows, written)
+        return written
 
 
 class _OpenCalls:
@@ -196,15 +197,15 @@ class _OpenCalls:
             self._changed.wait_for(lambda: not self._count)
 
 
-def _await(futures: Sequence[Future[tuple[Outcome, ...]]], observer: PhaseProgress) -> None:
+def _await(futures: Sequence[Future[tuple[WrittenFile, ...]]], observer: PhaseProgress) -> None:
     """Wait until all are done or a thread has failed, and log the progress every few seconds."""
     left = set(futures)
     while left:
         done, left = wait(left, timeout=observer.every_s, return_when=FIRST_EXCEPTION)
         if any(future.exception() for future in done):
             return
-        written = sum(outcome.size for future in futures if future not in left for outcome in future.result())
-        observer(Progress("merge", len(futures) - len(left), len(futures), written))
+        size = sum(file.size for future in futures if future not in left for file in future.result())
+        observer(Progress("merge", len(futures) - len(left), len(futures), size))
 
 
 def _is_much(plan: WritePlan, size: int) -> bool:

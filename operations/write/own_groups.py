@@ -13,10 +13,11 @@ from ...table.files.names import WriteToken
 from ...writer.buffer import GroupRows
 from ...writer.log_handle import LogHandle
 from ...writer.routes import Route
+from ...writer.written_file import WrittenFile
 from ..locating.routing import FileGroups
 from ..planning.plan import WritePlan
 from ..transaction.fence import Fence
-from .writers import Outcome, file_work, versions_of_task, writers
+from .writers import file_work, versions_of_task, writers
 
 
 class OwnGroups:
@@ -61,7 +62,7 @@ class OwnGroups:
         """Write the markers of the files of routes, in one request, before the files exist."""
         self._fence.announce(self._to.first_file(self._groups.job(route)) for route in routes)
 
-    def write(self, route: Route, rows: GroupRows) -> tuple[Outcome, ...]:
+    def write(self, route: Route, rows: GroupRows) -> tuple[WrittenFile, ...]:
         """Write the rest of a route's rows, and publish its files."""
         handle = self._handles.get(route)
         if handle is None:

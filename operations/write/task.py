@@ -23,6 +23,7 @@ from ...timeline.timeline import Timeline
 from ...writer.buffer import MERGE_RESERVE, Flush, Gathered, GroupRows, RowBuffers
 from ...writer.routes import Route
 from ...writer.rows import IncomingRowReader
+from ...writer.written_file import WrittenFile
 from ..locating.routing import FileGroups, Routing, routing_of
 from ..locating.shared_keys import SharedKeys
 from ..planning.operation import DELETE_PARTITION
@@ -34,7 +35,7 @@ from ..transaction.taken import given_up_as_conflicts, taken_as_conflicts
 from .begin import begun
 from .own_groups import OwnGroups
 from .phases import PhaseProgress, Phases
-from .writers import Outcome, appending_tasks
+from .writers import appending_tasks
 
 # Chunks that threads key and cut take this part of the task's memory, each with its rows before and after.
 _SHARES_OF_CHUNKS = 24
@@ -46,7 +47,7 @@ class TaskResult:
 
     Attributes:
         instant_time: Requested time of the write; empty where the task got no rows.
-        outcomes: File groups, or log files of file groups, that the task wrote itself.
+        written: File groups, or log files of file groups, that the task wrote itself.
         spill: The other rows, which the commit merges; None without any.
         partitions: The partitions of the rows, where the write deletes partitions by rows.
         seconds: By phase.
@@ -55,7 +56,7 @@ class TaskResult:
 
     token: WriteToken
     instant_time: str = ""
-    outcomes: tuple[Outcome, ...] = ()
+    written: tuple[WrittenFile, ...] = ()
     spill: SpillFile | None = None
     partitions: tuple[str, ...] = ()
     rows: int = 0
@@ -139,24 +140,24 @@ class _Task:
             gathered = Gathered(buffers, local)
             routes = sorted({*gathered.routes(), *own.routes()})
             with self.phases.phase("merge") as facts:
-                outcomes = self._write(own, [route for route in routes if alone or own.appends(route)], gathered.take)
+                written = self._write(own, [route for route in routes if alone or own.appends(route)], gathered.take)
                 own.finish()
-                files = sum(outcome.path is not None for outcome in outcomes)
-                facts |= {"files": files, "bytes": sum(o.size for o in outcomes), "flushes": own.flushes}
+                files = sum(bool(file.path) for file in written)
+                facts |= {"files": files, "bytes": sum(file.size for file in written), "flushes": own.flushes}
         except BaseException:
             own.discard()
             raise
         rest = {} if alone else {route: gathered.take(route) for route in routes if not own.appends(route)}
         spill = self._hand_over_rest(rest)
-        return TaskResult(self._token, outcomes=outcomes, spill=spill, rows=buffers.rows, seconds=self.phases.seconds)
+        return TaskResult(self._token, written=written, spill=spill, rows=buffers.rows, seconds=self.phases.seconds)
 
     def _write(
         self, own: OwnGroups, routes: Sequence[Route], rows: Callable[[Route], GroupRows]
-    ) -> tuple[Outcome, ...]:
+    ) -> tuple[WrittenFile, ...]:
         """Write file groups; small appends run in parallel, because each takes several requests."""
         own.announce(routes)
-        observer, written = PhaseProgress(self.phases), 0
-        outcomes: list[Outcome] = []
+        observer, size = PhaseProgress(self.phases), 0
+        written: list[WrittenFile] = []
         few = int(self._plan.settings.output.memory * MERGE_RESERVE) // THREADS
         waiting: list[tuple[Route, GroupRows]] = []
 
@@ -170,10 +171,10 @@ class _Task:
 
         threads = self._plan.settings.threads or 1
         for number, made in enumerate(in_order(lambda job: own.write(*job), jobs(), threads)):
-            outcomes += made
-            written += sum(outcome.size for outcome in made)
-            observer(Progress("merge", number + 1, len(routes), written))
-        return (*outcomes, *chain.from_iterable(for_each(self._storage, lambda job: own.write(*job), waiting)))
+            written += made
+            size += sum(file.size for file in made)
+            observer(Progress("merge", number + 1, len(routes), size))
+        return (*written, *chain.from_iterable(for_each(self._storage, lambda job: own.write(*job), waiting)))
 
     def _hand_over_rest(self, rest: Mapping[Route, GroupRows]) -> SpillFile | None:
         if not rest:

@@ -14,13 +14,14 @@ from ...table.keys.generator import KeyGenerator
 from ...table.schema.columns import RECORD_KEY
 from ...timeline.writers.markers import MarkerType
 from ...writer.buffer import MERGE_RESERVE, GroupRows
-from ...writer.data_files import DataFiles, FileFormat
+from ...writer.data_files import DataFiles, FileFormat, marker_of
 from ...writer.foreign import ForeignRows
-from ...writer.group_writer import FileGroupWrite, GroupOutcome, GroupWriter
+from ...writer.group_writer import FileGroupWrite, GroupWriter
 from ...writer.known_keys import CopiesMetError, CountedKeys, KnownKeys, StoredOrder, WholeRows
-from ...writer.log_handle import LogHandle, LogOutcome, LogWriter, Versions
+from ...writer.log_handle import LogHandle, LogWriter, Versions
 from ...writer.rolling_writer import RollingWriter
 from ...writer.slice_reader import SliceReader
+from ...writer.written_file import FileKind, WrittenFile
 from ..planning.plan import WritePlan
 from ..transaction.file_work import FileWork
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("pyhudi")
 
-Outcome = GroupOutcome | LogOutcome
 # The most log files of a task for one file group; their versions stay below those of the next Spark partition.
 _FILES_OF_A_TASK = 64
 _MOST_TASKS = 1 << 24
@@ -55,8 +55,8 @@ class Writers:
     def first_file(self, job: FileGroupWrite) -> tuple[str, MarkerType]:
         """Return the path of the first file of a job, and the type of its marker."""
         if self.logs is not None and self.appends(job):
-            return self.logs.path_of(job.group), MarkerType.CREATE
-        return self.bases.files.base_path(job.group), job.marker
+            return self.logs.path_of(job.group), marker_of(FileKind.LOG, job.file_slice)
+        return self.bases.files.base_path(job.group), marker_of(FileKind.BASE, job.file_slice)
 
     def open(self, job: FileGroupWrite, sequence: str) -> LogHandle:
         """Open the log files of a file group to which the job appends."""
@@ -64,7 +64,7 @@ class Writers:
             raise ValueError(f"the write of {job.group} appends nothing")
         return LogHandle(self.logs, job.group, job.file_slice, sequence)
 
-    def write(self, job: FileGroupWrite, rows: GroupRows, sequence: str) -> tuple[Outcome, ...]:
+    def write(self, job: FileGroupWrite, rows: GroupRows, sequence: str) -> tuple[WrittenFile, ...]:
         if job.rolls:
             return self.rolling.write(job, rows, sequence)
         if self.logs is not None and self.appends(job):

@@ -106,9 +106,9 @@ def test_two_attempts_of_a_task_open_the_same_file_groups_and_one_is_kept(tmp_pa
     lost, kept = (task(planned, rows(500), 0, attempt=attempt) for attempt in (1, 2))
     commit_write(planned, [kept])
 
-    assert [one.group for one in lost.outcomes] == [one.group for one in kept.outcomes]
-    assert len(kept.outcomes) > 2
-    assert {one.path for one in kept.outcomes} == {
+    assert [one.group for one in lost.written] == [one.group for one in kept.written]
+    assert len(kept.written) > 2
+    assert {one.path for one in kept.written} == {
         info.path for info in open_storage(str(tmp_path / "t")).list("x") if info.path.endswith(".parquet")
     }
     assert len(rows_of(tmp_path / "t", "id")) == 500

@@ -93,7 +93,7 @@ def test_of_two_attempts_of_a_task_one_is_kept(anywhere: Place) -> None:
     lost, kept = task(planned, ROWS, 0, attempt=1), task(planned, ROWS, 0, attempt=2)
     commit_write(planned, [kept])
 
-    assert [one.group for one in lost.outcomes] == [one.group for one in kept.outcomes]
+    assert [one.group for one in lost.written] == [one.group for one in kept.written]
     assert len(keys_of(path)) == len(set(keys_of(path))) == 40
 
 

@@ -66,7 +66,7 @@ def test_tasks_leave_all_rows_to_the_commit(tmp_path: Path, kind: str) -> None:
 
     found = stream.tasks(1, [rows(1, 2, value=2, ts=2), rows(3, value=2)])
 
-    assert [(one.result.outcomes, one.result.spill is None) for one in found] == [((), False)] * 2
+    assert [(one.result.written, one.result.spill is None) for one in found] == [((), False)] * 2
 
 
 @BOTH

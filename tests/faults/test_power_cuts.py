@@ -233,7 +233,7 @@ def test_a_task_that_finds_the_write_begun_does_not_come_before_its_instant(tmp_
         results.append(task(planned, SECOND[0], 0))
     cut = next(one for one in disk.strict if one.done)
 
-    assert results[0].outcomes
+    assert results[0].written
     assert states_of(below(cut.image))[noted(planned)] == {"requested", "inflight"}
 
 

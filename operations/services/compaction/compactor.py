@@ -22,7 +22,6 @@ from ....timeline.held import COMPACTION
 from ....timeline.instants import Instant
 from ....timeline.metadata.codec import SORTED, WRITE_ID
 from ....timeline.timeline import Timeline
-from ....timeline.writers.markers import MarkerType
 from ....writer.data_files import write_base_file
 from ....writer.foreign import ForeignRows
 from ...transaction import concurrency
@@ -110,8 +109,7 @@ class Compactor(SliceWorker):
             if foreign is not None:
                 rows = foreign.checked(rows, unit)
             form = replace(self.files.form(), stamped=foreign is None or foreign.index is not None)
-            kind = MarkerType.CREATE if unit.base is None else MarkerType.MERGE
-            made = write_base_file(files, unit.group, form, rows, kind)
+            made = write_base_file(files, unit, form, rows)
         return self.result(unit, merged, began, path=made.path, size=made.size, rows=made.rows)
 
     def stat(self, result: SliceResult) -> WriteStat:

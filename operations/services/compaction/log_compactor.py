@@ -178,8 +178,10 @@ class LogCompactor(SliceWorker):
                 return self.result(unit, logs, began, skipped=skipped)
             form, replaces = self.files.form(), tuple(dict.fromkeys(block.instant_time for block in blocks))
             log_format = self.files.log_format()
-            made = write_log_file(files, unit.group, form, log_format, logs.resets(), logs.entries(), replaces)
-        return self.result(unit, logs, began, path=made.path, size=made.size, rows=made.rows, deletes=made.deletes)
+            made = write_log_file(files, unit, form, log_format, logs.resets(), logs.entries(), replaces)
+        return self.result(
+            unit, logs, began, path=made.path, size=made.size, rows=made.rows, deletes=made.counts.deletes
+        )
 
     def stat(self, result: SliceResult) -> WriteStat:
         return self._stat(

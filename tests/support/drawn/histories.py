@@ -553,8 +553,8 @@ def check_lost_attempts(folder: Place) -> None:
         without_report = task(planned, part(*rows, row("half", ts=2, value=1)), 0, attempt=lost)
         result = task(planned, part(*rows), 0, attempt=reported)
 
-        ours = {one.group for one in result.outcomes}
-        theirs = {one.group for one in without_report.outcomes}
+        ours = {one.group for one in result.written}
+        theirs = {one.group for one in without_report.written}
         assert ours <= theirs, "every attempt invents the same file groups"
         commit_write(planned, [result])
         assert rows_of(table, "id", "value") == [("k", 5), ("new", 7), ("old", 6)]

@@ -304,7 +304,7 @@ def check_placed(folder: Place, made: TableSettings = TABLE) -> None:
     ]
     work = plan(table, parts[0].schema, settings=PLACED)
     first, again = task(work, parts[0], 0, attempt=7), task(work, parts[0], 0, attempt=8)
-    assert [outcome.group for outcome in first.outcomes] == [outcome.group for outcome in again.outcomes]
+    assert [outcome.group for outcome in first.written] == [outcome.group for outcome in again.written]
     done = commit_write(work, [again, task(work, parts[1], 1)])
 
     assert (done.inserts, done.updates) == (4, 2)

@@ -1,0 +1,44 @@
+"""What a writer of data files leaves of a file group: the one result of writes and of services that rewrite files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from ..table.files.file_group import FileSlice
+from ..table.files.names import FileGroupId
+from ..table.merging.merger import MergeCounts
+
+
+class FileKind(Enum):
+    BASE = "base file"
+    LOG = "log file"
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """The new file of a file group that a writer had rows for.
+
+    Attributes:
+        kind: What the writer makes in this file group, also where it made no file.
+        previous: The file slice that the group had before; None for a new group.
+        path: Empty where the rows changed nothing, or were all dropped, so that there is no file.
+        rows: In the file; the rows of a log file count as updates where the group existed, as in Apache Hudi.
+        counts: What became of the rows that the writer had.
+        version: Of a log file, among those of its instant in the file group.
+        outdone: The record key of one of the dropped rows, against which deletes in log files win; empty for none.
+    """
+
+    group: FileGroupId
+    kind: FileKind
+    previous: FileSlice | None
+    path: str = ""
+    size: int = 0
+    rows: int = 0
+    counts: MergeCounts = field(default_factory=MergeCounts)
+    version: int = 0
+    outdone: str = ""
+
+    @property
+    def is_log(self) -> bool:
+        return self.kind is FileKind.LOG
