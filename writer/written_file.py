@@ -8,6 +8,7 @@ from enum import Enum
 from ..table.files.file_group import FileSlice
 from ..table.files.names import FileGroupId
 from ..table.merging.merger import MergeCounts
+from ..table.slices.merged_slice import LogCounts
 
 
 class FileKind(Enum):
@@ -26,6 +27,7 @@ class WrittenFile:
         rows: In the file; the rows of a log file count as updates where the group existed, as in Apache Hudi.
         counts: What became of the rows that the writer had.
         version: Of a log file, among those of its instant in the file group.
+        logs: What a compaction met in the log files that it merged into the file; None for all other writers.
         outdone: The record key of one of the dropped rows, against which deletes in log files win; empty for none.
     """
 
@@ -37,6 +39,7 @@ class WrittenFile:
     rows: int = 0
     counts: MergeCounts = field(default_factory=MergeCounts)
     version: int = 0
+    logs: LogCounts | None = None
     outdone: str = ""
 
     @property

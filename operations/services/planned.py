@@ -36,38 +36,22 @@ from .means import Means
 from .preconditions import finish_rollbacks_first, refuse_restoring
 from .service import NoTasksError, TableService
 from .throughput import note_nothing_fits, throughput_of
-from .unit_execution import PlanUnit, UnitWorker, execute_units
+from .unit_execution import PlanUnit, UnitResult, UnitWorker, execute_units
 
 logger = logging.getLogger("pyhudi")
 
 _ROUNDS = 20
 
 
-class UnitResult(Protocol):
-    @property
-    def paths(self) -> Sequence[str]:
-        """The new data files; none where the unit was skipped."""
-
-    @property
-    def size(self) -> int: ...
-
-    @property
-    def bytes_read(self) -> int: ...
-
-    @property
-    def skipped(self) -> str: ...
-
-
 Settings = TypeVar("Settings")
 Unit = TypeVar("Unit", bound=PlanUnit)
-Done = TypeVar("Done", bound=UnitResult)
 
 
-class Worker(UnitWorker[Unit, Done], Protocol[Unit, Done]):
-    def outcome(self, done: Sequence[Done]) -> Outcome: ...
+class Worker(UnitWorker[Unit, UnitResult[Unit]], Protocol[Unit]):
+    def outcome(self, done: Sequence[UnitResult[Unit]]) -> Outcome: ...
 
 
-class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Done]):
+class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
     """One call of a service whose plans are tuples of units.
 
     Attributes:
@@ -95,7 +79,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         self.others = OtherWriters(table, means.patience)
         self.insists = insists
         self.instant = ""
-        self.done: list[Done] = []
+        self.done: list[UnitResult[Unit]] = []
         self.skipped: list[str] = []
         self.at: str | None = None
         self.waiting = ""
@@ -120,7 +104,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         return ""
 
     @abstractmethod
-    def worker(self, files: FileWork, timeline: Timeline, plan: tuple[Unit, ...]) -> Worker[Unit, Done]: ...
+    def worker(self, files: FileWork, timeline: Timeline, plan: tuple[Unit, ...]) -> Worker[Unit]: ...
 
     @abstractmethod
     def refuse_stale(self, work: Transaction, timeline: Timeline, plan: tuple[Unit, ...]) -> None:
@@ -196,7 +180,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
                 work = claim(table, instant, self.means.patience, application=self.means.application)
                 if work is None:
                     return
-                done: list[Done] = []
+                done: list[UnitResult[Unit]] = []
                 with kept(work):
                     worker = self._worker(work, plan)
                     completed = self.start(instant)
@@ -223,7 +207,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
             files=sum(len(result.paths) for result in self.done),
             bytes=sum(result.size for result in self.done),
             file_groups=len(self.done),
-            bytes_read=sum(result.bytes_read for result in self.done),
+            bytes_read=sum(result.unit.size for result in self.done),
             seconds=seconds,
             skipped="; ".join(self.skipped),
         )
@@ -351,7 +335,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
     def _text(self, instant: Instant, plan: tuple[Unit, ...]) -> str:
         return f"the {self.name} {instant.requested_time} {self.does.format(sum(unit.size for unit in plan))}"
 
-    def _worker(self, work: Transaction, plan: tuple[Unit, ...]) -> Worker[Unit, Done]:
+    def _worker(self, work: Transaction, plan: tuple[Unit, ...]) -> Worker[Unit]:
         timeline = work.table.timeline()
         schema = latest_schema(work.config, timeline, writing=True)
         if schema is None:
@@ -363,7 +347,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit, Don
         return self.worker(FileWork(work, schema, self.means.output, self.means.logs, counts=counts), timeline, plan)
 
     def _outcome(
-        self, worker: Worker[Unit, Done], plan: tuple[Unit, ...], done: Sequence[Done], timeline: Timeline
+        self, worker: Worker[Unit], plan: tuple[Unit, ...], done: Sequence[UnitResult[Unit]], timeline: Timeline
     ) -> Outcome:
         check_claim(worker.work, timeline)
         self.refuse_stale(worker.work, timeline, plan)

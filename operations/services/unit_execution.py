@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from ...table.files.output import MIB
+from ...writer.written_file import WrittenFile
 from ..progress import LoggedProgress, Steps, polling
 from ..transaction.transaction import Transaction
 from .execution import naming_who_took_over
@@ -32,6 +34,23 @@ class PlanUnit(Protocol):
 
 Unit = TypeVar("Unit", bound=PlanUnit)
 Done = TypeVar("Done")
+
+
+@dataclass(frozen=True, slots=True)
+class UnitResult(Generic[Unit]):
+    """What became of a unit of a plan: new data files; ``skipped`` says why there are none."""
+
+    unit: Unit
+    written: tuple[WrittenFile, ...] = ()
+    skipped: str = ""
+
+    @property
+    def paths(self) -> Sequence[str]:
+        return [file.path for file in self.written]
+
+    @property
+    def size(self) -> int:
+        return sum(file.size for file in self.written)
 
 
 class UnitWorker(Protocol[Unit, Done]):

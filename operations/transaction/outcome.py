@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ...table.config import TableConfig
 from ...table.files.names import FileGroupId
 from ...timeline.writers.first_steps import FirstSteps
+from ...writer.written_file import WrittenFile
 from .body import CommitBody
 
 if TYPE_CHECKING:
@@ -36,13 +37,14 @@ class Outcome:
 
     Attributes:
         body: Content of the completed file; of a write it carries the checkpoints of streams on.
+        written: The data files that the instant made.
         removed: Paths of the data files that the instant deleted.
         followed: False for a savepoint, which changes nothing that readers see.
         first: What comes before its completed file besides what followers prepare.
     """
 
     body: InstantModel | CommitBody
-    added: Collection[str] = ()
+    written: Sequence[WrittenFile] = ()
     removed: Collection[str] = ()
     replaced: Collection[FileGroupId] = ()
     properties: Properties = field(default_factory=Properties)
@@ -52,4 +54,4 @@ class Outcome:
     @property
     def files(self) -> tuple[object, ...]:
         """What it says of data files; equal for outcomes that change the same files."""
-        return tuple(self.added), tuple(self.removed), tuple(self.replaced)
+        return tuple(self.written), tuple(self.removed), tuple(self.replaced)

@@ -84,8 +84,8 @@ class Completion:
             return None
         properties = settle_table(self.plan)
         _keep_partitions(self.plan, self.partitions)
-        added = [file.path for file in self.written if file.path]
-        return Outcome(body, added, replaced=self._changed.replaced, properties=properties)
+        written = [file for file in self.written if file.path]
+        return Outcome(body, written, replaced=self._changed.replaced, properties=properties)
 
     def is_free(self, timeline: Timeline) -> bool:
         """Return False where the write is complete, and raise where another instant keeps it from becoming so.

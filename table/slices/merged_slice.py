@@ -39,14 +39,19 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class LogCounts:
-    """What was found in the logs of a slice; ``records`` and ``merge`` are known once the slice was read."""
+    """What a merge met in the logs of a slice; ``records`` and ``merge`` are known once the slice was read.
 
-    files: int = 0
+    Attributes:
+        data_bytes: Of the blocks of rows that count.
+        seconds: How long a compaction of the slice took.
+    """
+
     blocks: int = 0
     corrupt: int = 0
+    data_bytes: int = 0
     records: int = 0
-    nbytes: int = 0
     merge: MergeCounts = field(default_factory=MergeCounts)
+    seconds: float = 0
 
 
 @dataclass(eq=False)
@@ -79,7 +84,7 @@ class MergedSlice:
                 "its log files cannot be merged.",
                 "Read it with hoodie.datasource.query.type=read_optimized, which skips log files, or with Apache Hudi.",
             )
-        self.counts = LogCounts(len(file_slice.logs), nbytes=sum(log.size for log in file_slice.logs))
+        self.counts = LogCounts()
 
     @cached_property
     def blocks(self) -> tuple[LogBlock, ...]:
@@ -87,7 +92,9 @@ class MergedSlice:
         found = [(log, tuple(read_log(self.storage, log))) for log in self.file_slice.logs]
         self.counts.blocks = sum(len(blocks) for _, blocks in found)
         self.counts.corrupt = sum(block.type is BlockType.CORRUPT for _, blocks in found for block in blocks)
-        return effective_blocks([blocks for _, blocks in found], self.sees)
+        counted = effective_blocks([blocks for _, blocks in found], self.sees)
+        self.counts.data_bytes = sum(block.content_size for block in counted if block.is_data)
+        return counted
 
     @cached_property
     def _partial(self) -> PartialUpdates | None:

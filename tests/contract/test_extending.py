@@ -165,7 +165,7 @@ def test_a_follower_learns_of_each_file_that_instants_add_and_remove(
         operate(open_storage(str(path)))
         after = files()
         outcomes = [outcome for _, outcome in follower.prepared]
-        assert {one for outcome in outcomes for one in outcome.added} == after - before, title
+        assert {one.path for outcome in outcomes for one in outcome.written} == after - before, title
         removed = {one for outcome in outcomes for one in outcome.removed}
         # Archiving makes no instant; followers hear of the files that it removes beforehand.
         assert removed == before - after or title == "archiving", title

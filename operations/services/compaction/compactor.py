@@ -27,13 +27,14 @@ from ....writer.foreign import ForeignRows
 from ...transaction import concurrency
 from ...transaction.file_work import FileWork
 from ..settings import CompactionSettings
+from ..unit_execution import UnitResult
 from .choice import choose_partitions, choose_slices
 from .plan import BARE_NAMES, Plan, check_complete, named_slices, operations_of
-from .slice_worker import SliceResult, SliceWorker, is_foreign, passed_through
+from .slice_worker import SliceWorker, is_foreign, passed_through
 from .slices import SliceService
 
 if TYPE_CHECKING:
-    from ....timeline.metadata.models import CompactionPlan, WriteStat
+    from ....timeline.metadata.models import CompactionPlan
 
 
 class Compaction(SliceService[CompactionSettings]):
@@ -100,7 +101,7 @@ class Compactor(SliceWorker):
     numbers: BucketNumbers | None
     operation = "COMPACT"
 
-    def execute(self, unit: FileSlice) -> SliceResult:
+    def execute(self, unit: FileSlice) -> UnitResult[FileSlice]:
         began = time.monotonic()
         with self.opened(unit) as (merged, files):
             kept = pa.schema([column for column in with_meta(self.files.schema) if column.name != FILE_NAME])
@@ -110,19 +111,7 @@ class Compactor(SliceWorker):
                 rows = foreign.checked(rows, unit)
             form = replace(self.files.form(), stamped=foreign is None or foreign.index is not None)
             made = write_base_file(files, unit, form, rows)
-        return self.result(unit, merged, began, path=made.path, size=made.size, rows=made.rows)
-
-    def stat(self, result: SliceResult) -> WriteStat:
-        merge, base = result.logs.merge, result.file_slice.base
-        return self._stat(
-            result,
-            # Also deletes of keys that the base file does not hold.
-            num_deletes=merge.deletes + merge.not_found,
-            num_update_writes=merge.updates,
-            num_inserts=merge.inserts,
-            total_updated_records_compacted=merge.keys,
-            prev_base_file=None if base is None else base.name,
-        )
+        return self.result(unit, merged, began, replace(made, counts=merged.counts.merge))
 
     def _foreign(self, file_slice: FileSlice) -> ForeignRows | None:
         """Return the checker of a slice's rows; None where pyhudi wrote all of its files.

@@ -34,12 +34,13 @@ from ...transaction.concurrency import WRITE, Shared
 from ...transaction.file_work import FileWork
 from ...transaction.transaction import Transaction
 from ..settings import LogCompactionSettings
+from ..unit_execution import UnitResult
 from .plan import BARE_NAMES, Plan, held_by_plans, named_slices, operations_of
-from .slice_worker import SliceResult, SliceWorker
+from .slice_worker import SliceWorker
 from .slices import SliceService, older_writes
 
 if TYPE_CHECKING:
-    from ....timeline.metadata.models import CompactionPlan, WriteStat
+    from ....timeline.metadata.models import CompactionPlan
 
 # The class with which Apache Hudi carries these plans out.
 EXECUTOR = "org.apache.hudi.table.action.compact.LogCompactionExecutionHelper"
@@ -166,7 +167,7 @@ class LogCompaction(SliceService[LogCompactionSettings]):
 class LogCompactor(SliceWorker):
     operation = "LOG_COMPACT"
 
-    def execute(self, unit: FileSlice) -> SliceResult:
+    def execute(self, unit: FileSlice) -> UnitResult[FileSlice]:
         began = time.monotonic()
         with self.opened(unit) as (logs, files):
             blocks = logs.blocks
@@ -175,25 +176,11 @@ class LogCompactor(SliceWorker):
                 skipped = (
                     f"the log files of the file group {unit.file_id} of partition {unit.partition_path!r} stay: {why}"
                 )
-                return self.result(unit, logs, began, skipped=skipped)
+                return UnitResult(unit, skipped=skipped)
             form, replaces = self.files.form(), tuple(dict.fromkeys(block.instant_time for block in blocks))
             log_format = self.files.log_format()
             made = write_log_file(files, unit, form, log_format, logs.resets(), logs.entries(), replaces)
-        return self.result(
-            unit, logs, began, path=made.path, size=made.size, rows=made.rows, deletes=made.counts.deletes
-        )
-
-    def stat(self, result: SliceResult) -> WriteStat:
-        return self._stat(
-            result,
-            num_deletes=result.deletes,
-            num_update_writes=result.rows,
-            total_updated_records_compacted=result.rows + result.deletes,
-            log_version=1,
-            log_offset=0,
-            base_file="",
-            log_files=[result.path.rpartition("/")[2]],
-        )
+        return self.result(unit, logs, began, made)
 
 
 def blocks_of(storage: Storage, file_slice: FileSlice) -> tuple[LogBlock, ...]:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import ClassVar, TypeVar
 
 import pyarrow as pa
 
@@ -18,53 +18,24 @@ from ....table.config import TableConfig
 from ....table.files.base_file import open_base
 from ....table.files.file_group import FileSlice, data_file
 from ....table.files.names import FileGroupId
-from ....table.schema.columns import RECORD_KEY, avro_schema
-from ....table.slices.merged_slice import LogCounts, MergedSlice
-from ....timeline import formats
+from ....table.schema.columns import RECORD_KEY
+from ....table.slices.merged_slice import MergedSlice
 from ....version import VERSION
 from ....writer.data_files import DataFiles
+from ....writer.written_file import WrittenFile
 from ...transaction.body import CommitBody
 from ...transaction.fence import Fence
 from ...transaction.file_work import FileWork
 from ...transaction.outcome import Outcome
 from ...transaction.transaction import Transaction
+from ...transaction.write_stats import commit_metadata
 from ..execution import new_token
-
-if TYPE_CHECKING:
-    from ....timeline.metadata.models import WriteStat
+from ..unit_execution import UnitResult
 
 # Key of extraMetadata for the release of pyhudi that carried a plan out.
 MADE_BY = "pyhudi.version"
 
 Self = TypeVar("Self", bound="SliceWorker")
-
-
-@dataclass(frozen=True, slots=True)
-class SliceResult:
-    """What became of one file slice, of whose log files `logs` counts the content.
-
-    Attributes:
-        log_data_bytes: Bytes of the log files' blocks of rows.
-        path: The new file, which `size`, `rows` and `deletes` describe; "" where `skipped` says why there is none.
-    """
-
-    file_slice: FileSlice
-    logs: LogCounts
-    log_data_bytes: int
-    seconds: float
-    path: str = ""
-    size: int = 0
-    rows: int = 0
-    deletes: int = 0
-    skipped: str = ""
-
-    @property
-    def paths(self) -> Sequence[str]:
-        return (self.path,) if self.path else ()
-
-    @property
-    def bytes_read(self) -> int:
-        return self.file_slice.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,27 +54,13 @@ class SliceWorker:
     def within(self: Self, memory: int) -> Self:
         return replace(self, files=replace(self.files, output=replace(self.files.output, memory=memory)))
 
-    def outcome(self, done: Sequence[SliceResult]) -> Outcome:
-        return Outcome(self.body(done), added=[result.path for result in done if result.path])
+    def outcome(self, done: Sequence[UnitResult[FileSlice]]) -> Outcome:
+        return Outcome(self.body(done), [file for result in done for file in result.written])
 
-    def body(self, done: Sequence[SliceResult]) -> CommitBody:
-        from ....timeline.metadata.models import CommitMetadata  # noqa: PLC0415 (see timeline/instant_files.py)
-
-        made = sorted((result for result in done if result.path), key=lambda result: result.file_slice.group)
-        stats: dict[str, list[WriteStat]] = {}
-        for result in made:
-            stats.setdefault(result.file_slice.partition_path, []).append(self.stat(result))
-        metadata = CommitMetadata(
-            partition_to_write_stats=stats,
-            compacted=self.compacts,
-            extra_metadata={
-                "schema": avro_schema(self.files.schema, self.work.config.name),
-                formats.KEY: str(formats.COMMIT_KEYS),
-                MADE_BY: VERSION,
-                **self.notes,
-            },
-            operation_type=self.operation,
-        )
+    def body(self, done: Sequence[UnitResult[FileSlice]]) -> CommitBody:
+        written = [file for result in done for file in result.written]
+        notes = {MADE_BY: VERSION, **self.notes}
+        metadata = commit_metadata(self.work, self.files.schema, written, self.operation, notes, compacts=self.compacts)
         return CommitBody(metadata, self.work.table)
 
     @contextmanager
@@ -117,33 +74,9 @@ class SliceWorker:
             yield reader.merged(file_slice), self.files.files(token, fence)
             fence.finish()
 
-    def result(self, file_slice: FileSlice, merged: MergedSlice, began: float, **made: Any) -> SliceResult:
-        data_bytes = sum(block.content_size for block in merged.blocks if block.is_data)
-        return SliceResult(file_slice, merged.counts, data_bytes, time.monotonic() - began, **made)
-
-    def stat(self, result: SliceResult) -> WriteStat:
-        raise NotImplementedError
-
-    def _stat(self, result: SliceResult, **own: Any) -> WriteStat:
-        from ....timeline.metadata.models import RuntimeStats, WriteStat  # noqa: PLC0415
-
-        millis = int(result.seconds * 1000)
-        return WriteStat(
-            file_id=result.file_slice.file_id,
-            path=result.path,
-            prev_commit=result.file_slice.base_time,
-            num_writes=result.rows,
-            total_write_bytes=result.size,
-            partition_path=result.file_slice.partition_path,
-            total_log_records=result.logs.records,
-            total_log_blocks=result.logs.blocks,
-            total_corrupt_log_block=result.logs.corrupt,
-            file_size_in_bytes=result.size,
-            runtime_stats=RuntimeStats(total_scan_time=0, total_create_time=0, total_upsert_time=millis),
-            total_log_files_compacted=len(result.file_slice.logs),
-            total_log_size_compacted=result.log_data_bytes,
-            **own,
-        )
+    def result(self, unit: FileSlice, merged: MergedSlice, began: float, written: WrittenFile) -> UnitResult[FileSlice]:
+        merged.counts.seconds = time.monotonic() - began
+        return UnitResult(unit, (replace(written, logs=merged.counts),))
 
 
 def passed_through(columns: pa.Schema, config: TableConfig) -> frozenset[str]:

@@ -34,7 +34,7 @@ from ..means import at_once
 from ..planned import PlannedService, Settings
 from ..throughput import note_left_out
 from .plan import FreeSlices, Plan, replaced_since
-from .slice_worker import SliceResult, written_slices
+from .slice_worker import written_slices
 
 logger = logging.getLogger("pyhudi")
 
@@ -42,7 +42,7 @@ logger = logging.getLogger("pyhudi")
 _PER_SLICE, _PER_LOG = 256 << 10, 192 << 10
 
 
-class SliceService(PlannedService[Settings, FileSlice, SliceResult]):
+class SliceService(PlannedService[Settings, FileSlice]):
     @cached_property
     def slices(self) -> FreeSlices:
         return FreeSlices(self.table.storage, self.kind)
@@ -130,7 +130,7 @@ class SliceService(PlannedService[Settings, FileSlice, SliceResult]):
         )
 
     def result(self, seconds: float) -> ServiceResult:
-        logs = sum(len(result.file_slice.logs) for result in self.done)
+        logs = sum(len(result.unit.logs) for result in self.done)
         found = replace(super().result(seconds), log_files=logs)
         if self.done:
             logger.info(

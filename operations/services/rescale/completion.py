@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -14,12 +13,11 @@ from ....table.bucket_rules import BucketRule, path_of
 from ....table.files.file_group import FileSlice
 from ....table.files.read_written import read_written
 from ....table.files.view import FileView
-from ....table.schema.columns import avro_schema
-from ....timeline import formats
 from ....timeline.instants import State
 from ....timeline.rescales import KEY, OPERATION, Rescale
 from ....timeline.timeline import Timeline
 from ....version import VERSION
+from ....writer.written_file import WrittenFile
 from ...transaction.body import CommitBody
 from ...transaction.bucket_rules import steps_of_rule
 from ...transaction.concurrency import (
@@ -38,12 +36,9 @@ from ...transaction.concurrency import (
 from ...transaction.outcome import Outcome
 from ...transaction.since import Since
 from ...transaction.transaction import Transaction
+from ...transaction.write_stats import commit_metadata
 from ..compaction.slice_worker import MADE_BY
 from ..execution import check_claim
-from .rescaler import NewBucket
-
-if TYPE_CHECKING:
-    from ....timeline.metadata.models import ReplaceCommitMetadata, WriteStat
 
 # Apache Hudi refuses rules without an expression.
 _ANY = "^"
@@ -64,7 +59,7 @@ class RescaleCompletion:
     rescale: Rescale
     schema: pa.Schema
     sources: Sequence[FileSlice]
-    made: Sequence[NewBucket]
+    written: Sequence[WrittenFile]
     partitions: Collection[str]
     everywhere: bool
 
@@ -75,13 +70,10 @@ class RescaleCompletion:
             return None
         check_claim(self.work, timeline)
         since = Since.find(self.work, timeline)
-        written = self._refuse_stale(since)
-        body = CommitBody(self._body(), self.work.table)
+        changed = self._refuse_stale(since)
         replaced = [source.group for source in self.sources]
-        added = [bucket.path for bucket in self.made]
-        return Outcome(
-            body, added, replaced=replaced, first=(steps_of_rule(self.work.table, self._rule(timeline, written)),)
-        )
+        first = steps_of_rule(self.work.table, self._rule(timeline, changed))
+        return Outcome(self._body(), self.written, replaced=replaced, first=(first,))
 
     def _refuse_stale(self, since: Since) -> set[str]:
         """Return the partitions that others wrote meanwhile; raise where the rescale has read what they changed."""
@@ -135,38 +127,14 @@ class RescaleCompletion:
         kept = tuple(pair for pair in others if path_of(pair[0]) not in paths)
         return replace(same_everywhere, default=default, expressions=(*mine, *kept))
 
-    def _body(self) -> ReplaceCommitMetadata:
-        from ....timeline.metadata.models import ReplaceCommitMetadata, WriteStat  # noqa: PLC0415 (see timeline/instant_files.py)
-
-        stats: dict[str, list[WriteStat]] = {}
-        for bucket in sorted(self.made, key=lambda made: made.group):
-            path = bucket.group.partition_path
-            stats.setdefault(path, []).append(
-                WriteStat(
-                    file_id=bucket.group.file_id,
-                    path=bucket.path,
-                    prev_commit="null",
-                    num_writes=bucket.rows,
-                    num_inserts=bucket.rows,
-                    total_write_bytes=bucket.size,
-                    partition_path=path,
-                    file_size_in_bytes=bucket.size,
-                )
-            )
+    def _body(self) -> CommitBody:
+        work = self.work
         replaced: dict[str, list[str]] = {}
         for source in sorted(self.sources, key=lambda file_slice: file_slice.group):
             replaced.setdefault(source.partition_path, []).append(source.file_id)
-        return ReplaceCommitMetadata(
-            partition_to_write_stats=stats,
-            partition_to_replace_file_ids=replaced,
-            extra_metadata={
-                "schema": avro_schema(self.schema, self.work.config.name),
-                formats.KEY: str(formats.COMMIT_KEYS),
-                MADE_BY: VERSION,
-                KEY: self.rescale.spell(),
-            },
-            operation_type=OPERATION,
-        )
+        notes = {MADE_BY: VERSION, KEY: self.rescale.spell()}
+        metadata = commit_metadata(work, self.schema, self.written, OPERATION, notes, replaced=replaced)
+        return CommitBody(metadata, work.table)
 
 
 def _reachable(rule: BucketRule) -> tuple[int, tuple[tuple[str, int], ...]]:

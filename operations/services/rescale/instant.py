@@ -16,6 +16,7 @@ from ....index.bucket import BucketIndex
 from ....table.latest_schema import latest_schema
 from ....timeline.rescales import KEY, PENDING_OPERATION, REPLACE_COMMIT, Rescale
 from ....timeline.timeline import Timeline
+from ....writer.written_file import WrittenFile
 from ...result import ServiceResult
 from ...rollback.pending import OtherWriters
 from ...transaction.abort import abort
@@ -32,7 +33,7 @@ from ..unit_execution import execute_units
 from .beside import Beside
 from .completion import RescaleCompletion
 from .due import WantedNumber
-from .rescaler import NewBucket, Rescaler
+from .rescaler import Rescaler
 from .units import RescaleUnit, finished_units, gathering_units, units_of
 
 if TYPE_CHECKING:
@@ -110,12 +111,12 @@ class RescaleInstant:
         ]
         counts = work.table.format.slices.counting(timeline)
         files = FileWork(work, schema, self.means.output, self.means.logs, counts=counts)
-        made = self._made(Rescaler(files, self.index, foreign_logs(timeline, sources)), units)
+        written = self._written(Rescaler(files, self.index, foreign_logs(timeline, sources)), units)
         # The claim goes once the rescale is complete, and the time stays taken.
         work.seal.set(work.key)
-        close(work, sorted(changes), {bucket.path for bucket in made})
+        close(work, sorted(changes), {file.path for file in written})
         completion = RescaleCompletion(
-            work, rescale, schema, sources, made, there, everywhere=self.wanted.partitions is None
+            work, rescale, schema, sources, written, there, everywhere=self.wanted.partitions is None
         )
         complete(work.table, work.inflight, completion.outcome)
         return ServiceResult(
@@ -124,15 +125,15 @@ class RescaleInstant:
             work.instant_time,
             partitions=len(changes),
             file_groups=len(sources),
-            new_file_groups=len(made),
-            files=len(made),
-            bytes=sum(bucket.size for bucket in made),
+            new_file_groups=len(written),
+            files=len(written),
+            bytes=sum(file.size for file in written),
             bytes_read=sum(file_slice.size for file_slice in sources),
         )
 
-    def _made(self, rescaler: Rescaler, units: Sequence[RescaleUnit]) -> list[NewBucket]:
+    def _written(self, rescaler: Rescaler, units: Sequence[RescaleUnit]) -> list[WrittenFile]:
         execute = partial(execute_units, rescaler, means=self.means, name="rescale", finished=finished_units)
         divided = execute([unit for unit in units if unit.divides])
         spills = [(result.unit, result.spill) for result in divided if result.spill is not None]
         done = execute([*(unit for unit in units if not unit.divides), *gathering_units(spills)])
-        return [made for result in done for made in result.made]
+        return [file for result in done for file in result.written]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -29,6 +28,7 @@ from ....writer.foreign import check_spelling
 from ....writer.routes import Numbers, Route
 from ....writer.rows import cut
 from ....writer.slice_reader import SliceReader
+from ....writer.written_file import WrittenFile
 from ...transaction.fence import Fence
 from ...transaction.file_work import FileWork
 from ...transaction.transaction import Transaction
@@ -42,39 +42,12 @@ _SHARE = 2
 
 
 @dataclass(frozen=True, slots=True)
-class NewBucket:
-    """One new base file."""
-
-    group: FileGroupId
-    path: str
-    size: int
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
 class RescaleResult:
     """What became of a unit: new base files, or a spill."""
 
     unit: RescaleUnit
-    made: tuple[NewBucket, ...]
-    seconds: float
+    written: Sequence[WrittenFile] = ()
     spill: SpillFile | None = None
-
-    @property
-    def paths(self) -> Sequence[str]:
-        return [bucket.path for bucket in self.made]
-
-    @property
-    def size(self) -> int:
-        return sum(bucket.size for bucket in self.made)
-
-    @property
-    def bytes_read(self) -> int:
-        return sum(source.size for source in self.unit.sources)
-
-    @property
-    def skipped(self) -> str:
-        return ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +70,7 @@ class Rescaler:
 
     def execute(self, unit: RescaleUnit) -> RescaleResult:
         """Do one unit; each attempt makes files of its own."""
-        began, work = time.monotonic(), self.work
+        work = self.work
         fence = Fence(work, 0)
         index = replace(self.index, bucket_count=unit.change.new, numbers=None)
         with work.heartbeat(), tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
@@ -105,10 +78,9 @@ class Rescaler:
             to, schema = self.files.files(new_token(work), fence), self.files.schema
             keys = KeyGenerator(work.config, schema)
             task = _Task(self, unit, index, local, to, keys, bool(number_columns(work.config, schema)))
-            spill = task.divide() if unit.divides else None
-            made = () if unit.divides else task.write()
+            result = RescaleResult(unit, spill=task.divide()) if unit.divides else RescaleResult(unit, task.write())
             fence.finish()
-        return RescaleResult(unit, made, time.monotonic() - began, spill)
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +101,7 @@ class _Task:
     keys: KeyGenerator
     has_number_keys: bool
 
-    def write(self) -> tuple[NewBucket, ...]:
+    def write(self) -> list[WrittenFile]:
         """Write the base files of the unit's new buckets."""
         files, path = self.rescaler.files, self.unit.partition_path
         groups = {
@@ -138,8 +110,7 @@ class _Task:
         pieces = self._gathered() if self.unit.spills else self._pieces()
         if self._waits:
             pieces = self._one_by_one(pieces)
-        made = write_cut_files(self.to, groups, files.form(), pieces, in_order=self._waits)
-        return tuple(NewBucket(output.group, output.path, output.size, output.rows) for output in made)
+        return write_cut_files(self.to, groups, files.form(), pieces, in_order=self._waits)
 
     def divide(self) -> SpillFile | None:
         """Leave the rows of each new bucket in a spill in the table's store; None without rows."""

@@ -85,7 +85,7 @@ class _Rewrite:
         kept = {path for result in done for path in result.paths}
         drop_strays(work, kept)
         # Flush data files before the commit names them.
-        work.storage.flush(sorted({result.file_slice.partition_path for result in done}))
+        work.storage.flush(sorted({result.unit.partition_path for result in done}))
         # The body needs space twice: in the decision, and later in the completed file.
         work.reserve.hold(sorter.body(done).size)
         complete(work.table, work.inflight, partial(self._outcome, sorter), relief=work.reserve.release)
@@ -105,7 +105,7 @@ class _Rewrite:
 
     @property
     def _changes(self) -> WriteChanges:
-        slices = [result.file_slice for result in self.sorted.done]
+        slices = [result.unit for result in self.sorted.done]
         groups = frozenset(file_slice.group for file_slice in slices)
         index = noted_index_for(self._work.config, self._numbers)
         return WriteChanges(

@@ -135,7 +135,7 @@ def _rewritten(table: Table, means: Means, unsorted: Unsorted) -> ServiceResult:
         files=len(done),
         bytes=sum(result.size for result in done),
         file_groups=len(done),
-        bytes_read=sum(result.bytes_read for result in done),
+        bytes_read=sum(result.unit.size for result in done),
         skipped=_left_out(found.left_out, unsorted.held_partitions),
     )
 

@@ -9,9 +9,9 @@ from ....storage.base import Storage
 from ....table.files.file_group import FileSlice
 from ....table.files.names import FileGroupId
 from ..compaction.compactor import Compactor
-from ..compaction.slice_worker import SliceResult, written_slices
+from ..compaction.slice_worker import written_slices
 from ..means import Means
-from ..unit_execution import execute_units
+from ..unit_execution import UnitResult, execute_units
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Sorter(Compactor):
     operation = "CLUSTER"
     compacts = False
 
-    def rewrite(self, slices: Sequence[FileSlice], means: Means) -> list[SliceResult]:
+    def rewrite(self, slices: Sequence[FileSlice], means: Means) -> list[UnitResult[FileSlice]]:
         """Rewrite the slices in the tasks of an engine; in this process where it has none, or needs none."""
         return execute_units(self, slices, means, "sort", written_slices)
 
@@ -37,7 +37,7 @@ class SortedInPlace:
     """
 
     instant: str = ""
-    done: list[SliceResult] = field(default_factory=list)
+    done: list[UnitResult[FileSlice]] = field(default_factory=list)
     left_out: list[FileGroupId] = field(default_factory=list)
 
     def leave_out(self, storage: Storage, changed: frozenset[FileGroupId]) -> None:
@@ -45,8 +45,8 @@ class SortedInPlace:
 
         The decision comes afterwards, so that no process completes the instant beside these files.
         """
-        gone = [result for result in self.done if result.file_slice.group in changed]
+        gone = [result for result in self.done if result.unit.group in changed]
         storage.delete(*(path for result in gone for path in result.paths))
-        storage.flush(sorted({result.file_slice.partition_path for result in gone}))
-        self.done = [result for result in self.done if result.file_slice.group not in changed]
+        storage.flush(sorted({result.unit.partition_path for result in gone}))
+        self.done = [result for result in self.done if result.unit.group not in changed]
         self.left_out += sorted(changed)

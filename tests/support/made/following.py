@@ -49,8 +49,9 @@ class KeepingFollower:
     def prepare(self, seen: SeenTable, instant: Instant, outcome: Outcome) -> FirstSteps:
         self.prepared.append((instant, outcome))
         time = instant.requested_time
-        change = {"added": sorted(outcome.added), "removed": sorted(outcome.removed)}
-        files = sorted({*kept(seen.storage, seen.timeline), *outcome.added} - {*outcome.removed})
+        added = sorted(file.path for file in outcome.written)
+        change = {"added": added, "removed": sorted(outcome.removed)}
+        files = sorted({*kept(seen.storage, seen.timeline), *added} - {*outcome.removed})
         published = set_aside(seen.storage, time, f"{FOLDER}/{time}.list", json.dumps(files).encode())
         if self.meanwhile is not None:
             meanwhile, self.meanwhile = self.meanwhile, None
