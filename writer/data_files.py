@@ -19,6 +19,7 @@ from ..storage.base import Staged, Storage, join, split
 from ..table.config.sort_order import SortOrder
 from ..table.files.base_file import SORTED_BY, BaseFileReader, BaseFileWriter, constant, file_schema
 from ..table.files.bloom_filter import BloomSettings
+from ..table.files.column_bounds import ColumnBounds
 from ..table.files.file_group import FileSlice
 from ..table.files.logs.delete_block import Deletes, joined
 from ..table.files.logs.log_blocks import BlockType
@@ -30,7 +31,7 @@ from ..table.schema.columns import FILE_NAME, with_meta
 from ..timeline.writers.markers import MarkerType
 from .arrivals import Arrivals, encoded_as
 from .sort import RowSorter
-from .written_file import FileKind, WrittenFile
+from .written_file import FileKind, WrittenFile, marker_of
 
 Self = TypeVar("Self", bound="NewFile")
 
@@ -142,6 +143,7 @@ class NewFile(ABC):
 
     kind: ClassVar[FileKind]
     version = 0
+    statistics: tuple[ColumnBounds, ...] | None = None
 
     def __init__(self, files: DataFiles, group: FileGroupId, path: str) -> None:
         self.group = group
@@ -168,7 +170,8 @@ class NewFile(ABC):
         marker = marker_of(self.kind, previous)
         size = self._publisher.publish(self._staged, self.group.partition_path, self.path, marker)
         counts = self._counts(previous) if counts is None else counts
-        return WrittenFile(self.group, self.kind, previous, self.path, size, self.rows, counts, self.version)
+        made = self.path, size, self.rows, counts, self.version
+        return WrittenFile(self.group, self.kind, previous, *made, statistics=self.statistics)
 
     def discard(self) -> None:
         self._abandon()
@@ -274,6 +277,7 @@ class BaseOutput(NewFile):
         if self._sorter is not None:
             self._write_sorted(self._sorter)
         self._file.close()
+        self.statistics = self._file.statistics()
 
     def _write_sorted(self, sorter: RowSorter) -> None:
         if not self._form.keeps_order:
@@ -362,13 +366,6 @@ class LogOutput(NewFile):
 
     def _abandon(self) -> None:
         self._blocks.abandon()
-
-
-def marker_of(kind: FileKind, previous: FileSlice | None) -> MarkerType:
-    """Return the type of the marker of a file that follows a slice of its group, or opens the group."""
-    # From table version 8 on, writers never append to a log file, so Apache Hudi, too, marks it as created.
-    creates = kind is FileKind.LOG or previous is None or previous.base is None
-    return MarkerType.CREATE if creates else MarkerType.MERGE
 
 
 def write_base_file(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
+from ..table.files.column_bounds import ColumnBounds
 from ..table.files.file_group import FileSlice
 from ..table.files.names import FileGroupId
 from ..table.merging.merger import MergeCounts
 from ..table.slices.merged_slice import LogCounts
+from ..timeline.writers.markers import MarkerType
 
 
 class FileKind(Enum):
@@ -28,6 +30,7 @@ class WrittenFile:
         counts: What became of the rows that the writer had.
         version: Of a log file, among those of its instant in the file group.
         logs: What a compaction met in the log files that it merged into the file; None for all other writers.
+        statistics: Of a base file, the bounds of the columns that the output names; None where it names none.
         outdone: The record key of one of the dropped rows, against which deletes in log files win; empty for none.
     """
 
@@ -40,8 +43,16 @@ class WrittenFile:
     counts: MergeCounts = field(default_factory=MergeCounts)
     version: int = 0
     logs: LogCounts | None = None
+    statistics: tuple[ColumnBounds, ...] | None = None
     outdone: str = ""
 
     @property
     def is_log(self) -> bool:
         return self.kind is FileKind.LOG
+
+
+def marker_of(kind: FileKind, previous: FileSlice | None) -> MarkerType:
+    """Return the type of the marker of a file that follows a slice of its group, or opens the group."""
+    # From table version 8 on, writers never append to a log file, so Apache Hudi, too, marks it as created.
+    creates = kind is FileKind.LOG or previous is None or previous.base is None
+    return MarkerType.CREATE if creates else MarkerType.MERGE

@@ -14,14 +14,14 @@ from ...table.keys.generator import KeyGenerator
 from ...table.schema.columns import RECORD_KEY
 from ...timeline.writers.markers import MarkerType
 from ...writer.buffer import MERGE_RESERVE, GroupRows
-from ...writer.data_files import DataFiles, FileFormat, marker_of
+from ...writer.data_files import DataFiles, FileFormat
 from ...writer.foreign import ForeignRows
 from ...writer.group_writer import FileGroupWrite, GroupWriter
 from ...writer.known_keys import CopiesMetError, CountedKeys, KnownKeys, StoredOrder, WholeRows
 from ...writer.log_handle import LogHandle, LogWriter, Versions
 from ...writer.rolling_writer import RollingWriter
 from ...writer.slice_reader import SliceReader
-from ...writer.written_file import FileKind, WrittenFile
+from ...writer.written_file import FileKind, WrittenFile, marker_of
 from ..planning.plan import WritePlan
 from ..transaction.file_work import FileWork
 

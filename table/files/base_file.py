@@ -18,6 +18,7 @@ from ...version import VERSION
 from ..schema.columns import FILE_NAME, PARTITION_PATH, RECORD_KEY, SEQUENCE_NUMBER, with_meta
 from ..schema.conform import conform
 from .bloom_filter import BloomSettings, FileFilter, checksum
+from .column_bounds import ColumnBounds, column_bounds
 from .encodings import dictionary_columns, statistics_columns
 from .file_group import BaseFile
 from .names import PARQUET, met_at_file
@@ -163,6 +164,11 @@ class BaseFileWriter:
             footer |= self._filter.footer()
         parquet.add_key_value_metadata(footer)
         parquet.close()
+
+    def statistics(self) -> tuple[ColumnBounds, ...] | None:
+        """Return the bounds of the columns that the output names, from the footer of the closed file; None for none."""
+        asked = self._output.statistics
+        return column_bounds(self._parquet.writer.metadata, asked) if asked and self._parquet is not None else None
 
     def abandon(self) -> None:
         self._waiting = []

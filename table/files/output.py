@@ -22,7 +22,8 @@ class Output:
     """How files are written.
 
     ``bloom_filter`` says whether base files get a filter; None where the index decides. ``row_group_bytes`` and
-    ``memory``, which one task may hold, are Arrow bytes.
+    ``memory``, which one task may hold, are Arrow bytes. ``statistics`` names the columns whose bounds the writer of a
+    base file reports.
     """
 
     compression: str = "zstd"
@@ -30,6 +31,7 @@ class Output:
     bloom: BloomSettings = field(default_factory=BloomSettings)
     bloom_filter: bool | None = None
     memory: int = GIB
+    statistics: tuple[str, ...] = ()
 
     def threads(self, most: int) -> int:
         """Return how many threads the memory is enough for, up to ``most``."""

@@ -1,0 +1,96 @@
+"""Tests of the bounds of columns that travel with a new base file."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+from io import BytesIO
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyhudi.table.files.column_bounds import MOST_OF_A_BOUND, column_bounds, greatest_within, least_within
+
+# Few characters, so that texts begin alike; the last ones have no greater character, or one of more bytes.
+_TEXTS = st.text("aé\x7f\u07ff\ud7ff\uffff\U0010ffff", max_size=80)
+
+
+@given(_TEXTS)
+def test_the_bounds_of_a_text_are_short_texts_around_it(text: str) -> None:
+    value = text.encode()
+
+    least, greatest = least_within(value, is_text=True), greatest_within(value, is_text=True)
+
+    assert least.decode() <= text
+    assert greatest is None or text <= greatest.decode()
+    assert max(len(least), len(greatest or b"")) <= MOST_OF_A_BOUND
+    assert (greatest is None) == (len(value) > MOST_OF_A_BOUND and not text[:16].strip("\U0010ffff"))
+
+
+@given(st.binary(max_size=80) | st.integers(60, 80).map(lambda count: b"\xff" * count))
+def test_the_bounds_of_a_binary_value_are_short_values_around_it(value: bytes) -> None:
+    least, greatest = least_within(value, is_text=False), greatest_within(value, is_text=False)
+
+    assert least <= value
+    assert greatest is None or value <= greatest
+    assert max(len(least), len(greatest or b"")) <= MOST_OF_A_BOUND
+    assert (greatest is None) == (len(value) > MOST_OF_A_BOUND and not value[:MOST_OF_A_BOUND].strip(b"\xff"))
+
+
+@pytest.mark.parametrize(
+    ("values", "least", "greatest"),
+    [
+        (pa.array([3, None, -5, 7], pa.int32()), -5, 7),
+        (pa.array([3, None, -5, 1 << 40], pa.int64()), -5, 1 << 40),
+        (pa.array([date(2026, 1, 2), None, date(1969, 1, 2), date(1970, 1, 1)]), -364, 20455),
+        (pa.array([Decimal("1.50"), None, Decimal("-2.00"), Decimal("0.10")], pa.decimal128(20, 2)), -200, 150),
+    ],
+)
+def test_numbers_are_bounded_over_all_row_groups(values: pa.Array, least: int, greatest: int) -> None:
+    (found,) = column_bounds(_footer(values), ["c"])
+
+    order: Any = "big" if pa.types.is_decimal(values.type) else "little"
+    assert found.nulls == 1
+    assert found.least is not None and int.from_bytes(found.least, order, signed=True) == least
+    assert found.greatest is not None and int.from_bytes(found.greatest, order, signed=True) == greatest
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array(["é" * 40, None, "b" * 3000, "a"]),
+        pa.array([None, None, "b", "a"]),
+        pa.array(["b" * 5000, "b", "a", "a"]),
+        pa.array([None] * 4, pa.string()),
+        pa.array(["", "", None, ""]),
+    ],
+    ids=["long", "null in a row group", "too long for the footer", "null", "empty"],
+)
+def test_texts_are_bounded_where_the_footer_bounds_each_row_group(values: pa.Array) -> None:
+    (found,) = column_bounds(_footer(values), ["c"])
+
+    spans = [pc.min_max(part) for part in (values[:2], values[2:])]
+    texts = [(span["min"].as_py(), span["max"].as_py()) for span in spans if span["min"].is_valid]
+    bounded = bool(texts) and all(most and len(most) < 4096 for _, most in texts)
+    assert found.nulls == values.null_count
+    assert (found.greatest is not None) == bounded
+    for least, greatest in texts:
+        assert found.least is None or found.least.decode() <= least
+        assert found.greatest is None or greatest <= found.greatest.decode()
+
+
+def test_a_nested_column_and_a_column_that_the_file_lacks_have_no_bounds() -> None:
+    found = column_bounds(_footer(pa.array([[1], [2]])), ["c", "other"])
+
+    assert found == ()
+
+
+def _footer(values: pa.Array) -> pq.FileMetaData:
+    file = BytesIO()
+    with pq.ParquetWriter(file, pa.schema([("c", values.type)])) as writer:
+        writer.write_table(pa.table({"c": values}), row_group_size=2)
+    return pq.read_metadata(file)
