@@ -11,16 +11,21 @@ import sys
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from support.interleaving import trial
 from support.interleaving.acts import Drawn, Read, Write
 from support.interleaving.machine import machine
 from support.interleaving.many import Stretch, run_stretches
 from support.interleaving.scheduler import Fate
 from support.interleaving.trial import run
+from support.made.following import KeepingFollower, check_kept
+from support.seams import patch_seam
 from support.share import share_of
 
 # make test-long runs 100,000; test_mutations_of_interleavings.py has the seeds that show each known mistake.
 # As many are of CI, and of make test.
 MANY, SOME = 2000, 200
+# With a follower, whose every outcome is computed twice.
+FOLLOWED = 120
 # Of make test-long.
 FROM, SEEDS = int(os.environ.get("PYHUDI_FROM_SEED", "0")), int(os.environ.get("PYHUDI_SEEDS", "100000"))
 
@@ -53,6 +58,18 @@ def test_writers_and_services_that_are_interleaved_leave_what_the_dict_says(seed
 def test_many_interleavings_leave_what_the_dict_says(seed: int) -> None:
     with machine() as there:
         run(there, seed)
+
+
+@pytest.mark.slow
+def test_interleaved_writers_and_services_leave_what_a_follower_keeps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever process prepares for it, loses the race and prepares again, dies, or finishes for a dead process."""
+    follower = KeepingFollower()
+    # The tables that the actors find are made with the follower, too.
+    monkeypatch.setattr(trial, "_TEMPLATES", {})
+    with machine() as there:
+        patch_seam(monkeypatch, "followers of a table", (follower,))
+        for seed in range(FOLLOWED):
+            run(there, seed, also=check_kept)
 
 
 def test_a_seed_repeats_an_interleaving() -> None:

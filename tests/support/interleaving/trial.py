@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count
@@ -111,6 +111,7 @@ class Trial:
         read: The rows of file slices that were read, by their files.
         completed: The completed writes in their order: requested time and write id.
         states: What the table held before the first write and after each.
+        also: What else has to hold of the table at the end.
     """
 
     machine: Machine
@@ -124,6 +125,7 @@ class Trial:
     taken: dict[str, set[str]] = field(default_factory=dict)
     read: dict[tuple[tuple[str, int], ...], list[tuple[Any, ...]]] = field(default_factory=dict)
     runs: Iterator[int] = field(default_factory=count)
+    also: Callable[[str], None] = lambda path: None
     tickets: Tickets = field(init=False)
 
     def __post_init__(self) -> None:
@@ -391,6 +393,7 @@ class Trial:
             return
         try:
             assert_whole(self.path, written_down=False, deep=self.seed % 10 == 0)
+            self.also(self.path)
         except AssertionError as error:
             self.scheduler.fail(f"the table is sick: {error}")
 
@@ -445,7 +448,12 @@ def _template(machine: Machine, kind: str) -> tuple[Mapping[str, memory._File], 
 
 
 def run(
-    machine: Machine, seed: int, drawn: Drawn | None = None, fates: Fates | None = None, clocks: Clocks | None = None
+    machine: Machine,
+    seed: int,
+    drawn: Drawn | None = None,
+    fates: Fates | None = None,
+    clocks: Clocks | None = None,
+    also: Callable[[str], None] = lambda path: None,
 ) -> Trial:
     """Carry out what a seed draws, or what is given; raises AssertionError where the dict does not hold."""
     chance = random.Random(seed)
@@ -453,7 +461,7 @@ def run(
     files, rows, now = _template(machine, drawn.kind)
     path = f"memory://interleaving/{seed}"
     machine.scheduler = Scheduler(Schedule(seed), now=now)
-    trial = Trial(machine, seed, drawn, path, states=[{} if drawn.empty else dict(rows)])
+    trial = Trial(machine, seed, drawn, path, states=[{} if drawn.empty else dict(rows)], also=also)
     machine.torn, machine.apart = chance.random() < 0.2, chance.random() < 0.5
     machine.ahead_s, machine.step = clocks_of(seed, machine.apart) if clocks is None else clocks
     machine.made, machine.deleted, machine.listed = trial.made, trial.tickets.deleted, trial.tickets.listed

@@ -65,7 +65,8 @@ class KeepingFollower:
 
 def kept(storage: Storage, timeline: Timeline) -> list[str]:
     """Return the list after the newest completed instant that the follower followed."""
-    for instant in sorted(timeline.completed, key=lambda one: str(one.completion_time), reverse=True):
+    followed = filter(_is_followed, timeline.completed)
+    for instant in sorted(followed, key=lambda one: str(one.completion_time), reverse=True):
         path = f"{FOLDER}/{instant.requested_time}.list"
         if storage.exists(path):
             return list(json.loads(storage.read(path)))
@@ -89,10 +90,15 @@ def check_kept(path: Place) -> None:
     storage = open_storage(str(path))
     table = open_table(storage)
     assert OUT_OF_USE not in load_config(storage).properties
-    listed = (info.path for info in storage.list("", recursive=True) if not info.path.startswith(".hoodie/"))
-    assert kept(storage, table.timeline()) == sorted(one for one in listed if data_file(one, changes=True))
+    timeline = table.timeline()
+    pending = {instant.requested_time for instant in timeline.pending}
+    paths = (info.path for info in storage.list("", recursive=True) if not info.path.startswith(".hoodie/"))
+    files = (file for path in paths if (file := data_file(path, changes=True)) is not None)
+    # What a dead process made or prepared for a plan goes when the next process takes the plan up.
+    made = {file.path for file in files if pending.isdisjoint(table.format.makers([file], timeline))}
+    assert sorted(made ^ {*kept(storage, timeline)}) == []
     check_steps(path)
-    assert aside_files(path) == []
+    assert [name for name in aside_files(path) if not any(f"/{time}/" in name for time in pending)] == []
 
 
 def aside_files(path: Place) -> list[str]:
