@@ -11,14 +11,24 @@ from ..timeline.instant_files import InstantFiles
 from ..timeline.timeline import Timeline
 from .config import PROPERTIES_PATH, TableConfig, load_config
 from .format import TableFormat, format_of
+from .lock_settings import LockSettings, lock_settings
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """One table, opened once per call; it remembers no timeline, and travels with tasks."""
+    """One table, opened once per call; it remembers no timeline, and travels with tasks.
+
+    ``lock`` says which lock keeps writers of other software out; None for none.
+    """
 
     storage: Storage = field(repr=False)  # its options may hold secrets
     config: TableConfig
+    lock: LockSettings | None = None
+
+    @classmethod
+    def of(cls, storage: Storage, config: TableConfig) -> Table:
+        """Return the table that its properties describe."""
+        return cls(storage, config, lock_settings(config.properties))
 
     @property
     def path(self) -> str:
@@ -48,7 +58,7 @@ class Table:
 def open_table(storage: Storage) -> Table:
     """Open the table at a store's root; raises where there is none, or pyhudi cannot read its properties."""
     try:
-        return Table(storage, load_config(storage))
+        return Table.of(storage, load_config(storage))
     except (NotATableError, TableNotFoundError) as error:
         above = _table_above(storage)
         if above is None:
@@ -62,7 +72,7 @@ def open_table(storage: Storage) -> Table:
 def find_table(storage: Storage) -> Table | None:
     """Return the table at a store's root; None where there is no table."""
     try:
-        return Table(storage, load_config(storage))
+        return Table.of(storage, load_config(storage))
     except TableNotFoundError:
         return None
 

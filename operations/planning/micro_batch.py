@@ -46,7 +46,7 @@ def settle_batch(plan: WritePlan, batch: StreamBatch, offsets: Callable[[], str]
     """
     table, settings = plan.table, plan.settings
     # A decision that died before its completed file may be about this very batch.
-    _, timeline = settle(table)
+    timeline = settle(table)
     seen = SeenTable(table, timeline)
     done = find_batch(seen, batch)
     if done is not None:

@@ -86,7 +86,7 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
         found = None
     if found is None:
         new = NewTable(request.table, storage.path).config(generates_keys=keyless)
-        return Target(Table(storage, new), False, {}, operation)
+        return Target(Table.of(storage, new), False, {}, operation)
     operation = choose_operation(request, generates_keys=found.generates_keys)
     check_supported(found, storage.path, writing=True)
     spelt = with_inferred_key_encoding(Table(storage, found)).config
@@ -103,7 +103,7 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
     changes = {} if operation.name == DELETE_PARTITION else {**noted, **changes}
     inferred = is_unnoted(found) and not {INDEX_TYPE, RECORD_INDEX_LOOKUP} & changes.keys()
     unnoted = inferred and config.index_type == SIMPLE and bool(config.partition_fields)
-    target = Target(Table(storage, config), True, changes, operation, inferred, unnoted, notices)
+    target = Target(Table.of(storage, config), True, changes, operation, inferred, unnoted, notices)
     if target.lookup(request.write.lookup).unnoted:
         _tell_unknown_index(target, request.write)
     return target

@@ -76,7 +76,7 @@ def sweep(table: Table, patience: Patience, *, own: str, timeline: Timeline | No
     finish_rollbacks(table, timeline, GIVEN_UP_S if age_s is None else age_s)
     if any(map(_is_pending, map(timeline.find, deserted))):
         # Its writer may have died between the decision to complete it and its completed file.
-        _, timeline = settle(table)
+        timeline = settle(table)
     for instant_time in deserted:
         found = timeline.find(instant_time)
         if _is_pending(found):

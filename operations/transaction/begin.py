@@ -18,7 +18,7 @@ from ...timeline.writers.announcements import announced
 from ...timeline.writers.write_notes import GIVEN_UP
 from .concurrency import ARCHIVING, WRITE, Asked, Meeting, Shared, forbids, those
 from .left_overs import forget
-from .locks import lock_of
+from .locks import hold
 from .transaction import Transaction
 
 _WAIT_FOR_FIRST_S = 30.0
@@ -220,7 +220,7 @@ def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes], pre
     _refuse_completed(work, found)
     work.markers.begin()
     instants = work.table.instants
-    with lock_of(work.table).hold(work.table):
+    with hold(work.table):
         if found is None:
             # An instant older than archived instants makes readers take those for uncommitted.
             until = max(announced(work.storage), default="") if swept.archiving else ""

@@ -21,6 +21,7 @@ from ...timeline.writers.decisions import Decision, DecisionKind
 from ...timeline.writers.first_steps import FirstSteps
 from .before_completion import AsideFileGoneError, take_steps
 from .bucket_rules import steps_of_rule
+from .locks import HeldLock
 
 logger = logging.getLogger("pyhudi")
 
@@ -45,9 +46,10 @@ def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
     return bool(known)
 
 
-def carry_out(table: Table, decision: Decision, timeline: Timeline) -> None:
+def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
     """Do what the newest decision says, except for steps that are done already."""
-    instant, storage = decision.instant, table.storage
+    table, instant = held.table, decision.instant
+    storage = table.storage
     if decision.kind == DecisionKind.CLOSE:
         for partition in decision.partitions:
             _close(storage, partition, instant.requested_time)

@@ -26,7 +26,7 @@ from ...timeline.writers.first_steps import folder_of
 from .body import CommitBody
 from .decide import decide
 from .followers import Prepared, changed_properties, following, prepare
-from .locks import lock_of
+from .locks import hold
 from .outcome import Outcome
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def abandon(table: Table, find: Callable[[Timeline], Instant | None]) -> Timelin
 
 def exclusive(table: Table, work: Callable[[], R], *, removes_files: bool) -> R:
     """Do work on the timeline that makes no instant, under the table's lock; every step may run twice."""
-    with lock_of(table).hold(table):
+    with hold(table):
         changes = changed_properties(table, None) if removes_files else {}
         if changes:
             update_config(table.storage, changes)

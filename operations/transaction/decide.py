@@ -23,7 +23,7 @@ from ...timeline.writers import decisions
 from ...timeline.writers.decisions import HALF_MADE_S, Decision, DecisionKind
 from .before_completion import take_back_steps
 from .carried_out import carry_out, first_steps_of, is_carried_out
-from .locks import lock_of
+from .locks import HeldLock, hold
 
 logger = logging.getLogger("pyhudi")
 
@@ -49,18 +49,18 @@ def decide(
     full store. Raises `ConcurrentWriteError` after many lost races, `StorageError` where the store failed: a decision
     that was made before that is binding, and the next process that decides carries it out.
     """
-    with lock_of(table).hold(table):
+    with hold(table) as held:
         for attempt in range(_ROUNDS):
             began = time.monotonic()
-            number, timeline = settle(table)
+            number, timeline = settled(held)
             decision = build(timeline)
             if decision is None:
                 return timeline
             decision = replace(decision, maker=uuid.uuid4().hex)
             # After a long stall the number may be free again, as old decisions go: it is binding only as the newest.
             if _create(table.storage, number + 1, decision.encode()) and _is_newest(table.storage, number + 1):
-                _insist(table, decision, timeline, relief)
-                _take_back_late(table, decision, began)
+                _insist(held, decision, timeline, relief)
+                _take_back_late(held, decision, began)
                 return timeline
             # Pauses of random lengths keep the same processes from meeting again.
             time.sleep(random.uniform(0, min(0.01 * 2**attempt, _LONGEST_PAUSE_S)))  # noqa: S311 (keeps no secret)
@@ -69,16 +69,23 @@ def decide(
     )
 
 
-def settle(table: Table) -> tuple[int, Timeline]:
-    """Carry out the newest decision, whose maker may be dead; return its number, 0 for none, and the timeline."""
+def settle(table: Table) -> Timeline:
+    """Carry out the newest decision, whose maker may be dead, and return the timeline."""
+    with hold(table) as held:
+        return settled(held)[1]
+
+
+def settled(held: HeldLock) -> tuple[int, Timeline]:
+    """Carry out the newest decision; return its number, 0 for none, and the timeline."""
+    table = held.table
     known = _known(table.storage)
     newest, began = known[-1], time.monotonic()
     decision = _read(table, newest) if newest else None
     timeline = table.timeline()
     if decision is not None and not is_carried_out(decision, timeline):
         logger.info("table %s: carrying out the decision %d (%s)", table.path, newest, decision.kind.value)
-        _insist(table, decision, timeline, None)
-        _take_back_late(table, decision, began)
+        _insist(held, decision, timeline, None)
+        _take_back_late(held, decision, began)
         timeline = table.timeline()
     _forget(table.storage, known)
     return newest, timeline
@@ -135,29 +142,29 @@ def _is_newest(storage: Storage, number: int) -> bool:
     return _known(storage)[-1] == number
 
 
-def _insist(table: Table, decision: Decision, timeline: Timeline, relief: Callable[[], None] | None) -> None:
+def _insist(held: HeldLock, decision: Decision, timeline: Timeline, relief: Callable[[], None] | None) -> None:
     """Carry a decision out, and try again where that fails: the decision is binding, whatever error follows."""
     for attempt in range(1, _TRIES + 1):
         try:
-            carry_out(table, decision, timeline)
+            carry_out(held, decision, timeline)
             return
         except (StorageError, ConcurrentWriteError) as error:
             if isinstance(error, StorageError) and is_unflushed(error):
                 raise
             if attempt == _TRIES:
                 raise _unfinished(decision, error) from error
-            logger.warning("table %s: carrying out a decision failed once", table.path, exc_info=True)
+            logger.warning("table %s: carrying out a decision failed once", held.table.path, exc_info=True)
         if relief is not None:
             relief()
         time.sleep(random.uniform(0, _POLL_S))  # noqa: S311
 
 
-def _take_back_late(table: Table, decision: Decision, began: float) -> None:
+def _take_back_late(held: HeldLock, decision: Decision, began: float) -> None:
     """Delete a completed file that was made again after another process had made it and archived its instant.
 
     As the first write on the timeline, it would make readers take all that was archived after it for uncommitted.
     """
-    done = decision.instant
+    table, done = held.table, decision.instant
     makes_write = decision.kind == DecisionKind.MAKE and done.state == State.COMPLETED and done.is_write
     if not makes_write or time.monotonic() - began < LATE_S:
         return

@@ -139,7 +139,7 @@ def abort_numbered(storage: Storage, query_id: str, batch_id: int) -> None:
     table = find_table(storage)
     if table is None:
         return
-    _, timeline = settle(table)
+    timeline = settle(table)
     for instant, owner in pending_batches(SeenTable(table, timeline), query_id):
         if owner.batch_id == str(batch_id):
             roll_back(OtherWriters(table, Patience()), PlannedRollback(instant, certain=True))

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -34,9 +35,11 @@ from pyhudi.operations.services.settings import (
 )
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.memory import MemoryStorage
+from pyhudi.table.config import update_config
 from pyhudi.table.files.file_group import BaseFile, DataFile, LogFile, data_file
 from pyhudi.table.files.read_written import read_written
 from pyhudi.table.files.slice_rule import ByCompletionTime, OpenLog
+from pyhudi.table.lock_settings import LockSettings
 from pyhudi.table.table import Table, open_table
 from pyhudi.timeline.archive.archive import Archive, MergedFile
 from pyhudi.timeline.instant_files import InstantFiles
@@ -98,7 +101,7 @@ class _FakeLock:
     taken: int = 0
 
     @contextmanager
-    def hold(self, table: Table) -> Iterator[None]:
+    def hold(self, table: Table, wait_s: float) -> Iterator[None]:
         assert not self.held
         self.held, self.taken = True, self.taken + 1
         try:
@@ -138,6 +141,22 @@ def test_each_instant_is_requested_and_completed_under_the_lock(
     _live(tmp_path / "t", replace(PARTED, table_type=table_type), act)
     assert not trace.outside
     assert min(taken.values()) >= 1, taken
+
+
+def test_a_lock_comes_in_by_its_name_among_the_properties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path, pa.table({"id": ["k1"], "ts": [1], "value": [1]}), table=KEYED, settings=_SETTINGS)
+    storage, again = open_storage(str(tmp_path)), pa.table({"id": ["k1"], "ts": [2], "value": [2]})
+    options = {"hoodie.write.lock.provider": "fake", "hoodie.write.lock.url": "here"}
+    update_config(storage, options)
+    with pytest.raises(UnsupportedTableError, match="provider=fake"):
+        write(tmp_path, again, settings=_SETTINGS)
+    lock, asked = _FakeLock(), list[LockSettings]()
+    patch_seam(monkeypatch, "locks by name", {"fake": lambda settings: (asked.append(settings), lock)[1]})
+    write(tmp_path, again, settings=_SETTINGS)
+    assert rows_of(tmp_path, "id", "value") == [("k1", 2)]
+    assert lock.taken
+    assert {*asked} == {LockSettings("fake", tuple(sorted(options.items())))}
+    assert pickle.loads(pickle.dumps(open_table(storage))).lock == asked[0]  # noqa: S301 (made here)
 
 
 def _watch_stores(patch: pytest.MonkeyPatch, trace: Trace) -> None:

@@ -58,11 +58,8 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
         "operations.write.services:SERVICES",
     ),
     "slice rules by layout": "table.files.slice_rule:_RULES",
-    "lock of a table": (
-        "operations.transaction.begin:lock_of",
-        "operations.transaction.commit_path:lock_of",
-        "operations.transaction.decide:lock_of",
-    ),
+    "lock of a table": "operations.transaction.locks:provider_of",
+    "locks by name": "operations.transaction.locks:PROVIDERS",
     "followers of a table": "operations.transaction.followers:FOLLOWERS",
     # --- timeline
     "time from which an instant is visible": "timeline.instants:Instant.visible_since",

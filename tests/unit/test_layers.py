@@ -139,7 +139,7 @@ COMMIT_PATH = {
     "decisions": {"Decision", "Kind"},
     "clock": {"next_time"},
     "followers": {"changed_properties", "following", "prepare"},
-    "locks": {"lock_of"},
+    "locks": {"HeldLock", "hold"},
 }
 # What tells of other instants, and the modules that look and leave the verdict to another one.
 TELLS_OF_OTHERS = {"announced", "clustered_groups", "held_groups", "on_the_way_out", "pending_compactions"}
