@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...errors import CorruptInstantError
+from ...table.files.marked_files import is_data_file_of
 from ...table.table import Table
 from ...timeline.held import COMPACTING
 from ...timeline.instants import Instant, State
@@ -24,11 +25,11 @@ from ...timeline.writers.long_work import LongWork
 from ..transaction.bucket_rules import delete_rule
 from ..transaction.commit_path import begin, complete
 from ..transaction.concurrency import ROLLBACK, WRITE, Known, Meeting, Verdict, judge
+from ..transaction.instant_changes import hide, remove_file, start, take_off
 from ..transaction.left_overs import by_partition, files_of, forget
 from ..transaction.opened_partitions import forget_partitions
 from ..transaction.outcome import Outcome
 from .pending import OtherWriters, PlannedRollback
-from .undo import hide, planned_files, take_off
 
 if TYPE_CHECKING:
     from ...timeline.metadata.models import RollbackMetadata, RollbackPlan
@@ -58,7 +59,7 @@ def carry_on(table: Table, timeline: Timeline, at: str) -> None:
     plan = files.read_rollback_plan(Instant(at, "rollback", State.REQUESTED))
     if plan is None or plan.instant_to_rollback is None:
         return
-    files.start(Instant(at, "rollback", State.INFLIGHT))
+    start(table, Instant(at, "rollback", State.INFLIGHT))
     info = plan.instant_to_rollback
     victim, paths = timeline.write_at(info.commit_time), planned_files(table, plan, info.commit_time)
     shared = info.action in COMPACTING
@@ -70,11 +71,11 @@ def carry_on(table: Table, timeline: Timeline, at: str) -> None:
             # A dead write may have made files after the plan. The plan for a completed write names all files.
             paths = sorted({*paths, *files_of(table, timeline, victim.requested_time)})
             known = files.paths()
-            hide(files, known, victim)
+            hide(table, known, victim)
             table.format.undo.take_back(table.storage, {info.commit_time: paths})
             forget_partitions(table, victim, by_partition(paths))
             delete_rule(table, victim)
-            take_off(files, known, victim)
+            take_off(table, known, victim)
         plan = plan_of(table, Instant(info.commit_time, info.action, State.INFLIGHT), paths)
     else:
         forget_partitions(table, Instant(info.commit_time, info.action, State.INFLIGHT), by_partition(paths))
@@ -93,14 +94,13 @@ def _stop_execution(table: Table, timeline: Timeline, at: str, victim: Instant, 
 
     A process may execute it again under the same time: delete only files that a rollback names, while that is pending.
     """
-    files = timeline.files
     if not _is_there(timeline, at, (State.REQUESTED, State.INFLIGHT)):
         return False
-    table.format.undo.take_back(files.storage, {victim.requested_time: paths})
-    files.storage.delete(files.path(victim.at(State.INFLIGHT)))
-    if owner.Seal(files.storage, victim.requested_time).is_given_up():
-        files.storage.delete(files.path(victim.at(State.REQUESTED)))
-    forget(files.storage, victim.requested_time)
+    table.format.undo.take_back(table.storage, {victim.requested_time: paths})
+    remove_file(table, victim.at(State.INFLIGHT))
+    if owner.Seal(table.storage, victim.requested_time).is_given_up():
+        remove_file(table, victim.at(State.REQUESTED))
+    forget(table.storage, victim.requested_time)
     return True
 
 
@@ -166,12 +166,17 @@ def _complete(table: Table, at: str, plan: RollbackPlan, seconds: float) -> None
     def outcome(timeline: Timeline) -> Outcome | None:
         if not _is_there(timeline, at, (State.REQUESTED, State.INFLIGHT)):
             return None
-        timeline.files.start(rollback)
         victim = plan.instant_to_rollback
         removed = [] if victim is None else planned_files(table, plan, victim.commit_time)
         return Outcome(result_of_plan(table, at, plan, seconds), removed=removed)
 
-    complete(table, rollback, outcome)
+    complete(table, rollback, outcome, starts=True)
+
+
+def planned_files(table: Table, plan: RollbackPlan, victim: str) -> list[str]:
+    """Return the paths of a victim's data files that a rollback's plan names; other writes' files stay."""
+    named = table.format.undo.planned(plan)
+    return sorted({path for path in named if is_data_file_of(table.format.slices, victim, path)})
 
 
 def plan_of(table: Table, victim: Instant, paths: list[str]) -> RollbackPlan:

@@ -12,9 +12,9 @@ from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ..transaction.bucket_rules import delete_rule
 from ..transaction.carried_out import opened_by
+from ..transaction.instant_changes import hide, start, take_off
 from ..transaction.left_overs import by_maker
 from ..transaction.opened_partitions import forget_partitions
-from .undo import hide, take_off
 
 if TYPE_CHECKING:
     from ...timeline.metadata.models import RestorePlan
@@ -22,18 +22,17 @@ if TYPE_CHECKING:
 
 def undo_writes(table: Table, timeline: Timeline, restore: Instant, plan: RestorePlan) -> dict[str, list[str]]:
     """Undo the writes that a restore's plan names, and return the files that each write still had."""
-    files = timeline.files
-    files.start(restore.at(State.INFLIGHT))
+    start(table, restore.at(State.INFLIGHT))
     victims = [Instant(info.commit_time, info.action, State.INFLIGHT) for info in plan.instants_to_rollback]
-    paths = files.paths()
+    paths = timeline.files.paths()
     made = by_maker(table, timeline, chain.from_iterable(walk_partitions(table.storage).values()))
     times = (victim.requested_time for victim in victims)
     data = {time: [info.path for info in made.get(time, ())] for time in times}
     for victim in victims:
-        hide(files, paths, victim)
+        hide(table, paths, victim)
         table.format.undo.take_back(table.storage, {victim.requested_time: data[victim.requested_time]})
         delete_rule(table, victim)
-        take_off(files, paths, victim)
+        take_off(table, paths, victim)
     for folder, listed in walk_partitions(table.storage).items():
         if not any(data_file(info.path, changes=True) for info in listed):
             opener = opened_by(table.storage, folder)

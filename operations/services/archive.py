@@ -17,17 +17,19 @@ from ...storage.base import FileInfo, Storage
 from ...table.config import check_supported
 from ...table.files.partitions import walk_partitions
 from ...table.table import Table, open_table
-from ...timeline.instants import Instant, State
+from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from ...timeline.writers import announcements
 from ...timeline.writers.markers import Markers, marked_instants
 from ...timeline.writers.owner import SCRATCH
 from ..inspect.activity import shown
 from ..result import ServiceResult
-from ..transaction.commit_path import exclusive
+from ..transaction.commit_path import exclusive, prepare_for_removed_files
 from ..transaction.concurrency import ARCHIVING, WRITE, Meeting, forbids, kind_of
 from ..transaction.followers import check_retirable
+from ..transaction.instant_changes import remove_archived
 from ..transaction.left_overs import by_maker
+from ..transaction.locks import HeldLock
 from ..write_ids import NotedIds, note_write_ids, read_noted
 from .archivable import before_replaced_files, candidates, cut, retained_from
 from .settings import ArchiveSettings, CleanSettings
@@ -35,9 +37,6 @@ from .settings import ArchiveSettings, CleanSettings
 logger = logging.getLogger("pyhudi")
 
 _ACTION = "archive"
-
-# Files deleted at once from a local store.
-_AT_ONCE = 64
 
 
 def archive(
@@ -108,15 +107,9 @@ class _Round:
         if not gone:
             return ServiceResult(self.table.path, _ACTION)
         noted = read_noted(self.table.storage)
-        return exclusive(self.table, partial(self._move, gone, noted), removes_files=True)
-
-    def _move(self, gone: Sequence[Instant], noted: NotedIds) -> ServiceResult:
-        first = _first_write({*self.timeline.instants} - {*gone})
-        orphans = self._delete_orphans(first)
-        self.table.archive_writer.put(gone, self.timeline.files)
-        note_write_ids(self.table, noted=noted)
-        count = self._take_off(gone)
-        self._merge()
+        prepare_for_removed_files(self.table)
+        orphans = self._delete_orphans(_first_write({*self.timeline.instants} - {*gone}))
+        count = exclusive(self.table, partial(self._move, gone, noted))
         logger.info("table %s: archived %d instants up to %s", self.table.path, count, gone[-1].requested_time)
         return ServiceResult(
             self.table.path,
@@ -126,6 +119,14 @@ class _Round:
             files=len(orphans),
             bytes=sum(info.size for info in orphans),
         )
+
+    def _move(self, gone: Sequence[Instant], noted: NotedIds, held: HeldLock) -> int:
+        """Return how many instants were moved."""
+        self.table.archive_writer.put(gone, self.timeline.files)
+        note_write_ids(self.table, noted=noted)
+        count = self._take_off(gone, held)
+        self._merge()
+        return count
 
     def _delete_orphans(self, until: str) -> list[FileInfo]:
         """Delete data files of writes that never completed, from the timeline's first write up to a time.
@@ -146,24 +147,16 @@ class _Round:
         self.table.format.undo.take_back(storage, left)
         return [*chain.from_iterable(orphans.values())]
 
-    def _take_off(self, gone: Sequence[Instant]) -> int:
+    def _take_off(self, gone: Sequence[Instant], held: HeldLock) -> int:
         """Delete the files of the instants that the archive holds, and return their number."""
-        held = self.table.archive.known_of(gone)
+        archived = self.table.archive.known_of(gone)
         files = self.timeline.files.paths()
         marked = frozenset(marked_instants(self.table.storage))
-        for instant in held:
+        for instant in archived:
             if instant.requested_time in marked:
                 Markers(self.table.storage, instant.requested_time).delete()
-        ordered = [pair for instant in gone if instant in held for pair in files.get(instant.identity, {}).items()]
-        # Without its completed file an instant looks pending, so delete that file last.
-        self.table.storage.delete(*(path for state, paths in ordered if state != State.COMPLETED for path in paths))
-        completed = [path for state, paths in ordered if state == State.COMPLETED for path in paths]
-        # Ascending: a reader that sees an older instant but misses a younger takes the younger for uncommitted. A disk
-        # deletes in the order of a call, a store of objects need not.
-        step = 1 if self.table.storage.remote else _AT_ONCE
-        for start in range(0, len(completed), step):
-            self.table.storage.delete(*completed[start : start + step])
-        return len(held)
+        remove_archived(held, [files.get(instant.identity, {}) for instant in gone if instant in archived])
+        return len(archived)
 
     def _merge(self) -> None:
         writer = self.table.archive_writer

@@ -5,8 +5,6 @@ No reader goes by it where there are rules. Apache Hudi's writers compare it wit
 
 from __future__ import annotations
 
-from functools import partial
-
 from ...table.bucket_numbers import bucket_numbers
 from ...table.config import BACKUP_PATH, update_config
 from ...table.config.property_keys import BUCKET, BUCKET_COUNT
@@ -26,7 +24,7 @@ def follow_rules(table: Table) -> str:
     changes = {BUCKET_COUNT: str(numbers.default)} if changed else {}
     # An earlier call may have changed the property and died before it was done, which each change mends.
     if changes or table.storage.exists(BACKUP_PATH):
-        exclusive(table, partial(update_config, table.storage, changes), removes_files=False)
+        exclusive(table, lambda _: update_config(table.storage, changes))
     return change_of_jobs(numbers.default) if numbers.default and changed and not table.format.bucket_rules else ""
 
 

@@ -19,7 +19,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ...errors import CommitConflictError, ConcurrentWriteError, WriteSealedError
-from ...storage.base import Storage
 from ...table.files.file_group import BaseFile, DataFile, data_file
 from ...table.files.names import WriteToken
 from ...table.table import Table
@@ -34,6 +33,7 @@ from ..rollback.rollback import carry_on, plan_of
 from ..transaction.commit_path import begin
 from ..transaction.concurrency import COMPACTION, Known, Meeting, Shared, Verdict, judge, kind_of
 from ..transaction.conflicts import check_ownership
+from ..transaction.instant_changes import remove_file, remove_pending, start
 from ..transaction.left_overs import files_of, forget
 from ..transaction.transaction import Transaction
 from ..write_ids import GENERATED_ID
@@ -55,11 +55,11 @@ def claim(table: Table, instant: Instant, patience: Patience, *, application: st
     """
     if table.archive.holds(instant.requested_time):
         # The plan was done long ago; a process that stalled has put it on the timeline again.
-        table.instants.remove_pending(instant)
+        remove_pending(table, instant)
         return None
     for _ in range(_ROUNDS):
         timeline = table.timeline()
-        found = _pending(table.storage, timeline, instant)
+        found = _pending(table, timeline, instant)
         if found is None:
             return None
         going = pending_rollbacks(timeline).get(instant.requested_time, ())
@@ -86,7 +86,7 @@ def give_up(work: Transaction) -> None:
     """Undo what this process did of a plan, so that the next process may begin at once."""
     owner.Seal(work.storage, work.seals[-1]).set_for_good()
     timeline = work.table.timeline()
-    found = _pending(work.storage, timeline, work.inflight)
+    found = _pending(work.table, timeline, work.inflight)
     if found is None:
         # Another process has completed the plan or taken it back, and no process needs these remains.
         forget(work.storage, work.instant_time)
@@ -99,7 +99,7 @@ def take_back(table: Table, instant: Instant) -> None:
     """Take a plan off the timeline, with all work on it; a process at work on it counts as dead."""
 
     def condemned(timeline: Timeline) -> RollbackPlan | None:
-        found = _pending(table.storage, timeline, instant)
+        found = _pending(table, timeline, instant, in_round=True)
         if found is None:
             return None
         # The seal stops the processes at work on the plan; the process that finishes this rollback sees it, too.
@@ -199,18 +199,25 @@ def _token(file: DataFile) -> str:
 
 def _finish(table: Table, instant: Instant) -> None:
     timeline = table.timeline()
-    for rollback in pending_rollbacks(timeline).get(instant.requested_time, ()):
+    going = pending_rollbacks(timeline).get(instant.requested_time, ())
+    for rollback in going:
         carry_on(table, timeline, rollback.requested_time)
+    if not going:
+        _pending(table, timeline, instant)
 
 
-def _pending(storage: Storage, timeline: Timeline, instant: Instant) -> Instant | None:
-    """Return the newest state of an instant whose plan is on the timeline; None where it is completed or taken back."""
+def _pending(table: Table, timeline: Timeline, instant: Instant, *, in_round: bool = False) -> Instant | None:
+    """Return the newest state of an instant whose plan is on the timeline; None where it is completed or taken back.
+
+    A call ``in_round`` of a decision leaves the inflight file of a plan that is gone to calls outside of decisions.
+    """
     same = (instant.requested_time, instant.action)
     found = next((instant for instant in timeline.pending if (instant.requested_time, instant.action) == same), None)
-    if found is None or storage.exists(timeline.files.path(found.at(State.REQUESTED))):
+    if found is None or table.storage.exists(timeline.files.path(found.at(State.REQUESTED))):
         return found
     # A process began late: the plan is gone.
-    storage.delete(timeline.files.path(found.at(State.INFLIGHT)))
+    if not in_round:
+        remove_file(table, found.at(State.INFLIGHT))
     return None
 
 
@@ -219,12 +226,12 @@ def _begin(table: Table, instant: Instant, mine: Owner, patience: Patience) -> T
     if not owner.Claim(table.storage, instant.requested_time).make(mine):
         return None
     heartbeat.Heartbeat(table.storage, instant.requested_time).touch()
-    table.instants.start(instant)
+    start(table, instant)
     # A process that decided earlier to undo the last owner's work, or the plan, did not see this claim.
     timeline = table.timeline()
     if instant.requested_time in pending_rollbacks(timeline):
         return None
-    if _pending(table.storage, timeline, instant) is None:
+    if _pending(table, timeline, instant) is None:
         forget(table.storage, instant.requested_time)
         return None
     return Transaction(
@@ -269,7 +276,7 @@ def _stopping(
 
     `known` is the owner, None for a process that is not pyhudi's; `patience` is None where a process stops itself.
     """
-    found = _pending(table.storage, timeline, instant)
+    found = _pending(table, timeline, instant, in_round=True)
     if found is None or instant.requested_time in pending_rollbacks(timeline):
         return None
     now = owner.Claim(table.storage, instant.requested_time).owner()

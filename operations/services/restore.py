@@ -40,6 +40,7 @@ from ..transaction.concurrency import (
     known_of,
     those,
 )
+from ..transaction.instant_changes import remove_pending, remove_rollbacks
 from ..transaction.left_overs import forget
 from ..transaction.outcome import Outcome
 from .bucket_property import follow_rules
@@ -102,7 +103,7 @@ class _Restore:
         pending = pending_restore(timeline)
         if pending is None:
             # There was nothing to undo, or a process has restored meanwhile, maybe this process in a try that failed.
-            _forget_rollbacks(timeline, to)
+            _forget_rollbacks(table, timeline, to)
             _forget_owner(timeline)
             return ServiceResult(table.path, _ACTION, todo=follow_rules(table))
         plan = timeline.files.read_restore_plan(pending)
@@ -120,7 +121,7 @@ class _Restore:
             complete(table, pending, outcome)
         for victim in plan.instants_to_rollback:
             forget(table.storage, victim.commit_time)
-        _forget_rollbacks(table.timeline(), to)
+        _forget_rollbacks(table, table.timeline(), to)
         logger.warning("table %s: restored to %s (%d writes undone)", table.path, to, len(undone))
         files, todo = sum(map(len, undone.values())), follow_rules(table)
         return ServiceResult(table.path, _ACTION, pending.requested_time, files=files, instants=len(undone), todo=todo)
@@ -206,7 +207,7 @@ class _Restore:
             return
         # The decision comes first, or the process that decides next would request it again.
         abandon(table, lambda _: pending)
-        table.instants.remove_pending(pending)
+        remove_pending(table, pending)
         raise archiving(table.path, self.to)
 
 
@@ -244,11 +245,10 @@ def _forget_owner(timeline: Timeline) -> None:
         forget(storage, restored.requested_time)
 
 
-def _forget_rollbacks(timeline: Timeline, to: str) -> None:
+def _forget_rollbacks(table: Table, timeline: Timeline, to: str) -> None:
     """Delete the completed rollbacks between a write and the last restore to it: they name writes that are gone."""
-    files = timeline.files
     for restored in reversed([instant for instant in timeline.completed if instant.action == _ACTION]):
-        plan = files.read_restore_plan(restored)
+        plan = timeline.files.read_restore_plan(restored)
         if plan is None or plan.savepoint_to_restore_timestamp != to:
             continue
         gone = [
@@ -256,8 +256,6 @@ def _forget_rollbacks(timeline: Timeline, to: str) -> None:
             for instant in timeline.completed
             if instant.action == "rollback" and to < instant.requested_time < restored.requested_time
         ]
-        paths = files.paths() if gone else {}
-        for instant in gone:
-            files.remove_pending(instant)
-            files.storage.delete(*paths.get(instant.identity, {}).get(State.COMPLETED, ()))
+        if gone:
+            remove_rollbacks(table, gone)
         return

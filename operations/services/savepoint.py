@@ -17,8 +17,9 @@ from ...timeline.metadata.models import SavepointMetadata, SavepointPartition
 from ...timeline.pending_undo import pending_rollbacks
 from ...timeline.timeline import Timeline
 from ..result import ServiceResult
-from ..transaction.commit_path import abandon, complete, exclusive
+from ..transaction.commit_path import abandon, complete
 from ..transaction.concurrency import SAVEPOINT
+from ..transaction.instant_changes import remove_pending, remove_savepoint, start
 from ..transaction.outcome import Outcome
 from .preconditions import completed_write, refuse_restoring, slices_at
 from .target_times import savepoint_at, write_until
@@ -49,7 +50,7 @@ def savepoint(
         # An archiving process either stops before the savepoint, or has announced how far it gets: `_outcome` looks
         # for that.
         pending = Instant(at, _ACTION, State.INFLIGHT)
-        made = timeline.files.start(pending)
+        made = start(table, pending)
         empty = SavepointMetadata(
             savepointed_by=user, savepointed_at=int(time.time() * 1000), comments=comment, partition_metadata={}
         )
@@ -58,7 +59,7 @@ def savepoint(
         except PyHudiError:
             if made:
                 with suppress(StorageError):
-                    timeline.files.remove_pending(pending)
+                    remove_pending(table, pending)
             raise
     # Another process may have deleted the savepoint since.
     now = table.timeline()
@@ -91,7 +92,7 @@ def delete_savepoint(storage: Storage, instant_time: str, *, dry_run: bool = Fal
     saved = Instant(instant_time, _ACTION, State.COMPLETED, "")
     # Otherwise the next process that decides might make it again, where nothing was decided since.
     abandon(table, lambda _: saved.at(State.INFLIGHT))
-    exclusive(table, partial(_take_off, timeline, saved), removes_files=False)
+    remove_savepoint(table, saved)
     return replace(done, seconds=time.monotonic() - began)
 
 
@@ -141,9 +142,3 @@ def _outcome(table: Table, at: str, empty: SavepointMetadata, timeline: Timeline
 
 def _slices(table: Table, timeline: Timeline, at: str) -> list[FileSlice]:
     return slices_at(SAVEPOINT, table, timeline, timeline.as_of_request(at), at, f"The savepoint {at}")
-
-
-def _take_off(timeline: Timeline, saved: Instant) -> None:
-    for path in timeline.files.paths().get(saved.identity, {}).get(State.COMPLETED, ()):
-        timeline.files.storage.delete(path)
-    timeline.files.remove_pending(saved)

@@ -16,6 +16,7 @@ from ...table.table import Table
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ..transaction.commit_path import begin, complete, prepare_followers
+from ..transaction.instant_changes import remove_file, start
 from ..transaction.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -68,11 +69,10 @@ class TableService(ABC, Generic[Plan]):
     def start(self, instant: Instant) -> bool:
         """Make an instant's inflight file; False where another process has completed it, and it was archived since."""
         prepare_followers(self.table, instant)
-        files = self.table.instants
-        files.start(instant)
-        if self.table.storage.exists(files.path(instant.at(State.REQUESTED))):
+        start(self.table, instant)
+        if self.table.storage.exists(self.table.instants.path(instant.at(State.REQUESTED))):
             return True
-        self.table.storage.delete(files.path(instant.at(State.INFLIGHT)))
+        remove_file(self.table, instant.at(State.INFLIGHT))
         return False
 
     def complete(self, instant: Instant, outcome: Callable[[Timeline], Outcome]) -> bool:

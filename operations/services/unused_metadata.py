@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import uuid
-from functools import partial
 
 from ...errors import StorageError
 from ...storage.base import FileInfo, Storage, join
@@ -39,7 +38,7 @@ def delete_unused_metadata(table: Table) -> None:
     """
     try:
         if table.storage.has_files(METADATA_TABLE):
-            exclusive(table, partial(_delete_if_unused, table), removes_files=False)
+            exclusive(table, lambda _: _delete_if_unused(table))
     except StorageError:
         logger.warning("table %s: %s stays until the next clean", table.path, METADATA_TABLE, exc_info=True)
 

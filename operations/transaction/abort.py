@@ -10,6 +10,7 @@ from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers.write_notes import GIVEN_UP
 from .commit_path import abandon
+from .instant_changes import remove_pending
 from .left_overs import by_partition, files_of, forget, forget_attempt
 from .opened_partitions import forget_partitions
 from .transaction import Transaction
@@ -89,5 +90,5 @@ def _unfinished(work: Transaction, timeline: Timeline) -> Instant | None:
 def _erase(work: Transaction, own: Instant | None, paths: list[str]) -> None:
     work.table.format.undo.take_back(work.storage, {work.instant_time: paths})
     if own is not None:
-        work.table.instants.remove_pending(own)
+        remove_pending(work.table, own)
     forget_partitions(work.table, work.inflight, by_partition(paths))

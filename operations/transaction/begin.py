@@ -160,15 +160,15 @@ def over(work: Transaction) -> WriteSealedError:
     )
 
 
-def _take_back_if_given_up(work: Transaction) -> None:
-    """Undo the start of a write that was given up after this task had looked for its seal."""
-    if work.seal.is_given_up():
-        timeline = work.table.timeline()
-        found = timeline.find(work.instant_time)
-        if found is not None and found.state != State.COMPLETED:
-            timeline.files.remove_pending(found)
-        forget(work.storage, work.instant_time)
-        raise over(work)
+def _take_back_if_given_up(work: Transaction) -> bool:
+    """Return whether a write was given up after this task had looked for its seal; it leaves the timeline then."""
+    if not work.seal.is_given_up():
+        return False
+    timeline = work.table.timeline()
+    found = timeline.find(work.instant_time)
+    if found is not None and found.state != State.COMPLETED:
+        timeline.files.remove_pending(found)
+    return True
 
 
 def _refuse_completed(work: Transaction, found: Instant | None) -> None:
@@ -228,6 +228,9 @@ def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes], pre
                 raise _PassedError
         instants.request(work.inflight, requested(instants.codec))
         timeline = _leave_if_old(work)
-    instants.start(work.inflight)
-    _take_back_if_given_up(work)
+        instants.start(work.inflight)
+        taken_back = _take_back_if_given_up(work)
+    if taken_back:
+        forget(work.storage, work.instant_time)
+        raise over(work)
     return timeline

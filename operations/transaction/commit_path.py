@@ -26,7 +26,7 @@ from ...timeline.writers.first_steps import folder_of
 from .body import CommitBody
 from .decide import decide
 from .followers import Prepared, changed_properties, following, prepare
-from .locks import hold
+from .locks import HeldLock, hold
 from .outcome import Outcome
 
 if TYPE_CHECKING:
@@ -121,12 +121,14 @@ def complete(
     pending: Instant,
     outcome: Callable[[Timeline], Outcome | None],
     relief: Callable[[], None] | None = None,
+    *,
+    starts: bool = False,
 ) -> Instant | None:
     """Complete an instant, the point of no return; return None where it is completed or gone already.
 
-    `outcome` runs again after each lost race, and raises where the instant must not complete. Followers of the table
-    prepare before the race, and again where instants that completed meanwhile touch what they wrote. Otherwise as
-    `decide`.
+    `outcome` runs again after each lost race, and raises where the instant must not complete. With ``starts`` each
+    round makes the inflight file, too. Followers of the table prepare before the race, and again where instants that
+    completed meanwhile touch what they wrote. Otherwise as `decide`.
     """
     followers = following(table)
     for _ in range(_PREPARATIONS):
@@ -139,7 +141,7 @@ def complete(
             if planned.followed:
                 prepared = prepare(followers, SeenTable(table, timeline), pending, planned)
         try:
-            return _complete(table, pending, outcome, prepared, relief)
+            return _complete(table, pending, outcome, prepared, relief, starts=starts)
         except _OutdatedError:
             continue
     raise ConcurrentWriteError(
@@ -159,6 +161,8 @@ def _complete(
     outcome: Callable[[Timeline], Outcome | None],
     prepared: Prepared | None,
     relief: Callable[[], None] | None,
+    *,
+    starts: bool,
 ) -> Instant | None:
     completed: list[Instant] = []
 
@@ -167,6 +171,8 @@ def _complete(
         found = outcome(timeline)
         if found is None:
             return None
+        if starts:
+            timeline.files.start(pending)
         if prepared is not None and prepared.is_outdated(timeline, found):
             raise _OutdatedError
         completed.append(timeline.files.layout.completed(pending, time_after(table, timeline)))
@@ -193,13 +199,18 @@ def abandon(table: Table, find: Callable[[Timeline], Instant | None]) -> Timelin
     return decide(table, build)
 
 
-def exclusive(table: Table, work: Callable[[], R], *, removes_files: bool) -> R:
+def exclusive(table: Table, work: Callable[[HeldLock], R]) -> R:
     """Do work on the timeline that makes no instant, under the table's lock; every step may run twice."""
+    with hold(table) as held:
+        return work(held)
+
+
+def prepare_for_removed_files(table: Table) -> None:
+    """Have followers ready before data files go by the hand of no instant."""
     with hold(table):
-        changes = changed_properties(table, None) if removes_files else {}
+        changes = changed_properties(table, None)
         if changes:
             update_config(table.storage, changes)
-        return work()
 
 
 def prepare_followers(table: Table, instant: Instant) -> None:

@@ -30,9 +30,9 @@ def what_was_replaced_is_not_looked_for(patch: Patch) -> None:
 def instants_go_whether_or_not_the_archive_holds_them(patch: Patch) -> None:
     original, append = read_seam("remove archived instants"), read_seam("append to the archive")
 
-    def take_off(self: Any, gone: Any) -> int:
+    def take_off(self: Any, gone: Any, held: Any) -> int:
         patch_seam(patch, "instants that the archive holds", lambda *_: gone)
-        return original(self, gone)
+        return original(self, gone, held)
 
     patch_seam(patch, "remove archived instants", take_off)
     patch_seam(patch, "append to the archive", lambda archive, rows: append(archive, rows[1:]))

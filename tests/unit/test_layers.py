@@ -139,7 +139,7 @@ COMMIT_PATH = {
     "decisions": {"Decision", "Kind"},
     "clock": {"next_time"},
     "followers": {"changed_properties", "following", "prepare"},
-    "locks": {"HeldLock", "hold"},
+    "locks": {"hold", "provider_of"},
 }
 # What tells of other instants, and the modules that look and leave the verdict to another one.
 TELLS_OF_OTHERS = {"announced", "clustered_groups", "held_groups", "on_the_way_out", "pending_compactions"}
@@ -175,6 +175,9 @@ VERSION_READERS = {
     "operations/report/gather.py": "and this",
     "operations/services/rescale/rescale.py": "writers of versions before 9 know no rules of buckets",
 }
+# What changes the files of instants, where a module has them open, and the stores' own calls for their paths.
+CHANGES_OF_INSTANTS = {"request", "start", "remove_pending", "complete"}
+CHANGES_OF_FILES = {"create", "delete", "write"}
 # What writes data files, and where it may be made: a log file's blocks are base files inside of it.
 FILE_WRITERS = {"BaseFileWriter", "LogFileWriter", "BaseOutput", "LogOutput"}
 WRITING = ("writer/", "table/files/logs/log_file.py")
@@ -364,6 +367,37 @@ def other_commit_paths(module: str, text: str) -> list[str]:
     ]
 
 
+def other_changes_of_instants(module: str, text: str) -> list[str]:
+    """Return where a module beside the commit path changes the files of instants, or makes a lock that nothing holds.
+
+    Its functions change them under the lock.
+    """
+    if not module.startswith(("operations/", "reader/", "methods/", "arrow/", "connector/")):
+        return []
+    inside = module.startswith("operations/transaction/")
+    calls = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)]
+    found = [call for call in calls if ast.unparse(call.func) == "HeldLock" and not module.endswith("/locks.py")]
+    return [
+        f"{module}:{call.lineno}: calls {ast.unparse(call.func)}"
+        for call in (found if inside else [*found, *filter(_changes_instants, calls)])
+    ]
+
+
+def _changes_instants(call: ast.Call) -> bool:
+    if not isinstance(call.func, ast.Attribute):
+        return False
+    if call.func.attr in CHANGES_OF_INSTANTS and _holds_instants(call.func.value):
+        return True
+    given = (node for one in call.args for node in ast.walk(one) if isinstance(node, ast.Attribute))
+    return call.func.attr in CHANGES_OF_FILES and any(
+        node.attr == "path" and _holds_instants(node.value) for node in given
+    )
+
+
+def _holds_instants(node: ast.expr) -> bool:
+    return ast.unparse(node).rpartition(".")[2] in {"files", "instants", "timeline", "timeline()"}
+
+
 def other_file_writers(module: str, text: str) -> list[str]:
     """Return where a module beside writer/ makes what writes base or log files."""
     if module.startswith(WRITING):
@@ -428,7 +462,7 @@ def unjudged_meetings(module: str, text: str) -> list[str]:
 
 RULES_OF_ALL = [long_functions, long_module]
 RULES_OF_LAYERS = [upward_imports, absolute_imports, reads_of_the_version, other_commit_paths, other_file_writers]
-RULES_OF_LAYERS.append(parsed_names)
+RULES_OF_LAYERS += [parsed_names, other_changes_of_instants]
 
 
 @pytest.mark.parametrize("module", modules())
@@ -549,6 +583,11 @@ def test_every_exception_from_the_io_rule_is_still_needed() -> None:
             "with BaseOutput(files, group, form): pass",
         ),
         (other_file_writers, "connector/table/writing.py", "w = log_file.LogFileWriter(sink)"),
+        (other_changes_of_instants, "operations/services/clean.py", "table.instants.remove_pending(instant)"),
+        (other_changes_of_instants, "operations/services/clean.py", "files.start(instant)"),
+        (other_changes_of_instants, "operations/write/commit.py", "work.table.timeline().complete(done, body)"),
+        (other_changes_of_instants, "operations/rollback/dead.py", "storage.delete(*{timeline.files.path(victim)})"),
+        (other_changes_of_instants, "operations/transaction/decide.py", "held = HeldLock(table, keeps_out=True)"),
         (parsed_names, "reader/past.py", "times = [file.named_time for file in lost]"),
         (parsed_names, "operations/result.py", "found = map(LogFileName.parse, names)"),
         (parsed_names, "index/bucket.py", "file_id = path.split('/')[-1].split('_')[0]"),
@@ -587,6 +626,9 @@ def test_a_breach_is_found(rule, module: str, text: str) -> None:
         ),
         (row_loops, "writer/handle.py", "x = a.to_pylist()  # O(partitions): unique values only"),
         (other_file_writers, "writer/group_writer.py", "with BaseOutput(files, group, form): pass"),
+        (other_changes_of_instants, "operations/services/clean.py", "self.start(instant)\nself.complete(instant)"),
+        (other_changes_of_instants, "operations/services/clean.py", "storage.delete(work.claim.path)"),
+        (other_changes_of_instants, "operations/transaction/abort.py", "table.instants.remove_pending(own)"),
         (parsed_names, "table/files/view.py", "time = file.named_time"),
         (
             parsed_names,

@@ -10,7 +10,6 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import count
 
 from ....errors import one_line
@@ -26,7 +25,7 @@ from ...checks.check_catalogue import PROPERTIES_BACKUP, PROPERTIES_UNUSABLE
 from ...checks.finding import Finding
 from ...result import ServiceResult
 from ...rollback.pending import OtherWriters
-from ...transaction.commit_path import exclusive
+from ...transaction.commit_path import exclusive, prepare_for_removed_files
 from ...transaction.concurrency import ROLLBACK
 from ..dead_writes import roll_back_dead_writes
 from ..means import Means
@@ -95,7 +94,7 @@ class _Repair:
         table, storage, means = self.table, self.table.storage, self.means
         properties = _properties(storage)
         if properties:
-            exclusive(table, partial(self._recover_properties, properties), removes_files=False)
+            exclusive(table, lambda _: self._recover_properties(properties))
         undone = roll_back_dead_writes(storage, means.patience, metadata_enable=means.metadata_enable)
         self.steps += _rollbacks(self.dead)
         numbers = find_undone(table)
@@ -103,7 +102,8 @@ class _Repair:
         todo = delete_undone(table, numbers) if numbers.rescales else ""
         found = find_orphans(storage)
         if found.files:
-            exclusive(table, partial(self._move, found.files), removes_files=True)
+            prepare_for_removed_files(table)
+            exclusive(table, lambda _: self._move(found.files))
         at = "" if self.removed is None else self.removed.time
         return ServiceResult(
             table.path,

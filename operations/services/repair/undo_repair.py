@@ -41,7 +41,7 @@ def undo_repair(storage: Storage, at: str, means: Means, *, dry_run: bool = Fals
         )
     refuse_writers(table, means.patience)
     undo = _Undo(table, RemovedFiles(storage, at))
-    done = undo.foretold() if dry_run else exclusive(table, undo.run, removes_files=False)
+    done = undo.foretold() if dry_run else exclusive(table, lambda _: undo.run())
     return replace(done, seconds=time.monotonic() - began)
 
 

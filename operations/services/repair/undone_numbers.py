@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 from ....table.bucket_numbers import delete_bucket_rule, rule_files
 from ....table.config.property_keys import BUCKET_COUNT
@@ -52,7 +51,7 @@ def find_undone(table: Table) -> UndoneNumbers:
 
 def delete_undone(table: Table, undone: UndoneNumbers) -> str:
     """Delete the rules and have the property follow; return what is to be done in jobs of Apache Hudi."""
-    exclusive(table, partial(_delete_rules, table, undone), removes_files=False)
+    exclusive(table, lambda _: _delete_rules(table, undone))
     return follow_rules(open_table(table.storage))
 
 

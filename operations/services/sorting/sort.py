@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -185,4 +184,4 @@ def _note(table: Table, changes: dict[str, str | None], *, dry_run: bool) -> Tab
             table, config=TableConfig({name: value for name, value in properties.items() if value is not None})
         )
     # Also where nothing changes: this finishes a change during which a process died.
-    return replace(table, config=exclusive(table, partial(update_config, table.storage, changes), removes_files=False))
+    return replace(table, config=exclusive(table, lambda _: update_config(table.storage, changes)))

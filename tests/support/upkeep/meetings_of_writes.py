@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 from pyhudi.operations.read_rows import ReadRows
 from pyhudi.operations.rollback.rollback import carry_on
-from pyhudi.operations.rollback.undo import hide
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean as run_clean
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
+from pyhudi.operations.transaction.instant_changes import hide
 from pyhudi.operations.write.waits import wait_for_restore
 from pyhudi.reader.predicates import Compare
 from pyhudi.table.table import open_table
@@ -393,7 +393,7 @@ def _rolled_back(state: str) -> None:
         timeline = some.timeline()
         victim = timeline.write_at(at)
         if victim is not None:
-            hide(timeline.files, timeline.files.paths(), victim)
+            hide(open_table(some.storage), timeline.files.paths(), victim)
         for one in some.files():
             if at in one:
                 (some.path / one).unlink()

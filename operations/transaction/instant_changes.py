@@ -1,0 +1,101 @@
+"""Changes of single instants that are no decision: begun, taken back, undone, archived.
+
+Each runs under the table's lock, and every step may be taken twice, by several processes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from ...storage.base import split
+from ...table.table import Table
+from ...timeline.instant_files import InstantFiles, InstantPaths
+from ...timeline.instants import Instant, State, action_group
+from .locks import HeldLock, hold
+
+# Files deleted at once from a local store.
+_AT_ONCE = 64
+
+
+def start(table: Table, instant: Instant) -> bool:
+    """Make an instant's inflight file; False where it exists already."""
+    with hold(table):
+        return table.instants.start(instant)
+
+
+def remove_file(table: Table, instant: Instant) -> None:
+    """Delete the file of one state of an instant."""
+    with hold(table):
+        table.storage.delete(table.instants.path(instant))
+
+
+def remove_pending(table: Table, instant: Instant) -> None:
+    with hold(table):
+        table.instants.remove_pending(instant)
+
+
+def remove_savepoint(table: Table, saved: Instant) -> None:
+    with hold(table):
+        for path in _completed(table.instants.paths(), saved):
+            table.storage.delete(path)
+        table.instants.remove_pending(saved)
+
+
+def remove_rollbacks(table: Table, rollbacks: Iterable[Instant]) -> None:
+    """Take completed rollbacks off the timeline, pending files first: they never seem unfinished."""
+    with hold(table):
+        paths = table.instants.paths()
+        for instant in rollbacks:
+            table.instants.remove_pending(instant)
+            table.storage.delete(*_completed(paths, instant))
+
+
+def remove_archived(held: HeldLock, archived: Sequence[Mapping[State, tuple[str, ...]]]) -> None:
+    """Delete the files of instants that the archive holds, given in ascending order."""
+    storage = held.table.storage
+    # Without its completed file an instant looks pending, so delete that file last.
+    pending = (states[state] for states in archived for state in states if state != State.COMPLETED)
+    storage.delete(*(path for paths in pending for path in paths))
+    completed = [path for states in archived for path in states.get(State.COMPLETED, ())]
+    # Ascending: a reader that sees an older instant but misses a younger takes the younger for uncommitted. A disk
+    # deletes in the order of a call, a store of objects need not.
+    step = 1 if storage.remote else _AT_ONCE
+    for first in range(0, len(completed), step):
+        storage.delete(*completed[first : first + step])
+
+
+def hide(table: Table, paths: InstantPaths, victim: Instant) -> None:
+    """Take a completed write back to inflight, so that no reader sees its rows."""
+    states = paths.get(victim.identity, {})
+    done = _completed(paths, victim)
+    if not done:
+        return
+    files = table.instants
+    with hold(table):
+        # Without a pending file the instant would be gone at once, and no process would look for its data.
+        for state, make in ((State.REQUESTED, files.request), (State.INFLIGHT, files.start)):
+            if state not in states:
+                make(_pending(files, states, victim))
+        table.storage.delete(*done)
+
+
+def take_off(table: Table, paths: InstantPaths, victim: Instant) -> None:
+    """Take a hidden write off the timeline, its inflight file first: it never seems further than it is."""
+    states = paths.get(victim.identity, {})
+    with hold(table):
+        for state in (State.INFLIGHT, State.REQUESTED):
+            pending = table.instants.path(victim.at(state))
+            table.storage.delete(*{pending, *states.get(state, ())})
+
+
+def _completed(paths: InstantPaths, instant: Instant) -> tuple[str, ...]:
+    return paths.get(instant.identity, {}).get(State.COMPLETED, ())
+
+
+def _pending(files: InstantFiles, states: Mapping[State, tuple[str, ...]], victim: Instant) -> Instant:
+    """Return a completed write under the action of its requested file: clustering completes as replacecommit."""
+    for path in (*states.get(State.INFLIGHT, ()), *states.get(State.REQUESTED, ())):
+        found = files.layout.parse(split(path)[1])
+        if found is not None and action_group(found.action) == victim.group:
+            return found
+    return victim.at(State.INFLIGHT)
