@@ -10,7 +10,6 @@ from ...table.table import Table
 from ...timeline.timeline import Timeline
 from ...timeline.watermark import Watermark, spell_moment
 from ..rollback.pending import OtherWriters, PlannedRollback
-from ..transaction.commit_path import times_after
 from ..transaction.concurrency import WRITE
 from .request import WriteSettings
 
@@ -38,10 +37,9 @@ class Pinned:
         """
         victims = frozenset(planned.victim.requested_time for planned in self.rollbacks)
         dead = others.settle_pending(self.timeline, victims) if judges else ()
-        times = times_after(others.table, self.now, len(dead))
         return (
             *(planned for planned in self.rollbacks if not planned.at_work),
-            *(PlannedRollback(victim, at, beat) for (victim, beat), at in zip(dead, times, strict=True)),
+            *(PlannedRollback(victim, beat) for victim, beat in dead),
         )
 
 

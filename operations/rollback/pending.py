@@ -51,14 +51,12 @@ class PlannedRollback:
     """A rollback of a dead write, or of the victim of a pending rollback.
 
     Attributes:
-        at: Requested time of the rollback; "" for a time after the whole timeline.
         beat: The overdue heartbeat by which the writer counts as dead; None where no heartbeat was judged.
         certain: Whether its writer counts as dead whatever signs of life there are.
         at_work: Whether a living process carries it out, which finishes it.
     """
 
     victim: Instant
-    at: str = ""
     beat: float | None = None
     certain: bool = False
     at_work: bool = False
@@ -99,7 +97,7 @@ class OtherWriters:
                 raise in_the_way(timeline, rollback)
             if victim is not None:
                 at_work = verdict is Verdict.GO_ON
-                found.append(PlannedRollback(victim, rollback.requested_time, certain=True, at_work=at_work))
+                found.append(PlannedRollback(victim, certain=True, at_work=at_work))
         return tuple(found)
 
     def maker_of(self, rollback: Instant) -> Known:

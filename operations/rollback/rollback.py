@@ -45,7 +45,7 @@ def roll_back(others: OtherWriters, planned: PlannedRollback) -> None:
     # A commit looks for rollbacks that name it: after this decision the victim cannot complete, however long it
     # stalled. Before the decision the rollback deletes none of its files.
     table = others.table
-    begun = begin(table, "rollback", partial(_plan_unless_over, others, planned), lambda: planned.at or None)
+    begun = begin(table, "rollback", partial(_plan_unless_over, others, planned))
     going = pending_rollbacks(begun.timeline).get(planned.victim.requested_time, ())
     rollback = going[0] if going else begun.instant
     mine = begun.instant is not None or planned.certain

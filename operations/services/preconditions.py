@@ -128,7 +128,7 @@ def dead_writes(
         meeting = Meeting(mine, WRITE, shared=frozenset({Shared.LATER}), asked=asked)
         verdict = others.refuse_living(instant, meeting, may_wait=asked is Asked.BEFORE_PLAN)
         if verdict is not None:
-            found.append(PlannedRollback(instant, "", verdict.beat))
+            found.append(PlannedRollback(instant, verdict.beat))
     return found
 
 

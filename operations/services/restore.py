@@ -26,7 +26,7 @@ from ..result import ServiceResult
 from ..rollback.pending import OtherWriters, restoring
 from ..rollback.rollback import plan_of, result_of_plan, roll_back
 from ..rollback.undo_writes import undo_writes
-from ..transaction.commit_path import abandon, begin, complete, time_after
+from ..transaction.commit_path import abandon, begin, complete
 from ..transaction.concurrency import (
     ARCHIVING,
     RESTORE,
@@ -162,8 +162,7 @@ class _Restore:
         """Finish interrupted rollbacks, and roll back dead writes, for which a restore does not wait."""
         timeline = finish_rollbacks_first(RESTORE, self.others, timeline)
         for dead in dead_writes(RESTORE, self.others, timeline, self.to):
-            at = time_after(self.table, timeline.reload())
-            roll_back(self.others, replace(dead, at=at))
+            roll_back(self.others, dead)
 
     def _plan(self, now: Timeline, asked: Asked = Asked.SINCE_PLAN) -> RestorePlan | None:
         """Return the plan to undo everything after a write; None where there is nothing to undo, or it is decided."""

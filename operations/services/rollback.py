@@ -20,7 +20,7 @@ from ...timeline.writers.patience import Patience
 from ..result import ServiceResult
 from ..rollback.pending import OtherWriters, PlannedRollback
 from ..rollback.rollback import carry_on, plan_of, roll_back
-from ..transaction.commit_path import begin, time_after
+from ..transaction.commit_path import begin
 from ..transaction.concurrency import (
     ROLLBACK,
     WRITE,
@@ -95,7 +95,7 @@ class _Rollback:
         if found is not None and found.action in COMPACTING and _is_undone(found):
             take_back(table, found)
         elif found is not None and found.state != State.COMPLETED and _is_undone(found):
-            roll_back(self.others, PlannedRollback(found, time_after(table, timeline), certain=True))
+            roll_back(self.others, PlannedRollback(found, certain=True))
         elif found is not None:
             self._roll_back_completed(timeline)
         now = table.timeline()
@@ -133,7 +133,7 @@ class _Rollback:
     def _roll_back_completed(self, timeline: Timeline) -> None:
         table = self.table
         for dead in dead_writes(ROLLBACK, self.others, timeline, self.instant_time):
-            roll_back(self.others, replace(dead, at=time_after(table, timeline.reload())))
+            roll_back(self.others, dead)
         begin(table, "rollback", self._plan)
         for planned in self.others.broken_off(timeline.reload(), ROLLBACK):
             roll_back(self.others, planned)

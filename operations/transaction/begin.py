@@ -18,7 +18,7 @@ from ...timeline.writers.announcements import announced
 from ...timeline.writers.write_notes import GIVEN_UP
 from .concurrency import ARCHIVING, WRITE, Asked, Meeting, Shared, forbids, those
 from .left_overs import forget
-from .locks import hold
+from .locks import HeldLock, hold
 from .transaction import Transaction
 
 _WAIT_FOR_FIRST_S = 30.0
@@ -28,7 +28,7 @@ _MOST_NOTES = 100
 
 
 class _PassedError(Exception):
-    """An archiving has passed the time of a write that is about to begin, or all other writes are younger."""
+    """The time of a write that is about to begin lies before what an archiving or another writer did meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,11 +192,12 @@ def _is_old(work: Transaction, timeline: Timeline, announced_until: str) -> bool
     return bool(announced_until) and forbids(archiving)
 
 
-def _leave_if_old(work: Transaction) -> Timeline:
+def _leave_if_old(held: HeldLock, work: Transaction) -> Timeline:
     """Take back the start of a write that turns out to be too old once it is on the timeline.
 
     A process that archives first announces a time, then lists the timeline. This makes its file, then looks for the
-    announcement. So at least one of the two sees the other.
+    announcement. So at least one of the two sees the other. Writers of other software compare a write with those alone
+    that were requested or pending at their own times, so where a lock keeps them out the time is the greatest.
     """
     until = max(announced(work.storage), default="")
     timeline = work.table.timeline()
@@ -206,7 +207,9 @@ def _leave_if_old(work: Transaction) -> Timeline:
     if found is not None and found.state == State.INFLIGHT:
         # The task that made the inflight file had looked for announcements before.
         until = ""
-    if _is_old(work, timeline, until):
+    begins = found is None or found.state == State.REQUESTED
+    is_passed = held.keeps_out and begins and (timeline.greatest_time() or "") > work.instant_time
+    if is_passed or _is_old(work, timeline, until):
         timeline.files.remove_pending(work.inflight)
         raise _PassedError
     return timeline
@@ -220,14 +223,14 @@ def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes], pre
     _refuse_completed(work, found)
     work.markers.begin()
     instants = work.table.instants
-    with hold(work.table):
+    with hold(work.table) as held:
         if found is None:
             # An instant older than archived instants makes readers take those for uncommitted.
             until = max(announced(work.storage), default="") if swept.archiving else ""
             if _is_old(work, swept.timeline, until):
                 raise _PassedError
         instants.request(work.inflight, requested(instants.codec))
-        timeline = _leave_if_old(work)
+        timeline = _leave_if_old(held, work)
         instants.start(work.inflight)
         taken_back = _take_back_if_given_up(work)
     if taken_back:

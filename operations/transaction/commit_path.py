@@ -46,18 +46,10 @@ class Begun:
     timeline: Timeline
 
 
-def times_after(table: Table, timeline: Timeline, count: int) -> list[str]:
-    """Return the times of table services about to be requested: now, or after every time on the timeline."""
-    times: list[str] = []
-    greatest = timeline.greatest_time()
-    for _ in range(count):
-        greatest = next_time(int(time.time() * 1000), greatest, table.config.timezone, parity=Parity.ODD)
-        times.append(greatest)
-    return times
-
-
 def time_after(table: Table, timeline: Timeline) -> str:
-    return times_after(table, timeline, 1)[0]
+    """Return the time of an instant that a round of a decision requests or completes: now, or after all others."""
+    now_ms = int(time.time() * 1000)
+    return next_time(now_ms, timeline.greatest_time(), table.config.timezone, parity=Parity.ODD)
 
 
 def begin(

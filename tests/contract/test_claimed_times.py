@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,9 +10,14 @@ import pytest
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.storage import open_storage
+from pyhudi.table.table import open_table
+from pyhudi.timeline.clock import next_time
+from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.writers.owner import Claim, Owner
 from support.attempts import rows
 from support.drive import KEYED, at_time, choosing_now, noted, plan, rows_of, task, write
+from support.faults.locks import FakeLock
 from support.rules.ends import assert_whole
 from support.seams import patch_seam, read_seam
 
@@ -47,3 +53,26 @@ def test_a_write_takes_another_time_where_the_time_was_another_writes(
     assert noted(mine) > first
     assert [key for key, _ in rows_of(tmp_path, "id", "value")] == keys
     assert_whole(tmp_path)
+
+
+def test_a_write_takes_another_time_where_an_instant_came_before_the_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another engine's writer, whose time is later, would not compare its files with those of an earlier time."""
+    write(tmp_path, rows(1, value=1), table=KEYED)
+    table = open_table(open_storage(str(tmp_path)))
+    later: list[str] = []
+
+    def clean_meanwhile() -> None:
+        if not later:
+            later.append(next_time(int(time.time() * 1000) + 1000, None, table.config.timezone))
+            table.instants.request(Instant(later[0], "clean", State.REQUESTED))
+
+    lock = FakeLock(enters=clean_meanwhile)
+    patch_seam(monkeypatch, "lock of a table", lambda _: lock)
+    planned = plan(tmp_path, rows(1, value=1).schema)
+    commit_write(planned, [task(planned, rows(2, value=2), 0)])
+
+    assert noted(planned) > later[0]
+    assert [instant.requested_time > later[0] for instant in table.timeline().writes] == [False, True]
+    assert rows_of(tmp_path, "id", "value") == [("k1", 1), ("k2", 2)]
