@@ -29,6 +29,7 @@ from ..rollback.pending import OtherWriters
 from ..transaction.concurrency import InstantKind
 from ..transaction.file_work import FileWork
 from ..transaction.left_overs import try_to_forget
+from ..transaction.locks import has_lock
 from ..transaction.outcome import Outcome
 from ..transaction.transaction import Transaction
 from .execution import check_claim, claim, close, kept, take_back
@@ -117,6 +118,10 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
     def schedule(self, due: Callable[[Timeline], bool] | None = None) -> tuple[Instant, tuple[Unit, ...]] | None:
         """Put a plan on the timeline, where it is due and there is something to do."""
         table = self.table
+        seen = table.timeline() if has_lock(table) else None
+        if seen is not None and (due is None or due(seen)):
+            # Each file is read once, and so before the lock is held.
+            self.plan(seen)
         for _ in range(_ROUNDS):
             broken: list[Timeline] = []
 

@@ -26,7 +26,7 @@ from ...timeline.writers.first_steps import folder_of
 from .body import CommitBody
 from .decide import decide
 from .followers import Prepared, changed_properties, following, prepare
-from .locks import HeldLock, hold
+from .locks import HeldLock, has_lock, hold
 from .outcome import Outcome
 
 if TYPE_CHECKING:
@@ -122,18 +122,20 @@ def complete(
     round makes the inflight file, too. Followers of the table prepare before the race, and again where instants that
     completed meanwhile touch what they wrote. Otherwise as `decide`.
     """
-    followers = following(table)
-    for _ in range(_PREPARATIONS):
-        prepared = None
-        if followers:
-            timeline = table.timeline()
-            planned = outcome(timeline)
+    followers, locked = following(table), has_lock(table)
+    for further in reversed(range(_PREPARATIONS)):
+        prepared = seen = None
+        if followers or locked:
+            # What reads data files does so now, and in a round looks only at what came since.
+            seen = table.timeline()
+            planned = outcome(seen)
             if planned is None:
                 return None
-            if planned.followed:
-                prepared = prepare(followers, SeenTable(table, timeline), pending, planned)
+            if followers and planned.followed:
+                prepared = prepare(followers, SeenTable(table, seen), pending, planned)
         try:
-            return _complete(table, pending, outcome, prepared, relief, starts=starts)
+            leaves = seen if locked and further else None
+            return _complete(table, pending, outcome, prepared, leaves, relief, starts=starts)
         except _OutdatedError:
             continue
     raise ConcurrentWriteError(
@@ -144,7 +146,7 @@ def complete(
 
 
 class _OutdatedError(Exception):
-    """Instants completed since followers prepared, and touch what these wrote."""
+    """Instants completed since followers prepared, and touch what these wrote, or since data files were read."""
 
 
 def _complete(
@@ -152,14 +154,18 @@ def _complete(
     pending: Instant,
     outcome: Callable[[Timeline], Outcome | None],
     prepared: Prepared | None,
+    seen: Timeline | None,
     relief: Callable[[], None] | None,
     *,
     starts: bool,
 ) -> Instant | None:
+    """Complete an instant; where writes are ``seen``, raise `_OutdatedError` once others completed."""
     completed: list[Instant] = []
 
     def build(timeline: Timeline) -> Decision | None:
         completed.clear()
+        if seen is not None and not set(timeline.writes).issubset(seen.writes):
+            raise _OutdatedError
         found = outcome(timeline)
         if found is None:
             return None

@@ -55,6 +55,14 @@ def hold(table: Table) -> Iterator[HeldLock]:
         yield HeldLock(table, keeps_out=True)
 
 
+def has_lock(table: Table) -> bool:
+    """Return whether writers of other software wait while the lock of a table is held, so that it is held for moments.
+
+    What reads data files does so before, and looks under the lock only at what came since.
+    """
+    return provider_of(table) is not None
+
+
 def provider_of(table: Table) -> LockProvider | None:
     """Return what locks a table; None where the race for the next decision is enough."""
     if table.lock is None:

@@ -1,16 +1,16 @@
 """A lock, a table version, a store and a follower come in by the files that docs/architecture.md names, and no others.
 
-`test_own_index` adds an index, and `tests/unit/connector/test_service_entries.py` a table service.
+`test_own_index` adds an index, and `tests/unit/connector/test_service_entries.py` a table service; `test_traces` says
+what a lock is held for.
 """
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -40,10 +40,10 @@ from pyhudi.table.files.file_group import BaseFile, DataFile, LogFile, data_file
 from pyhudi.table.files.read_written import read_written
 from pyhudi.table.files.slice_rule import ByCompletionTime, OpenLog
 from pyhudi.table.lock_settings import LockSettings
-from pyhudi.table.table import Table, open_table
+from pyhudi.table.table import open_table
 from pyhudi.timeline.archive.archive import Archive, MergedFile
 from pyhudi.timeline.instant_files import InstantFiles
-from pyhudi.timeline.instants import Instant, State
+from pyhudi.timeline.instants import Instant
 from pyhudi.timeline.layout import LayoutV2
 from pyhudi.timeline.metadata.avro_codec import AvroCodec
 from pyhudi.timeline.metadata.codec import InstantBody
@@ -51,7 +51,7 @@ from pyhudi.timeline.timeline import Timeline
 from support.attempts import IMPATIENT, PARTED, parted
 from support.drawn.upkept import OFF
 from support.drive import KEYED, carry_out, plan, rows_of, write
-from support.faults.traces import Trace, TracedStorage
+from support.faults.locks import FakeLock
 from support.made.compacting import IMPATIENT as PATIENCE
 from support.made.compacting import means
 from support.made.following import KeepingFollower, check_kept
@@ -93,56 +93,6 @@ def _live(path: Path, made: TableSettings, act: Callable[[str, Callable[[Storage
     act("archiving", lambda storage: archive(storage, ArchiveSettings(min_commits=1, max_commits=2, batch=2)))
 
 
-@dataclass
-class _FakeLock:
-    """A lock that refuses to be taken twice, and knows whether it is held."""
-
-    held: bool = False
-    taken: int = 0
-
-    @contextmanager
-    def hold(self, table: Table, wait_s: float) -> Iterator[None]:
-        assert not self.held
-        self.held, self.taken = True, self.taken + 1
-        try:
-            yield
-        finally:
-            self.held = False
-
-
-@dataclass
-class _WatchedTrace(Trace):
-    """A trace that asks at each call whether the lock is held."""
-
-    lock: _FakeLock = field(default_factory=_FakeLock)
-    outside: list[str] = field(default_factory=list)
-
-    def add(self, verb: str, *given: object, **named: object) -> None:
-        name = str(given[0]).removeprefix(".hoodie/timeline/") if given else ""
-        found = LayoutV2().parse(name)
-        if verb in {"create", "write"} and found is not None and found.state != State.INFLIGHT and not self.lock.held:
-            self.outside.append(f"{verb} {name}")
-
-
-@pytest.mark.parametrize("table_type", _TYPES)
-def test_each_instant_is_requested_and_completed_under_the_lock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str
-) -> None:
-    trace = _WatchedTrace()
-    patch_seam(monkeypatch, "lock of a table", lambda _: trace.lock)
-    _watch_stores(monkeypatch, trace)
-    taken: dict[str, int] = {}
-
-    def act(title: str, operate: Callable[[Storage], object]) -> None:
-        before = trace.lock.taken
-        operate(cast(Storage, TracedStorage(open_storage(str(tmp_path / "t")), trace)))
-        taken[title] = trace.lock.taken - before
-
-    _live(tmp_path / "t", replace(PARTED, table_type=table_type), act)
-    assert not trace.outside
-    assert min(taken.values()) >= 1, taken
-
-
 def test_a_lock_comes_in_by_its_name_among_the_properties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path, pa.table({"id": ["k1"], "ts": [1], "value": [1]}), table=KEYED, settings=_SETTINGS)
     storage, again = open_storage(str(tmp_path)), pa.table({"id": ["k1"], "ts": [2], "value": [2]})
@@ -150,19 +100,13 @@ def test_a_lock_comes_in_by_its_name_among_the_properties(tmp_path: Path, monkey
     update_config(storage, options)
     with pytest.raises(UnsupportedTableError, match="provider=fake"):
         write(tmp_path, again, settings=_SETTINGS)
-    lock, asked = _FakeLock(), list[LockSettings]()
+    lock, asked = FakeLock(), list[LockSettings]()
     patch_seam(monkeypatch, "locks by name", {"fake": lambda settings: (asked.append(settings), lock)[1]})
     write(tmp_path, again, settings=_SETTINGS)
     assert rows_of(tmp_path, "id", "value") == [("k1", 2)]
     assert lock.taken
     assert {*asked} == {LockSettings("fake", tuple(sorted(options.items())))}
     assert pickle.loads(pickle.dumps(open_table(storage))).lock == asked[0]  # noqa: S301 (made here)
-
-
-def _watch_stores(patch: pytest.MonkeyPatch, trace: Trace) -> None:
-    from support.stores import wrap_stores
-
-    wrap_stores(patch, lambda storage: TracedStorage(storage, trace))
 
 
 @pytest.mark.parametrize("table_type", _TYPES)

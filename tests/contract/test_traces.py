@@ -41,6 +41,7 @@ from pyhudi.table.bucket_numbers import OWN
 from support.attempts import IMPATIENT, PARTED, parted
 from support.drawn.upkept import OFF
 from support.drive import plan, task, write
+from support.faults.locks import watch_lock
 from support.faults.traces import Trace, TracedStorage, begin_process, trace_writes
 from support.made.compacting import IMPATIENT as PATIENCE
 from support.made.compacting import means
@@ -254,6 +255,18 @@ def test_upkeep_and_failures_make_the_calls_on_record_on_s3(monkeypatch: pytest.
     life = _Life(new_url(), KINDS[kind], trace_writes(monkeypatch))
     _keep_up(life)
     _check(f"s3_{kind}_upkeep", life.trace)
+
+
+@pytest.mark.parametrize("live", [_live, _keep_up])
+@pytest.mark.parametrize("kind", ON_S3)
+def test_timelines_change_under_the_lock_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, live: Callable[[_Life], None]
+) -> None:
+    """No process takes the lock twice at once, or reads data files under it."""
+    trace = watch_lock(monkeypatch)
+    live(_Life(below(tmp_path, "t"), KINDS[kind], trace))
+    assert trace.lock.broken == []
+    assert trace.lock.taken
 
 
 @pytest.mark.parametrize(("kind", "most"), [("9_cow_bucket", 6), ("9_cow_bloom", 6), ("9_mor_bucket", 6)])

@@ -11,6 +11,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ....errors import CommitConflictError
@@ -55,6 +56,11 @@ class LogCompaction(SliceService[LogCompactionSettings]):
     call = "log_compact"
     does = "merges {:,} bytes of log files"
     drops_empty = True
+
+    @cached_property
+    def _wanted(self) -> dict[tuple[tuple[str, int], ...], bool]:
+        """What `_is_wanted` has said of log files with these names and sizes."""
+        return {}
 
     def plan(self, timeline: Timeline) -> Plan | None:
         """Return what to join on a timeline; None where nothing comes before the first write at work."""
@@ -158,9 +164,13 @@ class LogCompaction(SliceService[LogCompactionSettings]):
         """
         if len(file_slice.logs) < _LEAST_FILES:
             return False
-        blocks = blocks_of(self.table.storage, file_slice)
-        many = max(len(file_slice.logs), len(blocks)) >= self.settings.blocks
-        return many and len({block.instant_time for block in blocks}) > 1 and why_unjoinable(blocks) is None
+        logs = tuple((log.path, log.size) for log in file_slice.logs)
+        if logs not in self._wanted:
+            blocks = blocks_of(self.table.storage, file_slice)
+            many = max(len(logs), len(blocks)) >= self.settings.blocks
+            several = many and len({block.instant_time for block in blocks}) > 1
+            self._wanted[logs] = several and why_unjoinable(blocks) is None
+        return self._wanted[logs]
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,7 +103,7 @@ class _Repair:
         found = find_orphans(storage)
         if found.files:
             prepare_for_removed_files(table)
-            exclusive(table, lambda _: self._move(found.files))
+            self._move(found.files)
         at = "" if self.removed is None else self.removed.time
         return ServiceResult(
             table.path,

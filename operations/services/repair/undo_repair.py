@@ -41,7 +41,7 @@ def undo_repair(storage: Storage, at: str, means: Means, *, dry_run: bool = Fals
         )
     refuse_writers(table, means.patience)
     undo = _Undo(table, RemovedFiles(storage, at))
-    done = undo.foretold() if dry_run else exclusive(table, lambda _: undo.run())
+    done = undo.foretold() if dry_run else undo.run()
     return replace(done, seconds=time.monotonic() - began)
 
 
@@ -60,7 +60,7 @@ class _Undo:
                 put_back(self.removed, path)
         # The properties come last: beside a change of them that broke off, each other step waits for its writer.
         if BACKUP_PATH in paths:
-            self._put_back_properties()
+            exclusive(self.table, lambda _: self._put_back_properties())
         if not self.removed.paths():
             self.removed.forget()
         return self._result(paths, kept)
