@@ -9,6 +9,7 @@ from ...table.config import PROPERTIES_PATH, TableConfig, load_config
 from ...table.config.property_keys import ADDED_BY_PYHUDI, CREATE_SCHEMA, INDEX_TYPE
 from ..transaction.concurrency import WRITE, Asked, Known, Meeting, Shared, forbids
 from ..transaction.outcome import Properties
+from ..transaction.versions import refuse_other_version
 from .plan import WritePlan
 
 
@@ -26,6 +27,7 @@ def settle_table(plan: WritePlan) -> Properties:
         raise plan.transaction.conflict("The table was dropped meanwhile") from error
     if plan.creates_table:
         _check_same_table(plan, found.properties)
+    refuse_other_version(plan.table, found)
     _check_same_additions(plan, found.properties)
     _check_same_places(plan, found)
     additions = {key: value for key, value in plan.config_changes.items() if found.properties.get(key) != value}

@@ -20,6 +20,7 @@ from .concurrency import ARCHIVING, WRITE, Asked, Meeting, Shared, forbids, thos
 from .left_overs import forget
 from .locks import HeldLock, hold
 from .transaction import Transaction
+from .versions import refuse_other_version
 
 _WAIT_FOR_FIRST_S = 30.0
 _FIRST_POLL_S, _LAST_POLL_S = 0.004, 0.05
@@ -224,6 +225,7 @@ def _put_on_timeline(work: Transaction, requested: Callable[[Codec], bytes], pre
     work.markers.begin()
     instants = work.table.instants
     with hold(work.table) as held:
+        refuse_other_version(work.table)
         if found is None:
             # An instant older than archived instants makes readers take those for uncommitted.
             until = max(announced(work.storage), default="") if swept.archiving else ""

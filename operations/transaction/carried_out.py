@@ -22,6 +22,7 @@ from ...timeline.writers.first_steps import FirstSteps
 from .before_completion import AsideFileGoneError, take_steps
 from .bucket_rules import steps_of_rule
 from .locks import HeldLock
+from .versions import refuse_other_version
 
 logger = logging.getLogger("pyhudi")
 
@@ -47,7 +48,10 @@ def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
 
 
 def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
-    """Do what the newest decision says, except for steps that are done already."""
+    """Do what the newest decision says, except for steps that are done already.
+
+    Raises `CommitConflictError` instead of completing an instant in a table of another version.
+    """
     table, instant = held.table, decision.instant
     storage = table.storage
     if decision.kind == DecisionKind.CLOSE:
@@ -57,6 +61,8 @@ def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
         # Without its inflight file the instant can no longer complete, whichever process tries.
         storage.delete(timeline.files.path(instant.at(State.INFLIGHT)))
     else:
+        if instant.state == State.COMPLETED and not decision.new_table:
+            refuse_other_version(table)
         # Properties come before the instant that needs them.
         if decision.new_table:
             create_config(storage, TableConfig(dict(decision.new_table)))

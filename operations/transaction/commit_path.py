@@ -28,6 +28,7 @@ from .decide import decide
 from .followers import Prepared, changed_properties, following, prepare
 from .locks import HeldLock, has_lock, hold
 from .outcome import Outcome
+from .versions import refuse_other_version
 
 if TYPE_CHECKING:
     from ...timeline.metadata.models import InstantModel
@@ -176,6 +177,8 @@ def _complete(
         completed.append(timeline.files.layout.completed(pending, time_after(table, timeline)))
         codec = timeline.files.codec
         body = found.body.at(timeline, pending) if isinstance(found.body, CommitBody) else codec.encode(found.body)
+        if not found.followed:
+            refuse_other_version(table)
         follows = changed_properties(table, found) if found.followed else {}
         changes = {**found.properties.changes, **follows}
         first = found.first if prepared is None else (*found.first, *prepared.first)

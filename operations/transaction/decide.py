@@ -14,7 +14,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import replace
 
-from ...errors import ConcurrentWriteError, PyHudiError, StorageError
+from ...errors import CommitConflictError, ConcurrentWriteError, PyHudiError, StorageError
 from ...storage.base import Storage, is_unflushed
 from ...table.table import Table
 from ...timeline.instants import State
@@ -59,7 +59,12 @@ def decide(
             decision = replace(decision, maker=uuid.uuid4().hex)
             # After a long stall the number may be free again, as old decisions go: it is binding only as the newest.
             if _create(table.storage, number + 1, decision.encode()) and _is_newest(table.storage, number + 1):
-                _insist(held, decision, timeline, relief)
+                try:
+                    _insist(held, decision, timeline, relief)
+                except CommitConflictError:
+                    # The table has another version by now.
+                    if _make_empty_decision(table.storage, number + 2, decision):
+                        raise
                 _take_back_late(held, decision, began)
                 return timeline
             # Pauses of random lengths keep the same processes from meeting again.
@@ -157,6 +162,15 @@ def _insist(held: HeldLock, decision: Decision, timeline: Timeline, relief: Call
         if relief is not None:
             relief()
         time.sleep(random.uniform(0, _POLL_S))  # noqa: S311
+
+
+def _make_empty_decision(storage: Storage, number: int, decision: Decision) -> bool:
+    """Have a decision of no effect follow a decision that is not carried out, so that no process carries that out.
+
+    False where another process decided first, which has carried it out before.
+    """
+    nothing = Decision(DecisionKind.CLOSE, decision.instant.at(State.INFLIGHT), maker=uuid.uuid4().hex)
+    return _create(storage, number, nothing.encode()) and _is_newest(storage, number)
 
 
 def _take_back_late(held: HeldLock, decision: Decision, began: float) -> None:

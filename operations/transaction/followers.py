@@ -28,6 +28,7 @@ from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from ...timeline.writers.first_steps import FirstSteps, PublishFile
 from .outcome import Outcome
+from .versions import refuse_other_version
 
 METADATA_TABLE = ".hoodie/metadata"
 # A file of the time at which the metadata table came out of use: its folder stays for a day after that.
@@ -104,7 +105,10 @@ FOLLOWERS: tuple[Follower, ...] = (RetiredMetadataTable(),)
 
 
 def changed_properties(table: Table, outcome: Outcome | None) -> dict[str, str | None]:
-    """Return the properties that all followers of a table want changed; none where the instant makes the table."""
+    """Return the properties that all followers of a table want changed; none where the instant makes the table.
+
+    They are read anew, so this raises as `refuse_other_version`.
+    """
     if outcome is not None and outcome.properties.new_table:
         return {}
     config = None if outcome is None else outcome.properties.current
@@ -112,6 +116,7 @@ def changed_properties(table: Table, outcome: Outcome | None) -> dict[str, str |
         if not has_config(table.storage):
             return {}
         config = load_config(table.storage)
+    refuse_other_version(table, config)
     asked = (follower.properties(table, config, outcome) for follower in FOLLOWERS)
     return {key: value for changes in asked for key, value in changes.items()}
 

@@ -11,6 +11,7 @@ from .properties_file import (
     load_config,
     read_properties,
     recover_config,
+    stored_config,
     update_config,
 )
 from .support import check_format, check_mergeable, check_supported
@@ -29,5 +30,6 @@ __all__ = [
     "load_config",
     "read_properties",
     "recover_config",
+    "stored_config",
     "update_config",
 ]

@@ -54,6 +54,14 @@ def has_config(storage: Storage) -> bool:
     return storage.exists(PROPERTIES_PATH) or storage.exists(BACKUP_PATH) or storage.exists(PROPERTIES_PATH)
 
 
+def stored_config(storage: Storage) -> TableConfig | None:
+    """Return the configuration as `load_config`, by one read unless another writer changes it; None without a table."""
+    config, _ = _parse(storage, PROPERTIES_PATH, read_properties(storage, PROPERTIES_PATH))
+    if config is None and has_config(storage):
+        config = load_config(storage)
+    return config
+
+
 @dataclass(frozen=True, slots=True)
 class _Found:
     """The result of one read of ``hoodie.properties`` and its backup.
@@ -247,5 +255,6 @@ __all__ = [
     "load_config",
     "read_properties",
     "recover_config",
+    "stored_config",
     "update_config",
 ]

@@ -172,6 +172,7 @@ VERSION_READERS = {
     "table/format.py": "it chooses the format by it",
     "operations/inspect/detail.py": "it shows it",
     "operations/state/table_state.py": "so does this",
+    "operations/transaction/versions.py": "it looks whether a table was upgraded since it was opened",
     "operations/report/gather.py": "and this",
     "operations/services/rescale/rescale.py": "writers of versions before 9 know no rules of buckets",
 }

@@ -1,0 +1,154 @@
+"""A table that another engine upgrades or downgrades while pyhudi is at work on it: the work gives way, and runs again.
+
+The other engine changes the properties right before one call of the store, at each call in turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import cast
+
+import pytest
+from pyhudi import arrow
+from pyhudi.errors import CommitConflictError
+from pyhudi.operations.services.compaction.compact import compact
+from pyhudi.operations.services.rollback import rollback
+from pyhudi.operations.services.savepoint import savepoint
+from pyhudi.operations.services.settings import CompactionSettings
+from pyhudi.storage import Storage, open_storage
+from pyhudi.table.config import load_config, update_config
+from pyhudi.table.table import open_table
+from support.attempts import PARTED, parted
+from support.drawn.upkept import OFF
+from support.drive import DEFAULTS, rows_of, write
+from support.faults.faulty import READS
+from support.faults.traces import Trace, TracedStorage, begin_process, forget_tables, trace_writes
+from support.made.compacting import IMPATIENT, means
+from support.rules.ends import assert_whole
+from support.stores import wrap_stores
+
+_MADE = replace(PARTED, table_type="MERGE_ON_READ")
+_QUIET = replace(DEFAULTS, upkeep=OFF)
+_FILE = ".hoodie/hoodie.properties"
+_READ = f"read {_FILE}"
+
+
+@dataclass
+class _Changing(Trace):
+    """Changes the version of a table right before one of the store's calls, from 1."""
+
+    path: Path = Path()
+    at: int = 0
+    to: int = 9
+
+    def add(self, verb: str, *given: object, **named: object) -> None:
+        super().add(verb, *given, **named)
+        if len(self.lines) == self.at:
+            change_version(self.path, self.to)
+
+
+def change_version(path: Path, to: int) -> None:
+    """Have the properties of a table be those of another version."""
+    storage, other = open_storage(str(path)), path.parent / f"version {to}"
+    if not other.exists():
+        write(other, parted("a", 1, value=1), table=replace(_MADE, version=to), settings=_QUIET)
+    now, then = load_config(storage).properties, load_config(open_storage(str(other))).properties
+    stays = {"hoodie.table.name", "hoodie.table.checksum", "hoodie.table.initial.version"}
+    update_config(storage, {key: then.get(key) for key in {*now, *then} - stays})
+
+
+def made(path: Path, version: int) -> Path:
+    """Make a table with a log file on a base file."""
+    for value in (1, 2):
+        write(path, parted("a", 1, value=value), table=replace(_MADE, version=version), settings=_QUIET)
+    return path
+
+
+def traced(path: Path, trace: Trace) -> Storage:
+    return cast(Storage, TracedStorage(open_storage(str(path)), trace))
+
+
+def insert(path: Path) -> None:
+    arrow.Table(path).insert(parted("a", 3, value=3), **{"hoodie.clean.automatic": False})
+
+
+def moments(steps: Sequence[str]) -> list[int]:
+    """Return the calls, from 1, before which a change differs from one before the call that precedes them."""
+    return [
+        at for at, before in enumerate(["", *steps[:-1]], 1) if before.split(" ")[0] not in READS or _FILE in before
+    ]
+
+
+@dataclass
+class _Attempts:
+    """Counts how often a write is planned."""
+
+    trace: Trace
+    number: int = 0
+
+    def of(self, storage: Storage) -> object:
+        """Return the store of an attempt."""
+        self.number += 1
+        return TracedStorage(storage, self.trace)
+
+
+@pytest.mark.parametrize("start", [8, 9])
+def test_a_write_gives_way_and_runs_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: int) -> None:
+    trace, alone = trace_writes(monkeypatch), made(tmp_path / "alone", start)
+    begin_process(trace, "insert")
+    insert(alone)
+    steps = trace.lines[trace.lines.index("# insert") + 1 :]
+    planned = next(number for number, line in enumerate(steps) if line.startswith("create"))
+    completing = (line.startswith("create .hoodie/timeline/") and "_<" in line for line in steps)
+    completed = next(number for number, completes in enumerate(completing) if completes)
+    first = max(number for number, line in enumerate(steps[:planned], 1) if line == _READ)
+    last = max(number for number, line in enumerate(steps[:completed], 1) if line == _READ)
+    for at in moments(steps):
+        path = made(tmp_path / str(at), start)
+        forget_tables()
+        attempts = _Attempts(_Changing(path=path, at=at, to=17 - start))
+        with pytest.MonkeyPatch.context() as patch:
+            wrap_stores(patch, attempts.of)
+            insert(path)
+        assert load_config(open_storage(str(path))).version == 17 - start
+        if at > first:
+            assert attempts.number == (2 if at <= last else 1), steps[at - 1]
+        assert rows_of(path, "id", "value") == [("k1", 2), ("k3", 3)], steps[at - 1]
+        assert_whole(path)
+
+
+def newest(path: Path) -> str:
+    return open_table(open_storage(str(path))).timeline().writes[-1].requested_time
+
+
+SERVICES: dict[str, Callable[[Storage, str], object]] = {
+    "savepoint": savepoint,
+    "rollback": lambda storage, newest: rollback(storage, newest, patience=IMPATIENT),
+    "compaction": lambda storage, _: compact(storage, CompactionSettings(), means(storage)),
+}
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_a_service_gives_way_and_can_be_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: str
+) -> None:
+    trace, alone, act = trace_writes(monkeypatch), made(tmp_path / "alone", 8), SERVICES[service]
+    begin_process(trace, "service")
+    act(traced(alone, trace), newest(alone))
+    steps, met = trace.lines[trace.lines.index("# service") + 1 :], 0
+    for at in moments(steps):
+        path = made(tmp_path / str(at), 8)
+        written = newest(path)
+        forget_tables()
+        try:
+            act(traced(path, _Changing(path=path, at=at)), written)
+        except CommitConflictError as error:
+            assert "was upgraded meanwhile, from version 8 (timeline layout 2) to version 9" in error.what
+            met += 1
+            act(open_storage(str(path)), written)
+        assert load_config(open_storage(str(path))).version == 9
+        assert rows_of(path, "id", "value") == [("k1", 1 if service == "rollback" else 2)], steps[at - 1]
+        assert_whole(path)
+    assert met
