@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from ..errors import UnsupportedTableError
 from ..timeline import formats
 from ..timeline.instants import Instant
 from ..timeline.timeline import Timeline
@@ -31,6 +32,17 @@ def latest_schema(config: TableConfig, timeline: Timeline, *, writing: bool = Fa
     if config.create_schema:
         return arrow_schema(config.create_schema)
     return _schema_of_a_file(timeline) if timeline.writes else None
+
+
+def columns_of(config: TableConfig, timeline: Timeline) -> pa.Schema:
+    """Return the columns of a table, for a service that rewrites its rows. Raises as `latest_schema`, and for none."""
+    schema = latest_schema(config, timeline, writing=True)
+    if schema is None:
+        raise UnsupportedTableError(
+            f"No commit names the columns of the table {timeline.storage.path}.",
+            "Write to it first.",
+        )
+    return schema
 
 
 def newest_schema(timeline: Timeline, *, writing: bool = False) -> tuple[Instant, pa.Schema] | None:

@@ -13,7 +13,10 @@ from ...timeline.instants import Instant, State
 from ...timeline.pending_undo import pending_restore
 from ...timeline.timeline import Timeline
 from ...timeline.writers.owner import Liveness
+from ..transaction.abort import abort_begun
 from ..transaction.concurrency import WRITE, Known, Verdict, judge, kind_of, rules_of
+from ..transaction.left_overs import marked_by_tasks
+from ..transaction.life import Ownership
 from ..transaction.transaction import Transaction
 from .pending import BESIDE_A_WRITE, OtherWriters, PlannedRollback, is_given_up
 from .rollback import roll_back
@@ -53,6 +56,18 @@ def try_to_undo_dead(work: Transaction, timeline: Timeline) -> None:
         logger.warning("table %s: dead writes stay until the next write", work.path, exc_info=True)
 
 
+def give_up_begun(work: Transaction) -> None:
+    """Abort a write or service whose instant its notes name; safe to call twice, and after a failed commit."""
+    timeline = abort_begun(work)
+    if timeline is not None:
+        # A dead write may have filled the disk, so that no write gets as far as its commit.
+        try_to_undo_dead(work, timeline)
+
+
+# Only the process of a write or of a sort may complete it, and only its tasks make markers.
+ONE_PROCESS = Ownership(marked_by_tasks, give_up_begun)
+
+
 def wait_until_over(others: OtherWriters, met: MetInstant, until_s: float) -> None:
     """Wait until a pending write is complete or undone, at most until a monotonic time; undo it where it is dead.
 
@@ -65,17 +80,18 @@ def wait_until_over(others: OtherWriters, met: MetInstant, until_s: float) -> No
             return
         if is_dead:
             # Another process began to undo it, and may be at work on that.
-            _pause()
+            pause()
         if met.from_text:
             if is_given_up(others.table.storage, met.instant) or not others.suspect(found).judge(may_wait=False).alive:
                 return
         else:
             is_dead = _undo_if_dead(others, found) is None
         if not is_dead:
-            _pause()
+            pause()
 
 
-def _pause() -> None:
+def pause() -> None:
+    """Wait a moment for another process, whose instant is in the way."""
     time.sleep(_POLL_S)
 
 

@@ -21,6 +21,7 @@ from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from ...timeline.writers.long_work import LongWork
 from ..result import ServiceResult
+from ..transaction.commit_path import complete
 from ..transaction.concurrency import (
     CLEAN,
     Asked,
@@ -39,7 +40,7 @@ from ..transaction.outcome import Outcome
 from .clean_guard import PendingClean
 from .clean_plan import CleanPlan, Survey, plan_clean
 from .clean_scope import SAVEPOINTS, CleanProgress, find_progress, make_survey, read_savepoints, write_note
-from .service import TableService
+from .service import TableService, unless_over
 from .settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from .unused_metadata import delete_unused_metadata
 
@@ -96,7 +97,8 @@ class Cleaner(TableService[CleanPlan]):
         with LongWork(self.table.storage, instant.requested_time):
             for_each(self.table.storage, lambda paths: self.table.storage.delete(*paths), units)
         at = instant.requested_time
-        self.complete(instant, lambda _: self._outcome(plan, at, time.monotonic() - began))
+        outcome = unless_over(instant, lambda _: self._outcome(plan, at, time.monotonic() - began))
+        complete(self.table, instant, outcome)
 
     def _outcome(self, plan: CleanPlan, at: str, seconds: float) -> Outcome:
         from ...timeline.metadata.models import CleanMetadata, CleanPartition  # noqa: PLC0415

@@ -9,7 +9,6 @@ So each process has an id of its own in ``owner.json``, in the seal that ends it
 
 from __future__ import annotations
 
-import logging
 import secrets
 import uuid
 from collections.abc import Collection, Iterator
@@ -35,13 +34,12 @@ from ..transaction.concurrency import COMPACTION, Known, Meeting, Shared, Verdic
 from ..transaction.conflicts import check_ownership
 from ..transaction.instant_changes import remove_file, remove_pending, start
 from ..transaction.left_overs import files_of, forget
+from ..transaction.life import Ownership
 from ..transaction.transaction import Transaction
 from ..write_ids import GENERATED_ID
 
 if TYPE_CHECKING:
     from ...timeline.metadata.models import RollbackPlan
-
-logger = logging.getLogger("pyhudi")
 
 _ROUNDS = 20
 # Apache Hudi parses the parts of a write token as Java's ints.
@@ -127,26 +125,6 @@ def check_claim(work: Transaction, timeline: Timeline) -> None:
 
 
 @contextmanager
-def kept(work: Transaction) -> Iterator[None]:
-    """Keep a claim alive; where the body fails, undo the work, so that the next process need not wait."""
-    try:
-        with work.heartbeat():
-            yield
-    except BaseException:
-        try:
-            give_up(work)
-        except Exception:
-            logger.warning(
-                "table %s: the remains of the %s %s stay until a process carries it out",
-                work.path,
-                work.action,
-                work.instant_time,
-                exc_info=True,
-            )
-        raise
-
-
-@contextmanager
 def naming_who_took_over(work: Transaction) -> Iterator[None]:
     """Turn a task's `WriteSealedError` into a `ConcurrentWriteError` that names the process which has the plan now."""
     try:
@@ -168,33 +146,32 @@ def naming_who_took_over(work: Transaction) -> Iterator[None]:
         ) from error
 
 
-def token_of(work: Transaction) -> tuple[int, int]:
+def new_token(work: Transaction) -> WriteToken:
+    """Return the token of one attempt at one file; a late process must not write under another attempt's name."""
+    return WriteToken(*_token_of(work), secrets.randbelow(_MOST_OF_A_TOKEN))
+
+
+def files_of_process(work: Transaction, partitions: Collection[str]) -> Iterator[list[str]]:
+    """Yield this process's files of each partition, by their tokens; files of an instant's other owners stay out."""
+    rule, prefix = work.table.format.slices, "-".join(map(str, (*_token_of(work), "")))
+    for partition in partitions:
+        files = [file for info in work.storage.list(partition) if (file := data_file(info.path)) is not None]
+        made = (file for file in files if rule.may_be_of(file, work.instant_time))
+        yield [file.path for file in made if _token(file).startswith(prefix)]
+
+
+def _token_of(work: Transaction) -> tuple[int, int]:
     """Return two numbers for the names of this process's files; no other process has the same."""
     number = uuid.UUID(hex=work.write_id.removeprefix(GENERATED_ID)).int
     return number % _MOST_OF_A_TOKEN, (number >> 64) % _MOST_OF_A_TOKEN
 
 
-def new_token(work: Transaction) -> WriteToken:
-    """Return the token of one attempt at one file; a late process must not write under another attempt's name."""
-    return WriteToken(*token_of(work), secrets.randbelow(_MOST_OF_A_TOKEN))
-
-
-def close(work: Transaction, partitions: Collection[str], kept_paths: Collection[str]) -> None:
-    """Seal the work, and delete this process's files that no task reported; another owner's files stay."""
-    owner.Seal(work.storage, work.seals[-1]).set()
-    rule, prefix = work.table.format.slices, "-".join(map(str, (*token_of(work), "")))
-    for partition in sorted(partitions):
-        found = (data_file(info.path) for info in work.storage.list(partition))
-        made = [file for file in found if file is not None and rule.may_be_of(file, work.instant_time)]
-        ours = [file.path for file in made if _token(file).startswith(prefix)]
-        strays = [path for path in ours if path not in kept_paths]
-        work.table.format.undo.take_back(work.storage, {work.instant_time: strays})
-    # Flush the data files before the completed instant names them.
-    work.storage.flush(sorted(partitions))
-
-
 def _token(file: DataFile) -> str:
     return file.write_token if isinstance(file, BaseFile) else str(file.name.write_token or "")
+
+
+# Any process may carry a plan out: this one undoes its own work alone, and the next begins at once.
+ANY_PROCESS = Ownership(files_of_process, give_up)
 
 
 def _finish(table: Table, instant: Instant) -> None:

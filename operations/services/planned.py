@@ -14,10 +14,10 @@ from contextlib import contextmanager
 from functools import partial
 from typing import ClassVar, Generic, Protocol, TypeVar
 
-from ...errors import CommitConflictError, ConcurrentWriteError, PyHudiError, UnsupportedTableError
+from ...errors import CommitConflictError, ConcurrentWriteError, PyHudiError
 from ...table.infer_index import with_inferred_index
 from ...table.infer_key_encoding import with_inferred_key_encoding
-from ...table.latest_schema import latest_schema
+from ...table.latest_schema import columns_of
 from ...table.table import Table
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
@@ -28,14 +28,14 @@ from ..result import ServiceResult
 from ..rollback.pending import OtherWriters
 from ..transaction.concurrency import InstantKind
 from ..transaction.file_work import FileWork
-from ..transaction.left_overs import try_to_forget
+from ..transaction.life import Made, live
 from ..transaction.locks import has_lock
 from ..transaction.outcome import Outcome
 from ..transaction.transaction import Transaction
-from .execution import check_claim, claim, close, kept, take_back
+from .execution import ANY_PROCESS, check_claim, claim, take_back
 from .means import Means
 from .preconditions import finish_rollbacks_first, refuse_restoring
-from .service import NoTasksError, TableService
+from .service import NoTasksError, TableService, unless_over
 from .throughput import note_nothing_fits, throughput_of
 from .unit_execution import PlanUnit, UnitResult, UnitWorker, execute_units
 
@@ -185,24 +185,24 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
                 work = claim(table, instant, self.means.patience, application=self.means.application)
                 if work is None:
                     return
-                done: list[UnitResult[Unit]] = []
-                with kept(work):
-                    worker = self._worker(work, plan)
-                    completed = self.start(instant)
-                    if completed:
-                        done = execute_units(worker, plan, self.means, self.name, self.finished)
-                        close(
-                            work,
-                            {unit.partition_path for unit in plan},
-                            {path for result in done for path in result.paths},
-                        )
-                        completed = self.complete(instant, partial(self._outcome, worker, plan, done))
-                try_to_forget(work.storage, work.instant_time)
+                units = partial(self._units, instant, plan)
+                results, completed = live(work, work.heartbeat(), units, ANY_PROCESS)
                 if completed:
                     self.instant = instant.requested_time
-                    self.done += [result for result in done if result.paths]
-                    for why in sorted({result.skipped for result in done if not result.paths}):
+                    self.done += [result for result in results if result.paths]
+                    for why in sorted({result.skipped for result in results if not result.paths}):
                         self.skip(why)
+
+    def _units(
+        self, instant: Instant, plan: tuple[Unit, ...], work: Transaction
+    ) -> tuple[list[UnitResult[Unit]], Made | None]:
+        worker = self._worker(work, plan)
+        if not self.start(instant):
+            return [], None
+        results = execute_units(worker, plan, self.means, self.name, self.finished)
+        paths = {path for result in results for path in result.paths}
+        outcome = unless_over(instant, partial(self._outcome, worker, plan, results))
+        return results, Made(work, paths, sorted({unit.partition_path for unit in plan}), outcome)
 
     def result(self, seconds: float) -> ServiceResult:
         return ServiceResult(
@@ -342,12 +342,7 @@ class PlannedService(TableService[tuple[Unit, ...]], Generic[Settings, Unit]):
 
     def _worker(self, work: Transaction, plan: tuple[Unit, ...]) -> Worker[Unit]:
         timeline = work.table.timeline()
-        schema = latest_schema(work.config, timeline, writing=True)
-        if schema is None:
-            raise UnsupportedTableError(
-                f"No commit names the columns of the table {work.path}.",
-                f"Carry the {self.name} out with Apache Hudi.",
-            )
+        schema = columns_of(work.config, timeline)
         counts = work.table.format.slices.counting(timeline)
         return self.worker(FileWork(work, schema, self.means.output, self.means.logs, counts=counts), timeline, plan)
 

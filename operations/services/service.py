@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic, Protocol, TypeVar
 from ...table.table import Table
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
-from ..transaction.commit_path import begin, complete, prepare_followers
+from ..transaction.commit_path import begin, prepare_followers
 from ..transaction.instant_changes import remove_file, start
 from ..transaction.outcome import Outcome
 
@@ -75,15 +75,13 @@ class TableService(ABC, Generic[Plan]):
         remove_file(self.table, instant.at(State.INFLIGHT))
         return False
 
-    def complete(self, instant: Instant, outcome: Callable[[Timeline], Outcome]) -> bool:
-        """Complete an instant; False where another process had completed it, or taken it back.
 
-        `outcome` gets the timeline of the decision, and raises where the instant must not complete any more.
-        """
-        same = (instant.requested_time, instant.action)
+def unless_over(instant: Instant, outcome: Callable[[Timeline], Outcome]) -> Callable[[Timeline], Outcome | None]:
+    """Return what asks for an outcome while an instant is pending, and not once another process ended it."""
+    same = (instant.requested_time, instant.action)
 
-        def pending(timeline: Timeline) -> Outcome | None:
-            known = {(instant.requested_time, instant.action) for instant in timeline.pending}
-            return outcome(timeline) if same in known else None
+    def pending(timeline: Timeline) -> Outcome | None:
+        known = {(instant.requested_time, instant.action) for instant in timeline.pending}
+        return outcome(timeline) if same in known else None
 
-        return complete(self.table, instant, pending) is not None
+    return pending

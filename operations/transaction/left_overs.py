@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Container, Iterable
+from collections.abc import Iterable, Iterator
 
 from ...storage.base import FileInfo, Storage, split
 from ...table.files.file_group import data_file
@@ -45,11 +45,9 @@ def by_maker(table: Table, timeline: Timeline, listed: Iterable[FileInfo]) -> di
     return found
 
 
-def drop_strays(work: Transaction, kept_paths: Container[str]) -> None:
-    """Take back the files that markers name and no finished task reported: of attempts that failed or ran twice."""
-    marked = marked_files(work.storage, work.table.format.slices, work.instant_time)
-    strays = [path for path in marked if path not in kept_paths]
-    work.table.format.undo.take_back(work.storage, {work.instant_time: strays})
+def marked_by_tasks(work: Transaction, _: object = ()) -> Iterator[list[str]]:
+    """Yield the data files of an instant that only this process's tasks write, by their markers."""
+    yield marked_files(work.storage, work.table.format.slices, work.instant_time)
 
 
 def forget(storage: Storage, instant_time: str) -> None:

@@ -8,6 +8,8 @@ Every write and every table service that changes the table takes these steps, in
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from ...errors import CommitConflictError, MetInstant
@@ -60,9 +62,11 @@ class Transaction:
             met=met,
         )
 
-    def heartbeat(self) -> heartbeat.HeartbeatThread:
-        """Return what touches the instant's heartbeat until a block ends."""
-        return heartbeat.HeartbeatThread(self.storage, self.instant_time, self.patience.heartbeat_interval_s)
+    @contextmanager
+    def heartbeat(self) -> Iterator[Transaction]:
+        """Touch the instant's heartbeat until the block ends."""
+        with heartbeat.HeartbeatThread(self.storage, self.instant_time, self.patience.heartbeat_interval_s):
+            yield self
 
     @property
     def notes(self) -> WriteNotes:

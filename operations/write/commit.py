@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from collections import ChainMap
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
@@ -14,17 +15,18 @@ from ...index.registry import index_for
 from ...table.merging.merger import RowMeeting
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
-from ...writer.written_file import WrittenFile
 from ..locating.adoption import check_new_properties, check_spelling_of_others
 from ..planning.operation import REPLACING
 from ..planning.plan import WritePlan
 from ..result import CommitResult, find_write, result_from, result_of
+from ..rollback.dead import ONE_PROCESS, give_up_begun
 from ..transaction.conflicts import check_ownership
-from ..transaction.left_overs import drop_strays, forget
+from ..transaction.left_overs import forget
+from ..transaction.life import finish, seal
 from ..transaction.since import Since, seen_by
 from ..transaction.taken import taken_as_conflicts
-from .abort import abort_write
 from .after_commit import announce_missing, follow_up
+from .attempt import Attempt
 from .attempts import Attempts, Committed
 from .begin import begun
 from .commit_metadata import build_metadata, sum_seconds
@@ -60,12 +62,12 @@ def commit_write(
         ]
         with ExitStack() as opened:
             wrote = any(result.written for result in results)
-            attempts = Attempts(first, spills, opened, wrote, plan_again)
-            done = attempts.run(partial(_carry_out, results, attempts))
+            attempt = Attempt(first, spills, opened, wrote, plan_again is not None)
+            done = Attempts(attempt, plan_again).run(partial(_carry_out, results))
     if done.plan is not first:
         forget(plan.storage, first.instant_time)
     if not done.result.instant:
-        abort_write(first)
+        give_up_begun(first.transaction)
         return done.result
     announce_missing(done.plan, results)
     result = follow_up(done.plan, done.result, done.timeline)
@@ -107,28 +109,29 @@ def _without_rows(plan: WritePlan) -> CommitResult:
     return find_write(plan.table, timeline, plan.transaction.write_id) or nothing
 
 
-def _carry_out(results: Sequence[TaskResult], attempts: Attempts, plan: WritePlan) -> Committed:
+def _carry_out(results: Sequence[TaskResult], attempt: Attempt) -> Committed:
     """Complete the write; the result has no instant where the write is empty."""
+    plan = attempt.plan
     phases = Phases(plan.path, plan.instant_time)
     with phases.phase("seal"), taken_as_conflicts(plan.transaction):
-        plan.transaction.seal.set(plan.transaction.key)
+        seal(plan.transaction)
         timeline = plan.table.timeline()
         found = timeline.find(plan.instant_time)
         if found is not None and found.state == State.COMPLETED:
             return Committed(plan, result_of(timeline, found), timeline)
         since = Since.of_unread(plan.transaction, timeline)
         check_ownership(plan.transaction, timeline, since)
-    with attempts.turn(plan, since) as (fresh, now):
-        return _merge_and_complete(fresh, now, results, attempts, phases)
+    with attempt.turn(since) as (fresh, now):
+        return _merge_and_complete(fresh, now, results, attempt, phases)
 
 
 def _merge_and_complete(
-    plan: WritePlan, timeline: Timeline, results: Sequence[TaskResult], attempts: Attempts, phases: Phases
+    plan: WritePlan, timeline: Timeline, results: Sequence[TaskResult], attempt: Attempt, phases: Phases
 ) -> Committed:
     seen = seen_by(plan.transaction, timeline)
     written = [file for result in results for file in result.written]
     with phases.phase("merge"), taken_as_conflicts(plan.transaction):
-        merged = merge_spills(plan, seen, attempts.spilled, phases, attempts.known)
+        merged = merge_spills(plan, seen, attempt.rows, phases, attempt.known)
         written += merged.written
     with phases.phase("reconcile"), taken_as_conflicts(plan.transaction):
         if plan.located and plan.rules.meeting is not RowMeeting.ADD:
@@ -140,24 +143,19 @@ def _merge_and_complete(
         written += merged.gone
         replacement = Replacement(plan, touched)
         replaced = _replaced(plan, replacement)
-        _reconcile(plan, written)
-    completion = Completion(plan, written, touched, replacement, replaced)
+    # The seconds of phases grow until the body is built.
+    seconds = ChainMap(attempt.seconds, phases.seconds, sum_seconds(result.seconds for result in results))
+    build = partial(build_metadata, plan, written, replaced, seconds, merged, attempt.extra_metadata)
+    completion = Completion(plan, written, touched, replacement, replaced, build)
     _check_counted(completion)
-    with phases.phase("flush"):
-        # Flush data files before the commit names them.
-        plan.storage.flush([*completion.partitions, *([plan.config.timeline_folder] if plan.creates_table else [])])
-    seconds = {**sum_seconds(result.seconds for result in results), **phases.seconds, **attempts.seconds}
-    metadata = build_metadata(plan, written, replaced, seconds, merged, attempts.extra_metadata)
-    if completion.is_empty and not plan.settings.allow_empty_commit:
-        empty = replace(result_from(plan.path, "", metadata), warnings=(*plan.notices, *replacement.warnings))
-        return Committed(plan, empty, timeline)
-    with phases.phase("complete"):
-        completion.complete(metadata)
-    if attempts.known is not None:
-        attempts.known.complete()
-    completion.tell_of_outdone()
-    done = result_from(plan.path, plan.instant_time, metadata)
-    return Committed(plan, replace(done, warnings=(*plan.notices, *replacement.warnings)), timeline)
+    is_over = completion.is_empty and not plan.settings.allow_empty_commit
+    if not is_over:
+        finish(completion.made, ONE_PROCESS, phases.phase)
+        if attempt.known is not None:
+            attempt.known.complete()
+        completion.tell_of_outdone()
+    result = result_from(plan.path, "" if is_over else plan.instant_time, completion.body.metadata)
+    return Committed(plan, replace(result, warnings=(*plan.notices, *replacement.warnings)), timeline)
 
 
 def _replaced(plan: WritePlan, replacement: Replacement) -> dict[str, list[str]]:
@@ -205,9 +203,3 @@ def _check_counted(completion: Completion) -> None:
             "Upsert or delete these keys first, which leaves one row of each or none, and run this again; validate() "
             "names rows with other keys than their columns'.",
         )
-
-
-def _reconcile(plan: WritePlan, written: Sequence[WrittenFile]) -> None:
-    """Delete files that markers name and no finished task reported: files of attempts that failed or ran twice."""
-    kept = {file.path for file in written}
-    drop_strays(plan.transaction, kept)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ...index.registry import index_for
@@ -21,9 +21,9 @@ from ..planning.plan import WritePlan, placed_by
 from ..planning.settle_table import settle_table
 from ..streams.checkpoints import find_newest_batch
 from ..transaction.body import CommitBody
-from ..transaction.commit_path import complete
 from ..transaction.concurrency import COMPACTION
 from ..transaction.conflicts import CheckedInstants, WriteChanges, check_conflicts, met_at
+from ..transaction.life import Made
 from ..transaction.new_keys import NewKeys
 from ..transaction.outcome import Outcome
 from ..transaction.taken import taken_as_conflicts
@@ -45,6 +45,7 @@ class Completion:
         written: Of every file group that the write met.
         touched: The partitions of its rows.
         replaced: File ids by partition path.
+        build: Returns what its completed file says, once its data files are flushed.
     """
 
     plan: WritePlan
@@ -52,6 +53,7 @@ class Completion:
     touched: Collection[str]
     replacement: Replacement
     replaced: Mapping[str, Sequence[str]]
+    build: Callable[[], CommitMetadata]
 
     @cached_property
     def partitions(self) -> list[str]:
@@ -63,29 +65,36 @@ class Completion:
         """Whether the table has the same files afterwards."""
         return not self.partitions and not any(self.replaced.values())
 
-    def complete(self, metadata: CommitMetadata) -> None:
-        """Complete the write, with what its completed file says.
+    @cached_property
+    def body(self) -> CommitBody:
+        return CommitBody(self.build(), self.plan.table, self.plan.settings.batch)
+
+    @property
+    def made(self) -> Made:
+        plan, paths = self.plan, [file.path for file in self.written if file.path]
+        folders = [*self.partitions, *([plan.config.timeline_folder] if plan.creates_table else [])]
+        return Made(plan.transaction, paths, folders, self._outcome, self._ready)
+
+    def _ready(self) -> None:
+        work = self.plan.transaction
+        # The body needs space twice: in the decision, and later in the completed file.
+        work.reserve.hold(self.body.size)
+        # Data files are read before the race, in which each round then looks only at what came since the last.
+        if self._changed.reads_files:
+            self.is_free(work.table.timeline())
+
+    def _outcome(self, timeline: Timeline) -> Outcome | None:
+        """Return the outcome, having checked and written what it relies on; None where the write is complete.
 
         Raises `CommitConflictError` where another instant changed the same data or the table's properties since the
-        plan, or undid the write, and `ConcurrentWriteError` where other writers decided first, again and again.
+        plan, or undid the write.
         """
-        work = self.plan.transaction
-        body = CommitBody(metadata, work.table, self.plan.settings.batch)
-        # The body needs space twice: in the decision, and later in the completed file.
-        work.reserve.hold(body.size)
-        # Data files are read before the race, in which each round then looks only at what came since the last.
-        if self._changed.reads_files and not self.is_free(work.table.timeline()):
-            return
-        complete(work.table, work.inflight, partial(self._outcome, body), relief=work.reserve.release)
-
-    def _outcome(self, body: CommitBody, timeline: Timeline) -> Outcome | None:
-        """Return the outcome, having checked and written what it relies on; None where the write is complete."""
         if not self.is_free(timeline):
             return None
         properties = settle_table(self.plan)
         _keep_partitions(self.plan, self.partitions)
         written = [file for file in self.written if file.path]
-        return Outcome(body, written, replaced=self._changed.replaced, properties=properties)
+        return Outcome(self.body, written, replaced=self._changed.replaced, properties=properties)
 
     def is_free(self, timeline: Timeline) -> bool:
         """Return False where the write is complete, and raise where another instant keeps it from becoming so.

@@ -24,7 +24,7 @@ from ...table.table import find_table
 from ...timeline.clock import format_time
 from ...timeline.writers.owner import Owner
 from ...timeline.writers.patience import NOT_WAITED
-from ...timeline.writers.tickets import Places, Ticket, held, places_of_buckets, wait_for_older
+from ...timeline.writers.tickets import Places, Ticket, in_turn, places_of_buckets
 from ..planning.request import WriteSettings
 from ..result import CommitResult, PastAttempts, find_write
 from ..rollback.dead import wait_until_over
@@ -88,10 +88,9 @@ class Retries:
             # Not with a ticket, for which writers of other partitions would wait.
             self._wait_for_rescale(last, until)
             number += 1
-            with nullcontext() if ticket.places == {} else held(ticket, patience):
-                found = wait_for_older(ticket, patience, self._settings.wait_s)
-                waited = waited.and_then(found)
-                if met and found.met:
+            with in_turn(ticket, patience, self._settings.wait_s) as behind:
+                waited = waited.and_then(behind)
+                if met and behind.met:
                     _note_meeting(self._storage.path, met, adds=True)
                 try:
                     return attempt(self._ticket.owner.write_id, PastAttempts(number - 1, waited))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, closing
@@ -16,11 +15,10 @@ from ...timeline.writers import heartbeat
 from ..planning.plan import WritePlan, plan_write
 from ..planning.request import WriteRequest
 from ..result import CommitResult
+from ..transaction.life import given_up_on_error
 from .abort import abort_write
 from .commit import commit_write
 from .task import TaskResult, run_task
-
-logger = logging.getLogger("pyhudi")
 
 
 def write(request: WriteRequest, parts: Iterable[Iterable[pa.RecordBatch]] = (), *, threads: int = 1) -> CommitResult:
@@ -49,23 +47,8 @@ class LocalRun:
 
     def finish(self, results: Callable[[], Sequence[TaskResult]]) -> CommitResult:
         """Commit the results of tasks; abort the write where they fail, or the commit does."""
-        try:
+        with given_up_on_error(self.plan.transaction, lambda _: abort_write(self.plan)):
             return commit_write(self.plan, results())
-        except BaseException:
-            self._give_up()
-            raise
-
-    def _give_up(self) -> None:
-        """Abort, without hiding the first error; the next write rolls back what stays."""
-        try:
-            abort_write(self.plan)
-        except Exception:
-            logger.warning(
-                "table %s: left-overs of the failed write %s stay until the next write",
-                self.plan.path,
-                self.plan.transaction.write_id,
-                exc_info=True,
-            )
 
     def _results_of(self, running: Generator[TaskResult, None, None]) -> list[TaskResult]:
         """Return the results of all tasks, in the order of the parts."""

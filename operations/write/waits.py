@@ -9,13 +9,11 @@ from ...errors import CommitConflictError
 from ...timeline.pending_undo import pending_restore
 from ...timeline.timeline import Timeline
 from ..planning.plan import WritePlan
-from ..rollback.dead import wait_until_over
+from ..rollback.dead import pause, wait_until_over
 from ..rollback.pending import OtherWriters, restoring
 from ..transaction.concurrency import RESTORE, WRITE, Asked, Meeting, Verdict, judge
 from ..transaction.conflicts import check_rescales, check_restores
 from ..transaction.transaction import Transaction
-
-_POLL_S = 0.2
 
 
 def wait_for_rescale(plan: WritePlan, timeline: Timeline, paths: Collection[str]) -> Timeline:
@@ -58,8 +56,4 @@ def wait_for_restore(work: Transaction, until_s: float) -> None:
             return
         if time.monotonic() > until_s:
             check_restores(work, timeline)
-        _pause()
-
-
-def _pause() -> None:
-    time.sleep(_POLL_S)
+        pause()

@@ -155,7 +155,7 @@ def test_an_abort_that_fails_hides_no_error(
         run.write(request(tmp_path), parts())
 
     monkeypatch.undo()
-    assert "left-overs of the failed write" in caplog.text
+    assert "left-overs of the failed commit" in caplog.text
     assert run.write(request(tmp_path), [batches(2)]).inserts == 1
     assert rows_of(tmp_path, "id") == [("k2",)]
 

@@ -302,7 +302,7 @@ def only_the_first_copy_of_a_key_is_dropped(patch: Patch) -> None:
 
 
 def nothing_is_reconciled(patch: Patch) -> None:
-    patch_seam(patch, "remove files that no task reported", lambda plan, outcomes: None)
+    patch_seam(patch, "remove files that no task reported", lambda made, ownership: None)
 
 
 def markers_are_not_written(patch: Patch) -> None:

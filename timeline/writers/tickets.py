@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 
 from ...storage.base import Storage, join, split
@@ -74,6 +74,13 @@ class Ticket:
             if mine is None or theirs is None or mine & theirs:
                 return True
         return False
+
+
+@contextmanager
+def in_turn(ticket: Ticket, patience: Patience, longest_s: float) -> Iterator[Waited]:
+    """Hold a ticket, unless it names no place, until the block ends, which begins after the older tickets' writes."""
+    with nullcontext() if ticket.places == {} else held(ticket, patience):
+        yield wait_for_older(ticket, patience, longest_s)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from ....timeline.rescales import Rescale, rescale_of
 from ....timeline.timeline import Timeline
 from ....timeline.writers.owner import Claim, Seal, seal_of
 from ...inspect.activity import shown
+from ...rollback.dead import pause
 from ...rollback.pending import OtherWriters, PlannedRollback, is_given_up, known_by
 from ...rollback.rollback import roll_back
 from ...transaction.commit_path import begin_reading
@@ -34,8 +35,6 @@ from ...transaction.concurrency import (
 from ...transaction.transaction import Transaction
 from ..execution import take_back
 from ..preconditions import finish_rollbacks_first, refuse_restoring
-
-_POLL_S = 0.2
 
 
 class _NotYetError(Exception):
@@ -96,7 +95,7 @@ class Beside:
                     f"{shown(self.table, waited_for)}.",
                     "Run it again once that is over, or let it wait for longer (hoodie.write.lock.wait_time_ms).",
                 )
-            _pause()
+            pause()
 
     def _begun(self, work: Transaction, found: Timeline | None) -> Timeline:
         if found is None:
@@ -179,7 +178,3 @@ class Beside:
             return is_given_up(storage, requested)
         known = Claim(storage, requested).owner()
         return known is not None and Seal(storage, seal_of(requested, known.write_id)).is_given_up()
-
-
-def _pause() -> None:
-    time.sleep(_POLL_S)

@@ -7,7 +7,8 @@ a dead write, which the next write rolls back. File groups that another write ch
 
 from __future__ import annotations
 
-import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 from ....errors import UnsupportedTableError
@@ -17,24 +18,19 @@ from ....table.table import Table
 from ....timeline.instants import State
 from ....timeline.metadata.codec import SORTED, WRITE_ID
 from ....timeline.timeline import Timeline
-from ...rollback.dead import try_to_undo_dead
+from ...rollback.dead import ONE_PROCESS, try_to_undo_dead
 from ...rollback.ready import make_ready
-from ...transaction.abort import abort_begun
-from ...transaction.begin import begun
-from ...transaction.commit_path import complete
+from ...transaction.begin import BegunWork, begun
 from ...transaction.conflicts import CheckedInstants, WriteChanges, changed_meanwhile, check_conflicts
 from ...transaction.file_work import FileWork
-from ...transaction.left_overs import drop_strays, forget
+from ...transaction.life import Made, live
 from ...transaction.outcome import Outcome
 from ...transaction.taken import taken_as_conflicts
-from ...transaction.transaction import Transaction
 from ..means import Means
 from ..service import NoTasksError
 from .rewrite_plan import RewritePlan, plan_rewrite
 from .sorter import SortedInPlace, Sorter
 from .unsorted import Unsorted
-
-logger = logging.getLogger("pyhudi")
 
 
 def sort_in_place(table: Table, unsorted: Unsorted, means: Means) -> SortedInPlace:
@@ -45,31 +41,31 @@ def sort_in_place(table: Table, unsorted: Unsorted, means: Means) -> SortedInPla
     plan = plan_rewrite(table, unsorted, means)
     if not plan.slices:
         return SortedInPlace()
-    try:
-        ready = partial(make_ready, rollbacks=plan.rollbacks)
-        with begun(plan.transaction, lambda _: b"", ready) as found, taken_as_conflicts(found.work):
-            rewrite = _Rewrite(plan, found.work, found.timeline)
-            rewrite.run(means)
-    except BaseException:
-        _give_up(plan.transaction)
-        raise
-    _tidy(found.work)
-    try_to_undo_dead(found.work, found.timeline)
+    rewrite, _ = live(plan.transaction, _begun(plan), lambda began: _Rewrite(plan, began).run(means), ONE_PROCESS)
+    try_to_undo_dead(rewrite.work, rewrite.timeline)
     return rewrite.sorted
 
 
-class _Rewrite:
-    """A rewrite whose instant is on the timeline."""
+@contextmanager
+def _begun(plan: RewritePlan) -> Iterator[BegunWork]:
+    ready = partial(make_ready, rollbacks=plan.rollbacks)
+    with begun(plan.transaction, lambda _: b"", ready) as began, taken_as_conflicts(began.work):
+        yield began
 
-    def __init__(self, plan: RewritePlan, work: Transaction, timeline: Timeline) -> None:
+
+class _Rewrite:
+    """A rewrite whose instant is on the timeline, which looked like this then."""
+
+    def __init__(self, plan: RewritePlan, began: BegunWork) -> None:
+        self.work = work = began.work
+        self.timeline = began.timeline
         self._plan = plan
-        self._work = work
         self._checked = CheckedInstants()
         self.sorted = SortedInPlace(work.instant_time)
-        self._numbers = bucket_numbers(work.table, timeline) if has_buckets(work.config) else None
+        self._numbers = bucket_numbers(work.table, began.timeline) if has_buckets(work.config) else None
 
-    def run(self, means: Means) -> None:
-        work = self._work
+    def run(self, means: Means) -> tuple[_Rewrite, Made]:
+        work = self.work
         files = FileWork(work, self._plan.schema, means.output, means.logs)
         notes = {WRITE_ID: work.write_id, SORTED: str(files.form().order)}
         sorter = Sorter(files, foreign=frozenset(), numbers=self._numbers, notes=notes)
@@ -81,18 +77,18 @@ class _Rewrite:
                 f"hoodie.pyhudi.commit.merge.max.bytes allows this process, and {error}.",
                 "Run python -m pyhudi.connector.jobs sort, which needs no Spark.",
             ) from error
-        work.seal.set(work.key)
-        kept = {path for result in done for path in result.paths}
-        drop_strays(work, kept)
-        # Flush data files before the commit names them.
-        work.storage.flush(sorted({result.unit.partition_path for result in done}))
-        # The body needs space twice: in the decision, and later in the completed file.
-        work.reserve.hold(sorter.body(done).size)
-        complete(work.table, work.inflight, partial(self._outcome, sorter), relief=work.reserve.release)
+        return self, Made(
+            work,
+            {path for result in done for path in result.paths},
+            sorted({result.unit.partition_path for result in done}),
+            partial(self._outcome, sorter),
+            # The body needs space twice: in the decision, and later in the completed file.
+            lambda: work.reserve.hold(sorter.body(done).size),
+        )
 
     def _outcome(self, sorter: Sorter, timeline: Timeline) -> Outcome | None:
         """Return the outcome unless another instant keeps it out; None where another process has completed it."""
-        work = self._work
+        work = self.work
         own = timeline.find(work.instant_time)
         if own is not None and own.state == State.COMPLETED:
             return None
@@ -107,7 +103,7 @@ class _Rewrite:
     def _changes(self) -> WriteChanges:
         slices = [result.unit for result in self.sorted.done]
         groups = frozenset(file_slice.group for file_slice in slices)
-        index = noted_index_for(self._work.config, self._numbers)
+        index = noted_index_for(self.work.config, self._numbers)
         return WriteChanges(
             file_groups=groups,
             replaced=frozenset(),
@@ -116,24 +112,4 @@ class _Rewrite:
             rival_key=(lambda group: group) if index is None else index.rival_key,
             covers=lambda _: False,
             columns=self._plan.schema,
-        )
-
-
-def _give_up(work: Transaction) -> None:
-    """Abort, without hiding the first error; the next write rolls back what stays."""
-    try:
-        timeline = abort_begun(work)
-        if timeline is not None:
-            # A dead write may have filled the disk, so that no write gets as far as its commit.
-            try_to_undo_dead(work, timeline)
-    except Exception:
-        logger.warning("table %s: left-overs of a sort stay until the next write", work.path, exc_info=True)
-
-
-def _tidy(work: Transaction) -> None:
-    try:
-        forget(work.storage, work.instant_time)
-    except Exception:
-        logger.warning(
-            "table %s: left-overs of %s stay until the next write", work.path, work.instant_time, exc_info=True
         )

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ....errors import UnsupportedTableError
 from ....table.files.file_group import FileSlice
-from ....table.latest_schema import latest_schema
+from ....table.latest_schema import columns_of
 from ....table.table import Table
-from ....timeline.timeline import Timeline
 from ....timeline.writers.owner import Owner
 from ....timeline.writers.write_notes import new_key
 from ...planning.pinned import pin
@@ -54,15 +52,4 @@ def plan_rewrite(table: Table, unsorted: Unsorted, means: Means) -> RewritePlan:
     )
     # A dead rescale holds no partition.
     timeline = pinned.timeline.without([planned.victim.requested_time for planned in rollbacks])
-    return RewritePlan(transaction, rollbacks, tuple(unsorted.find(timeline)), columns_of(table, timeline))
-
-
-def columns_of(table: Table, timeline: Timeline) -> pa.Schema:
-    """Return the columns of a table; raises `UnsupportedTableError` where nothing names them."""
-    schema = latest_schema(table.config, timeline, writing=True)
-    if schema is None:
-        raise UnsupportedTableError(
-            f"No commit names the columns of the table {table.path}.",
-            "Write to it first.",
-        )
-    return schema
+    return RewritePlan(transaction, rollbacks, tuple(unsorted.find(timeline)), columns_of(table.config, timeline))

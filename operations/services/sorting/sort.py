@@ -18,6 +18,7 @@ from ....table.config.sort_order import CURVES, LINEAR, SortOrder
 from ....table.files.names import FileGroupId
 from ....table.infer_index import is_unnoted, with_inferred_index
 from ....table.infer_key_encoding import with_inferred_key_encoding
+from ....table.latest_schema import columns_of
 from ....table.table import Table
 from ....timeline.metadata.codec import SORTED
 from ....timeline.timeline import Timeline
@@ -31,7 +32,6 @@ from ..means import Means
 from ..preconditions import open_for_service
 from ..settings import CompactionSettings
 from .in_place import sort_in_place
-from .rewrite_plan import columns_of
 from .unsorted import Unsorted, refuse_unknown_partitions
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def sort(
     if by is not None and not by:
         _note(table, {SORT_BY: None, SORT_CURVE: None}, dry_run=dry_run)
         return ServiceResult(storage.path, SORT, dry=dry_run, seconds=time.monotonic() - began)
-    schema = columns_of(table, table.timeline())
+    schema = columns_of(table.config, table.timeline())
     asked = _sort_order(table, by, curve, schema)
     there = asked.among(schema.names)
     if there is None:

@@ -1,0 +1,149 @@
+"""The life of an instant that writes data files, with the same steps for writes and for all table services.
+
+    claim --> units --> seal --> drop strays --> flush --> complete --> tidy
+                    a step before the decision fails --> give up
+
+1. Claim: this process names itself the instant's owner, and touches its heartbeat until the instant is complete.
+2. Units: tasks make data files. `Fence` looks for the seal after each file, and deletes the file where it is set.
+3. Seal: from here on no task adds a file, however late it is, so that a list of the files is final.
+4. Drop strays: files that no finished task reported, of attempts that failed or ran twice. Readers count every file
+   that names a complete instant, so these go before the decision; a list from before the seal could lack some.
+5. Flush: no completed file is on disk before the data files that it names.
+6. Complete: a decision of the table, after a look at all that came since the work began. It is binding: where this
+   process fails afterwards, the next process that decides makes the completed file.
+7. Tidy: markers, heartbeat and claim go last. Without them the pending instant would count as another engine's.
+
+Giving up seals for good, decides that this work never completes, and then deletes files of this process alone: another
+process may be at work on the same plan. `Ownership` says which files these are.
+
+A service takes all steps by `live`. A write takes them in several processes: its tasks claim the instant and do units,
+its commit seals it, merges the rows that the tasks handed over, and takes the other steps by `finish`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ...timeline.instants import Instant
+from ...timeline.timeline import Timeline
+from ...timeline.writers.owner import Seal
+from .commit_path import complete
+from .left_overs import try_to_forget
+from .outcome import Outcome
+from .transaction import Transaction
+
+logger = logging.getLogger("pyhudi")
+
+Claimed = TypeVar("Claimed")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """Who may finish an instant, and so what of it is this process's.
+
+    Attributes:
+        files: Yields the data files that this process's tasks may have left in some folders, in parts.
+        give_up: Undoes what this process did, so that no other process has to wait.
+    """
+
+    files: Callable[[Transaction, Collection[str]], Iterable[Collection[str]]]
+    give_up: Callable[[Transaction], object]
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """What the units of an instant made.
+
+    Attributes:
+        paths: The data files that finished units reported.
+        folders: The folders to flush, which hold all files of units.
+        outcome: What the instant changes, by a timeline; None where it is over. Raises where it must not complete.
+        ready: Does right before the decision what would take long in it.
+    """
+
+    work: Transaction
+    paths: Collection[str]
+    folders: Sequence[str]
+    outcome: Callable[[Timeline], Outcome | None]
+    ready: Callable[[], object] = lambda: None
+
+
+def live(
+    work: Transaction,
+    claimed: AbstractContextManager[Claimed],
+    units: Callable[[Claimed], tuple[Result, Made | None]],
+    ownership: Ownership,
+) -> tuple[Result, bool]:
+    """Take all steps of an instant; return what its units did, and whether this process completed it.
+
+    Args:
+        claimed: Holds the claim: the instant has a heartbeat until it ends.
+        units: Executes the units; it makes nothing where another process has ended the instant.
+    """
+    with given_up_on_error(work, ownership.give_up), claimed as claim:
+        result, made = units(claim)
+        if made is not None:
+            work = made.work
+            seal(work)
+        completed = made is not None and finish(made, ownership) is not None
+    try_to_forget(work.storage, work.instant_time)
+    return result, completed
+
+
+@contextmanager
+def given_up_on_error(work: Transaction, give_up: Callable[[Transaction], object]) -> Iterator[None]:
+    """Give an instant up where the block fails, without hiding its error."""
+    try:
+        yield
+    except BaseException:
+        try:
+            give_up(work)
+        except Exception:
+            logger.warning(
+                "table %s: left-overs of the failed %s %s stay until the next write or service",
+                work.path,
+                work.action,
+                work.instant_time or work.write_id,
+                exc_info=True,
+            )
+        raise
+
+
+def seal(work: Transaction) -> None:
+    """Let no task of this process publish any more.
+
+    The instant's own seal would stop other processes, too, so work on a plan that they may continue has none.
+    """
+    if work.key:
+        work.seal.set(work.key)
+    if work.shared:
+        Seal(work.storage, work.seals[-1]).set()
+
+
+def finish(
+    made: Made,
+    ownership: Ownership,
+    phase: Callable[[str], AbstractContextManager[object]] = lambda _: nullcontext(),
+) -> Instant | None:
+    """Take the steps from the seal to the completed instant; None where it is over. Raises as `complete`."""
+    work = made.work
+    with phase("flush"):
+        drop_strays(made, ownership)
+        work.storage.flush(made.folders)
+    with phase("complete"):
+        made.ready()
+        # Work under a key of its own holds a reserve.
+        relief = work.reserve.release if work.key else None
+        return complete(work.table, work.inflight, made.outcome, relief)
+
+
+def drop_strays(made: Made, ownership: Ownership) -> None:
+    work, reported = made.work, frozenset(made.paths)
+    for paths in ownership.files(work, made.folders):
+        strays = [path for path in paths if path not in reported]
+        work.table.format.undo.take_back(work.storage, {work.instant_time: strays})
