@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
 
+from ...storage import open_storage
+from ...storage.base import Storage
 from ...table.files.output import MIB
+from ...writer.data_files import DataFiles
 from ...writer.written_file import WrittenFile
 from ..progress import LoggedProgress, Steps, polling
+from ..transaction.fence import Fence
+from ..transaction.file_work import FileWork
 from ..transaction.transaction import Transaction
-from .execution import naming_who_took_over
+from .execution import naming_who_took_over, new_token
 from .means import Means, here
 from .service import NoTasksError
 
@@ -34,6 +41,7 @@ class PlanUnit(Protocol):
 
 Unit = TypeVar("Unit", bound=PlanUnit)
 Done = TypeVar("Done")
+Self = TypeVar("Self", bound="FileWorker")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +71,29 @@ class UnitWorker(Protocol[Unit, Done]):
         """Do one unit; each attempt makes files of its own, and the completed instant names those of one attempt."""
 
     def within(self, memory: int) -> UnitWorker[Unit, Done]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FileWorker:
+    """Makes the data files of units; an engine sends it with every task."""
+
+    files: FileWork
+
+    @property
+    def work(self) -> Transaction:
+        return self.files.transaction
+
+    def within(self: Self, memory: int) -> Self:
+        return replace(self, files=replace(self.files, output=replace(self.files.output, memory=memory)))
+
+    @contextmanager
+    def attempt(self) -> Iterator[tuple[DataFiles, Storage]]:
+        """Yield where an attempt at a unit makes its files, and a folder for spills, with the heartbeat running."""
+        token, work = new_token(self.work), self.work
+        fence = Fence(work, token.attempt)
+        with work.heartbeat(), tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
+            yield self.files.files(token, fence), open_storage(folder, durable=False)
+            fence.finish()
 
 
 def execute_units(

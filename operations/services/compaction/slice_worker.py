@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import pyarrow as pa
 
-from ....storage import open_storage
 from ....storage.base import Storage, split
 from ....table.arrow.spill import local_spills
 from ....table.config import TableConfig
@@ -24,35 +22,21 @@ from ....version import VERSION
 from ....writer.data_files import DataFiles
 from ....writer.written_file import WrittenFile
 from ...transaction.body import CommitBody
-from ...transaction.fence import Fence
-from ...transaction.file_work import FileWork
 from ...transaction.outcome import Outcome
-from ...transaction.transaction import Transaction
 from ...transaction.write_stats import commit_metadata
-from ..execution import new_token
-from ..unit_execution import UnitResult
+from ..unit_execution import FileWorker, UnitResult
 
 # Key of extraMetadata for the release of pyhudi that carried a plan out.
 MADE_BY = "pyhudi.version"
 
-Self = TypeVar("Self", bound="SliceWorker")
-
 
 @dataclass(frozen=True, slots=True)
-class SliceWorker:
-    """Merges the log files of slices; an engine sends it with every task. `notes` go into extraMetadata."""
+class SliceWorker(FileWorker):
+    """Merges the log files of slices. `notes` go into extraMetadata."""
 
-    files: FileWork
     notes: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     operation: ClassVar[str]
     compacts: ClassVar[bool] = True
-
-    @property
-    def work(self) -> Transaction:
-        return self.files.transaction
-
-    def within(self: Self, memory: int) -> Self:
-        return replace(self, files=replace(self.files, output=replace(self.files.output, memory=memory)))
 
     def outcome(self, done: Sequence[UnitResult[FileSlice]]) -> Outcome:
         return Outcome(self.body(done), [file for result in done for file in result.written])
@@ -66,13 +50,8 @@ class SliceWorker:
     @contextmanager
     def opened(self, file_slice: FileSlice) -> Iterator[tuple[MergedSlice, DataFiles]]:
         """Yield a slice and the place of its new file, with the plan's heartbeat running."""
-        token = new_token(self.work)
-        work, fence = self.work, Fence(self.work, token.attempt)
-        with work.heartbeat(), tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
-            spills = local_spills(open_storage(folder, durable=False))
-            reader = self.files.slices(self.files.counts, spills)
-            yield reader.merged(file_slice), self.files.files(token, fence)
-            fence.finish()
+        with self.attempt() as (files, local):
+            yield self.files.slices(self.files.counts, local_spills(local)).merged(file_slice), files
 
     def result(self, unit: FileSlice, merged: MergedSlice, began: float, written: WrittenFile) -> UnitResult[FileSlice]:
         merged.counts.seconds = time.monotonic() - began

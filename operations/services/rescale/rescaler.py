@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -14,7 +13,6 @@ import pyarrow as pa
 from ....errors import BucketMisfitError
 from ....index.bucket import BucketIndex
 from ....reader.matches.key_values import number_columns
-from ....storage import open_storage
 from ....storage.base import Storage, join
 from ....table.arrow.spill import SpillFile, SpillReader, SpillWriter, local_spills
 from ....table.files.file_group import FileSlice
@@ -29,11 +27,8 @@ from ....writer.routes import Numbers, Route
 from ....writer.rows import cut
 from ....writer.slice_reader import SliceReader
 from ....writer.written_file import WrittenFile
-from ...transaction.fence import Fence
-from ...transaction.file_work import FileWork
-from ...transaction.transaction import Transaction
 from ..compaction.slice_worker import is_foreign, passed_through
-from ..execution import new_token
+from ..unit_execution import FileWorker
 from .units import RescaleUnit
 
 Pieces = Iterator[tuple[int, pa.RecordBatch]]
@@ -51,36 +46,20 @@ class RescaleResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Rescaler:
-    """Divides the rows of slices among buckets; an engine sends it with every task.
+class Rescaler(FileWorker):
+    """Divides the rows of slices among buckets. Of the groups in ``foreign``, another engine may have written logs."""
 
-    Of the file groups in ``foreign``, another engine may have written log files.
-    """
-
-    files: FileWork
     index: BucketIndex
     foreign: frozenset[FileGroupId]
-
-    @property
-    def work(self) -> Transaction:
-        return self.files.transaction
-
-    def within(self, memory: int) -> Rescaler:
-        return replace(self, files=replace(self.files, output=replace(self.files.output, memory=memory)))
 
     def execute(self, unit: RescaleUnit) -> RescaleResult:
         """Do one unit; each attempt makes files of its own."""
         work = self.work
-        fence = Fence(work, 0)
         index = replace(self.index, bucket_count=unit.change.new, numbers=None)
-        with work.heartbeat(), tempfile.TemporaryDirectory(prefix="pyhudi-") as folder:
-            local = open_storage(folder, durable=False)
-            to, schema = self.files.files(new_token(work), fence), self.files.schema
-            keys = KeyGenerator(work.config, schema)
-            task = _Task(self, unit, index, local, to, keys, bool(number_columns(work.config, schema)))
-            result = RescaleResult(unit, spill=task.divide()) if unit.divides else RescaleResult(unit, task.write())
-            fence.finish()
-        return result
+        with self.attempt() as (to, local):
+            keys = KeyGenerator(work.config, self.files.schema)
+            task = _Task(self, unit, index, local, to, keys, bool(number_columns(work.config, self.files.schema)))
+            return RescaleResult(unit, spill=task.divide()) if unit.divides else RescaleResult(unit, task.write())
 
 
 @dataclass(frozen=True, slots=True)
