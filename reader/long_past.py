@@ -14,8 +14,8 @@ from functools import partial
 from ..storage.base import join
 from ..table.files.cleaned import files_of
 from ..table.files.file_group import data_file
+from ..table.files.log_names import LogNames, log_names
 from ..table.files.read_written import read_written
-from ..table.files.slice_rule import SliceRule, slice_rule
 from ..table.files.written import bases_in, logs_in, time_in
 from ..table.seen_table import SeenTable
 from ..timeline.archive.history import SilentArchiveError, undone, with_archived
@@ -118,7 +118,7 @@ def _first_whole_archived(
 
 def _whole(history: Timeline, end: str, is_lost: Callable[[str], bool]) -> Iterator[Instant]:
     """Yield the writes before a time after each of which the newest slices exist, by the files that the writes name."""
-    groups: dict[tuple[str, str], _Newest] = defaultdict(partial(_Newest, slice_rule(history)))
+    groups: dict[tuple[str, str], _Newest] = defaultdict(partial(_Newest, log_names(history)))
     replaced: set[tuple[str, str]] = set()
     broken: set[tuple[str, str]] = set()
     for instant in history.writes:
@@ -145,17 +145,17 @@ def _whole(history: Timeline, end: str, is_lost: Callable[[str], bool]) -> Itera
 class _Newest:
     """The newest slice of a file group, as the writes so far name its files."""
 
-    rule: SliceRule
+    names: LogNames
     base: str = ""
     logs: dict[str, Instant] = field(default_factory=dict)
 
     def begin(self, name: str) -> None:
         if time_in(name) >= time_in(self.base):
             self.base = name
-            self.logs = {log: write for log, write in self.logs.items() if self.rule.fits(log, write, time_in(name))}
+            self.logs = {log: write for log, write in self.logs.items() if self.names.fits(log, write, time_in(name))}
 
     def append(self, name: str, instant: Instant) -> None:
-        if self.rule.fits(name, instant, time_in(self.base)):
+        if self.names.fits(name, instant, time_in(self.base)):
             self.logs[name] = instant
 
     def paths(self, partition: str) -> list[str]:

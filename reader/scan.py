@@ -19,7 +19,7 @@ from ..table.arrow.spill import local_spills
 from ..table.config import TableConfig, load_config
 from ..table.config.property_keys import MERGE_ON_READ
 from ..table.files.base_file import BaseFileReader
-from ..table.files.file_group import FileSlice
+from ..table.files.file_group import FileSlice, every
 from ..table.files.footers import batch_rows
 from ..table.schema.columns import RECORD_KEY
 from ..table.slices.merged_slice import MergedSlice
@@ -161,8 +161,8 @@ class RowReader:
                 terms.config,
                 file_slice,
                 self.table_schema,
-                # The slice holds only log files that the query shows, and each has the blocks of one instant.
-                lambda time: True,
+                # The slice holds only log files that the query shows, and says of whom the blocks count.
+                every,
                 memory=_of_entries(terms.memory),
                 open_spill=local_spills(open_storage(folder, durable=False)),
             )

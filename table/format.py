@@ -1,7 +1,7 @@
 """What differs between table versions: one format a version, chosen when a table is opened.
 
-A format has a slot where two versions differ, or where version 6 will differ; docs/decisions names the fact behind
-each. What a version's properties say of merging is chosen in `table.config`, below this module.
+A format has a slot where two versions differ; docs/decisions names the fact behind each. What a version's properties
+say of merging is chosen in `table.config`, below this module.
 """
 
 from __future__ import annotations
@@ -10,18 +10,20 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ..errors import TableVersionError
+from ..errors import TableVersionError, UnsupportedTableError
 from ..storage.base import Storage
 from ..timeline.archive.archive import Archive, ArchiveWriter
 from ..timeline.archive.lsm import LsmArchive
 from ..timeline.archive.lsm_writer import LsmWriter
-from ..timeline.layout import LayoutV2
+from ..timeline.layout import LayoutV1, LayoutV2
 from ..timeline.metadata.avro_codec import AvroCodec
 from ..timeline.metadata.codec import Codec
+from ..timeline.metadata.json_codec import JsonCodec
 from ..timeline.timeline import Timeline
 from .config import TableConfig
 from .config.support import RAISED_BY_A_WRITE
 from .files.file_group import DataFile
+from .files.logs.log_archive import LogArchive
 from .files.logs.log_file import writers_in
 from .files.slice_rule import SliceRule, rule_of
 from .files.undo import DeletesFiles, Undo
@@ -35,7 +37,7 @@ class TableFormat:
     """
 
     layout_version: str
-    layout: type[LayoutV2]
+    layout: type[LayoutV1] | type[LayoutV2]
     codec: Codec
     archive: Callable[[Storage, str], Archive]
     archive_writer: Callable[[Storage, str], ArchiveWriter]
@@ -55,8 +57,15 @@ class TableFormat:
         return self.slices.makers(files, completed, partial(writers_in, completed.storage) if opens else None)
 
 
+def _no_writer(storage: Storage, folder: str) -> ArchiveWriter:
+    raise UnsupportedTableError(
+        f"pyhudi does not write the archive {folder} of the table {storage.path} yet.", RAISED_BY_A_WRITE
+    )
+
+
 _LSM = TableFormat("2", LayoutV2, AvroCodec(), LsmArchive, LsmWriter, DeletesFiles(), bucket_rules=False)
-_FORMATS = {8: _LSM, 9: replace(_LSM, bucket_rules=True)}
+_FLAT = TableFormat("1", LayoutV1, JsonCodec(), LogArchive, _no_writer, DeletesFiles(), bucket_rules=False)
+_FORMATS = {6: _FLAT, 8: _LSM, 9: replace(_LSM, bucket_rules=True)}
 
 
 def format_of(config: TableConfig) -> TableFormat:

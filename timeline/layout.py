@@ -47,6 +47,40 @@ class Layout(Protocol):
     def start(self, requested_time: str) -> str:
         """Return what the names of all files of an instant begin with."""
 
+    def visible_at(self, pending: Instant) -> str | None:
+        """Return from which time on readers see a pending instant once it completes; None for a time yet to come."""
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutV1:
+    """Timeline layout 1, of table version 6: instants lie beside all else in ``.hoodie``, and have one time."""
+
+    folder: str = ".hoodie"
+    archive_folder: str = ".hoodie/archived"
+
+    def parse(self, name: str) -> Instant | None:
+        """Return the instant's state that a file name spells; None for any other file, one of layout 2 included."""
+        found = _parsed_v2(name)
+        return None if found is None or found.completion_time is not None else found
+
+    def parse_all(self, names: Sequence[str]) -> list[Instant]:
+        return [instant for instant in map(self.parse, names) if instant is not None]
+
+    def completed(self, instant: Instant, time: str) -> Instant:
+        return Instant(instant.requested_time, instant.group, State.COMPLETED)
+
+    def is_whole(self, instant: Instant) -> bool:
+        return instant.completion_time is None
+
+    def start(self, requested_time: str) -> str:
+        return requested_time
+
+    def visible_at(self, pending: Instant) -> str | None:
+        return pending.requested_time
+
+    def format(self, instant: Instant) -> str:
+        return _name_of(instant)
+
 
 @dataclass(frozen=True, slots=True)
 class LayoutV2:
@@ -91,15 +125,22 @@ class LayoutV2:
     def start(self, requested_time: str) -> str:
         return requested_time
 
+    def visible_at(self, pending: Instant) -> str | None:
+        return None
+
     def format(self, instant: Instant) -> str:
-        if instant.state == State.COMPLETED:
-            at = "" if instant.completion_time is None else f"_{instant.completion_time}"
-            return f"{instant.requested_time}{at}.{instant.group}"
-        if instant.state == State.REQUESTED:
-            return f"{instant.requested_time}.{instant.action}.requested"
-        # Apache Hudi names the inflight file of a commit by the state alone, in every table version.
-        action = "" if instant.action == "commit" else f".{instant.action}"
-        return f"{instant.requested_time}{action}.inflight"
+        return _name_of(instant)
+
+
+def _name_of(instant: Instant) -> str:
+    if instant.state == State.COMPLETED:
+        at = "" if instant.completion_time is None else f"_{instant.completion_time}"
+        return f"{instant.requested_time}{at}.{instant.group}"
+    if instant.state == State.REQUESTED:
+        return f"{instant.requested_time}.{instant.action}.requested"
+    # Apache Hudi names the inflight file of a commit by the state alone, in every table version.
+    action = "" if instant.action == "commit" else f".{instant.action}"
+    return f"{instant.requested_time}{action}.inflight"
 
 
 # A process lists one timeline again and again, each time with a few more instants. It would parse a timeline that does

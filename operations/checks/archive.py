@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ...storage.base import FileInfo, join, split
 from ...storage.parallel import for_each
+from ...table.files.logs.log_archive import LogArchive, is_log_archive_file
 from ...timeline.archive.archive import Archive
 from ...timeline.archive.lsm import LsmArchive
 from ...timeline.archive.manifest import (
@@ -63,6 +64,25 @@ def _check_lsm(archive: Archive, findings: Findings) -> tuple[Instant, ...]:
     return tuple(found[identity] for identity in sorted(found))
 
 
+def _check_logs(archive: Archive, findings: Findings) -> tuple[Instant, ...]:
+    storage, folder = findings.storage, archive.folder
+    content, reader = storage.look(folder), LogArchive(storage, folder)
+    for name in content.links:
+        findings.add(LINK, f"{join(folder, name)} is a symbolic link.", file=join(folder, name))
+    for info in content.files:
+        if not is_log_archive_file(split(info.path)[1]):
+            findings.add(STRANGE_FILE, f"{info.path} is no file of an archive by its name.", file=info.path)
+
+    def instants(file: FileInfo) -> tuple[Instant, ...]:
+        with findings.turning(ARCHIVE_FILE_CORRUPT, file=file.path):
+            return reader.instants_in(file)
+        return ()
+
+    files = [info for info in content.files if is_log_archive_file(split(info.path)[1])]
+    found = {instant.identity: instant for part in for_each(storage, instants, files) for instant in part}
+    return tuple(found[identity] for identity in sorted(found))
+
+
 def check_lost_archive(subject: Subject) -> None:
     """Look for signs of archived instants where the archive is gone."""
     if subject.lost_archive:
@@ -113,4 +133,7 @@ class _ArchiveCheck:
         self.findings.add(check, f"{path} {what}.", file=path)
 
 
-_CHECKS: Mapping[type[Archive], Callable[[Archive, Findings], tuple[Instant, ...]]] = {LsmArchive: _check_lsm}
+_CHECKS: Mapping[type[Archive], Callable[[Archive, Findings], tuple[Instant, ...]]] = {
+    LsmArchive: _check_lsm,
+    LogArchive: _check_logs,
+}

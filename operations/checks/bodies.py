@@ -11,6 +11,7 @@ from ...storage.base import join, split
 from ...storage.bounds import parse_json
 from ...storage.parallel import for_each
 from ...table.files.file_group import data_file
+from ...table.files.log_names import log_names
 from ...table.files.slice_rule import slice_rule
 from ...table.files.written import logs_in
 from ...timeline.instants import WRITE_ACTIONS, Instant, State
@@ -164,7 +165,7 @@ def _take(said: Said, timeline: Timeline, records: Iterable[tuple[Instant, Mappi
         bodies.append((instant, _files_of(said, instant, record)))
         said.operations[instant.requested_time] = str(record.get("operationType") or "")
         said.given_up |= _given_up(record)
-    said.written = said.written.joined_by(bodies, slice_rule(timeline))
+    said.written = said.written.joined_by(bodies, log_names(timeline))
 
 
 def _given_up(record: Mapping[str, Any]) -> set[str]:

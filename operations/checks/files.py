@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from ...storage.base import FileInfo, join, split
 from ...table.bucket_metadata import recorded_hashing
 from ...table.files.cleaned import deleted_by
-from ...table.files.file_group import FileGroup, base_file, data_file
+from ...table.files.file_group import FileGroup, LogFile, base_file, data_file
+from ...table.files.log_names import log_names
+from ...table.files.logs.log_blocks import BlockType
+from ...table.files.logs.log_file import read_blocks
 from ...table.infer_index import mixture
 from ...timeline.instants import State
 from .bodies import hear_archive, undone_instants
@@ -108,9 +111,13 @@ def _check_file(subject: Subject, info: FileInfo, undone: Mapping[str, str], ret
             _report_if_there(subject, UNNAMED_FILE, info, f"is not among the files that the write {time} names")
         elif named is not None and named.log is not None and not named.log.allows_size(info.size):
             pass  # `check_logs` tells of a damaged log file.
+        elif named is not None and named.log is not None and info.size > named.size and _may_append(subject):
+            pass
         elif named is not None and named.size and named.size != info.size:
             check = LOG_SIZE if base_file(info.path) is None else SIZE_MISMATCH
             _report_if_there(subject, check, info, f"has {info.size} bytes, and the write {time} says {named.size}")
+    elif _is_left_by_an_undo(subject, info, time in undone):
+        pass
     elif time in undone:
         _report_if_there(subject, ROLLED_BACK_FILE, info, f"is there, and {undone[time]} undid the instant {time}")
     elif subject.timeline.is_committed(time) and subject.lost_archive:
@@ -121,6 +128,19 @@ def _check_file(subject: Subject, info: FileInfo, undone: Mapping[str, str], ret
         _report_if_there(
             subject, ORPHAN, info, f"is of the instant {time}, which is neither on the timeline nor archived"
         )
+
+
+def _is_left_by_an_undo(subject: Subject, info: FileInfo, is_undone: bool) -> bool:
+    """Return whether a log file holds commands, or what a command took back, where several instants may append."""
+    file = data_file(info.path)
+    if not isinstance(file, LogFile) or not _may_append(subject):
+        return False
+    return is_undone or all(block.type == BlockType.COMMAND for block in read_blocks(subject.storage, file.path))
+
+
+def _may_append(subject: Subject) -> bool:
+    """Return whether several instants may append to one log file."""
+    return not log_names(subject.timeline).says_maker
 
 
 def _report_if_there(subject: Subject, check: Check, info: FileInfo, what: str) -> None:

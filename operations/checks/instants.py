@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 
 from ...storage.base import join, split
+from ...table.config import BACKUP_PATH, PROPERTIES_PATH
 from ...timeline.clock import parse_time
 from ...timeline.instant_files import InstantFiles
 from ...timeline.instants import Instant, State
@@ -22,12 +23,15 @@ from .check_catalogue import (
     STRANGE_TIME,
 )
 from .finding import Findings
+from .left_overs import LOCK
 from .subject import Subject, called
 
 # Two time zones lie up to 26 hours apart.
 _AHEAD_S = {"UTC": 3600.0, "LOCAL": 27 * 3600.0}
 _MADE_BY_JAVA = re.compile(r".+\.[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _SAVEPOINT = "savepoint"
+# What lies in one folder with the instants of layout 1.
+_BESIDE_INSTANTS = frozenset({PROPERTIES_PATH, BACKUP_PATH, LOCK})
 
 
 def list_states(instants: InstantFiles, findings: Findings) -> tuple[Instant, ...]:
@@ -46,7 +50,9 @@ def list_states(instants: InstantFiles, findings: Findings) -> tuple[Instant, ..
         found = layout.parse(name)
         if found is not None:
             states.append(found)
-        elif not _MADE_BY_JAVA.fullmatch(name) or findings.is_old(info.modified):
+        elif info.path not in _BESIDE_INSTANTS and (
+            not _MADE_BY_JAVA.fullmatch(name) or findings.is_old(info.modified)
+        ):
             findings.add(STRANGE_FILE, f"{info.path} is no instant by its name.", file=info.path)
     return tuple(states)
 

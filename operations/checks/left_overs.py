@@ -12,14 +12,12 @@ from ...storage.parallel import for_each
 from ...table.config import PROPERTIES_PATH
 from ...table.files.partitions import metafile_of
 from ...timeline.instants import Instant, State
-from ...timeline.layout import LayoutV2
 from ...timeline.writers import heartbeat, markers, owner
 from .check_catalogue import LEFT_OVER, LOCK_LEFT, METADATA_LOST, METADATA_STALE, STALE_CHECKSUM
 from .subject import Subject, called
 
 LOCK = ".hoodie/lock"
 METADATA = ".hoodie/metadata"
-_METADATA_TIMELINE = f"{METADATA}/.hoodie/timeline"
 _METADATA_FIRST = "00000000000000"
 _MAGIC = b"crc\x00"
 _CHUNK = 1 << 22
@@ -104,7 +102,7 @@ def check_metadata(subject: Subject) -> None:
         what = f"{PROPERTIES_PATH} names the metadata partitions {', '.join(named)}, and {METADATA} is not there."
         subject.findings.add(METADATA_LOST, what, file=PROPERTIES_PATH)
         return
-    known = _metadata_instants(subject.storage)
+    known = _metadata_instants(subject)
     first = min((time for time in known if not time.startswith(_METADATA_FIRST)), default="")
     made = max(
         (instant.completion_time or "" for time, instant in known.items() if time.startswith(_METADATA_FIRST)),
@@ -116,9 +114,10 @@ def check_metadata(subject: Subject) -> None:
             subject.tell(METADATA_STALE, instant, what)
 
 
-def _metadata_instants(storage: Storage) -> Mapping[str, Instant]:
-    layout = LayoutV2(_METADATA_TIMELINE)
-    found: Iterable[Instant | None] = map(layout.parse, storage.look(layout.folder).names)
+def _metadata_instants(subject: Subject) -> Mapping[str, Instant]:
+    layout = subject.table.format.layout()
+    names = subject.storage.look(join(METADATA, layout.folder)).names
+    found: Iterable[Instant | None] = map(layout.parse, names)
     return {
         instant.requested_time: instant for instant in found if instant is not None and instant.state == State.COMPLETED
     }

@@ -13,6 +13,7 @@ from ...storage.base import join
 from ...storage.parallel import for_each
 from ...table.arrow.arrays import plain
 from ...table.files.file_group import FileSlice, LogFile, data_file, log_file
+from ...table.files.log_names import log_names
 from ...table.files.logs.log_blocks import BlockType, LogBlock
 from ...table.files.logs.log_contents import BlockContent
 from ...table.files.logs.log_file import read_blocks
@@ -65,13 +66,15 @@ def _check_blocks(subject: Subject, file: LogFile) -> None:
     if file.path in subject.said.given_up:
         return
     named = subject.said.files.get(file.path)
-    file = replace(file, stated=None if named is None else named.log)
+    stated = None if named is None else named.log
+    shared = not log_names(subject.timeline).says_maker
+    file = replace(file, stated=None if stated is None else replace(stated, shared=shared))
     with subject.turning(FILE_CORRUPT, file):
         torn, makers = [], subject.table.format.makers([file], subject.timeline, opens=True)
         for block in read_blocks(subject.storage, file.path):
             if block.type == BlockType.CORRUPT:
                 torn.append(f"{block.content_size} bytes from byte {block.offset} on are no block")
-            elif block.instant_time not in makers:
+            elif block.instant_time not in makers and not shared:
                 what = f"{file.path} has a block of the instant {block.instant_time!r} at byte {block.offset}."
                 subject.tell(BLOCK_INSTANT, file, what)
         lost = _lost(subject, file)

@@ -82,7 +82,7 @@ def check_properties(subject: Subject) -> None:
     if layout != format_of(config).layout_version:
         said = f"{key.VERSION}={config.version} and {key.LAYOUT_VERSION}={layout}, which do not go together"
         findings.add(PROPERTY_INVALID, f"{PROPERTIES_PATH} says {said}.", file=PROPERTIES_PATH)
-    if not config.properties.get(key.MERGE_MODE):
+    if config.lacks_merge_mode:
         findings.add(
             PROPERTY_MISSING,
             f"{PROPERTIES_PATH} lacks {key.MERGE_MODE}, without which Apache Hudi's writers fail.",

@@ -109,7 +109,10 @@ class _Rows:
 
     def check_log(self, file: LogFile) -> None:
         with self.subject.unreadable(file.path):
+            # What an undone instant appended to a slice stays in it.
             for block in data_blocks(self.subject, file):
+                if not self.slice.counts(block.instant_time):
+                    continue
                 if block.type == BlockType.DELETE:
                     self._check_buckets(BlockContent(self.subject.storage, block).deletes().keys)
                     continue

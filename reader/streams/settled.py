@@ -3,7 +3,8 @@
 A listing of a folder is no snapshot: it may show a file and miss another that was made before it, while it ran. So a
 first listing tells how far a batch may reach, and a second, later listing tells which writes there are until then:
 pyhudi's completion times increase, and a decision is made after the decisions before it are carried out. Only writers
-that know no decisions may complete behind a decision that is not carried out; no batch passes such a decision.
+that know no decisions may complete behind a decision that is not carried out; no batch passes such a decision. Where
+readers see a write from its requested time on, no batch passes a pending write either.
 """
 
 from __future__ import annotations
@@ -65,9 +66,11 @@ def settled_timeline(table: Table, listed: Timeline | None = None) -> tuple[Time
     until = _newest(listed or table.timeline())
     decision = decisions.newest(table.storage, table.instants.layout)
     timeline = table.timeline()
-    waiting = None if decision is None else _waiting(decision, timeline)
-    if waiting and waiting <= until:
-        until = max((write.visible_since for write in timeline.writes if write.visible_since < waiting), default="")
+    waiting = [time for time in (_waiting(decision, timeline), *_pending(timeline)) if time is not None]
+    if waiting and min(waiting) <= until:
+        until = max(
+            (write.visible_since for write in timeline.writes if write.visible_since < min(waiting)), default=""
+        )
     return timeline, until
 
 
@@ -75,8 +78,19 @@ def _newest(timeline: Timeline) -> str:
     return max((write.visible_since for write in timeline.writes), default="")
 
 
-def _waiting(decision: decisions.Decision, timeline: Timeline) -> str | None:
+def _pending(timeline: Timeline) -> list[str]:
+    """Return the times at which readers will see pending writes, as far as they are known before."""
+    pending = [write for write in timeline.pending if write.is_write]
+    times = {write: timeline.files.layout.visible_at(write) for write in pending}
+    known = {write.requested_time: time for write, time in times.items() if time is not None}
+    going = on_the_way_out(timeline) if known else ()
+    return [time for requested, time in known.items() if requested not in going]
+
+
+def _waiting(decision: decisions.Decision | None, timeline: Timeline) -> str | None:
     """Return the completion time of a write that is decided and not completed; None where it is, or never will be."""
+    if decision is None:
+        return None
     decided = decision.instant
     if not decided.is_write or decided.state != State.COMPLETED:
         return None

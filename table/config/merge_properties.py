@@ -1,7 +1,8 @@
 """The properties that decide which of two rows with one key wins, as each table version has them.
 
 Version 9 has the merge mode, and delete markers as its properties. Version 8 has a payload class, the equivalent merge
-mode and the equivalent strategy; there each write names its delete marker.
+mode and the equivalent strategy; there each write names its delete marker. Version 6 has a payload class, of
+merge-on-read tables only, and a strategy that is the same whatever the class.
 
 Source: ``HoodieTableConfig`` of Apache Hudi 1.0.2 and 1.2.0 (``inferCorrectMergingBehavior``,
 ``inferMergingConfigsForV9TableCreation``).
@@ -17,6 +18,7 @@ from .payloads import Payload
 from .property_keys import COMMIT_TIME_ORDERING, CUSTOM, EVENT_TIME_ORDERING
 
 # The other two strategies of Apache Hudi run a class of the user.
+_BY_PAYLOAD_CLASS = "00000000-0000-0000-0000-000000000000"
 _STRATEGIES = {
     EVENT_TIME_ORDERING: "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
     COMMIT_TIME_ORDERING: "ce9acb64-bde0-424c-9b91-f6ebba25356d",
@@ -34,6 +36,9 @@ class MergeProperties(Protocol):
     most_ordering_fields: int | None
     """The limit of ordering fields; None for any number."""
 
+    keeps_mode: bool
+    """Whether the table's properties keep the merge mode."""
+
     keeps_markers: bool
     """Whether the table's properties keep the delete marker."""
 
@@ -46,6 +51,9 @@ class MergeProperties(Protocol):
     def payload(self, properties: Mapping[str, str]) -> Payload | None:
         """Return the payload class of the properties; None for none, and for a class that pyhudi does not know."""
 
+    def deciding(self, properties: Mapping[str, str]) -> Payload | None:
+        """Return the payload class by whose name alone rows are merged; None where other properties say how."""
+
     def of_new_table(self, mode: str | None, payload: Payload | None, ordering_fields: Sequence[str]) -> dict[str, str]:
         """Return the properties of a new table; mode None means Apache Hudi's default."""
 
@@ -54,6 +62,7 @@ class ByMode:
     """Version 9: the merge mode alone decides; the payload class is informative."""
 
     most_ordering_fields: int | None = None
+    keeps_mode: bool = True
     keeps_markers: bool = True
     keeps_partial_updates: bool = True
 
@@ -62,6 +71,9 @@ class ByMode:
 
     def payload(self, properties: Mapping[str, str]) -> Payload | None:
         return Payload.find(properties.get(key.LEGACY_PAYLOAD_CLASS, ""))
+
+    def deciding(self, properties: Mapping[str, str]) -> Payload | None:
+        return None
 
     def of_new_table(self, mode: str | None, payload: Payload | None, ordering_fields: Sequence[str]) -> dict[str, str]:
         mode = mode or default_merge_mode(ordered=bool(ordering_fields))
@@ -73,6 +85,7 @@ class ByPayload:
     """Version 8: payload class, merge mode and strategy each name the rules, and have to agree."""
 
     most_ordering_fields: int | None = 1
+    keeps_mode: bool = True
     keeps_markers: bool = False
     keeps_partial_updates: bool = False
 
@@ -84,6 +97,9 @@ class ByPayload:
 
     def payload(self, properties: Mapping[str, str]) -> Payload | None:
         return Payload.find(properties.get(key.PAYLOAD_CLASS, ""))
+
+    def deciding(self, properties: Mapping[str, str]) -> Payload | None:
+        return None
 
     def of_new_table(self, mode: str | None, payload: Payload | None, ordering_fields: Sequence[str]) -> dict[str, str]:
         mode = mode or default_merge_mode(ordered=bool(ordering_fields))
@@ -108,8 +124,38 @@ class ByPayload:
         )
 
 
+class ByClass(ByPayload):
+    """Version 6: the payload class decides, unless a strategy is named that is none of Apache Hudi's own.
+
+    A class with ordering fields of its own is left out: the table's delete blocks have the value of another field.
+    """
+
+    keeps_mode: bool = False
+    keeps_partial_updates: bool = True
+
+    def deciding(self, properties: Mapping[str, str]) -> Payload | None:
+        payload = self.payload(properties)
+        return None if payload is None or payload.ordering_fields else payload
+
+    def _named_modes(self, properties: Mapping[str, str]) -> tuple[str | None, ...]:
+        deciding = self.deciding(properties)
+        return (
+            (CUSTOM if deciding is None else deciding.merge_mode) if properties.get(key.PAYLOAD_CLASS) else None,
+            properties.get(key.MERGE_MODE) or None,
+            None if own_strategy(properties) is None else CUSTOM,
+        )
+
+
+def own_strategy(properties: Mapping[str, str]) -> str | None:
+    """Return the strategy of version 6 if it runs a class of the user; None for one of Apache Hudi's own."""
+    strategy = properties.get(key.OLD_MERGE_STRATEGY)
+    return None if strategy in {*_BY_STRATEGY, _BY_PAYLOAD_CLASS} else strategy or None
+
+
 def merge_properties(version: int) -> MergeProperties:
-    return _BY_MODE if version >= key.NEWEST_VERSION else _BY_PAYLOAD
+    if version >= key.NEWEST_VERSION:
+        return _BY_MODE
+    return _BY_CLASS if version <= key.NEWEST_FLAT_VERSION else _BY_PAYLOAD
 
 
 def marker_properties(field: str | None, value: str | None) -> dict[str, str]:
@@ -124,4 +170,4 @@ def _ordering(option: str, fields: Sequence[str]) -> dict[str, str]:
     return {option: ",".join(fields)} if fields else {}
 
 
-_BY_MODE, _BY_PAYLOAD = ByMode(), ByPayload()
+_BY_MODE, _BY_PAYLOAD, _BY_CLASS = ByMode(), ByPayload(), ByClass()

@@ -22,6 +22,7 @@ DELETE_MARKER = f"{MERGE_PROPERTY_PREFIX}hoodie.payload.delete.marker"
 LEGACY_PAYLOAD_CLASS = "hoodie.table.legacy.payload.class"
 PAYLOAD_CLASS = "hoodie.compaction.payload.class"
 MERGE_STRATEGY = "hoodie.record.merge.strategy.id"
+OLD_MERGE_STRATEGY = "hoodie.compaction.record.merger.strategy"
 PARTIAL_UPDATE_MODE = "hoodie.table.partial.update.mode"
 UNAVAILABLE_VALUE = f"{MERGE_PROPERTY_PREFIX}hoodie.write.partial.update.unavailable.value"
 IGNORE_DEFAULTS = "IGNORE_DEFAULTS"
@@ -110,7 +111,12 @@ INDEXES_NOT_DONE = frozenset(
 
 NEWEST_VERSION = 9
 VERSIONS = (9, 8)
+"""The versions whose tables pyhudi writes."""
+READ_ONLY_VERSIONS = (6,)
 NEWEST_LAYOUT = 2
+LAYOUT_OF_OLD_TABLES = 1
+# Until this version instants lie in ``.hoodie`` itself, and the archive is a folder beside them.
+NEWEST_FLAT_VERSION = 6
 COPY_ON_WRITE = "COPY_ON_WRITE"
 MERGE_ON_READ = "MERGE_ON_READ"
 EVENT_TIME_ORDERING = "EVENT_TIME_ORDERING"

@@ -7,8 +7,15 @@ from collections.abc import Iterator
 from ...errors import UnsupportedTableError
 from ...timeline import formats
 from . import property_keys as key
-from .merge_properties import merge_properties
-from .property_keys import COMMIT_TIME_ORDERING, EVENT_TIME_ORDERING, NEWEST_LAYOUT, VERSIONS
+from .merge_properties import merge_properties, own_strategy
+from .property_keys import (
+    COMMIT_TIME_ORDERING,
+    EVENT_TIME_ORDERING,
+    LAYOUT_OF_OLD_TABLES,
+    NEWEST_LAYOUT,
+    READ_ONLY_VERSIONS,
+    VERSIONS,
+)
 from .table_config import TableConfig
 
 # Each release of 1.x raises a table as it writes, unless its options forbid that.
@@ -30,7 +37,16 @@ def check_supported(config: TableConfig, where: str, *, writing: bool) -> None:
 
 
 def check_format(config: TableConfig, where: str) -> None:
-    """Raise UnsupportedTableError where the table's properties have the format of a newer release of pyhudi."""
+    """Raise UnsupportedTableError where pyhudi changes nothing in a table.
+
+    It is of a version that pyhudi only reads, or its properties have the format of a newer release of pyhudi.
+    """
+    if config.version in READ_ONLY_VERSIONS:
+        raise UnsupportedTableError(
+            f"The table {where} has {key.VERSION}={config.version}: pyhudi reads tables of this version, and does not "
+            "write to them or change them yet.",
+            RAISED_BY_A_WRITE,
+        )
     number = formats.number_of_keys(config.properties)
     formats.refuse_newer(where, f"{formats.KEY} among its properties", number, formats.PROPERTIES)
 
@@ -54,6 +70,9 @@ def _own_rules(config: TableConfig) -> Iterator[tuple[str, str]]:
             f"{option}={config.properties[option]}" for option in named if config.properties.get(option)
         )
         yield key.MERGE_MODE, f"{config.properties[key.MERGE_MODE]} beside {beside}"
+    strategy = own_strategy(config.properties)
+    if strategy is not None:
+        yield key.OLD_MERGE_STRATEGY, strategy
     for option in (key.LEGACY_PAYLOAD_CLASS, key.PAYLOAD_CLASS, key.MERGE_STRATEGY):
         if config.properties.get(option):
             yield option, config.properties[option]
@@ -73,9 +92,10 @@ def _unknown_updates(config: TableConfig) -> Iterator[tuple[str, str]]:
 
 
 def _unsupported(config: TableConfig, writing: bool) -> Iterator[tuple[str, str]]:
-    if config.version not in VERSIONS:
+    layout = LAYOUT_OF_OLD_TABLES if config.version in READ_ONLY_VERSIONS else NEWEST_LAYOUT
+    if config.version not in (*VERSIONS, *READ_ONLY_VERSIONS):
         yield key.VERSION, str(config.version)
-    elif int(config.properties[key.LAYOUT_VERSION]) != NEWEST_LAYOUT:
+    elif int(config.properties[key.LAYOUT_VERSION]) != layout:
         yield key.LAYOUT_VERSION, config.properties[key.LAYOUT_VERSION]
     if not config.populate_meta_fields:
         yield key.POPULATE_META_FIELDS, "false"

@@ -168,11 +168,19 @@ class TableConfig:
         return merge_properties(self.version).mode(self.properties, ordered=bool(self.ordering_fields))
 
     @property
+    def lacks_merge_mode(self) -> bool:
+        """Whether the properties lack the merge mode that tables of the version have."""
+        return merge_properties(self.version).keeps_mode and not self.properties.get(key.MERGE_MODE)
+
+    @property
     def payload(self) -> Payload | None:
         return merge_properties(self.version).payload(self.properties)
 
     @property
     def delete_marker(self) -> DeleteMarker | None:
+        deciding = merge_properties(self.version).deciding(self.properties)
+        if deciding is not None:
+            return deciding.delete_marker
         field, value = self.properties.get(key.DELETE_FIELD), self.properties.get(key.DELETE_MARKER)
         return DeleteMarker(field, value) if field and value else None
 
@@ -207,6 +215,9 @@ class TableConfig:
     @property
     def partial_update_mode(self) -> str | None:
         """Which values of a row leave a column to the older row; None for none."""
+        deciding = merge_properties(self.version).deciding(self.properties)
+        if deciding is not None:
+            return deciding.partial_update_mode
         mode = (self.properties.get(key.PARTIAL_UPDATE_MODE) or "NONE").upper()
         return None if mode == "NONE" else mode
 
@@ -306,10 +317,14 @@ class TableConfig:
     @property
     def timeline_folder(self) -> str:
         """The folder of instants, relative to the table's root."""
+        if self.version <= key.NEWEST_FLAT_VERSION:
+            return ".hoodie"
         return f".hoodie/{self.properties.get(key.TIMELINE_PATH) or 'timeline'}"
 
     @property
     def archive_folder(self) -> str:
+        if self.version <= key.NEWEST_FLAT_VERSION:
+            return f"{self.timeline_folder}/{self.properties.get(key.ARCHIVE_FOLDER) or 'archived'}"
         return f"{self.timeline_folder}/{self.properties.get(key.HISTORY_PATH) or 'history'}"
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from .names import BaseFileName, FileGroupId, LogFileName
@@ -39,14 +40,15 @@ class BaseFile:
 class StatedLog:
     """What the completed instants that wrote a log file, its `makers`, state about its bytes and records.
 
-    From table version 8 on one instant writes the file, and no other instant appends to it. Where several write
-    statistics name the file, the greatest numbers count. Source: ``HoodieWriteStat``.
+    From table version 8 on one instant writes the file, and no other instant appends to it; where others may, it is
+    ``shared``. Where several write statistics name the file, the greatest numbers count. Source: ``HoodieWriteStat``.
     """
 
     size: int
     records: int
     by_pyhudi: bool
     makers: tuple[str, ...]
+    shared: bool = False
 
     def allows_size(self, size: int) -> bool:
         """Return whether an undamaged file may have a size: Apache Hudi's writers may state less than they wrote."""
@@ -87,6 +89,16 @@ class LogFile:
 
 
 DataFile = BaseFile | LogFile
+# Returns the requested times of the instants whose blocks a log file holds, which opens the file.
+OpenLog = Callable[[LogFile], frozenset[str]]
+# Returns the completion time of an instant by its requested time.
+CompletedAt = Callable[[str], str]
+# Paths of files and their sizes.
+Sizes = Sequence[tuple[str, int]]
+
+
+def every(_: str) -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +106,14 @@ class FileSlice:
     """The files of a file group from one instant that compacts or rewrites it to the next.
 
     ``base_time`` is the requested time of the instant that began it; ``logs`` are in the order in which they are read.
+    ``counts`` says of which instants the blocks in them count.
     """
 
     group: FileGroupId
     base_time: str
     base: BaseFile | None
     logs: tuple[LogFile, ...] = ()
+    counts: Callable[[str], bool] = field(default=every, repr=False, compare=False)
 
     @property
     def partition_path(self) -> str:

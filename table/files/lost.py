@@ -46,8 +46,7 @@ def superseded(timeline: Timeline, lost: Iterable[DataFile], now: Timeline | Non
     now = now or timeline.reload()
     view = FileView(now, read_written(now))
     needed = {file.path for partition in {split(file.path)[0] for file in waiting} for file in view.lost(partition)}
-    rule = slice_rule(now)
-    old = [file for file in waiting if rule.shows(file, now.is_committed) and file.path not in needed]
+    old = [file for file in waiting if view.shows(file) and file.path not in needed]
     others = [file for file in waiting if file not in old]
     cleaned = names_cleaned(now) if others else frozenset()
     missing = [other for other in others if split(other.path)[1] not in cleaned]

@@ -17,7 +17,7 @@ from ...timeline.instants import Instant
 from ...timeline.metadata.codec import CommitFiles
 from ...timeline.timeline import Timeline
 from .file_group import DataFile
-from .slice_rule import slice_rule
+from .log_names import log_names
 from .written import Written
 from .written_note import read_note, write_note
 
@@ -63,7 +63,9 @@ def read_replaced(timeline: Timeline) -> Written:
 
 def read_stated(timeline: Timeline, files: Iterable[DataFile]) -> Written:
     """Return at least what the completed writes that made some files say; no other bodies are read."""
-    times = slice_rule(timeline).makers(files, timeline)
+    if not log_names(timeline).says_maker:
+        return read_written(timeline)
+    times = {file.named_time for file in files}
     return _read_some(timeline, lambda write: write.requested_time in times)
 
 
@@ -90,7 +92,7 @@ def note_written(timeline: Timeline) -> None:
         except StorageError:
             # A write was archived meanwhile. Other processes may still see it on the timeline, so no note may name it.
             return
-        known = base.since(writes[0].requested_time).joined_by(zip(fresh, bodies, strict=True), slice_rule(timeline))
+        known = base.since(writes[0].requested_time).joined_by(zip(fresh, bodies, strict=True), log_names(timeline))
         if known.size <= _MOST_NAMES:
             write_note(timeline, known)
     keep(_NOTED, place, known, _MOST_KNOWN)
@@ -118,7 +120,7 @@ def _read_some(timeline: Timeline, wanted: Callable[[Instant], bool]) -> Written
 
 def _joined(timeline: Timeline, known: Written, writes: Sequence[Instant]) -> Written:
     fresh = [write for write in writes if write not in known.instants]
-    return known.joined_by(zip(fresh, _read(timeline, fresh), strict=True), slice_rule(timeline))
+    return known.joined_by(zip(fresh, _read(timeline, fresh), strict=True), log_names(timeline))
 
 
 def _place(timeline: Timeline) -> _Place:

@@ -7,19 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Protocol
 
-from ...timeline.instants import Instant
-from ...timeline.layout import Layout, LayoutV2
+from ...timeline.layout import Layout, LayoutV1, LayoutV2
 from ...timeline.timeline import Timeline
-from .file_group import BaseFile, DataFile, FileSlice, LogFile, base_file, log_file
+from .file_group import BaseFile, CompletedAt, DataFile, FileSlice, LogFile, OpenLog, Sizes, base_file, log_file
+from .file_group import every as every  # noqa: PLC0414 (a rule answers it, and its callers compare with it)
 from .names import FileGroupId
-
-Times = frozenset[str]
-# Returns the requested times of the instants whose blocks a log file holds, which opens the file.
-OpenLog = Callable[[LogFile], Times]
-# Returns the completion time of an instant by its requested time.
-CompletedAt = Callable[[str], str]
-# Paths of files and their sizes.
-Sizes = Sequence[tuple[str, int]]
+from .slices_by_name import ByName
 
 
 class SliceRule(Protocol):
@@ -34,8 +27,11 @@ class SliceRule(Protocol):
     def may_be_of(self, file: DataFile, requested_time: str) -> bool:
         """Return whether an instant may have written a file, going by its name alone."""
 
-    def shows(self, file: DataFile, sees: Callable[[str], bool]) -> bool:
-        """Return whether a file is part of what readers see, who see instants of some requested times."""
+    def shows(self, file: DataFile, sees: Callable[[str], bool], until: str | None = None) -> bool:
+        """Return whether a file is part of what readers see, who see instants of some requested times.
+
+        ``until`` is the time of the newest of these; None where it does not matter.
+        """
 
     def slices(
         self, group: FileGroupId, bases: Sequence[BaseFile], logs: Sequence[LogFile], completed_at: CompletedAt
@@ -48,9 +44,6 @@ class SliceRule(Protocol):
         None where they are neither one base file nor log files of rows for the slice ``before``.
         """
 
-    def fits(self, name: str, write: Instant, base_time: str) -> bool:
-        """Return whether a log file, which a completed write names, goes with a base file of a time or later."""
-
     def is_merged(self, log: LogFile, plan_time: str, completed_at: CompletedAt) -> bool:
         """Return whether a log file is of the slice that a compaction requested at some time merges."""
 
@@ -58,7 +51,7 @@ class SliceRule(Protocol):
         """Return whether a log file is read before those that an instant of some time adds to its slice."""
 
     def counting(self, timeline: Timeline) -> Callable[[str], bool]:
-        """Return which instants' blocks count in the log files that a compaction's plan names; it travels to tasks."""
+        """Return of which instants the blocks count in log files of committed slices; it travels to tasks."""
 
     def reach(self, logs: Iterable[LogFile], timeline: Timeline) -> str:
         """Return until which requested time readers would put some log files on a new base file; empty for never."""
@@ -79,7 +72,7 @@ class ByCompletionTime:
     def may_be_of(self, file: DataFile, requested_time: str) -> bool:
         return file.named_time == requested_time
 
-    def shows(self, file: DataFile, sees: Callable[[str], bool]) -> bool:
+    def shows(self, file: DataFile, sees: Callable[[str], bool], until: str | None = None) -> bool:
         return sees(file.named_time)
 
     def slices(
@@ -108,9 +101,6 @@ class ByCompletionTime:
             return None
         return replace(before, logs=(*before.logs, *logs))
 
-    def fits(self, name: str, write: Instant, base_time: str) -> bool:
-        return write.visible_since >= base_time
-
     def is_merged(self, log: LogFile, plan_time: str, completed_at: CompletedAt) -> bool:
         return completed_at(log.named_time) < plan_time
 
@@ -118,17 +108,13 @@ class ByCompletionTime:
         return log.named_time < requested_time
 
     def counting(self, timeline: Timeline) -> Callable[[str], bool]:
-        # A plan names log files of complete instants alone.
+        # Such a slice has log files of committed instants alone.
         return every
 
     def reach(self, logs: Iterable[LogFile], timeline: Timeline) -> str:
         # An archived delta commit completed before any instant that is about to complete was requested.
         writes = map(timeline.write_at, {log.named_time for log in logs})
         return max((write.completion_time or "" for write in writes if write is not None), default="")
-
-
-def every(_: str) -> bool:
-    return True
 
 
 def _base_time(log: LogFile, times: Sequence[str], completed_at: CompletedAt) -> str | None:
@@ -140,7 +126,7 @@ def _base_time(log: LogFile, times: Sequence[str], completed_at: CompletedAt) ->
     return times[known - 1] if known else None
 
 
-_RULES: Mapping[type[Layout], SliceRule] = {LayoutV2: ByCompletionTime()}
+_RULES: Mapping[type[Layout], SliceRule] = {LayoutV1: ByName(), LayoutV2: ByCompletionTime()}
 
 
 def slice_rule(timeline: Timeline) -> SliceRule:

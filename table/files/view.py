@@ -8,7 +8,7 @@ from dataclasses import replace
 from ...storage.base import FileInfo, Storage, join
 from ...timeline.archive.completions import CompletionTimes
 from ...timeline.timeline import Timeline
-from .file_group import BaseFile, DataFile, FileGroup, FileSlice, LogFile, data_file
+from .file_group import BaseFile, DataFile, FileGroup, FileSlice, LogFile, data_file, every
 from .names import FileGroupId, WriteToken
 from .partitions import is_partition, walk_partitions
 from .slice_rule import slice_rule
@@ -35,8 +35,9 @@ class FileView:
         self._listings = dict(listings or {})
         self._cleaned = dict(cleaned or {})
         self._committed: dict[str, bool] = {}
-        self._rule = slice_rule(timeline)
+        self._rule, self._until = slice_rule(timeline), timeline.completed_until
         self._completed_at = CompletionTimes(timeline)
+        self._counts = self._rule.counting(timeline)
 
     @property
     def storage(self) -> Storage:
@@ -85,10 +86,10 @@ class FileView:
         self, partition_path: str, files: Iterable[DataFile], *, replaced: bool = False
     ) -> dict[str, FileGroup]:
         found: dict[str, list[DataFile]] = {}
-        shows, sees = self._rule.shows, self.sees
+        shows = self.shows
         for file in files:
             is_replaced = (partition_path, file.file_id) in self._replaced
-            if is_replaced == replaced and shows(file, sees):
+            if is_replaced == replaced and shows(file):
                 found.setdefault(file.file_id, []).append(file)
         return {file_id: self._group(FileGroupId(partition_path, file_id), found[file_id]) for file_id in sorted(found)}
 
@@ -102,7 +103,10 @@ class FileView:
                     bases[file.instant_time] = file
         stated = [replace(base, stated=self._written.stated_size(base)) for base in bases.values()]
         logs = [replace(file, stated=self._written.stated(file)) for file in files if isinstance(file, LogFile)]
-        return FileGroup(group, self._rule.slices(group, stated, logs, self._completed_at))
+        slices = self._rule.slices(group, stated, logs, self._completed_at)
+        if self._counts is every:
+            return FileGroup(group, slices)
+        return FileGroup(group, tuple(replace(file_slice, counts=self._counts) for file_slice in slices))
 
     def _files(self, partition_path: str) -> tuple[FileInfo, ...]:
         if partition_path not in self._listings:
@@ -111,7 +115,7 @@ class FileView:
 
     def shows(self, file: DataFile) -> bool:
         """Return whether a file, of change data too, is of a slice that readers see or saw."""
-        return self._rule.shows(file, self.sees)
+        return self._rule.shows(file, self.sees, self._until)
 
     def sees(self, instant_time: str) -> bool:
         known = self._committed.get(instant_time)

@@ -8,15 +8,15 @@ only its instant and its write id.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from ...storage.base import split
 from ...timeline.instants import Instant
 from ...timeline.metadata.codec import CommitFiles, Stat
 from .file_group import BaseFile, LogFile, StatedLog, log_file
+from .log_names import LogNames
 from .names import PARQUET
-from .slice_rule import SliceRule
 
 FileGroups = frozenset[tuple[str, str]]
 BasesWritten = Mapping[str, Mapping[str, "BaseWritten"]]
@@ -121,7 +121,7 @@ class Written:
             {write_id: time for write_id, time in self.ids.items() if time >= first},
         )
 
-    def joined_by(self, bodies: Iterable[tuple[Instant, CommitFiles]], rule: SliceRule) -> Written:
+    def joined_by(self, bodies: Iterable[tuple[Instant, CommitFiles]], names: LogNames) -> Written:
         """Return what the writes and further writes, in order of requested time, say together."""
         newest, replaced_by, instants, ids = dict(self.newest), dict(self.replaced_by), set(self.instants), {**self.ids}
         logs: dict[str, dict[str, dict[str, LogWritten]]] = {}
@@ -143,11 +143,13 @@ class Written:
                     }
                 newest[partition] = {**known, **bases}
                 for file_id, name, stated in logs_in(stats, instant, body.by_pyhudi):
-                    logs.setdefault(partition, {}).setdefault(file_id, {})[name] = LogWritten(instant, stated)
-        return Written(frozenset(instants), newest, replaced_by, _still_newest(self.logs, logs, newest, rule), ids)
+                    of_group = logs.setdefault(partition, {}).setdefault(file_id, {})
+                    before = of_group.get(name) or self.logs.get(partition, {}).get(file_id, {}).get(name)
+                    of_group[name] = LogWritten(instant, stated if names.says_maker else _shared(stated, before))
+        return Written(frozenset(instants), newest, replaced_by, _still_newest(self.logs, logs, newest, names), ids)
 
 
-def _still_newest(known: LogsWritten, fresh: LogsWritten, newest: BasesWritten, rule: SliceRule) -> LogsWritten:
+def _still_newest(known: LogsWritten, fresh: LogsWritten, newest: BasesWritten, rule: LogNames) -> LogsWritten:
     """Return the log files that go with the newest base file of their file group, or with none."""
     if not known and not fresh:
         return known
@@ -161,6 +163,20 @@ def _still_newest(known: LogsWritten, fresh: LogsWritten, newest: BasesWritten, 
             if left:
                 found.setdefault(partition, {})[file_id] = left
     return found
+
+
+def _shared(stated: StatedLog, before: LogWritten | None) -> StatedLog:
+    """Return what a write, and those before it, state of a log file to which others may append."""
+    if before is None:
+        return replace(stated, shared=True)
+    known = before.stated
+    return StatedLog(
+        max(known.size, stated.size),
+        known.records + stated.records,
+        known.by_pyhudi and stated.by_pyhudi,
+        tuple(dict.fromkeys([*known.makers, *stated.makers])),
+        shared=True,
+    )
 
 
 def _base_time(bases: Mapping[str, BaseWritten], file_id: str) -> str:

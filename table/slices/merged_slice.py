@@ -92,7 +92,8 @@ class MergedSlice:
         found = [(log, tuple(read_log(self.storage, log))) for log in self.file_slice.logs]
         self.counts.blocks = sum(len(blocks) for _, blocks in found)
         self.counts.corrupt = sum(block.type is BlockType.CORRUPT for _, blocks in found for block in blocks)
-        counted = effective_blocks([blocks for _, blocks in found], self.sees)
+        counts, sees = self.file_slice.counts, self.sees
+        counted = effective_blocks([blocks for _, blocks in found], lambda time: counts(time) and sees(time))
         self.counts.data_bytes = sum(block.content_size for block in counted if block.is_data)
         return counted
 

@@ -36,9 +36,10 @@ from pyhudi.operations.services.settings import (
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.config import update_config
-from pyhudi.table.files.file_group import BaseFile, DataFile, LogFile, data_file
+from pyhudi.table.files.file_group import BaseFile, DataFile, LogFile, OpenLog, data_file
+from pyhudi.table.files.log_names import NamedByMaker
 from pyhudi.table.files.read_written import read_written
-from pyhudi.table.files.slice_rule import ByCompletionTime, OpenLog
+from pyhudi.table.files.slice_rule import ByCompletionTime
 from pyhudi.table.lock_settings import LockSettings
 from pyhudi.table.table import open_table
 from pyhudi.timeline.archive.archive import Archive, MergedFile
@@ -261,6 +262,7 @@ def test_a_table_version_comes_in_by_its_number_and_its_format(
         rules = read_seam("slice rules by layout")
         rule = _FakeRule()
         patch_seam(patch, "slice rules by layout", {**rules, _FakeLayout: rule})
+        patch_seam(patch, "log names by layout", {**read_seam("log names by layout"), _FakeLayout: NamedByMaker()})
         patch_seam(patch, "checks of archives by format", {_FakeArchive: lambda archive, _: archive.instants()})
         seen: list[list[str]] = []
         opening: set[str] = set()

@@ -58,6 +58,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
         "operations.write.services:SERVICES",
     ),
     "slice rules by layout": "table.files.slice_rule:_RULES",
+    "log names by layout": "table.files.log_names:_NAMES",
     "lock of a table": "operations.transaction.locks:provider_of",
     "locks by name": "operations.transaction.locks:PROVIDERS",
     "followers of a table": "operations.transaction.followers:FOLLOWERS",

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from . import avro_schemas as schemas
 from .avro_container import read_container
-from .codec import WRITE_ID, CommitFiles, InstantBody, StreamTexts
+from .codec import CommitFiles, InstantBody
 
 if TYPE_CHECKING:
     from . import models
@@ -62,26 +62,17 @@ def encode(model: models.InstantModel) -> bytes:
 
 def decode(kind: type[M], body: InstantBody) -> M:
     """Return the model of an Avro object container, read by the schema that the container brings along."""
-    return _validated(kind, _record(body), body)
+    return validated(kind, _record(body), body)
 
 
 def decode_summary(body: InstantBody, *, replaces: bool) -> models.CommitSummary:
     from . import models  # noqa: PLC0415
 
-    return _validated(models.CommitSummary, _record(body, _part("summary", replaces)), body)
+    return validated(models.CommitSummary, _record(body, _part("summary", replaces)), body)
 
 
 def decode_files(body: InstantBody, *, replaces: bool) -> CommitFiles:
-    record = _record(body, _part("files", replaces))
-    extra = record["extraMetadata"] or {}
-    of_streams = StreamTexts.of(extra)
-    return CommitFiles(
-        record["partitionToWriteStats"] or {},
-        record.get("partitionToReplaceFileIds") or {},
-        of_streams.by_pyhudi,
-        extra.get(WRITE_ID, ""),
-        of_streams,
-    )
+    return CommitFiles.of(_record(body, _part("files", replaces)))
 
 
 def decode_record(body: InstantBody) -> Mapping[str, Any]:
@@ -104,7 +95,8 @@ def _record(body: InstantBody, only: Any = None) -> Any:
     return records[0]
 
 
-def _validated(kind: type[M], record: Any, body: InstantBody) -> M:
+def validated(kind: type[M], record: Any, body: InstantBody) -> M:
+    """Return the model of a record; CorruptInstantError where a field of it does not fit."""
     from pydantic import ValidationError  # noqa: PLC0415
 
     try:

@@ -8,14 +8,14 @@ compressed. Format: the Avro specification 1.11, "Object Container Files".
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
 from ...storage.bounds import MOST_BYTES, parse_json
 from ...storage.inputs import in_memory
 
-_MAGIC = b"Obj\x01"
+MAGIC = b"Obj\x01"
 _SYNC = 16
 _MOST_TYPES = 10_000
 _DEEPEST = 64
@@ -35,8 +35,7 @@ def read_container(data: bytes, only: dict[str, Any] | None = None) -> list[Any]
     from fastavro import schemaless_reader  # noqa: PLC0415 (slow to import)
 
     header, at = _header(data)
-    text = header.get("avro.schema", b"")
-    schema = _known_schema(text) if len(text) <= _LONGEST_KEPT else _schema(text)
+    schema = _parsed(header.get("avro.schema", b""))
     records: list[Any] = []
     # Read to the end: a file truncated in its last bytes must not pass.
     for count, block in _blocks(data, at, header.get("avro.codec", b"null")):
@@ -45,6 +44,24 @@ def read_container(data: bytes, only: dict[str, Any] | None = None) -> list[Any]
         if stream.tell() < len(block):
             raise ValueError("a block holds more than its records")
     return records
+
+
+def read_records(schema: bytes, found: Iterable[bytes]) -> list[Any]:
+    """Return records of one schema, the bytes of each by itself; raises as `read_container` does."""
+    from fastavro import schemaless_reader  # noqa: PLC0415 (slow to import)
+
+    parsed = _parsed(schema)
+    records = []
+    for data in found:
+        stream = in_memory(data)
+        records.append(schemaless_reader(stream, parsed, None))
+        if stream.tell() < len(data):
+            raise ValueError("a record is longer than its fields")
+    return records
+
+
+def _parsed(text: bytes) -> Any:
+    return _known_schema(text) if len(text) <= _LONGEST_KEPT else _schema(text)
 
 
 def _schema(text: bytes) -> Any:
@@ -88,10 +105,10 @@ def _blocks(data: bytes, at: int, codec: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _header(data: bytes) -> tuple[dict[str, bytes], int]:
-    if not data.startswith(_MAGIC):
+    if not data.startswith(MAGIC):
         raise ValueError("it does not begin with Avro's magic bytes")
     found: dict[str, bytes] = {}
-    at = len(_MAGIC)
+    at = len(MAGIC)
     while True:
         count, at = _long(data, at)
         if count == 0:

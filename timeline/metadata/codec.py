@@ -55,6 +55,19 @@ class CommitFiles:
     write_id: str = ""
     of_streams: StreamTexts = field(default_factory=StreamTexts)
 
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> CommitFiles:
+        """Return what the record of a completed write says, with Hudi's field names and nulls."""
+        extra = record["extraMetadata"] or {}
+        of_streams = StreamTexts.of(extra)
+        return cls(
+            record["partitionToWriteStats"] or {},
+            record.get("partitionToReplaceFileIds") or {},
+            of_streams.by_pyhudi,
+            extra.get(WRITE_ID, ""),
+            of_streams,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class InstantBody:

@@ -152,10 +152,13 @@ def sound_end(read: Read, offset: int, size: int) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class BlockParser:
+    """Parses one block; blocks of the archive of table version 6 are of no instant, so they are not ``timed``."""
+
     read: Read
     path: str
     offset: int
     end: int
+    timed: bool = True
 
     def parse(self) -> LogBlock:
         """Return the block; raises `CorruptFileError`, or `UnsupportedTableError` where a newer release wrote it."""
@@ -170,7 +173,7 @@ class BlockParser:
         content_offset, content_end = at + _LENGTH.size, self.end - _TAIL.size
         if content_size != content_end - content_offset or self.read(content_end, _INT.size) != bytes(_INT.size):
             raise damaged(self, "its content does not end where the block does")
-        if not headers.get(Header.INSTANT_TIME):
+        if self.timed and not headers.get(Header.INSTANT_TIME):
             raise damaged(self, "it names no instant")
         if ordinal == BlockType.COMMAND and content_size:
             raise damaged(self, "it is a command, and commands have no content")

@@ -50,6 +50,11 @@ def read_blocks(
         yield from blocks.all()
 
 
+def blocks_in(data: bytes, path: str) -> Iterator[LogBlock]:
+    """Yield the blocks of a file of the archive of table version 6, whose bytes were read: they are of no instant."""
+    yield from _Blocks(pa.BufferReader(data), path, _AHEAD, passes_over_damage=False, timed=False).all()
+
+
 def writers_in(storage: Storage, log: LogFile) -> frozenset[str]:
     """Return the requested times of the instants whose blocks a log file holds."""
     return frozenset(block.instant_time for block in read_blocks(storage, log.path) if block.type != BlockType.CORRUPT)
@@ -67,8 +72,9 @@ def open_log(storage: Storage, path: str) -> Any:
 
 
 class _Blocks:
-    def __init__(self, source: Any, path: str, ahead: int, passes_over_damage: bool) -> None:
+    def __init__(self, source: Any, path: str, ahead: int, passes_over_damage: bool, *, timed: bool = True) -> None:
         self._passes_over_damage = passes_over_damage
+        self._timed = timed
         self._source = source
         self._path = path
         self.size: int = source.size()
@@ -94,7 +100,7 @@ class _Blocks:
 
     def _parsed(self, at: int, end: int) -> LogBlock:
         try:
-            return BlockParser(self._read, self._path, at, end).parse()
+            return BlockParser(self._read, self._path, at, end, self._timed).parse()
         except (CorruptFileError, UnsupportedTableError):
             if not self._passes_over_damage:
                 raise

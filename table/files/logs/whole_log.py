@@ -41,13 +41,14 @@ class _WholeLog:
             last_is_torn = block.type == BlockType.CORRUPT
             if not last_is_torn:
                 self._check_instant(block)
-                whole.append(block)
+                if block.instant_time in self.stated.makers:
+                    whole.append(block)
             elif self.stated.allows_torn_blocks:
                 torn += 1
             else:
                 raise self._torn(block)
             yield block
-        if last_is_torn:
+        if last_is_torn and not self.stated.shared:
             raise self._torn(block)
         if torn:
             self._check_records(whole)
@@ -57,7 +58,7 @@ class _WholeLog:
             raise self._damaged(f"it has {size} bytes, and the instant states {self.stated.size}")
 
     def _check_instant(self, block: LogBlock) -> None:
-        if block.instant_time not in self.stated.makers:
+        if block.instant_time not in self.stated.makers and not self.stated.shared:
             raise self._damaged(f"its block at byte {block.offset} names the instant {block.instant_time!r}")
 
     def _check_records(self, whole: list[LogBlock]) -> None:

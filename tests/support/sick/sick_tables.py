@@ -169,12 +169,12 @@ SICK = [
             say("hoodie.table.version", version),
             prepare=lambda path, act=act: partial(act, open_storage(str(path))),
         )
-        for version, act in (("6", history), ("7", last_commit))
+        for version, act in (("5", history), ("7", last_commit))
     ),
     *(
         Sick(f"{key} {value}", errors.UnsupportedTableError, ("{path}", f"{key}={value}"), say(key, value), reads)
         for key, value, reads in (
-            ("hoodie.table.version", "6", False),
+            ("hoodie.table.version", "5", False),
             ("hoodie.table.base.file.format", "ORC", False),
             ("hoodie.populate.meta.fields", "false", False),
             ("hoodie.datasource.write.drop.partition.columns", "true", False),

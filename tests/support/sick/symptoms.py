@@ -79,7 +79,7 @@ SYMPTOMS = [
         "PROPERTY_INVALID", "layout", "hoodie.timeline.layout.version=1", say("hoodie.timeline.layout.version", "1")
     ),
     Symptom("PROPERTY_INVALID", "schema", "hoodie.table.create.schema", say("hoodie.table.create.schema", "{")),
-    Symptom("NOT_CHECKED", "version", "version 6", say("hoodie.table.version", "6")),
+    Symptom("NOT_CHECKED", "version", "version 7", say("hoodie.table.version", "7")),
     Symptom("NOT_CHECKED", "index", "HBASE", say("hoodie.index.type", "HBASE")),
     Symptom("NOT_CHECKED", "buckets", "hoodie.bucket.index.num.buckets=0", say("hoodie.bucket.index.num.buckets", "0")),
     Symptom("NOT_CHECKED", "key generator", "my.Own", say("hoodie.table.keygenerator.type", "my.Own")),

@@ -112,7 +112,7 @@ def test_a_file_of_java_is_understood() -> None:
 def test_the_least_file_is_understood_with_hudis_defaults() -> None:
     config = TableConfig.parse(LEAST, "t")
 
-    assert (config.timezone, config.timeline_folder) == ("LOCAL", ".hoodie/timeline")
+    assert (config.timezone, config.timeline_folder, config.archive_folder) == ("LOCAL", ".hoodie", ".hoodie/archived")
     assert (config.record_key_fields, config.partition_fields, config.ordering_fields) == ((), (), ())
     assert (config.merge_mode, config.key_generator) == ("COMMIT_TIME_ORDERING", KeyGeneratorType.NON_PARTITION)
     assert config.populate_meta_fields is True

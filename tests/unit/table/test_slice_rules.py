@@ -10,6 +10,7 @@ import pytest
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table.files.file_group import BaseFile, FileSlice, LogFile, base_file, log_file
+from pyhudi.table.files.log_names import NamedByMaker
 from pyhudi.table.files.names import FileGroupId
 from pyhudi.table.files.slice_rule import ByCompletionTime
 from pyhudi.table.files.view import FileView
@@ -72,7 +73,7 @@ def test_a_compaction_has_to_merge_what_readers_do_not_put_on_its_base_file(comp
     assert rule.is_merged(log("3"), "5", lambda _: completed) == (
         slices == [("1", True, ["3.1_0-0-0"]), ("5", True, [])]
     )
-    assert rule.fits(log("3").path, append, "5") == (slices == [("1", True, []), ("5", True, ["3.1_0-0-0"])])
+    assert NamedByMaker().fits(log("3").path, append, "5") == (slices == [("1", True, []), ("5", True, ["3.1_0-0-0"])])
 
 
 def test_log_files_without_a_base_file_make_up_one_slice_before_all_others() -> None:

@@ -23,7 +23,7 @@ def test_a_new_table_is_read_and_written(config: TableConfig, writing: bool) -> 
 @pytest.mark.parametrize(
     ("option", "value"),
     [
-        ("hoodie.table.version", "6"),
+        ("hoodie.table.version", "5"),
         ("hoodie.timeline.layout.version", "1"),
         ("hoodie.timeline.layout.version", "3"),
         ("hoodie.populate.meta.fields", "false"),
@@ -43,6 +43,14 @@ def test_a_table_that_pyhudi_does_not_read_is_refused(option: str, value: str, w
 
     assert f"{option}={value}" in raised.value.what
     assert "file:///t" in raised.value.what
+
+
+def test_a_table_of_version_6_is_read_and_not_written() -> None:
+    old = TableConfig({**NEW.properties, "hoodie.table.version": "6", "hoodie.timeline.layout.version": "1"})
+
+    check_supported(old, "file:///t", writing=False)
+    with pytest.raises(UnsupportedTableError, match=r"hoodie\.table\.version=6: pyhudi reads tables of this version"):
+        check_supported(old, "file:///t", writing=True)
 
 
 @pytest.mark.parametrize(

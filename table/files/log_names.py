@@ -1,0 +1,48 @@
+"""What the time in a log file's name is: the delta commit that wrote the file, or the base instant of its slice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from ...timeline.instants import Instant
+from ...timeline.layout import Layout, LayoutV1, LayoutV2
+from ...timeline.timeline import Timeline
+from .names import LogFileName
+
+
+class LogNames(Protocol):
+    """How log files are named."""
+
+    @property
+    def says_maker(self) -> bool:
+        """Whether the name says who wrote the file; where it does not, several instants may append to the file."""
+
+    def fits(self, name: str, write: Instant, base_time: str) -> bool:
+        """Return whether a log file, which a completed write names, goes with a base file of a time or later."""
+
+
+class NamedByMaker:
+    """From table version 8 on the time is that of the delta commit."""
+
+    says_maker: bool = True
+
+    def fits(self, name: str, write: Instant, base_time: str) -> bool:
+        return write.visible_since >= base_time
+
+
+class NamedByBase:
+    """In table version 6 it is the base instant, or a pending compaction that will make the next base file."""
+
+    says_maker: bool = False
+
+    def fits(self, name: str, write: Instant, base_time: str) -> bool:
+        parsed = LogFileName.parse(name)
+        return parsed is not None and parsed.named_time >= base_time
+
+
+_NAMES: Mapping[type[Layout], LogNames] = {LayoutV1: NamedByBase(), LayoutV2: NamedByMaker()}
+
+
+def log_names(timeline: Timeline) -> LogNames:
+    return _NAMES[type(timeline.files.layout)]
