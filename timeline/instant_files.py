@@ -5,12 +5,12 @@ A table version's format is its `Layout` and its `Codec`; users of `InstantFiles
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from ..errors import MetInstant, StorageError
-from ..storage.base import Storage, join, refuse_links, split
+from ..errors import MetInstant, StorageError, UnsupportedTableError
+from ..storage.base import Folder, Storage, join, refuse_links, split
 from ..storage.kept import keep
 from . import metadata
 from .instants import Instant, State
@@ -58,7 +58,26 @@ class InstantFiles:
         content = self.storage.look(self.folder)
         # Without this check an instant that is a link would silently be missing.
         refuse_links(self.storage.path, self.folder, (name for name in content.links if self.layout.parse(name)))
+        self.refuse_half_raised(content)
         return listed_states(self.storage.path, self.layout, content.names), content.unfinished_files
+
+    def refuse_half_raised(self, content: Folder) -> None:
+        """Raise UnsupportedTableError where instants lie in the next layout's place and no longer in this folder.
+
+        Apache Hudi moves instants one by one and changes the version last: until then rows are missing.
+        """
+        following = self.layout.next
+        if following is None or split(following.folder)[1] not in content.folders:
+            return
+        moved = _completed(following, self.storage.look(following.folder).names)
+        gone = sorted(moved - _completed(self.layout, content.names)) if moved else []
+        if gone:
+            raise UnsupportedTableError(
+                f"The table {self.storage.path} was being raised to another version when that broke off: the instant "
+                f"{gone[0]} and {len(gone) - 1} more are in {following.folder}, and its properties still say the old "
+                "version.",
+                "Let Apache Hudi finish it: one write of the release that raised the table does.",
+            )
 
     def path(self, instant: Instant) -> str:
         return join(self.layout.folder, self.layout.format(instant))
@@ -168,3 +187,8 @@ class InstantFiles:
             return None
         # Apache Hudi ignores an empty requested file.
         return self.codec.decode(kind, InstantBody(data, join(self.storage.path, path))) if data else None
+
+
+def _completed(layout: Layout, names: Iterable[str]) -> set[str]:
+    instants = (instant for instant in map(layout.parse, names) if instant is not None)
+    return {instant.identity for instant in instants if instant.state == State.COMPLETED}

@@ -32,6 +32,10 @@ class Layout(Protocol):
     @property
     def archive_folder(self) -> str: ...
 
+    @property
+    def next(self) -> Layout | None:
+        """The layout to which Apache Hudi moves the instants when it raises the table; None for none."""
+
     def parse(self, name: str) -> Instant | None: ...
 
     def parse_all(self, names: Sequence[str]) -> list[Instant]: ...
@@ -57,6 +61,10 @@ class LayoutV1:
 
     folder: str = ".hoodie"
     archive_folder: str = ".hoodie/archived"
+
+    @property
+    def next(self) -> LayoutV2:
+        return LayoutV2()
 
     def parse(self, name: str) -> Instant | None:
         """Return the instant's state that a file name spells; None for any other file, one of layout 2 included."""
@@ -88,6 +96,10 @@ class LayoutV2:
 
     folder: str = ".hoodie/timeline"
     archive_folder: str = ".hoodie/timeline/history"
+
+    @property
+    def next(self) -> None:
+        return None
 
     def parse(self, name: str) -> Instant | None:
         """Return the instant's state that a file name spells; None for any other file.

@@ -19,6 +19,7 @@ from .check_catalogue import (
     NO_REQUESTED,
     OUT_OF_ORDER,
     PENDING_ARCHIVED,
+    PROPERTY_INVALID,
     STRANGE_FILE,
     STRANGE_TIME,
 )
@@ -44,6 +45,8 @@ def list_states(instants: InstantFiles, findings: Findings) -> tuple[Instant, ..
     for name in content.links:
         path = join(layout.folder, name)
         findings.add(LINK, f"{path} is a symbolic link.", file=path)
+    with findings.turning(PROPERTY_INVALID, file=PROPERTIES_PATH):
+        instants.refuse_half_raised(content)
     states = []
     for info in content.files:
         name = split(info.path)[1]
