@@ -1,0 +1,214 @@
+"""Tables of version 6 in states that writers leave: half undone, appended to, archived twice, damaged, pending."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyhudi import arrow
+from pyhudi.errors import CorruptInstantError, UnsupportedTableError
+from pyhudi.operations.inspect.validate import validate
+from pyhudi.reader.streams.offsets import INITIAL
+from pyhudi.reader.streams.table_stream import TableStream
+from pyhudi.reader.streams.terms import StreamTerms
+from pyhudi.storage import open_storage
+from pyhudi.table.table import open_table
+from support.readers import read_without_spark
+from support.recorded.recorded_version_6 import names, shown, unpack, writes
+
+PAYLOAD = "hoodie.compaction.payload.class"
+MODEL = "org.apache.hudi.common.model"
+ARCHIVE = ".hoodie/archived/.commits_.archive.{}_1-0-1"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack(tmp_path_factory.mktemp("made"))
+
+
+@pytest.fixture
+def copied(made: Path, tmp_path: Path) -> Callable[[str], Path]:
+    """Returns a copy of a table that the test may change."""
+    return lambda name: Path(shutil.copytree(made / name, tmp_path / name))
+
+
+def ids(table: Path) -> list[tuple[str, str]]:
+    found = read_without_spark(table)
+    return sorted(zip(found["id"].to_pylist(), found["name"].to_pylist(), strict=True))
+
+
+def instants(table: Path, action: str) -> list[Path]:
+    return sorted((table / ".hoodie").glob(f"*.{action}"))
+
+
+@pytest.mark.parametrize("name", names())
+def test_nothing_is_wrong_with_a_table_of_apache_hudi(made: Path, name: str) -> None:
+    found = validate(open_storage(str(made / name)), deep=True).to_pylist()
+
+    assert [(row["severity"], row["code"], row["what"]) for row in found if row["code"] != "NOT_CHECKED"] == []
+
+
+@pytest.mark.parametrize("left", [(), ("requested",), ("requested", "inflight")])
+def test_a_rollback_that_is_half_done_changes_no_row(copied: Callable[[str], Path], left: tuple[str, ...]) -> None:
+    """What the undone instants appended stays uncounted, with and without the command that takes it back."""
+    table = copied("mor_rolled_back")
+    before = ids(table)
+    for rollback in instants(table, "rollback"):
+        rollback.unlink()
+        for state in {"requested", "inflight"}.difference(left):
+            rollback.with_name(f"{rollback.name}.{state}").unlink()
+    assert ids(table) == before
+    commands = [path for path in (table / "a").glob(".*.log.*") if path.stat().st_size == 105]
+    assert len(commands) == 2
+    for command in commands:
+        command.unlink()
+
+    assert ids(table) == before
+
+
+def test_commits_may_append_to_one_log_file(made: Path, copied: Callable[[str], Path]) -> None:
+    """As they do on HDFS, failed ones among them, whose blocks a command takes back in the same file."""
+    table = copied("mor_rolled_back")
+    logs = sorted((table / "a").glob(".*.log.*"))
+    first = logs[0]
+    assert len(logs) == 6
+    with first.open("ab") as file:
+        for log in logs[1:]:
+            file.write(log.read_bytes())
+            log.unlink()
+    for commit in instants(table, "deltacommit"):
+        text = commit.read_text(encoding="utf-8")
+        for log in logs:
+            text = text.replace(log.name, first.name)
+        commit.write_text(text, encoding="utf-8")
+
+    assert shown(read_without_spark(table)) == shown(read_without_spark(made / "mor_rolled_back"))
+    assert [row["code"] for row in validate(open_storage(str(table)), deep=True).to_pylist()] == []
+
+
+def test_an_instant_that_is_archived_twice_counts_once(copied: Callable[[str], Path]) -> None:
+    table = copied("cow_archived")
+    before = open_table(open_storage(str(table))).archive.instants()
+    shutil.copyfile(table / ARCHIVE.format(2), table / ARCHIVE.format(99))
+
+    archive = open_table(open_storage(str(table))).archive
+
+    assert archive.instants() == before
+    assert len({instant.identity for instant in before}) == len(before) > 4
+    assert {instant.action for instant in before} == {"commit", "replacecommit", "clean"}
+    bodies = archive.bodies(before)
+    assert {json.loads(bodies[one]).get("operationType") for one in before if one.is_write} == {
+        "UPSERT",
+        "INSERT_OVERWRITE",
+    }
+    assert archive.newest(2, frozenset({before[-1].identity})) == before[-2:-4:-1]
+
+
+def test_a_torn_end_of_the_archive_is_passed_over_and_other_damage_is_named(copied: Callable[[str], Path]) -> None:
+    table = copied("cow_archived")
+    path = table / ARCHIVE.format(1)
+    whole = path.read_bytes()
+    before = open_table(open_storage(str(table))).archive.instants()
+    path.write_bytes(whole + whole[: len(whole) // 2])
+    assert open_table(open_storage(str(table))).archive.instants() == before
+
+    path.write_bytes(b"x" + whole + whole)
+    with pytest.raises(CorruptInstantError, match=r"archive\.1_1-0-1"):
+        open_table(open_storage(str(table))).archive.instants()
+    assert "ARCHIVE_FILE_CORRUPT" in [row["code"] for row in validate(open_storage(str(table))).to_pylist()]
+
+
+@pytest.mark.parametrize("count", [1, None])
+def test_a_table_that_was_being_raised_is_refused(copied: Callable[[str], Path], count: int | None) -> None:
+    """All instants moved and the properties still of version 6 would show no row."""
+    table = copied("cow_past")
+    folder = table / ".hoodie/timeline"
+    folder.mkdir()
+    for commit in instants(table, "commit")[:count]:
+        shutil.copyfile(commit, folder / f"{commit.stem}_{commit.stem}.commit")
+    assert ids(table)
+    for commit in instants(table, "commit")[:count]:
+        commit.unlink()
+
+    with pytest.raises(UnsupportedTableError, match=r"\.hoodie/timeline"):
+        read_without_spark(table)
+    assert "PROPERTY_INVALID" in [row["code"] for row in validate(open_storage(str(table))).to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        (PAYLOAD, "com.example.OwnPayload"),
+        (PAYLOAD, f"{MODEL}.debezium.MySqlDebeziumAvroPayload"),
+        ("hoodie.compaction.record.merger.strategy", "11111111-2222-3333-4444-555555555555"),
+    ],
+)
+def test_rules_that_pyhudi_does_not_know_are_refused_by_name(
+    copied: Callable[[str], Path], option: str, value: str
+) -> None:
+    table = copied("mor_latest")
+    properties = table / ".hoodie/hoodie.properties"
+    lines = properties.read_text(encoding="utf-8").splitlines()
+    kept = [line for line in lines if not line.startswith(option)]
+    properties.write_text("\n".join([*kept, f"{option}={value}", ""]), encoding="utf-8")
+
+    with pytest.raises(UnsupportedTableError, match=value.rpartition(".")[2]):
+        read_without_spark(table)
+    assert read_without_spark(table, {"hoodie.datasource.query.type": "read_optimized"}).num_rows
+
+
+def test_a_stream_waits_for_a_pending_write_and_then_brings_it(copied: Callable[[str], Path]) -> None:
+    """Readers see a write from its requested time on, so a batch behind it would never have its rows."""
+    table = copied("mor_event_time")
+    done = instants(table, "deltacommit")
+    late = done[2].read_bytes()
+    done[2].unlink()
+    stream = TableStream(str(table), {}, StreamTerms())
+
+    first = stream.latest(INITIAL)
+    assert first.time == done[1].stem
+    assert stream.latest(first) == first
+
+    done[2].write_bytes(late)
+    second = stream.latest(first)
+    assert second.time == done[-1].stem
+    batch = stream.batch(first, second)
+    assert batch is not None
+    assert batch.moment.window is not None
+    assert [instant.requested_time for instant in batch.moment.window.instants] == [one.stem for one in done[2:]]
+
+
+CHANGES: dict[str, Callable[[arrow.Table, pa.Table], object]] = {
+    "upsert": lambda table, rows: table.upsert(rows),
+    "overwrite": lambda table, rows: table.overwrite(rows),
+    "delete": lambda table, rows: table.delete(rows),
+    "delete_partitions": lambda table, _: table.delete_partitions("a"),
+    "merge": lambda table, rows: table.merge(rows, on="id").when_matched_update_all().execute(),
+    "clean": lambda table, _: table.clean(),
+    "archive": lambda table, _: table.archive(),
+    "compact": lambda table, _: table.compact(),
+    "schedule_compaction": lambda table, _: table.schedule_compaction(),
+    "log_compact": lambda table, _: table.log_compact(),
+    "savepoint": lambda table, _: table.savepoint(),
+    "rollback": lambda table, _: table.rollback(writes(Path(table.path))[-1]),
+    "restore": lambda table, _: table.restore(writes(Path(table.path))[0]),
+    "repair": lambda table, _: table.repair(),
+    "sort": lambda table, _: table.sort(by="name"),
+    "rescale_buckets": lambda table, _: table.rescale_buckets(4),
+}
+
+
+@pytest.mark.parametrize("call", CHANGES)
+@pytest.mark.parametrize("name", ["cow_undone", "mor_pending"])
+def test_every_change_is_refused_and_leaves_the_table_as_it_was(made: Path, name: str, call: str) -> None:
+    table = made / name
+    files = {path: path.read_bytes() for path in table.rglob("*") if path.is_file()}
+    rows = arrow.read(str(table)).slice(0, 1)
+
+    with pytest.raises(UnsupportedTableError, match=r"hoodie\.table\.version=6"):
+        CHANGES[call](arrow.Table(str(table)), rows)
+    assert {path: path.read_bytes() for path in table.rglob("*") if path.is_file()} == files

@@ -1,0 +1,57 @@
+"""Tables of version 6 through Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyhudi import HudiTable
+from pyspark.sql import DataFrame, SparkSession
+from support.recorded.recorded_past import AS_OF
+from support.recorded.recorded_version_6 import NEW, answers, unpack, writes
+
+NAMES = ["id", "name"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack(tmp_path_factory.mktemp("made"))
+
+
+def recorded(table: str, time: str | None = None) -> list[tuple[object, ...]]:
+    """Return what Apache Hudi showed at one of a table's instants, or now."""
+    query = {} if time is None else {AS_OF: time}
+    found = next(answer for answer in answers(table, NEW) if answer.query == query)
+    at = [found.columns.index(name) for name in NAMES]
+    return sorted(tuple(row[one] for one in at) for row in found.rows or ())
+
+
+def rows(found: DataFrame) -> list[tuple[object, ...]]:
+    return sorted(tuple(row) for row in found.select(*NAMES).collect())
+
+
+@pytest.mark.parametrize("name", ["cow_past", "mor_pending"])
+def test_spark_shows_now_and_the_past_of_a_table(spark: SparkSession, made: Path, name: str) -> None:
+    """The log files that a pending compaction joins travel to tasks with what says whose blocks count."""
+    path = str(made / name)
+    time = writes(made / name)[-2]
+
+    assert rows(spark.read.format("pyhudi").load(path)) == recorded(name)
+    assert rows(HudiTable(spark, path).to_df(where="name != 'no such name'")) == recorded(name)
+    past = spark.read.format("pyhudi").option(AS_OF, time).load(path)
+    assert rows(past) == recorded(name, time)
+    [detail] = HudiTable(spark, path).detail().collect()
+    assert detail.version == 6
+
+
+def test_a_stream_brings_a_table(spark: SparkSession, made: Path, tmp_path: Path) -> None:
+    brought: list[tuple[object, ...]] = []
+
+    def add(batch: DataFrame, number: int) -> None:
+        brought.extend(rows(batch))
+
+    stream = spark.readStream.format("pyhudi").load(str(made / "mor_event_time"))
+    writer = stream.writeStream.foreachBatch(add).option("checkpointLocation", str(tmp_path / "checkpoint"))
+    writer.trigger(availableNow=True).start().awaitTermination()
+
+    assert sorted(brought) == recorded("mor_event_time")
