@@ -58,10 +58,10 @@ class InstantFiles:
         content = self.storage.look(self.folder)
         # Without this check an instant that is a link would silently be missing.
         refuse_links(self.storage.path, self.folder, (name for name in content.links if self.layout.parse(name)))
-        self.refuse_half_raised(content)
+        self.refuse_moved(content)
         return listed_states(self.storage.path, self.layout, content.names), content.unfinished_files
 
-    def refuse_half_raised(self, content: Folder) -> None:
+    def refuse_moved(self, content: Folder) -> None:
         """Raise UnsupportedTableError where instants lie in the next layout's place and no longer in this folder.
 
         Apache Hudi moves instants one by one and changes the version last: until then rows are missing.

@@ -46,7 +46,7 @@ def list_states(instants: InstantFiles, findings: Findings) -> tuple[Instant, ..
         path = join(layout.folder, name)
         findings.add(LINK, f"{path} is a symbolic link.", file=path)
     with findings.turning(PROPERTY_INVALID, file=PROPERTIES_PATH):
-        instants.refuse_half_raised(content)
+        instants.refuse_moved(content)
     states = []
     for info in content.files:
         name = split(info.path)[1]

@@ -70,6 +70,22 @@ def test_a_rollback_that_is_half_done_changes_no_row(copied: Callable[[str], Pat
     assert ids(table) == before
 
 
+def test_what_a_command_takes_back_stays_away_once_its_instant_counts_as_archived(
+    copied: Callable[[str], Path],
+) -> None:
+    """Blocks older than the first active write count, so that from then on the commands alone keep dead rows away."""
+    table = copied("mor_rolled_back")
+    before = ids(table)
+    for commit in instants(table, "deltacommit")[:-1]:
+        for file in (table / ".hoodie").glob(f"{commit.stem}.*"):
+            file.unlink()
+    assert ids(table) == before
+
+    for command in (path for path in (table / "a").glob(".*.log.*") if path.stat().st_size == 105):
+        command.unlink()
+    assert ids(table) != before
+
+
 def test_commits_may_append_to_one_log_file(made: Path, copied: Callable[[str], Path]) -> None:
     """As they do on HDFS, failed ones among them, whose blocks a command takes back in the same file."""
     table = copied("mor_rolled_back")

@@ -10,6 +10,7 @@ import hudi
 import pyarrow as pa
 import pytest
 from hudi import HudiTable
+from pyhudi import arrow
 from pyhudi.errors import UnreadableTimeError, UnsupportedTableError
 from support.readers import read_without_spark
 from support.recorded.recorded_past import AS_OF, BEGIN, END, TYPE, Query
@@ -141,3 +142,16 @@ def test_a_window_shows_the_rows_of_its_end_that_its_commits_wrote(made: Path, n
         assert shown(ours.select(then.columns))[1] == written, answer.query
         checked += 1
     assert checked
+
+
+# For each column that decides over a table's partitions or keys, a value that it has.
+CONDITIONS = {"id": 1, "byteField": 10, "shortField": 300, "ts_str": "2023-04-01T12:01:00.123Z", "city": "chennai"}
+
+
+@pytest.mark.parametrize("name", OF_HUDI_RS)
+def test_a_condition_leaves_out_no_row_under_any_key_generator(of_hudi_rs: Path, name: str) -> None:
+    every = arrow.read(str(of_hudi_rs / name)).to_pylist()
+    for column, value in CONDITIONS.items():
+        if every and column in every[0]:
+            found = arrow.read(str(of_hudi_rs / name), where=f"{column} = {value!r}").to_pylist()
+            assert sorted(map(str, found)) == sorted(str(row) for row in every if row[column] == value)
