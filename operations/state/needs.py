@@ -67,9 +67,12 @@ class TableNeeds:
     def found(self) -> tuple[Need, ...]:
         """Return what the table needs next, in the order in which its services should run.
 
-        A pending restore or rollback comes alone: other services wait for it.
+        A pending restore or rollback comes alone: other services wait for it. A table that pyhudi only reads needs
+        none of its services.
         """
         timeline = self.walked.timeline
+        if self.walked.table.config.is_read_only:
+            return ()
         if pending_restore(timeline) is not None:
             return tuple(self._restores())
         undone = tuple(self._rollbacks())

@@ -41,7 +41,7 @@ def check_format(config: TableConfig, where: str) -> None:
 
     It is of a version that pyhudi only reads, or its properties have the format of a newer release of pyhudi.
     """
-    if config.version in READ_ONLY_VERSIONS:
+    if config.is_read_only:
         raise UnsupportedTableError(
             f"The table {where} has {key.VERSION}={config.version}: pyhudi reads tables of this version, and does not "
             "write to them or change them yet.",
@@ -92,7 +92,7 @@ def _unknown_updates(config: TableConfig) -> Iterator[tuple[str, str]]:
 
 
 def _unsupported(config: TableConfig, writing: bool) -> Iterator[tuple[str, str]]:
-    layout = LAYOUT_OF_OLD_TABLES if config.version in READ_ONLY_VERSIONS else NEWEST_LAYOUT
+    layout = LAYOUT_OF_OLD_TABLES if config.is_read_only else NEWEST_LAYOUT
     if config.version not in (*VERSIONS, *READ_ONLY_VERSIONS):
         yield key.VERSION, str(config.version)
     elif int(config.properties[key.LAYOUT_VERSION]) != layout:

@@ -110,6 +110,11 @@ class TableConfig:
         return int(self.properties[key.VERSION])
 
     @property
+    def is_read_only(self) -> bool:
+        """Whether pyhudi reads tables of the version, and changes nothing in them."""
+        return self.version in key.READ_ONLY_VERSIONS
+
+    @property
     def timezone(self) -> str:
         """``UTC`` or ``LOCAL``, the zone of instant times; Java's default is LOCAL."""
         return self.properties.get(key.TIMEZONE, "LOCAL").upper()

@@ -12,11 +12,14 @@ import pytest
 from pyhudi import arrow
 from pyhudi.errors import CorruptInstantError, UnsupportedTableError
 from pyhudi.operations.inspect.validate import validate
+from pyhudi.operations.services.settings import Upkeep
+from pyhudi.operations.state.table_state import table_state
 from pyhudi.reader.streams.offsets import INITIAL
 from pyhudi.reader.streams.table_stream import TableStream
 from pyhudi.reader.streams.terms import StreamTerms
 from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table
+from pyhudi.timeline.writers.patience import Patience
 from support.readers import read_without_spark
 from support.recorded.recorded_version_6 import names, shown, unpack, writes
 
@@ -196,6 +199,14 @@ def test_a_stream_waits_for_a_pending_write_and_then_brings_it(copied: Callable[
     assert batch is not None
     assert batch.moment.window is not None
     assert [instant.requested_time for instant in batch.moment.window.instants] == [one.stem for one in done[2:]]
+
+
+def test_what_a_table_is_shows_and_no_service_is_asked_for(made: Path) -> None:
+    """Its compaction waits for Apache Hudi."""
+    state = table_state(open_storage(str(made / "mor_pending")), Upkeep(), Patience())
+
+    assert (state.version, state.type, state.log_files, state.pending_instants) == (6, "MERGE_ON_READ", 4, 1)
+    assert state.needs == ()
 
 
 CHANGES: dict[str, Callable[[arrow.Table, pa.Table], object]] = {
