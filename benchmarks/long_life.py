@@ -15,8 +15,8 @@ from statistics import median
 import pyarrow as pa
 from pyhudi.operations.planning.plan import plan_write
 from pyhudi.operations.planning.request import WriteRequest
+from pyhudi.operations.service_settings import ArchiveSettings
 from pyhudi.operations.services.archive import archive
-from pyhudi.operations.services.settings import ArchiveSettings
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.task import run_task
 from pyhudi.reader.snapshot import open_snapshot

@@ -9,7 +9,7 @@ from typing import Annotated
 from pydantic import Field
 
 from ..errors import OptionConflictError
-from ..operations.services.settings import (
+from ..operations.service_settings import (
     BOUNDED_IO,
     BY_DAY,
     BY_REGEX,

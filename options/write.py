@@ -8,7 +8,7 @@ from pydantic import Field
 
 from ..operations.metrics_settings import MetricsSettings
 from ..operations.planning.request import PARTIAL_UPDATE, WriteSettings
-from ..operations.services.settings import Upkeep
+from ..operations.service_settings import Upkeep
 from ..operations.streams.batch import StreamSettings
 from ..table.files.logs.block_format import LogSettings
 from ..table.files.output import Output

@@ -13,9 +13,9 @@ from ..index.base import GroupKeys
 from ..index.outside import News
 from ..operations.indexing.changes import find_news
 from ..operations.indexing.notify import tell
+from ..operations.service_settings import ArchiveSettings, CleanSettings, Upkeep
 from ..operations.services.restore import restore
 from ..operations.services.rollback import rollback
-from ..operations.services.settings import ArchiveSettings, CleanSettings, Upkeep
 from ..table.files.names import FileGroupId
 from ..table.table import open_table
 from .indexes import IndexContract, Model, Row

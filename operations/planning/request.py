@@ -16,7 +16,7 @@ from ...table.files.output import GIB, MIB, Output
 from ...timeline.writers.patience import Patience
 from ..metrics_settings import MetricsSettings
 from ..result import NO_PAST, PastAttempts, RowCounts
-from ..services.settings import Upkeep
+from ..service_settings import Upkeep
 from ..streams.batch import StreamBatch, StreamSettings
 
 if TYPE_CHECKING:

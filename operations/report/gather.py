@@ -13,7 +13,7 @@ from ...timeline.writers.patience import Patience
 from ..inspect.activity import activity_rows
 from ..inspect.sizes import sizes_of_groups
 from ..inspect.walked_table import WalkedTable
-from ..services.settings import Upkeep
+from ..service_settings import Upkeep
 from ..state.needs import Need, TableNeeds, pending_work
 from .commits import OpenedWrites
 from .figures import ReportFigures, Savepoint

@@ -14,9 +14,9 @@ from ...table.files.file_group import data_file
 from ...timeline.delta_commits import since_compaction
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
+from ..service_settings import ArchiveSettings, CleanSettings
 from ..transaction.concurrency import ARCHIVING, Meeting, Verdict, judge, kind_of, known_of
 from .clean_plan import earliest_to_retain
-from .settings import ArchiveSettings, CleanSettings
 
 # Archived together with the writes around them; Apache Hudi archives no other action beside writes.
 _ALONG = frozenset({"clean", "rollback"})

@@ -24,6 +24,7 @@ from ...timeline.writers.markers import Markers, marked_instants
 from ...timeline.writers.owner import SCRATCH
 from ..inspect.activity import shown
 from ..result import ServiceResult
+from ..service_settings import ArchiveSettings, CleanSettings
 from ..transaction.commit_path import exclusive, prepare_for_removed_files
 from ..transaction.concurrency import ARCHIVING, WRITE, Meeting, forbids, kind_of
 from ..transaction.followers import check_retirable
@@ -32,7 +33,6 @@ from ..transaction.left_overs import by_maker
 from ..transaction.locks import HeldLock
 from ..write_ids import NotedIds, note_write_ids, read_noted
 from .archivable import before_replaced_files, candidates, cut, retained_from
-from .settings import ArchiveSettings, CleanSettings
 
 logger = logging.getLogger("pyhudi")
 

@@ -21,6 +21,7 @@ from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from ...timeline.writers.long_work import LongWork
 from ..result import ServiceResult
+from ..service_settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from ..transaction.commit_path import complete
 from ..transaction.concurrency import (
     CLEAN,
@@ -41,7 +42,6 @@ from .clean_guard import PendingClean
 from .clean_plan import CleanPlan, Survey, plan_clean
 from .clean_scope import SAVEPOINTS, CleanProgress, find_progress, make_survey, read_savepoints, write_note
 from .service import TableService, unless_over
-from .settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from .unused_metadata import delete_unused_metadata
 
 if TYPE_CHECKING:

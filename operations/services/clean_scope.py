@@ -28,9 +28,9 @@ from ...timeline.instants import Instant
 from ...timeline.metadata.codec import CommitFiles
 from ...timeline.timeline import Timeline
 from ...timeline.writers.owner import ROOT
+from ..service_settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from ..transaction.concurrency import COMPACTION, kind_of
 from .clean_plan import Survey, earliest_to_retain, gives_way
-from .settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 
 NOTE = join(ROOT, "cleaned")
 # Key of extraMetadata, in Apache Hudi's CleanerUtils, for the savepoints that a clean respected.

@@ -19,13 +19,13 @@ from ...timeline.writers.owner import Claim, Liveness, Suspect
 from ...timeline.writers.patience import Patience
 from ..inspect.walked_table import WalkedTable
 from ..rollback.pending import is_given_up
+from ..service_settings import Upkeep
 from ..services.archivable import before_replaced_files, candidates, retained_from
 from ..services.clean_plan import plan_clean
 from ..services.clean_scope import find_progress, make_survey
 from ..services.compaction.choice import choose_partitions, choose_slices
 from ..services.compaction.due_rules import is_due
 from ..services.compaction.plan import held_by_plans
-from ..services.settings import Upkeep
 from ..transaction.concurrency import COMPACTION as COMPACTION_KIND
 from ..transaction.concurrency import WRITE, kind_of
 

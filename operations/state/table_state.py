@@ -19,7 +19,7 @@ from ..inspect.activity import activity_rows
 from ..inspect.history import history_rows
 from ..inspect.sizes import sizes_of_groups
 from ..inspect.walked_table import WalkedTable
-from ..services.settings import Upkeep
+from ..service_settings import Upkeep
 from .needs import Need, TableNeeds, pending_work
 
 # Of a timeline that is not archived, so many of the newest instants are counted by action.

@@ -18,8 +18,8 @@ from ...timeline.delta_commits import since_compaction
 from ...timeline.held import COMPACTION
 from ...timeline.timeline import Timeline
 from ..result import ServiceResult
+from ..service_settings import Upkeep
 from ..services.means import Means
-from ..services.settings import Upkeep
 from ..services.throughput import rest_of
 from ..streams.batch import StreamSettings
 from .inline import FAILED, SKIPPED, Listings, run_due

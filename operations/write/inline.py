@@ -10,9 +10,9 @@ from ...timeline.timeline import Timeline
 from ...writer.buffer import MERGE_RESERVE
 from ..planning.request import WriteSettings
 from ..result import ServiceResult
+from ..service_settings import Upkeep
 from ..services.means import Means
 from ..services.service import Executor
-from ..services.settings import Upkeep
 from .service_round import outcome_of
 from .services import SERVICES, AfterWrite, Call
 

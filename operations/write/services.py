@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from ...timeline.timeline import Timeline
     from ...timeline.writers.patience import Patience
     from ..result import ServiceResult
+    from ..service_settings import CompactionSettings, LogCompactionSettings, Upkeep
     from ..services.means import Means
-    from ..services.settings import CompactionSettings, LogCompactionSettings, Upkeep
 
 REQUIRED: Any = object()
 VALIDATE = "validate"
@@ -235,7 +235,7 @@ def _validate(call: Call, *, deep: bool = False) -> pa.Table:
 
 
 def _may_clean(timeline: Timeline, upkeep: Upkeep) -> bool:
-    from ..services.settings import KEEP_LATEST_COMMITS  # noqa: PLC0415
+    from ..service_settings import KEEP_LATEST_COMMITS  # noqa: PLC0415
 
     settings = upkeep.clean
     left_over = any(instant.action == "clean" for instant in timeline.pending)

@@ -10,9 +10,9 @@ import pytest
 from pyhudi.errors import CommitConflictError
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.result import find_write
+from pyhudi.operations.service_settings import ArchiveSettings
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.rollback import rollback
-from pyhudi.operations.services.settings import ArchiveSettings
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage

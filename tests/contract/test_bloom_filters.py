@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyhudi.index.bloom import filters_for
 from pyhudi.operations.planning.request import WriteSettings
-from pyhudi.operations.services.settings import CompactionSettings, Upkeep
+from pyhudi.operations.service_settings import CompactionSettings, Upkeep
 from pyhudi.table.config import TableConfig
 from pyhudi.table.config.property_keys import MERGE_ON_READ
 from pyhudi.table.config.table_settings import TableSettings

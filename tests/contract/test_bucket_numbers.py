@@ -17,8 +17,8 @@ from pyhudi.operations.inspect.detail import detail
 from pyhudi.operations.inspect.validate import validate
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.service_settings import CompactionSettings
 from pyhudi.operations.services.compaction.compact import compact, schedule_compaction
-from pyhudi.operations.services.settings import CompactionSettings
 from pyhudi.operations.transaction.since import Since
 from pyhudi.reader.predicates import Compare
 from pyhudi.reader.query import AsOf, Changes

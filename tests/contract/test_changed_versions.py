@@ -13,10 +13,10 @@ from typing import cast
 import pytest
 from pyhudi import arrow
 from pyhudi.errors import CommitConflictError
+from pyhudi.operations.service_settings import CompactionSettings
 from pyhudi.operations.services.compaction.compact import compact
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import savepoint
-from pyhudi.operations.services.settings import CompactionSettings
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config import load_config, update_config
 from pyhudi.table.table import open_table

@@ -14,9 +14,9 @@ from pyhudi.errors import StorageError
 from pyhudi.operations.inspect.history import history
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.result import CommitResult, ServiceResult
+from pyhudi.operations.service_settings import CompactionSettings, Upkeep
 from pyhudi.operations.services.compaction.compactor import Compactor
 from pyhudi.operations.services.service import NoTasksError
-from pyhudi.operations.services.settings import CompactionSettings, Upkeep
 from pyhudi.storage import open_storage
 from support.drive import write, write_in_one_task
 from support.made.compacting import TABLE, in_bases, means, merged, rows, run, schedule, slices, timeline_of

@@ -18,11 +18,11 @@ from pyhudi.errors import CorruptFileError, InvalidOptionError, PyHudiError, Und
 from pyhudi.operations.inspect.history import history
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.result import RepairedLog, ServiceResult
+from pyhudi.operations.service_settings import ArchiveSettings
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.compaction.repair import repair
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
-from pyhudi.operations.services.settings import ArchiveSettings
 from pyhudi.operations.write.inline import means_of
 from pyhudi.storage import open_storage
 from pyhudi.table.files.logs.block_format import LogSettings

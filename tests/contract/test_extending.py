@@ -21,18 +21,18 @@ from pyhudi.operations.inspect.partitions import partitions
 from pyhudi.operations.inspect.sizes import sizes
 from pyhudi.operations.inspect.validate import validate
 from pyhudi.operations.planning.request import TableSettings
+from pyhudi.operations.service_settings import (
+    ArchiveSettings,
+    CleanSettings,
+    CompactionSettings,
+    LogCompactionSettings,
+)
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.compaction.compact import compact
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import delete_savepoint, savepoint
-from pyhudi.operations.services.settings import (
-    ArchiveSettings,
-    CleanSettings,
-    CompactionSettings,
-    LogCompactionSettings,
-)
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.memory import MemoryStorage
 from pyhudi.table.config import update_config

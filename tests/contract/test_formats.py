@@ -13,13 +13,13 @@ from pyhudi.errors import PyHudiError, UnsupportedTableError
 from pyhudi.operations.inspect.history import history
 from pyhudi.operations.inspect.validate import validate
 from pyhudi.operations.result import find_write
+from pyhudi.operations.service_settings import ArchiveSettings, CleanSettings, CompactionSettings
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.compaction.compact import compact
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import savepoint
-from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, CompactionSettings
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyhudi.errors import ConcurrentWriteError
 from pyhudi.operations.planning.request import WriteSettings
-from pyhudi.operations.services.settings import Upkeep
+from pyhudi.operations.service_settings import Upkeep
 from pyhudi.operations.streams.batch import StreamBatch
 from pyhudi.operations.write.service_round import run_services
 from pyhudi.operations.write.services import Call

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 from pyhudi.errors import UndoError
-from pyhudi.operations.services.archive import archive
-from pyhudi.operations.services.clean import clean
-from pyhudi.operations.services.restore import restore
-from pyhudi.operations.services.rollback import rollback
-from pyhudi.operations.services.savepoint import delete_savepoint, savepoint
-from pyhudi.operations.services.settings import (
+from pyhudi.operations.service_settings import (
     KEEP_LATEST_COMMITS,
     KEEP_LATEST_FILE_VERSIONS,
     ArchiveSettings,
     CleanSettings,
 )
+from pyhudi.operations.services.archive import archive
+from pyhudi.operations.services.clean import clean
+from pyhudi.operations.services.restore import restore
+from pyhudi.operations.services.rollback import rollback
+from pyhudi.operations.services.savepoint import delete_savepoint, savepoint
 from pyhudi.reader.query import AsOf
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage

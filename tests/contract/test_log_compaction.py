@@ -11,18 +11,18 @@ import pytest
 from pyhudi.errors import CommitConflictError, PyHudiError, UnsupportedTableError
 from pyhudi.operations.inspect.validate import validate
 from pyhudi.operations.planning.request import WriteSettings
-from pyhudi.operations.services.archive import archive
-from pyhudi.operations.services.clean import clean
-from pyhudi.operations.services.restore import restore
-from pyhudi.operations.services.rollback import rollback
-from pyhudi.operations.services.savepoint import savepoint
-from pyhudi.operations.services.settings import (
+from pyhudi.operations.service_settings import (
     ArchiveSettings,
     CleanSettings,
     CompactionSettings,
     LogCompactionSettings,
     Upkeep,
 )
+from pyhudi.operations.services.archive import archive
+from pyhudi.operations.services.clean import clean
+from pyhudi.operations.services.restore import restore
+from pyhudi.operations.services.rollback import rollback
+from pyhudi.operations.services.savepoint import savepoint
 from pyhudi.reader.query import AsOf, Changes
 from pyhudi.reader.scan import RowReader
 from pyhudi.reader.snapshot import open_snapshot

@@ -20,7 +20,7 @@ from pyhudi.errors import (
 from pyhudi.index.settings import FileSizes, LookupSettings
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.result import RowCounts
-from pyhudi.operations.services.settings import CompactionSettings, Upkeep
+from pyhudi.operations.service_settings import CompactionSettings, Upkeep
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.table.files.logs.block_format import LogSettings
 from pyhudi.table.files.output import MIB

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pyhudi.errors import PyHudiError
-from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, Upkeep
+from pyhudi.operations.service_settings import ArchiveSettings, CleanSettings, Upkeep
 from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table
 from support.attempts import rows

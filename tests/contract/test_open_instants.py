@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from pyhudi.errors import RetryError
 from pyhudi.operations.planning.request import WriteSettings
-from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, Upkeep
+from pyhudi.operations.service_settings import ArchiveSettings, CleanSettings, Upkeep
 from pyhudi.operations.write.inline import means_of
 from pyhudi.operations.write.service_round import run_services
 from pyhudi.operations.write.services import Call

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 from pyhudi.operations.indexing.changes import find_news
-from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, Upkeep
+from pyhudi.operations.service_settings import ArchiveSettings, CleanSettings, Upkeep
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.table.table import Table

@@ -18,11 +18,11 @@ from pyhudi.errors import (
     UnsupportedTableError,
 )
 from pyhudi.operations.inspect.validate import validate
+from pyhudi.operations.service_settings import ArchiveSettings
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.means import Means
 from pyhudi.operations.services.repair.repair_table import repair_table
 from pyhudi.operations.services.repair.undo_repair import undo_repair
-from pyhudi.operations.services.settings import ArchiveSettings
 from pyhudi.operations.write.services import SERVICES, Call
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage

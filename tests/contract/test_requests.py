@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.service_settings import CleanSettings
 from pyhudi.operations.services.clean import clean
-from pyhudi.operations.services.settings import CleanSettings
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage

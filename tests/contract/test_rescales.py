@@ -18,13 +18,13 @@ from pyhudi.errors import (
 )
 from pyhudi.operations.inspect.history import history
 from pyhudi.operations.inspect.validate import validate
+from pyhudi.operations.service_settings import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.repair.repair_table import repair_table
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import savepoint
-from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.reader.query import AsOf, Changes
 from pyhudi.reader.scan import scan

@@ -19,14 +19,14 @@ from pyhudi.connector.command.changing import repeat_rounds
 from pyhudi.errors import InvalidOptionError, RetryError, StorageError
 from pyhudi.operations.inspect.validate import validate
 from pyhudi.operations.result import ServiceResult, ServicesResult
-from pyhudi.operations.services.execution import claim
-from pyhudi.operations.services.settings import (
+from pyhudi.operations.service_settings import (
     ArchiveSettings,
     CleanSettings,
     CompactionSettings,
     LogCompactionSettings,
     Upkeep,
 )
+from pyhudi.operations.services.execution import claim
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.inline import means_of
 from pyhudi.operations.write.service_round import run_services

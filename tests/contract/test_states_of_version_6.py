@@ -12,7 +12,7 @@ import pytest
 from pyhudi import arrow
 from pyhudi.errors import CorruptInstantError, UnsupportedTableError
 from pyhudi.operations.inspect.validate import validate
-from pyhudi.operations.services.settings import Upkeep
+from pyhudi.operations.service_settings import Upkeep
 from pyhudi.operations.state.table_state import table_state
 from pyhudi.reader.streams.offsets import INITIAL
 from pyhudi.reader.streams.table_stream import TableStream

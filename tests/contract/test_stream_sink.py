@@ -11,8 +11,8 @@ import pytest
 from pyhudi.errors import CommitConflictError, OptionConflictError, StorageError
 from pyhudi.operations.planning.micro_batch import plan_batch
 from pyhudi.operations.planning.request import WriteRequest
+from pyhudi.operations.service_settings import ArchiveSettings, CleanSettings, Upkeep
 from pyhudi.operations.services.rollback import rollback
-from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, Upkeep
 from pyhudi.operations.streams.batch import LOST, StreamBatch, StreamSettings
 from pyhudi.operations.streams.checkpoints import Checkpoints, newest_checkpoints
 from pyhudi.operations.write.micro_batch import BatchResult, abort_batch, abort_numbered, commit_batch, no_rows

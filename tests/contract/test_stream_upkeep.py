@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.result import CommitResult, ServiceResult
-from pyhudi.operations.services.settings import CompactionSettings, Upkeep
+from pyhudi.operations.service_settings import CompactionSettings, Upkeep
 from pyhudi.operations.services.throughput import note_work
 from pyhudi.operations.streams.batch import StreamBatch, StreamSettings
 from pyhudi.operations.write.service_round import run_services

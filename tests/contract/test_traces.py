@@ -16,6 +16,12 @@ import pytest
 from pyhudi.errors import CommitConflictError, StorageError
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings
+from pyhudi.operations.service_settings import (
+    ArchiveSettings,
+    CleanSettings,
+    CompactionSettings,
+    LogCompactionSettings,
+)
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.compaction.compact import Means, compact, schedule_compaction
@@ -25,12 +31,6 @@ from pyhudi.operations.services.rescale.rescale import rescale_buckets
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import delete_savepoint, savepoint
-from pyhudi.operations.services.settings import (
-    ArchiveSettings,
-    CleanSettings,
-    CompactionSettings,
-    LogCompactionSettings,
-)
 from pyhudi.operations.services.sorting.sort import sort
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write

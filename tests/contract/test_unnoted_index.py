@@ -18,8 +18,8 @@ from pyhudi.errors import (
 )
 from pyhudi.operations.inspect.detail import detail
 from pyhudi.operations.planning.request import WriteSettings
+from pyhudi.operations.service_settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from pyhudi.operations.services.clean import clean
-from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
 from pyhudi.table.config.properties_file import update_config

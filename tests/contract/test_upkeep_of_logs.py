@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from pyhudi.errors import UndoError
+from pyhudi.operations.service_settings import CleanSettings
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
-from pyhudi.operations.services.settings import CleanSettings
 from pyhudi.storage.base import FileInfo, Storage
 from support.made.logged import Logged
 from support.seams import patch_seam, read_seam

@@ -1,6 +1,7 @@
 """Processes of one release of pyhudi, which do what their test asks line by line; test_two_releases.py starts them.
 
-It uses what the releases since 56a4b1d have in common, and nothing else, and imports whichever `pyhudi` comes first.
+It uses what the releases since 56a4b1d have in common, and nothing else, and imports whichever `pyhudi` comes first:
+settings from modules that use them, as their own module has another place in each.
 The process that imported it does nothing but fork another one for each socket that it receives: to import takes longer
 than all that most tests ask of a process.
 """
@@ -22,12 +23,11 @@ import pyarrow as pa
 import pyhudi
 from pyhudi.errors import PyHudiError
 from pyhudi.operations.planning.plan import WritePlan, plan_write
-from pyhudi.operations.planning.request import TableSettings, WriteRequest, WriteSettings
-from pyhudi.operations.services.archive import archive
-from pyhudi.operations.services.clean import clean
-from pyhudi.operations.services.compaction.compact import compact, schedule_compaction
+from pyhudi.operations.planning.request import TableSettings, Upkeep, WriteRequest, WriteSettings
+from pyhudi.operations.services.archive import ArchiveSettings, archive
+from pyhudi.operations.services.clean import CleanSettings, clean
+from pyhudi.operations.services.compaction.compact import CompactionSettings, compact, schedule_compaction
 from pyhudi.operations.services.rollback import rollback
-from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, CompactionSettings, Upkeep
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.operations.write.inline import means_of

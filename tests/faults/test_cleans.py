@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 from pyhudi.errors import CommitConflictError, RetryError
-from pyhudi.operations.services.archive import archive
-from pyhudi.operations.services.clean import clean
-from pyhudi.operations.services.settings import (
+from pyhudi.operations.service_settings import (
     KEEP_LATEST_COMMITS,
     KEEP_LATEST_FILE_VERSIONS,
     ArchiveSettings,
     CleanSettings,
 )
+from pyhudi.operations.services.archive import archive
+from pyhudi.operations.services.clean import clean
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage

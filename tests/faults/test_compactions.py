@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from pyhudi.errors import RetryError
+from pyhudi.operations.service_settings import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.compaction.compact import compact
 from pyhudi.operations.services.rollback import rollback
-from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
 from pyhudi.storage import open_storage
 from pyhudi.timeline.instants import State
 from support.faults.steps import Share, steps_of

@@ -12,10 +12,10 @@ import pytest
 from faults.test_decisions import nothing_is_carried_out
 from pyhudi.errors import CommitConflictError, StorageError
 from pyhudi.operations.planning.request import WriteSettings
+from pyhudi.operations.service_settings import CleanSettings, CompactionSettings
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.compaction.compact import compact
 from pyhudi.operations.services.rollback import rollback
-from pyhudi.operations.services.settings import CleanSettings, CompactionSettings
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table.config import load_config

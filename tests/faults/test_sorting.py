@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyhudi.errors import CommitConflictError, RetryError
 from pyhudi.operations.planning.request import WriteSettings
-from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, CompactionSettings, Upkeep
+from pyhudi.operations.service_settings import ArchiveSettings, CleanSettings, CompactionSettings, Upkeep
 from pyhudi.operations.services.sorting.sort import sort
 from pyhudi.timeline.instants import State
 from support.drive import write, write_after_death

@@ -16,8 +16,8 @@ from pyhudi.errors import PyHudiError
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.rollback.sweep import sweep
+from pyhudi.operations.service_settings import ArchiveSettings
 from pyhudi.operations.services.archive import archive
-from pyhudi.operations.services.settings import ArchiveSettings
 from pyhudi.operations.transaction.left_overs import forget
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write

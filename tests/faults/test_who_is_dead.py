@@ -15,8 +15,8 @@ from pyhudi.errors import CommitConflictError, ConcurrentWriteError
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.rollback.pending import OtherWriters, PlannedRollback
 from pyhudi.operations.rollback.rollback import roll_back
+from pyhudi.operations.service_settings import ArchiveSettings
 from pyhudi.operations.services.archive import archive
-from pyhudi.operations.services.settings import ArchiveSettings
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage

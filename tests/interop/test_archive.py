@@ -12,8 +12,8 @@ import pytest
 from interop.apache_hudi import ApacheHudi
 from interop.readers import read_hudi_rs
 from pyhudi.operations.inspect.history import history
+from pyhudi.operations.service_settings import ArchiveSettings
 from pyhudi.operations.services.archive import archive
-from pyhudi.operations.services.settings import ArchiveSettings
 from pyhudi.storage import open_storage
 from support.drive import rows_of, write
 from support.faults.faulty import FaultyStorage, Killed

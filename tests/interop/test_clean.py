@@ -12,8 +12,8 @@ from interop.apache_hudi import ApacheHudi
 from interop.instants import completed, pending
 from interop.scenarios import BUCKETS
 from pyhudi.operations.planning.request import TableSettings
+from pyhudi.operations.service_settings import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from pyhudi.operations.services.clean import clean
-from pyhudi.operations.services.settings import KEEP_LATEST_COMMITS, KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from pyhudi.storage import open_storage
 from pyhudi.timeline.metadata.models import CleanMetadata
 from support.drive import rows_of, write

@@ -11,11 +11,11 @@ import pytest
 from interop.apache_hudi import ApacheHudi
 from interop.scenarios import BUCKETS
 from interop.undone import agreed, call, names, newest
+from pyhudi.operations.service_settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import savepoint
-from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from pyhudi.storage import open_storage
 from support.attempts import PARTED, parted
 from support.drive import write

@@ -14,8 +14,8 @@ from interop.instants import properties
 from interop.readers import read_hudi_rs
 from interop.scenarios import BUCKETS
 from interop.writer import write_without_spark
+from pyhudi.operations.service_settings import CleanSettings
 from pyhudi.operations.services.clean import clean
-from pyhudi.operations.services.settings import CleanSettings
 from pyhudi.storage import open_storage
 from support.readers import read_without_spark
 from support.rules.health import errors

@@ -13,8 +13,8 @@ from ....table.table import open_table
 from ....timeline.held import COMPACTION, LOG_COMPACTION
 from ....timeline.timeline import Timeline
 from ...result import ServiceResult
+from ...service_settings import CompactionSettings, LogCompactionSettings
 from ..means import Means
-from ..settings import CompactionSettings, LogCompactionSettings
 from ..throughput import Rest, in_backoff, rest_of
 from .compact import compact, schedule_compaction
 from .due_rules import is_due, log_compaction_is_due

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from ....errors import InvalidOptionError
 from ....table.files.file_group import FileSlice
-from ..settings import BOUNDED_IO, BY_DAY, BY_REGEX, LOG_COUNT, LOG_SIZE, UNBOUNDED, CompactionSettings
+from ...service_settings import BOUNDED_IO, BY_DAY, BY_REGEX, LOG_COUNT, LOG_SIZE, UNBOUNDED, CompactionSettings
 
 MB = 1 << 20
 # Apache Hudi's assumption for a slice without a base file: hoodie.parquet.max.file.size.

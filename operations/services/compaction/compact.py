@@ -14,9 +14,9 @@ from ....table.table import Table
 from ....timeline.timeline import Timeline
 from ....timeline.writers.patience import Patience
 from ...result import ServiceResult
+from ...service_settings import CompactionSettings, LogCompactionSettings
 from ..means import Means
 from ..preconditions import open_for_service, refuse_restoring
-from ..settings import CompactionSettings, LogCompactionSettings
 from ..throughput import note_work
 from .compactor import Compaction
 from .log_compactor import LogCompaction

@@ -24,9 +24,9 @@ from ....timeline.metadata.codec import SORTED, WRITE_ID
 from ....timeline.timeline import Timeline
 from ....writer.data_files import write_base_file
 from ....writer.foreign import ForeignRows
+from ...service_settings import CompactionSettings
 from ...transaction import concurrency
 from ...transaction.file_work import FileWork
-from ..settings import CompactionSettings
 from ..unit_execution import UnitResult
 from .choice import choose_partitions, choose_slices
 from .plan import BARE_NAMES, Plan, check_complete, named_slices, operations_of

@@ -15,7 +15,13 @@ from ....timeline.clock import parse_time
 from ....timeline.held import COMPACTION, LOG_COMPACTION, log_compactions
 from ....timeline.instants import Instant
 from ....timeline.timeline import Timeline
-from ..settings import NUM_AND_TIME, NUM_COMMITS_AFTER_LAST_REQUEST, NUM_OR_TIME, TIME_ELAPSED, CompactionSettings
+from ...service_settings import (
+    NUM_AND_TIME,
+    NUM_COMMITS_AFTER_LAST_REQUEST,
+    NUM_OR_TIME,
+    TIME_ELAPSED,
+    CompactionSettings,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,11 +30,11 @@ from ....timeline.timeline import Timeline
 from ....timeline.writers.announcements import announced
 from ....writer.data_files import write_log_file
 from ...inspect.activity import shown
+from ...service_settings import LogCompactionSettings
 from ...transaction import concurrency
 from ...transaction.concurrency import WRITE, Shared
 from ...transaction.file_work import FileWork
 from ...transaction.transaction import Transaction
-from ..settings import LogCompactionSettings
 from ..unit_execution import UnitResult
 from .plan import BARE_NAMES, Plan, held_by_plans, named_slices, operations_of
 from .slice_worker import SliceWorker

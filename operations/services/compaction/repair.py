@@ -21,12 +21,12 @@ from ....timeline.metadata.codec import REPAIR
 from ....timeline.timeline import Timeline
 from ...result import ServiceResult
 from ...rollback.pending import OtherWriters
+from ...service_settings import CompactionSettings
 from ...transaction.concurrency import COMPACTION
 from ...transaction.file_work import FileWork
 from ..execution import take_back
 from ..means import Means
 from ..preconditions import finish_rollbacks_first, refuse_restoring
-from ..settings import CompactionSettings
 from .compact import open_merge_on_read
 from .compactor import Compaction, Compactor
 from .damaged_logs import ExaminedLog, examine

@@ -23,6 +23,7 @@ from ....table.table import Table
 from ....timeline.metadata.codec import SORTED
 from ....timeline.timeline import Timeline
 from ...result import SORT, ServiceResult
+from ...service_settings import CompactionSettings
 from ...sortable import check_sortable
 from ...transaction.commit_path import exclusive
 from ...transaction.concurrency import COMPACTION, WRITE
@@ -30,7 +31,6 @@ from ..compaction.compactor import Compaction
 from ..compaction.plan import Plan
 from ..means import Means
 from ..preconditions import open_for_service
-from ..settings import CompactionSettings
 from .in_place import sort_in_place
 from .unsorted import Unsorted, refuse_unknown_partitions
 

@@ -19,7 +19,7 @@ from pyhudi.errors import CommitConflictError, DuplicateKeyError, TableNotFoundE
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.result import CommitResult, RowCounts
-from pyhudi.operations.services.settings import Upkeep
+from pyhudi.operations.service_settings import Upkeep
 from pyhudi.operations.streams.batch import StreamBatch
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write

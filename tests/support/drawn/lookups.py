@@ -15,7 +15,7 @@ from pyhudi.operations.locating.file_group_writes import shares_of
 from pyhudi.operations.planning.operation import DELETE, REPLACING
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
-from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings, Upkeep
+from pyhudi.operations.service_settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings, Upkeep
 from pyhudi.operations.transaction.since import seen_by
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write

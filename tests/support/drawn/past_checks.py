@@ -7,9 +7,9 @@ from itertools import product
 
 import pytest
 from pyhudi.errors import UnreadableTimeError
+from pyhudi.operations.service_settings import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
 from pyhudi.operations.services import archive as archiving
 from pyhudi.operations.services import clean as cleaning
-from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
 from pyhudi.reader.query import AsOf, Changes, Query
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage

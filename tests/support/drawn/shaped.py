@@ -9,7 +9,7 @@ from zlib import crc32
 import pyarrow as pa
 from pyhudi.index.settings import FileSizes, LookupSettings
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
-from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, CompactionSettings
+from pyhudi.operations.service_settings import ArchiveSettings, CleanSettings, CompactionSettings
 from pyhudi.table.config import property_keys as key
 from pyhudi.table.config.key_types import KeyGeneratorType
 from pyhudi.table.config.property_keys import BLOOM, GLOBAL_BLOOM, GLOBAL_SIMPLE, IGNORE_DEFAULTS, SIMPLE

@@ -9,19 +9,19 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from pyhudi.errors import UndoError, UnreadableTimeError
 from pyhudi.operations.result import CommitResult, RowCounts
-from pyhudi.operations.services.archive import archive
-from pyhudi.operations.services.clean import clean
-from pyhudi.operations.services.repair.repair_table import repair_table
-from pyhudi.operations.services.restore import restore
-from pyhudi.operations.services.rollback import rollback
-from pyhudi.operations.services.savepoint import delete_savepoint, savepoint
-from pyhudi.operations.services.settings import (
+from pyhudi.operations.service_settings import (
     KEEP_LATEST_FILE_VERSIONS,
     ArchiveSettings,
     CleanSettings,
     CompactionSettings,
     Upkeep,
 )
+from pyhudi.operations.services.archive import archive
+from pyhudi.operations.services.clean import clean
+from pyhudi.operations.services.repair.repair_table import repair_table
+from pyhudi.operations.services.restore import restore
+from pyhudi.operations.services.rollback import rollback
+from pyhudi.operations.services.savepoint import delete_savepoint, savepoint
 from pyhudi.reader.query import AsOf
 from pyhudi.reader.scan import RowReader
 from pyhudi.reader.snapshot import open_snapshot

@@ -13,18 +13,18 @@ from pyhudi import arrow
 from pyhudi.methods.writes import OPERATION, WRITE_ID
 from pyhudi.operations.planning.request import TableSettings, WriteRequest, WriteSettings
 from pyhudi.operations.result import CommitResult
+from pyhudi.operations.service_settings import (
+    KEEP_LATEST_FILE_VERSIONS,
+    ArchiveSettings,
+    CleanSettings,
+    CompactionSettings,
+)
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.compaction.compact import Means, compact, schedule_compaction
 from pyhudi.operations.services.rescale.rescale import rescale_buckets
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import savepoint
-from pyhudi.operations.services.settings import (
-    KEEP_LATEST_FILE_VERSIONS,
-    ArchiveSettings,
-    CleanSettings,
-    CompactionSettings,
-)
 from pyhudi.operations.services.sorting.sort import sort
 from pyhudi.operations.streams.batch import StreamSettings
 from pyhudi.storage.base import Storage

@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 from pyhudi.index.registry import index_for
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.operations.result import ServiceResult
+from pyhudi.operations.service_settings import CompactionSettings, LogCompactionSettings
 from pyhudi.operations.services.compaction.compact import Means, compact, schedule_compaction
 from pyhudi.operations.services.compaction.log_compactor import blocks_of
-from pyhudi.operations.services.settings import CompactionSettings, LogCompactionSettings
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.storage.parallel import for_each

@@ -11,7 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyhudi.operations.planning.request import TableSettings, WriteRequest, WriteSettings
-from pyhudi.operations.services.settings import Upkeep
+from pyhudi.operations.service_settings import Upkeep
 from pyhudi.timeline.writers.patience import Patience
 from support.storms.notes import COUNT, Act
 from support.storms.oracle import COUNTERS, HOT, partition_of

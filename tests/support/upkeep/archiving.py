@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 from pyhudi.operations.result import ServiceResult
+from pyhudi.operations.service_settings import ArchiveSettings
 from pyhudi.operations.services.archive import archive
-from pyhudi.operations.services.settings import ArchiveSettings
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import Storage, open_storage
 from pyhudi.timeline.clock import format_time

@@ -13,14 +13,14 @@ import pyarrow as pa
 from pyhudi.errors import CommitConflictError, StorageError
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.result import ServiceResult
-from pyhudi.operations.services.clean import clean
-from pyhudi.operations.services.settings import (
+from pyhudi.operations.service_settings import (
     KEEP_LATEST_COMMITS,
     KEEP_LATEST_FILE_VERSIONS,
     ArchiveSettings,
     CleanSettings,
     Upkeep,
 )
+from pyhudi.operations.services.clean import clean
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.reader.query import AsOf

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 from pyhudi.errors import MissingFileError
+from pyhudi.operations.service_settings import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.savepoint import savepoint
-from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
 from pyhudi.table.files.lost import open_view
 from support.made.logged import Logged
 from support.rules.ends import assert_whole

@@ -22,9 +22,9 @@ from pyhudi.index.lookup import SimpleIndex, TableLookup
 from pyhudi.index.settings import FileSizes, LookupSettings
 from pyhudi.operations.indexing.known_keys import KeysOfWrite, KnownSlices
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
+from pyhudi.operations.service_settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
-from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from pyhudi.operations.streams.batch import StreamBatch
 from pyhudi.storage import open_storage
 from pyhudi.table.merging.deletes import IS_DELETED

@@ -16,7 +16,7 @@ from pyhudi.index.settings import FileSizes, LookupSettings
 from pyhudi.operations.planning.plan import WritePlan
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.rollback.rollback import plan_of
-from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, CompactionSettings, Upkeep
+from pyhudi.operations.service_settings import ArchiveSettings, CleanSettings, CompactionSettings, Upkeep
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage

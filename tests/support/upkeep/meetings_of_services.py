@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from pyhudi.errors import ConcurrentWriteError
 from pyhudi.operations.rollback.rollback import carry_on
+from pyhudi.operations.service_settings import ArchiveSettings, CleanSettings
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean as run_clean
 from pyhudi.operations.services.execution import claim
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import savepoint
-from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings
 from pyhudi.table.files.lost import open_view
 from pyhudi.table.table import open_table
 from pyhudi.timeline.clock import next_time

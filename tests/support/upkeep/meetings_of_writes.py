@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 from pyhudi.operations.read_rows import ReadRows
 from pyhudi.operations.rollback.rollback import carry_on
+from pyhudi.operations.service_settings import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean as run_clean
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
-from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, ArchiveSettings, CleanSettings
 from pyhudi.operations.transaction.instant_changes import hide
 from pyhudi.operations.write.waits import wait_for_restore
 from pyhudi.reader.predicates import Compare

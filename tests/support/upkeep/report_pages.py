@@ -9,7 +9,7 @@ from pathlib import Path
 from pyhudi.operations.report.figures import ReportFigures
 from pyhudi.operations.report.gather import ReportTerms, gather
 from pyhudi.operations.report.page import make_page
-from pyhudi.operations.services.settings import Upkeep
+from pyhudi.operations.service_settings import Upkeep
 from pyhudi.storage import open_storage
 from pyhudi.timeline.metadata import models
 from pyhudi.timeline.writers.patience import Patience

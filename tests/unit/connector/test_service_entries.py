@@ -17,7 +17,7 @@ from pyhudi.connector.command.parser import build_parser
 from pyhudi.connector.jobs import COMMAND, JOBS, main
 from pyhudi.methods.upkeep import UpkeepMethods
 from pyhudi.operations.result import ARCHIVE, CLEAN, COMPACTION, LOG_COMPACTION, ServiceResult
-from pyhudi.operations.services.settings import Upkeep
+from pyhudi.operations.service_settings import Upkeep
 from pyhudi.operations.write.services import REQUIRED, SERVICES, VALIDATE, AfterWrite, Argument, Call, Service
 from support.drive import KEYED, write
 from support.seams import patch_seam

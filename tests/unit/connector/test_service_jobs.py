@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 from pyhudi.operations.planning.request import WriteSettings
-from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, Upkeep
+from pyhudi.operations.service_settings import ArchiveSettings, CleanSettings, Upkeep
 
 from tests.support import drive
 

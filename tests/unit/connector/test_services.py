@@ -16,7 +16,7 @@ from pyhudi import HudiTable
 from pyhudi.connector.jobs import main
 from pyhudi.errors import CommitConflictError
 from pyhudi.operations.result import ServiceResult
-from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, CompactionSettings
+from pyhudi.operations.service_settings import ArchiveSettings, CleanSettings, CompactionSettings
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.writers.patience import Patience
 from support.drive import write

@@ -7,7 +7,7 @@ import logging
 import pyarrow as pa
 import pytest
 from pyhudi.errors import InvalidOptionError, OptionConflictError, UnsupportedOptionError
-from pyhudi.operations.services.settings import (
+from pyhudi.operations.service_settings import (
     LOG_COUNT,
     NUM_OR_TIME,
     ArchiveSettings,

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from pyhudi.operations.inspect.activity import COMMITTING, GIVEN_UP, PLANNED, WRITING, activity
+from pyhudi.operations.service_settings import CleanSettings, CompactionSettings
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.services.compaction.compact import schedule_compaction
 from pyhudi.operations.services.restore import restore
 from pyhudi.operations.services.rollback import rollback
-from pyhudi.operations.services.settings import CleanSettings, CompactionSettings
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.timeline.writers.owner import Seal

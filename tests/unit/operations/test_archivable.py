@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from pyhudi.operations.service_settings import ArchiveSettings
 from pyhudi.operations.services.archivable import candidates, cut
-from pyhudi.operations.services.settings import ArchiveSettings
 from pyhudi.timeline.instants import Instant, State
 from pyhudi.timeline.timeline import Timeline
 from support.made.timelines import timeline_of

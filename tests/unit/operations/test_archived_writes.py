@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyhudi.operations.inspect.history import history
 from pyhudi.operations.result import find_write
-from pyhudi.operations.services.settings import ArchiveSettings
+from pyhudi.operations.service_settings import ArchiveSettings
 from pyhudi.operations.write_ids import NOTE
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config

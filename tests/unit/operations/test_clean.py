@@ -14,11 +14,11 @@ from pyhudi.errors import (
     UnreadableTimeError,
     UnsupportedTableError,
 )
+from pyhudi.operations.service_settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from pyhudi.operations.services.clean import Cleaner, clean
 from pyhudi.operations.services.clean_guard import path_inside
 from pyhudi.operations.services.clean_plan import CleanPlan
 from pyhudi.operations.services.clean_scope import NOTE
-from pyhudi.operations.services.settings import KEEP_LATEST_FILE_VERSIONS, CleanSettings
 from pyhudi.operations.write.commit import commit_write
 from pyhudi.reader.query import AsOf, Changes
 from pyhudi.reader.snapshot import open_snapshot

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from pyhudi.operations.services.clean_plan import Survey, earliest_to_retain, plan_clean
-from pyhudi.operations.services.settings import (
+from pyhudi.operations.service_settings import (
     KEEP_LATEST_BY_HOURS,
     KEEP_LATEST_COMMITS,
     KEEP_LATEST_FILE_VERSIONS,
     CleanSettings,
 )
+from pyhudi.operations.services.clean_plan import Survey, earliest_to_retain, plan_clean
 from pyhudi.storage.base import FileInfo
 from pyhudi.table.files.names import FileGroupId
 from pyhudi.table.files.view import FileView

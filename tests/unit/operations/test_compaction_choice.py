@@ -7,9 +7,7 @@ from dataclasses import replace
 
 import pytest
 from pyhudi.errors import InvalidOptionError
-from pyhudi.operations.services.compaction.choice import Cost, choose_partitions, choose_slices
-from pyhudi.operations.services.compaction.due_rules import is_due, log_compaction_is_due
-from pyhudi.operations.services.settings import (
+from pyhudi.operations.service_settings import (
     BOUNDED_IO,
     BY_DAY,
     BY_REGEX,
@@ -23,6 +21,8 @@ from pyhudi.operations.services.settings import (
     UNBOUNDED,
     CompactionSettings,
 )
+from pyhudi.operations.services.compaction.choice import Cost, choose_partitions, choose_slices
+from pyhudi.operations.services.compaction.due_rules import is_due, log_compaction_is_due
 from pyhudi.storage import open_storage
 from pyhudi.table.files.file_group import BaseFile, FileSlice, LogFile
 from pyhudi.table.files.names import FileGroupId, LogFileName

@@ -7,8 +7,8 @@ from pathlib import Path
 from pyhudi.operations.inspect.detail import DETAIL_SCHEMA, detail
 from pyhudi.operations.inspect.history import history
 from pyhudi.operations.result import CommitResult, result_of
+from pyhudi.operations.service_settings import ArchiveSettings
 from pyhudi.operations.services.archive import archive
-from pyhudi.operations.services.settings import ArchiveSettings
 from support.made.logged import Logged
 
 

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from pyhudi.errors import InvalidOptionError
 from pyhudi.operations.inspect.difference import CHANGED_FILES, CHANGED_ROWS, Difference
+from pyhudi.operations.service_settings import CompactionSettings
 from pyhudi.operations.services.compaction.compact import compact
 from pyhudi.operations.services.means import Means
-from pyhudi.operations.services.settings import CompactionSettings
 from pyhudi.storage import open_storage
 from pyhudi.table.files.output import Output
 from pyhudi.timeline.writers.patience import Patience

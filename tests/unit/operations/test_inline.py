@@ -12,7 +12,7 @@ import pytest
 from pyhudi.errors import CommitConflictError, ConcurrentWriteError, PyHudiError, StorageError
 from pyhudi.operations.planning.request import WriteSettings
 from pyhudi.operations.result import CommitResult, ServiceResult
-from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, Upkeep
+from pyhudi.operations.service_settings import ArchiveSettings, CleanSettings, Upkeep
 from pyhudi.storage import open_storage
 from pyhudi.timeline.timeline import Timeline
 from pyhudi.timeline.writers import heartbeat

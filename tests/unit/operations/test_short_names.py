@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 from pyhudi.errors import InvalidOptionError
-from pyhudi.operations.services.archive import archive
-from pyhudi.operations.services.clean import clean
-from pyhudi.operations.services.settings import (
+from pyhudi.operations.service_settings import (
     KEEP_LATEST_BY_HOURS,
     KEEP_LATEST_FILE_VERSIONS,
     ArchiveSettings,
     CleanSettings,
 )
+from pyhudi.operations.services.archive import archive
+from pyhudi.operations.services.clean import clean
 from pyhudi.storage import open_storage
 from support.attempts import PARTED, parted
 from support.drawn.upkept import OFF

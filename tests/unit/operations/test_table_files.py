@@ -12,9 +12,9 @@ from pyhudi.operations.inspect.files import FILES, files
 from pyhudi.operations.inspect.instants import TIMELINE, list_instants
 from pyhudi.operations.inspect.partitions import PARTITIONS, partitions
 from pyhudi.operations.inspect.sizes import SIZES, sizes
+from pyhudi.operations.service_settings import ArchiveSettings, CleanSettings
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.clean import clean
-from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings
 from pyhudi.storage import open_storage
 from support.drive import plan, read, task, write
 from support.made.compacting import SCHEMA, rows

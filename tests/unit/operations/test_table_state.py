@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyhudi.operations.services.settings import ArchiveSettings, CleanSettings, Upkeep
+from pyhudi.operations.service_settings import ArchiveSettings, CleanSettings, Upkeep
 from pyhudi.operations.state.table_state import NEWEST, TableState, table_state
 from pyhudi.storage import open_storage
 from pyhudi.timeline.clock import format_time

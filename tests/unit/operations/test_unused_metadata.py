@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from pyhudi.errors import StorageError
+from pyhudi.operations.service_settings import CleanSettings
 from pyhudi.operations.services.clean import clean
-from pyhudi.operations.services.settings import CleanSettings
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config, update_config
 from pyhudi.timeline.instants import Instant, State

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from ...errors import InvalidOptionError
-from ...timeline.delta_commits import MAKE_COMPACTION_DUE
+from ..errors import InvalidOptionError
+from ..timeline.delta_commits import MAKE_COMPACTION_DUE
 
 KEEP_LATEST_COMMITS = "KEEP_LATEST_COMMITS"
 KEEP_LATEST_FILE_VERSIONS = "KEEP_LATEST_FILE_VERSIONS"
