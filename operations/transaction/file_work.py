@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -18,6 +18,7 @@ from ...table.files.slice_rule import every
 from ...table.schema.columns import avro_schema
 from ...writer.data_files import DataFiles, FileFormat, LogFormat, Publisher
 from ...writer.slice_reader import SliceReader
+from .followers import bounded_columns
 from .transaction import Transaction
 
 
@@ -49,7 +50,8 @@ class FileWork:
         text = avro_schema(columns, config.name, meta=True)
         kept = config.sort_order
         order = self.order if kept is None else kept.among(columns.names)
-        return FileFormat(columns, text, self.output, order, filters_for(config, self.output))
+        output = replace(self.output, statistics=bounded_columns(self.transaction.table))
+        return FileFormat(columns, text, output, order, filters_for(config, output))
 
     def log_format(self, *, partial: bool = False) -> LogFormat:
         logs = self.logs

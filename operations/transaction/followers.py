@@ -47,6 +47,9 @@ class Follower(Protocol):
     def follows(self, table: Table) -> bool:
         """Return whether this follower prepares steps for instants of a table, by the table's properties alone."""
 
+    def bounded_columns(self, table: Table) -> tuple[str, ...]:
+        """Return the columns whose bounds `WrittenFile.statistics` of each new base file of a table has to have."""
+
     def prepare(self, seen: SeenTable, instant: Instant, outcome: Outcome) -> FirstSteps:
         """Return the steps that must precede the completed file of a pending instant; an error fails its work.
 
@@ -78,6 +81,9 @@ class RetiredMetadataTable:
 
     def follows(self, table: Table) -> bool:
         return False
+
+    def bounded_columns(self, table: Table) -> tuple[str, ...]:
+        return ()
 
     def prepare(self, seen: SeenTable, instant: Instant, outcome: Outcome) -> FirstSteps:
         return FirstSteps(())
@@ -150,6 +156,11 @@ class Prepared:
 def following(table: Table) -> tuple[Follower, ...]:
     """Return the followers that prepare steps for a table's instants."""
     return tuple(follower for follower in FOLLOWERS if follower.follows(table))
+
+
+def bounded_columns(table: Table) -> tuple[str, ...]:
+    """Return the columns whose bounds followers need of each new base file of a table, each once."""
+    return tuple(dict.fromkeys(name for follower in following(table) for name in follower.bounded_columns(table)))
 
 
 def prepare(followers: Iterable[Follower], seen: SeenTable, instant: Instant, outcome: Outcome) -> Prepared:

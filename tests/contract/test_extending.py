@@ -49,6 +49,7 @@ from pyhudi.timeline.layout import LayoutV2
 from pyhudi.timeline.metadata.avro_codec import AvroCodec
 from pyhudi.timeline.metadata.codec import InstantBody
 from pyhudi.timeline.timeline import Timeline
+from pyhudi.writer.written_file import FileKind
 from support.attempts import IMPATIENT, PARTED, parted
 from support.drawn.upkept import OFF
 from support.drive import KEYED, carry_out, plan, rows_of, write
@@ -115,7 +116,7 @@ def test_a_follower_learns_of_each_file_that_instants_add_and_remove(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, table_type: str
 ) -> None:
     """Before each of them completes, whichever kind of instant it is; what it keeps is right after each of them."""
-    follower = KeepingFollower()
+    follower = KeepingFollower(columns=("value",))
     patch_seam(monkeypatch, "followers of a table", (follower,))
     path = tmp_path / "t"
 
@@ -130,6 +131,8 @@ def test_a_follower_learns_of_each_file_that_instants_add_and_remove(
         after = files()
         outcomes = [outcome for _, outcome in follower.prepared]
         assert {one.path for outcome in outcomes for one in outcome.written} == after - before, title
+        bases = [one for outcome in outcomes for one in outcome.written if one.kind is FileKind.BASE]
+        assert all([bounds.column for bounds in one.statistics or ()] == ["value"] for one in bases), title
         removed = {one for outcome in outcomes for one in outcome.removed}
         # Archiving makes no instant; followers hear of the files that it removes beforehand.
         assert removed == before - after or title == "archiving", title

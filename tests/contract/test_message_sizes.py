@@ -21,6 +21,8 @@ from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.writers.decisions import Decision, DecisionKind
 from pyhudi.writer.written_file import FileKind, WrittenFile
 from support.drive import KEYED, plan, task
+from support.made.following import KeepingFollower
+from support.seams import patch_seam
 
 _TIME, _BEFORE, _KIB, _MIB = "20261129102119584", "20261129102119582", 1 << 10, 1 << 20
 _TEXTS = [f"text_of_a_column_{number}" for number in range(10)]
@@ -29,14 +31,17 @@ _ONE_BUCKET = replace(KEYED, bucket_count=1)
 _COLUMNS = ("id", *_TEXTS, *_NUMBERS)
 
 
-def test_a_message_of_a_task_has_less_than_four_kibibytes_a_file_with_bounds_of_twenty_columns(tmp_path: Path) -> None:
+def test_a_message_of_a_task_has_less_than_four_kibibytes_a_file_with_bounds_of_twenty_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     texts = {name: [f"{letter * 100}é" for letter in "ab"] * 20 for name in _TEXTS}
     numbers = {name: [-(1 << 40), 1 << 40] * 20 for name in _NUMBERS}
     rows = pa.table({"id": [f"{number}" * 50 for number in range(40)], "ts": [1] * 40, **texts, **numbers})
 
-    first = _written(tmp_path / "t", rows, _COLUMNS)
-    second = _written(tmp_path / "t", rows, _COLUMNS)
-    plain = _written(tmp_path / "t", rows, ())
+    plain = _written(tmp_path / "t", rows)
+    patch_seam(monkeypatch, "followers of a table", (KeepingFollower(columns=_COLUMNS),))
+    first = _written(tmp_path / "u", rows)
+    second = _written(tmp_path / "u", rows)
 
     for result in (first, second):
         (file,) = result.written
@@ -46,9 +51,8 @@ def test_a_message_of_a_task_has_less_than_four_kibibytes_a_file_with_bounds_of_
     assert [file.statistics for file in plain.written] == [None]
 
 
-def _written(path: Path, rows: pa.Table, columns: tuple[str, ...]) -> TaskResult:
+def _written(path: Path, rows: pa.Table) -> TaskResult:
     settings = WriteSettings(colocated=True)
-    settings = replace(settings, output=replace(settings.output, statistics=columns))
     planned = plan(path, rows.schema, operation="upsert", table=_ONE_BUCKET, settings=settings)
     result = task(planned, rows, 0)
     commit_write(planned, [result])

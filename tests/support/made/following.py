@@ -32,12 +32,14 @@ class KeepingFollower:
         prepared: The instants and outcomes for which it prepared.
         meanwhile: What happens while it prepares the first time.
         touches: Whether each other instant touches what it wrote.
+        columns: Whose bounds it asks for.
     """
 
     asked: list[Outcome | None] = field(default_factory=list)
     prepared: list[tuple[Instant, Outcome]] = field(default_factory=list)
     meanwhile: Callable[[], None] | None = None
     touches: bool = True
+    columns: tuple[str, ...] = ()
 
     def properties(self, table: Table, config: TableConfig, outcome: Outcome | None) -> Mapping[str, str | None]:
         self.asked.append(outcome)
@@ -45,6 +47,9 @@ class KeepingFollower:
 
     def follows(self, table: Table) -> bool:
         return OUT_OF_USE not in table.config.properties
+
+    def bounded_columns(self, table: Table) -> tuple[str, ...]:
+        return self.columns
 
     def prepare(self, seen: SeenTable, instant: Instant, outcome: Outcome) -> FirstSteps:
         self.prepared.append((instant, outcome))
