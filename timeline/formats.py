@@ -22,8 +22,8 @@ KEY = "pyhudi.format"
 
 # The newest numbers that this release knows and writes.
 OWNER = 1
-# Format 3 takes first steps before the completed file, which were a rule of buckets alone in format 2. All other
-# decisions keep the first format.
+# Format 3 takes first steps before the completed file, which were a rule of buckets alone in format 2, and it can set
+# properties alone. All other decisions keep the first format.
 DECISION = 3
 PLAIN_DECISION = 1
 FAILURE = 1

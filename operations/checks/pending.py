@@ -8,6 +8,7 @@ from typing import Any
 
 from ...errors import UnsupportedTableError
 from ...storage.base import join, split
+from ...table.config import is_replaced
 from ...table.files.names import FileGroupId
 from ...timeline import formats
 from ...timeline.instants import Instant, State
@@ -182,13 +183,19 @@ def _check_decision(subject: Subject) -> None:
     path = decisions.path_of(known[-1])
     with subject.findings.turning(DECISION_UNREADABLE, file=path):
         found = _whole(subject, path)
-        if found is None or found.kind != DecisionKind.MAKE or found.instant.state != State.COMPLETED:
-            return
-        group = (found.instant.requested_time, found.instant.group)
-        is_pending = any((instant.requested_time, instant.group) == group for instant in subject.timeline.pending)
-        if is_pending and subject.findings.is_old(subject.storage.modified(path)):
+        if found is not None and _is_open(subject, found) and subject.findings.is_old(subject.storage.modified(path)):
             what = f"The {found.instant.action} {found.instant.requested_time} was decided, and is not complete."
             subject.findings.add(DECISION_OPEN, what, file=path, instant=found.instant.requested_time)
+
+
+def _is_open(subject: Subject, decision: Decision) -> bool:
+    """Return whether a decision that completes an instant, or changes properties, is not carried out yet."""
+    if decision.kind == DecisionKind.SET_PROPERTIES:
+        return not is_replaced(subject.storage, decision.replaces)
+    if decision.kind != DecisionKind.MAKE or decision.instant.state != State.COMPLETED:
+        return False
+    group = (decision.instant.requested_time, decision.instant.group)
+    return any((instant.requested_time, instant.group) == group for instant in subject.timeline.pending)
 
 
 def _whole(subject: Subject, path: str) -> Decision | None:

@@ -8,7 +8,7 @@ from ...errors import PartitionValueError
 from ...storage.base import Storage
 from ...storage.bounds import MOST_OF_A_NOTE
 from ...table.bucket_rules import BucketRule
-from ...table.config import TableConfig, create_config, update_config
+from ...table.config import TableConfig, create_config, is_replaced, replace_config, update_config
 from ...table.files.file_group import data_file
 from ...table.files.partitions import metafile_of, parse_partition_metafile, write_partition_metafile
 from ...table.table import Table
@@ -34,6 +34,8 @@ def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
     """
     if decision.kind == DecisionKind.CLOSE:
         return False
+    if decision.kind == DecisionKind.SET_PROPERTIES:
+        return is_replaced(timeline.storage, decision.replaces)
     instant = decision.instant
     known = [
         instant.state for instant in timeline.instants if _is_same(instant.requested_time, instant.group, decision)
@@ -60,6 +62,8 @@ def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
     elif decision.kind == DecisionKind.GIVE_UP:
         # Without its inflight file the instant can no longer complete, whichever process tries.
         storage.delete(timeline.files.path(instant.at(State.INFLIGHT)))
+    elif decision.kind == DecisionKind.SET_PROPERTIES:
+        replace_config(storage, decision.replaces, decision.changes)
     else:
         if instant.state == State.COMPLETED and not decision.new_table:
             refuse_other_version(table)

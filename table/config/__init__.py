@@ -5,12 +5,16 @@ from __future__ import annotations
 from .properties_file import (
     BACKUP_PATH,
     PROPERTIES_PATH,
+    StampedConfig,
     create_config,
     find_broken_change,
     has_config,
+    is_replaced,
     load_config,
+    load_stamped,
     read_properties,
     recover_config,
+    replace_config,
     stored_config,
     update_config,
 )
@@ -20,6 +24,7 @@ from .table_config import TableConfig
 __all__ = [
     "BACKUP_PATH",
     "PROPERTIES_PATH",
+    "StampedConfig",
     "TableConfig",
     "check_format",
     "check_mergeable",
@@ -27,9 +32,12 @@ __all__ = [
     "create_config",
     "find_broken_change",
     "has_config",
+    "is_replaced",
     "load_config",
+    "load_stamped",
     "read_properties",
     "recover_config",
+    "replace_config",
     "stored_config",
     "update_config",
 ]

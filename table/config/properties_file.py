@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import time
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -142,19 +143,78 @@ def update_config(storage: Storage, changes: Mapping[str, str | None]) -> TableC
     for _ in range(_ATTEMPTS):
         recover_config(storage)
         config = load_config(storage)
-        changed = {option: value for option, value in {**config.properties, **changes}.items() if value is not None}
-        if changed == config.properties:
+        new = _changed(config, changes)
+        if new == config:
             return config
-        new = TableConfig(changed)
         if _replace(storage, config, new.encode()):
             return new
     raise _concurrent(storage)
 
 
-def _replace(storage: Storage, config: TableConfig, new: bytes) -> bool:
-    """Replace the properties; return False where another writer has begun to change them."""
+@dataclass(frozen=True, slots=True)
+class StampedConfig:
+    """A configuration with the checksum of its file.
+
+    Each change of the file makes another checksum: Apache Hudi puts the time into the file, so that not even a change
+    back to the same properties brings the same bytes back.
+    """
+
+    config: TableConfig
+    checksum: str
+
+
+def load_stamped(storage: Storage) -> StampedConfig:
+    """Recover the file of a table's configuration, and return what it has; raises as `update_config`."""
+    for _ in range(_ATTEMPTS):
+        recover_config(storage)
+        data = read_properties(storage, PROPERTIES_PATH)
+        config, error = _parse(storage, PROPERTIES_PATH, data)
+        if data is not None and config is not None:
+            return StampedConfig(config, checksum_of(data))
+        if error is not None and not storage.exists(BACKUP_PATH):
+            raise error
+    # It is absent, or other writers keep changing it.
+    load_config(storage)
+    raise _concurrent(storage)
+
+
+def checksum_of(data: bytes) -> str:
+    return f"{len(data):x}-{zlib.crc32(data):08x}"
+
+
+def is_replaced(storage: Storage, checksum: str) -> bool:
+    """Return whether the file of properties is whole, and has not that checksum."""
+    if storage.exists(BACKUP_PATH):
+        return False
+    data = read_properties(storage, PROPERTIES_PATH)
+    return data is not None and checksum_of(data) != checksum
+
+
+def replace_config(storage: Storage, checksum: str, changes: Mapping[str, str | None]) -> None:
+    """Change properties of a table as `update_config`, unless its file is no longer that of a checksum."""
+    for _ in range(_ATTEMPTS):
+        found = load_stamped(storage)
+        if found.checksum != checksum:
+            return
+        if _replace(storage, found.config, _changed(found.config, changes).encode(), checksum):
+            return
+    raise _concurrent(storage)
+
+
+def _changed(config: TableConfig, changes: Mapping[str, str | None]) -> TableConfig:
+    merged = {**config.properties, **changes}
+    return TableConfig({option: value for option, value in merged.items() if value is not None})
+
+
+def _replace(storage: Storage, config: TableConfig, new: bytes, checksum: str | None = None) -> bool:
+    """Replace the properties; return False where another writer has begun to change them.
+
+    With a checksum the file has to have it.
+    """
     old = read_properties(storage, PROPERTIES_PATH)
-    if old is None or _parse(storage, PROPERTIES_PATH, old)[0] != config or not storage.create(BACKUP_PATH, old):
+    if old is None or _parse(storage, PROPERTIES_PATH, old)[0] != config or checksum not in {None, checksum_of(old)}:
+        return False
+    if not storage.create(BACKUP_PATH, old):
         return False
     if read_properties(storage, PROPERTIES_PATH) != old:
         # Another writer completed a change before our backup was in place.
@@ -246,15 +306,19 @@ __all__ = [
     "MERGE_ON_READ",
     "NEWEST_VERSION",
     "PROPERTIES_PATH",
+    "StampedConfig",
     "TableConfig",
     "check_supported",
     "checksum",
     "create_config",
     "find_broken_change",
     "has_config",
+    "is_replaced",
     "load_config",
+    "load_stamped",
     "read_properties",
     "recover_config",
+    "replace_config",
     "stored_config",
     "update_config",
 ]

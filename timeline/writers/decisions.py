@@ -46,6 +46,7 @@ class DecisionKind(str, Enum):
     MAKE = "make the file of an instant's state"
     GIVE_UP = "take an instant's inflight file away"
     CLOSE = "take back partitions that an instant opened"
+    SET_PROPERTIES = "set properties of the table"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +54,16 @@ class Decision:
     """One change of a table's timeline.
 
     Attributes:
-        instant: Of `DecisionKind.MAKE` with the state, and the completion time, of the file to be made.
+        instant: Of `DecisionKind.MAKE` with the state, and the completion time, of the file to be made. Of
+            `DecisionKind.SET_PROPERTIES` it is on no timeline: it says what the properties change for, and when.
         body: The content of that file.
         new_table: Properties of the table that the instant creates; empty where the table exists.
-        changes: Properties to be set before, None to remove one.
+        changes: Properties to be set before, None to remove one; of `DecisionKind.SET_PROPERTIES`, all that is set.
         maker: Distinguishes two processes that make the same decision.
         first: What is to be done right before that file, in this order.
         rule: The rule of buckets to be made right before that file, which an earlier release decided; None for none.
+        replaces: Of `DecisionKind.SET_PROPERTIES` the checksum of the file of properties that it changes. Any other
+            file was changed by this decision, or since: then it is carried out.
     """
 
     kind: DecisionKind
@@ -71,6 +75,7 @@ class Decision:
     maker: str = ""
     first: tuple[FirstSteps, ...] = ()
     rule: BucketRuleText | None = None
+    replaces: str = ""
 
     def encode(self) -> bytes:
         """Return the decision's file: a checksum, a line of JSON, then the body.
@@ -79,7 +84,7 @@ class Decision:
         """
         check_small(self.first)
         head = {
-            formats.FIELD: formats.DECISION if self.first else formats.PLAIN_DECISION,
+            formats.FIELD: formats.DECISION if self.first or self.replaces else formats.PLAIN_DECISION,
             "does": self.kind.name,
             "instant": self.instant.requested_time,
             "action": self.instant.action,
@@ -90,6 +95,7 @@ class Decision:
             "partitions": list(self.partitions),
             "maker": self.maker,
             **({"first": spelled(self.first)} if self.first else {}),
+            **({"replaces": self.replaces} if self.replaces else {}),
         }
         content = json.dumps(head).encode() + b"\n" + self.body
         return f"{zlib.crc32(content):08x}\n".encode() + content
@@ -111,6 +117,7 @@ class Decision:
                 str(found["maker"]),
                 parse_first(found.get("first", ())),
                 None if found.get("rule") is None else BucketRuleText.of(found["rule"]),
+                str(found.get("replaces", "")),
             )
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None

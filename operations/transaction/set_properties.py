@@ -1,0 +1,49 @@
+"""Properties of a table changed by a decision of its own, which makes no instant.
+
+The decision names the file of properties that it replaces, by a checksum. So it is carried out once, whichever process
+does that, and never again where other software changes the properties back later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from ...table.config import TableConfig, load_stamped
+from ...table.table import Table
+from ...timeline.instants import Instant, State
+from ...timeline.timeline import Timeline
+from ...timeline.writers.decisions import Decision, DecisionKind
+from .commit_path import time_after
+from .decide import decide
+from .followers import changed_properties
+from .versions import refuse_other_version
+
+
+def set_properties(
+    table: Table, action: str, find: Callable[[Timeline, TableConfig], Mapping[str, str | None] | None]
+) -> None:
+    """Set the properties that `find` returns, and those that followers want changed then. Raises as `decide`.
+
+    `find` runs again after each lost race, with the timeline and the stored properties. It returns None where nothing
+    has to be changed, and raises where the properties must not change. Nothing is set where other software changes the
+    properties at the same moment: the caller has to look. ``action`` names the change in messages.
+    """
+    made: list[Decision] = []
+
+    def build(timeline: Timeline) -> Decision | None:
+        made.clear()
+        stored = load_stamped(table.storage)
+        refuse_other_version(table, stored.config)
+        found = find(timeline, stored.config)
+        if found is None:
+            return None
+        instant = Instant(time_after(table, timeline), action, State.REQUESTED)
+        changes = {**changed_properties(table, None), **found}
+        made.append(Decision(DecisionKind.SET_PROPERTIES, instant, changes=changes, replaces=stored.checksum))
+        return made[0]
+
+    decide(table, build)
+    if made:
+        # Only the newest decision is ever carried out. This decision does nothing, and so ends the other for good, even
+        # where the replaced file itself is put back.
+        decide(table, lambda _: Decision(DecisionKind.CLOSE, made[0].instant))
