@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyhudi.connector.placement.sizing import suggest_buckets
     from pyhudi.errors import DataError, OptionError, PyHudiError, RetryError, TableError, from_spark
     from pyhudi.operations.result import CommitResult, ServiceResult, ServicesResult
+    from pyhudi.operations.version_change import VersionResult
     from pyhudi.options.parsing import PyHudiWarning
     from pyhudi.version import VERSION as __version__  # noqa: N811
 
@@ -36,6 +37,7 @@ __all__ = [
     "ServicesResult",
     "TableError",
     "TableRows",
+    "VersionResult",
     "__version__",
     "bucket_agg",
     "bucket_join",
@@ -57,6 +59,7 @@ _HOMES = {
     "ServicesResult": "pyhudi.operations.result",
     "TableError": "pyhudi.errors",
     "TableRows": "pyhudi.connector.joins.table_rows",
+    "VersionResult": "pyhudi.operations.version_change",
     "bucket_agg": "pyhudi.connector.joins.bucket_join",
     "bucket_join": "pyhudi.connector.joins.bucket_join",
     "colocate": "pyhudi.connector.placement.colocate",

@@ -22,6 +22,7 @@ from pyhudi.connector.merge.builder import MergeBuilder
 from pyhudi.index import base, outside
 from pyhudi.methods.merging.builder import MergeClauses
 from pyhudi.operations.result import RepairedLog
+from pyhudi.operations.version_change import PropertyChange
 from pyhudi.table.schema.changes import SchemaChange
 
 PAGE = Path(__file__).with_name("api.md")
@@ -74,6 +75,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
         *("clean", "archive", "compact", "schedule_compaction", "log_compact", "schedule_log_compaction"),
         "sort",
         *("rollback", "savepoint", "delete_savepoint", "restore", "repair", "rescale_buckets", "run_services"),
+        *("upgrade", "downgrade"),
     ),
 }
 # What differs from `HudiTable`; all else the two classes share.
@@ -179,6 +181,8 @@ def parts() -> Iterator[Entry | Section]:
         pyhudi.CommitResult,
         pyhudi.ServiceResult,
         pyhudi.ServicesResult,
+        pyhudi.VersionResult,
+        PropertyChange,
         RepairedLog,
         SchemaChange,
         base.LookupFigures,

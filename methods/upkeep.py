@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..operations.result import ServiceResult, ServicesResult
+from ..operations.version_change import VersionResult
 from ..options.parsing import format_value
 from ..options.sources import WRITING, ResolvedOptions
 from ..storage import open_storage
@@ -341,6 +342,56 @@ class UpkeepMethods(TableMethods[Frame]):
         """
         return self._run("restore", options, to=format_value(to), dry_run=dry_run)
 
+    def upgrade(self, *, to: int = 9, dry_run: bool = False, **options: Any) -> VersionResult:
+        """Bring the table to a newer table version, which older releases of Apache Hudi cannot open.
+
+        First dead writes are rolled back, and pending compactions are carried out. Then all properties change at once,
+        and the metadata table of Apache Hudi goes out of use. No data file is written. Writes that began before fail
+        and are made again. A call that broke off may be made again.
+
+        Args:
+            to: The version: 9.
+            dry_run: Whether only to return what would change.
+            options: Options of this call.
+
+        Returns:
+            The changed properties, what was done first, how many keys show another row, and warnings; no change if the
+            table has the version.
+
+        Raises:
+            TableVersionError: The table has a version that pyhudi does not upgrade.
+            UnsupportedTableError: The new version cannot say something of the table, which the error names.
+            ConcurrentWriteError: A writer lives, or may live, or a restore is pending.
+            CorruptInstantError: A completed instant cannot be read; nothing was changed.
+            InvalidOptionError: No upgrade leads to the version.
+            PyHudiError: The upgrade failed and may be run again; the class says what the caller can do.
+        """
+        return self._run_version("upgrade", options, to=to, dry_run=dry_run)
+
+    def downgrade(self, *, to: int = 8, dry_run: bool = False, **options: Any) -> VersionResult:
+        """Bring the table to an older table version, for older releases of Apache Hudi.
+
+        It goes as `upgrade` does.
+
+        Args:
+            to: The version: 8.
+            dry_run: Whether only to return what would change.
+            options: Options of this call.
+
+        Returns:
+            The changed properties, what was done first, how many keys show another row, and warnings; no change if the
+            table has the version.
+
+        Raises:
+            TableVersionError: The table has a version that pyhudi does not downgrade.
+            UnsupportedTableError: The old version cannot say something of the table, which the error names.
+            ConcurrentWriteError: A writer lives, or may live, or a restore is pending.
+            CorruptInstantError: A completed instant cannot be read; nothing was changed.
+            InvalidOptionError: No downgrade leads to the version.
+            PyHudiError: The downgrade failed and may be run again; the class says what the caller can do.
+        """
+        return self._run_version("downgrade", options, to=to, dry_run=dry_run)
+
     def run_services(self, services: Sequence[str] = (), **options: Any) -> ServicesResult:
         """Run one round of table services beside writers: each does what its ``hoodie.*`` triggers say is due.
 
@@ -388,12 +439,20 @@ class UpkeepMethods(TableMethods[Frame]):
         return self._frame(validate(self._storage, deep=deep))
 
     def _run(self, name: str, given: Mapping[str, Any], **arguments: Any) -> ServiceResult:
+        done: ServiceResult = self._result_of(name, given, **arguments)
+        return done
+
+    def _run_version(self, name: str, given: Mapping[str, Any], **arguments: Any) -> VersionResult:
+        done: VersionResult = self._result_of(name, given, **arguments)
+        return done
+
+    def _result_of(self, name: str, given: Mapping[str, Any], **arguments: Any) -> Any:
         from ..operations.write.services import SERVICES  # noqa: PLC0415 (see __init__.py)
 
         service = SERVICES[name]
         resolved = self._resolve(given, WRITING, warn=True)
         with self._progress(name, resolved.options):
-            done: ServiceResult = service.run(self._call(resolved), **arguments)
+            done = service.run(self._call(resolved), **arguments)
         if service.changes:
             self._changed()
         return done

@@ -316,7 +316,7 @@ _NO_MEANING = {
         "hoodie.": """merge.use.record.positions write.record.positions datasource.merge.type read.blob.inline.mode
             cdc.file.group.iterator.memory.spill.bytes""",
     },
-    "a failed write always fails as a whole and pyhudi never upgrades a table": {
+    "a failed write always fails as a whole and no write of pyhudi upgrades a table": {
         "hoodie.": """write.ignore.failed write.auto.upgrade write.can.ignore.post.commit.failures
             post.commit.failures.ignored fail.job.on.duplicate.data.file.detection skip.default.partition.validation
             merge.data.validation.enabled write.num.retries.on.conflict.failures

@@ -149,6 +149,11 @@ def rule_files(table: Table) -> list[RuleFile]:
     return sorted(found, key=lambda file: (file.instant_time, file.path.startswith(APACHE), file.for_java))
 
 
+def has_own_rules(table: Table) -> bool:
+    """Return whether a rescale of another version than 9 left rules, which Apache Hudi does not know."""
+    return any(_listed(table.storage, OWN, _OWN_ENDING))
+
+
 def rule_file(table: Table, rule: BucketRule) -> tuple[str, bytes]:
     """Return the path and the content of a rule's file, where Java's writers read it if they know rules."""
     own = not table.format.bucket_rules
@@ -242,6 +247,7 @@ __all__ = [
     "bucket_numbers",
     "delete_bucket_rule",
     "expression_of",
+    "has_own_rules",
     "numbers_of_property",
     "refuse_unknown",
     "rule_file",

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from ..errors import UnsupportedTableError
 from .config import property_keys as key
+from .config.key_types import KeyGeneratorType
 from .files.lost import open_view
 from .keys.values import RECORD_KEY as ROLE
 from .keys.values import KeyColumn
@@ -30,10 +31,24 @@ def with_inferred_key_encoding(table: Table) -> Table:
     """Return a table whose properties say how keys are spelled: from some rows, else as its version's release does."""
     if table.config.names_key_field is not None:
         return table
-    return replace(table, config=table.config.with_key_field(_look_up(table)))
+    return replace(table, config=table.config.with_key_field(_look_up(table, _SLICES_LOOKED_INTO)))
 
 
-def _look_up(table: Table) -> bool | None:
+def noted_key_encoding(table: Table) -> str | None:
+    """Return the property's value that says how a table spells keys, from some rows of every file slice.
+
+    None where only one spelling is possible, and where no rows show which one it is. The versions of a table differ in
+    what an absent property means.
+    """
+    config = table.config
+    if config.key_generator is not KeyGeneratorType.COMPLEX or len(config.record_key_fields) != 1:
+        return None
+    named = config.names_key_field
+    named = _look_up(table, None) if named is None else named
+    return None if named is None else config.with_key_field(named).properties[key.COMPLEX_KEY_ENCODING]
+
+
+def _look_up(table: Table, most_slices: int | None) -> bool | None:
     """Return whether the keys in a table's files are spelt with the name of their field; None where there are none."""
     timeline = table.timeline()
     schema = latest_schema(table.config, timeline)
@@ -42,7 +57,7 @@ def _look_up(table: Table) -> bool | None:
         return None
     wanted = pa.schema([pa.field(RECORD_KEY, pa.string()), schema.field(root_of(field))])
     examples: dict[bool, str] = {}
-    for file_slice in islice(open_view(timeline).all_slices(), _SLICES_LOOKED_INTO):
+    for file_slice in islice(open_view(timeline).all_slices(), most_slices):
         for file, rows in some_rows(table.storage, file_slice, wanted):
             examples |= dict.fromkeys(_spellings(rows, field), file.path)
     if len(examples) > 1:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from ...storage.base import Storage
+from ...table.table import Table
 from ...timeline.writers.owner import Liveness
 from ...timeline.writers.patience import Patience
 from ..inspect.activity import shown
@@ -27,7 +29,12 @@ def roll_back_dead_writes(
     `skipped` of the result names the writers that live or may live. Raises `ConcurrentWriteError` beside a restore.
     """
     began = time.monotonic()
-    table = open_for_service(storage, metadata_enable)
+    done = undo_dead_writes(open_for_service(storage, metadata_enable), patience)
+    return replace(done, seconds=time.monotonic() - began)
+
+
+def undo_dead_writes(table: Table, patience: Patience) -> ServiceResult:
+    """Do what `roll_back_dead_writes` does in a table that its caller has opened."""
     others = OtherWriters(table, patience)
     settle(table)
     timeline = table.timeline()
@@ -43,12 +50,11 @@ def roll_back_dead_writes(
     done = [rollback for rollback in found if rollback is not None]
     living = [_described(shown(table, write), why) for write, why in pending.items() if why is not None]
     return ServiceResult(
-        storage.path,
+        table.path,
         "rollback",
         done[-1].instant if done else "",
         files=sum(result.files for result in done),
         instants=len(done),
-        seconds=time.monotonic() - began,
         skipped="; ".join(living),
     )
 

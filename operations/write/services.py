@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ..result import ServiceResult
     from ..service_settings import CompactionSettings, LogCompactionSettings, Upkeep
     from ..services.means import Means
+    from ..version_change import VersionResult
 
 REQUIRED: Any = object()
 VALIDATE = "validate"
@@ -74,7 +75,7 @@ class AfterWrite:
     run: Callable[[Call, Timeline], ServiceResult | None]
 
 
-Run: TypeAlias = "Callable[..., ServiceResult | pa.Table]"
+Run: TypeAlias = "Callable[..., ServiceResult | VersionResult | pa.Table]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,6 +227,18 @@ def _restore(call: Call, *, to: str, dry_run: bool = False) -> ServiceResult:
 
     enable = call.metadata_enable
     return restore(call.storage, to, metadata_enable=enable, patience=call.patience, dry_run=dry_run)
+
+
+def _upgrade(call: Call, *, to: int = 9, dry_run: bool = False) -> VersionResult:
+    from ..services.versions.change_version import change_version  # noqa: PLC0415
+
+    return change_version(call.storage, "upgrade", to, call.means(), dry_run=dry_run)
+
+
+def _downgrade(call: Call, *, to: int = 8, dry_run: bool = False) -> VersionResult:
+    from ..services.versions.change_version import change_version  # noqa: PLC0415
+
+    return change_version(call.storage, "downgrade", to, call.means(), dry_run=dry_run)
 
 
 def _validate(call: Call, *, deep: bool = False) -> pa.Table:
@@ -434,6 +447,22 @@ SERVICES: Mapping[str, Service] = {
             _restore,
             (Argument("to", "the write's requested time, or a time after it", metavar="INSTANT"), _dry_run("undo")),
             settings=("patience",),
+            changes=True,
+        ),
+        Service(
+            "upgrade",
+            "bring the table to a newer table version, which older releases of Apache Hudi cannot open",
+            _upgrade,
+            (Argument("to", "the version", int, default=9, metavar="VERSION"), _dry_run("change")),
+            settings=("means",),
+            changes=True,
+        ),
+        Service(
+            "downgrade",
+            "bring the table to an older table version, for older releases of Apache Hudi",
+            _downgrade,
+            (Argument("to", "the version", int, default=8, metavar="VERSION"), _dry_run("change")),
+            settings=("means",),
             changes=True,
         ),
         Service(

@@ -18,13 +18,13 @@ from .payloads import Payload
 from .property_keys import COMMIT_TIME_ORDERING, CUSTOM, EVENT_TIME_ORDERING
 
 # The other two strategies of Apache Hudi run a class of the user.
-_BY_PAYLOAD_CLASS = "00000000-0000-0000-0000-000000000000"
-_STRATEGIES = {
+STRATEGY_OF_PAYLOADS = "00000000-0000-0000-0000-000000000000"
+STRATEGIES = {
     EVENT_TIME_ORDERING: "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5",
     COMMIT_TIME_ORDERING: "ce9acb64-bde0-424c-9b91-f6ebba25356d",
 }
-_BY_STRATEGY = {strategy: mode for mode, strategy in _STRATEGIES.items()}
-_DEFAULT_PAYLOADS = {
+_BY_STRATEGY = {strategy: mode for mode, strategy in STRATEGIES.items()}
+DEFAULT_PAYLOADS = {
     EVENT_TIME_ORDERING: "DefaultHoodieRecordPayload",
     COMMIT_TIME_ORDERING: "OverwriteWithLatestAvroPayload",
 }
@@ -103,11 +103,11 @@ class ByPayload:
 
     def of_new_table(self, mode: str | None, payload: Payload | None, ordering_fields: Sequence[str]) -> dict[str, str]:
         mode = mode or default_merge_mode(ordered=bool(ordering_fields))
-        known = payload or Payload.find(_DEFAULT_PAYLOADS[mode])
+        known = payload or Payload.find(DEFAULT_PAYLOADS[mode])
         return {
             **_ordering(key.PRECOMBINE_FIELD, ordering_fields),
             key.MERGE_MODE: mode,
-            key.MERGE_STRATEGY: _STRATEGIES[mode],
+            key.MERGE_STRATEGY: STRATEGIES[mode],
             **({} if known is None else {key.PAYLOAD_CLASS: known.java_class}),
         }
 
@@ -149,7 +149,7 @@ class ByClass(ByPayload):
 def own_strategy(properties: Mapping[str, str]) -> str | None:
     """Return the strategy of version 6 if it runs a class of the user; None for one of Apache Hudi's own."""
     strategy = properties.get(key.OLD_MERGE_STRATEGY)
-    return None if strategy in {*_BY_STRATEGY, _BY_PAYLOAD_CLASS} else strategy or None
+    return None if strategy in {*_BY_STRATEGY, STRATEGY_OF_PAYLOADS} else strategy or None
 
 
 def merge_properties(version: int) -> MergeProperties:

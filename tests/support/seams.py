@@ -355,6 +355,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "hash new keys": "operations.transaction.new_keys:hash64",
     "rollbacks of an instant by others": "operations.transaction.since:Since.rollbacks_of",
     # --- decisions
+    "decide on properties": "operations.services.versions.change_version:set_properties",
     "carry out a decision": "operations.transaction.decide:carry_out",
     "decisions that stay": "operations.transaction.decide:KEPT",
     "seconds after which a commit is late": "operations.transaction.decide:LATE_S",

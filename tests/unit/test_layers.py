@@ -48,6 +48,7 @@ RANKS = {
     "operations/services/repair": 18,
     "operations/services/rescale": 19,
     "operations/services/sorting": 19,
+    "operations/services/versions": 19,
     "operations/planning": 18,
     "operations/locating": 19,
     "operations/state": 19,
@@ -147,6 +148,7 @@ LOOKS_AT_OTHERS = {
     "operations/locating/routing.py": "file_group_writes.py judges who holds a file group",
     "operations/write/replacement.py": "so it does of the file groups that are replaced",
     "operations/services/clean_scope.py": "clean_plan.py judges what a clean leaves alone",
+    "operations/services/versions/change_version.py": "it names what it does first; preconditions.py judges",
     "operations/services/savepoint.py": "it looks for the newest write; preconditions.py judges",
     "operations/services/target_times.py": "it finds the write that a time names; preconditions.py judges",
     "operations/services/service.py": "it looks whether its own instant is pending still",
@@ -173,6 +175,7 @@ VERSION_READERS = {
     "operations/state/table_state.py": "so does this",
     "operations/transaction/versions.py": "it looks whether a table was upgraded since it was opened",
     "operations/report/gather.py": "and this",
+    "operations/services/versions/steps.py": "it chooses the step by it",
     "operations/services/rescale/rescale.py": "writers of versions before 9 know no rules of buckets",
 }
 # What changes the files of instants, where a module has them open, and the stores' own calls for their paths.

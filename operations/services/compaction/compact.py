@@ -74,6 +74,19 @@ def compact(
     return service.result(seconds)
 
 
+def carry_out_pending(
+    table: Table, settings: CompactionSettings | LogCompactionSettings, means: Means
+) -> ServiceResult:
+    """Carry out the pending compactions, or log compactions, and plan none; `skipped` of the result says which wait.
+
+    Raises `ConcurrentWriteError` where other processes carry them out.
+    """
+    began = time.monotonic()
+    service = _SERVICES[type(settings)](table, settings, means)
+    service.run(lambda timeline: False)
+    return service.result(time.monotonic() - began)
+
+
 def _foretold(service: Compaction | LogCompaction, began: float, *, pending: bool) -> ServiceResult:
     """Return what a plan of now would merge, with what the pending plans hold if ``pending``."""
     timeline = service.table.timeline()

@@ -48,6 +48,7 @@ PROTOCOLS: dict[str, tuple[str, ...]] = {
         *_INSTANTS,
         *(f"operations/services/{one}.py" for one in ("restore", "rollback", "savepoint", "service", "target_times")),
     ),
+    "versions": (*_INSTANTS, "table/config/properties_file.py", "operations/services/versions"),
     "write": (*_INSTANTS, *_FILES, "operations/write"),
 }
 # The protocols of which all steps are tried, by a comma between them.

@@ -129,6 +129,7 @@ CHANGING = {
         name: [] for name in ("clean", "archive", "compact", "log_compact", "schedule_compaction", "repair", "services")
     },
     "schedule_log_compaction": [],
+    **{name: [] for name in ("upgrade", "downgrade")},
     "savepoint": ["--comment", "before"],
     "sort": ["--by", "id"],
     "rescale": ["--n", "3"],

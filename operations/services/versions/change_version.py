@@ -1,0 +1,227 @@
+"""Brings a table to another version: what is pending is done first, then one decision changes the properties.
+
+Nothing but properties differs between the versions 8 and 9. A process that dies before the decision has changed none of
+them, and after it the next process that decides carries it out. Writes that were planned before it give way.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from ....errors import ConcurrentWriteError, CorruptInstantError, UnsupportedTableError
+from ....storage.base import Storage
+from ....storage.parallel import for_each
+from ....table.config import TableConfig, check_mergeable, check_supported, load_config
+from ....table.table import Table, open_table
+from ....timeline.held import CLUSTERING, COMPACTING, COMPACTION, LOG_COMPACTION
+from ....timeline.instants import WRITE_ACTIONS, Instant, State
+from ....timeline.pending_undo import pending_rollbacks
+from ....timeline.timeline import Timeline
+from ...checks.bodies import read_record
+from ...rollback.pending import OtherWriters, in_the_way
+from ...service_settings import CompactionSettings, LogCompactionSettings
+from ...transaction.concurrency import ROLLBACK
+from ...transaction.decide import settle
+from ...transaction.followers import METADATA_TABLE, check_retirable
+from ...transaction.set_properties import set_properties
+from ...version_change import PropertyChange, VersionResult
+from ..compaction.compact import carry_out_pending
+from ..dead_writes import undo_dead_writes
+from ..execution import take_back
+from ..means import Means
+from ..preconditions import dead_writes, refuse_restoring
+from .steps import VersionStep, spelling_of, step_of, warnings_of
+from .visible_rows import changed_keys
+
+logger = logging.getLogger("pyhudi")
+
+# Instants that begin while the pending ones are done are done, too, so often.
+_ROUNDS = 20
+_INDEXING = "indexing"
+_SETTINGS: Mapping[str, CompactionSettings | LogCompactionSettings] = {
+    COMPACTION: CompactionSettings(),
+    LOG_COMPACTION: LogCompactionSettings(),
+}
+
+
+class _BegunMeanwhileError(Exception):
+    """An instant that has to be done first began since the call looked."""
+
+
+def change_version(storage: Storage, name: str, to: int, means: Means, *, dry_run: bool = False) -> VersionResult:
+    """Bring a table to another version by the step that ``name`` and ``to`` choose, or say what that would do.
+
+    Raises `TableVersionError` and `UnsupportedTableError` for tables that cannot be brought there,
+    `ConcurrentWriteError` while a writer or a restore is at work, `CorruptInstantError` where a completed instant does
+    not parse, and `CommitConflictError` where another process changes the version meanwhile.
+    """
+    began = time.monotonic()
+    table = open_table(storage)
+    step = step_of(table, name, to)
+    if not dry_run:
+        # A decision whose maker died may change the version itself.
+        settle(table)
+        table = open_table(storage)
+        step = step_of(table, name, to)
+    if step is None:
+        return VersionResult(table.path, name, to, to, dry=dry_run, seconds=time.monotonic() - began)
+    step.refuse(table)
+    check_retirable(table.config, means.metadata_enable, table.path)
+    call = _VersionCall(table, step, means)
+    done = call.foretold() if dry_run else call.run()
+    return replace(done, seconds=time.monotonic() - began)
+
+
+@dataclass(slots=True)
+class _VersionCall:
+    """One call that takes a step; ``decoded`` names the completed instants that it has read."""
+
+    table: Table
+    step: VersionStep
+    means: Means
+    decoded: set[str] = field(default_factory=set)
+
+    def foretold(self) -> VersionResult:
+        """Return what `run` would do, without writing anything."""
+        timeline = self.table.timeline()
+        self._decode(timeline)
+        pending = self._pending(timeline)
+        spelling = spelling_of(self.table)
+        changes = self.step.properties(self.table, self.table.config, spelling)
+        return replace(self._result(changes, spelling), unfinished=tuple(pending.values()), dry=True)
+
+    def run(self) -> VersionResult:
+        table = self.table
+        self._decode(table.timeline())
+        spelling = spelling_of(table)
+        finished: list[str] = []
+        for _ in range(_ROUNDS):
+            finished += self._finish_pending()
+            planned = self._result(self.step.properties(table, table.config, spelling), spelling)
+            try:
+                set_properties(table, self.step.name, partial(self._changes, spelling))
+            except _BegunMeanwhileError:
+                continue
+            if load_config(table.storage).version != self.step.after:
+                raise ConcurrentWriteError(
+                    f"Other software changed the properties of the table {table.path} while pyhudi was about to "
+                    f"{self.step.name} it.",
+                    "Run it again.",
+                )
+            logger.info("table %s: %s to version %d", table.path, self.step.name, self.step.after)
+            return replace(planned, unfinished=tuple(finished))
+        raise ConcurrentWriteError(
+            f"Writers began {_ROUNDS} times in a row while the {self.step.name} of the table {table.path} was about to "
+            "be decided.",
+            "Run it again while fewer writers are at work.",
+        )
+
+    def _changes(self, spelling: str | None, timeline: Timeline, stored: TableConfig) -> Mapping[str, str | None]:
+        """Return the changes of the properties, for the timeline of a round of the decision."""
+        refuse_restoring(ROLLBACK, timeline)
+        if _has_work(timeline):
+            raise _BegunMeanwhileError
+        self._decode(timeline)
+        return self.step.properties(self.table, stored, spelling)
+
+    def _result(self, changes: Mapping[str, str | None], spelling: str | None) -> VersionResult:
+        stored = self.table.config
+        after = TableConfig({key: text for key, text in {**stored.properties, **changes}.items() if text is not None})
+        told = warnings_of(stored, self.step, after, spelling)
+        if stored.metadata_partitions:
+            told += (f"The metadata table ({METADATA_TABLE}) goes out of use, until Apache Hudi builds it anew",)
+        properties = (PropertyChange(key, stored.properties.get(key), text) for key, text in sorted(changes.items()))
+        return VersionResult(
+            self.table.path,
+            self.step.name,
+            self.step.before,
+            self.step.after,
+            tuple(properties),
+            changed_keys=changed_keys(self.table, after),
+            warnings=told,
+        )
+
+    def _decode(self, timeline: Timeline) -> None:
+        """Read each completed instant, so that none is carried over that later fails readers."""
+        fresh = [instant for instant in timeline.completed if instant.identity not in self.decoded]
+        try:
+            for_each(self.table.storage, lambda instant: _read(timeline, instant), fresh)
+        except CorruptInstantError as error:
+            raise CorruptInstantError(
+                f"The {self.step.name} of the table {self.table.path} stops before it changes anything: {error.what}",
+                "Put the file back from a backup, or roll its write back, then call it again; validate() shows more.",
+            ) from error
+        self.decoded.update(instant.identity for instant in fresh)
+
+    def _pending(self, timeline: Timeline) -> dict[Instant, str]:
+        """Return what is done first about the pending instants that cannot be carried over, a sentence for each.
+
+        Raises `ConcurrentWriteError` where a process is at work on one of them.
+        """
+        refuse_restoring(ROLLBACK, timeline)
+        others = OtherWriters(self.table, self.means.patience)
+        found = {
+            dead.victim: f"Roll the {dead.victim.action} {dead.victim.requested_time} back, whose writer is dead."
+            for dead in dead_writes(ROLLBACK, others, timeline, "")
+        }
+        for rollback in others.condemned(timeline, ROLLBACK):
+            if rollback.at_work:
+                raise in_the_way(timeline, rollback.victim)
+            found[rollback.victim] = f"Finish the rollback of {rollback.victim.requested_time}, which broke off."
+        for instant in timeline.pending:
+            at_work = instant.action == _INDEXING
+            if instant.state == State.INFLIGHT and instant.action in {CLUSTERING, *COMPACTING}:
+                at_work = others.suspect(instant).judge(may_wait=False).alive
+            if at_work:
+                raise in_the_way(timeline, instant)
+            if instant.action in COMPACTING:
+                verb = "Carry out" if self._merges else "Take back"
+                found[instant] = f"{verb} the {instant.action} {instant.requested_time}."
+        return found
+
+    @property
+    def _merges(self) -> bool:
+        """Whether pyhudi knows the rules by which a compaction of the table merges."""
+        try:
+            check_supported(self.table.config, self.table.path, writing=True)
+            check_mergeable(self.table.config, self.table.path)
+        except UnsupportedTableError:
+            return False
+        return True
+
+    def _finish_pending(self) -> list[str]:
+        """Do what `_pending` says, and return its sentences."""
+        table, found = self.table, self._pending(self.table.timeline())
+        plans = [instant for instant in found if instant.action in COMPACTING]
+        if len(plans) < len(found):
+            undo_dead_writes(table, self.means.patience)
+        if self._merges:
+            for action in sorted({instant.action for instant in plans}):
+                carry_out_pending(table, _SETTINGS[action], self.means)
+        else:
+            for instant in plans:
+                take_back(table, instant)
+        timeline = table.timeline()
+        left = self._pending(timeline) if found else {}
+        done = {instant.identity for instant in found}
+        for instant in left:
+            if instant.identity in done:
+                raise in_the_way(timeline, instant)
+        return list(found.values())
+
+
+def _has_work(timeline: Timeline) -> bool:
+    """Return whether an instant is pending that has to be done first; whether its process lives is judged later."""
+    works = (instant.action in {*WRITE_ACTIONS, *COMPACTING, _INDEXING} for instant in timeline.pending)
+    return any(works) or any(timeline.write_at(victim) is not None for victim in pending_rollbacks(timeline))
+
+
+def _read(timeline: Timeline, instant: Instant) -> None:
+    """Raise `CorruptInstantError` for a completed instant that cannot be read; pass over what is archived by now."""
+    path = timeline.files.path(instant)
+    if not read_record(timeline, instant) and instant.is_write and timeline.storage.exists(path):
+        raise CorruptInstantError(f"{path} is empty.", "Restore the file from a backup.")

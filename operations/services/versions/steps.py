@@ -1,0 +1,141 @@
+"""The steps from a table version to another version: what each changes, and what it refuses to carry over.
+
+Version 6 will be one more step of this table, which makes files first and deletes files last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from ....errors import InvalidOptionError, TableVersionError, UnsupportedTableError
+from ....table.bucket_numbers import bucket_numbers, has_own_rules
+from ....table.config import TableConfig, check_format, check_supported
+from ....table.config import property_keys as key
+from ....table.config.version_changes import changes_to_8, changes_to_9, lost_in_8, lost_in_9
+from ....table.infer_key_encoding import noted_key_encoding
+from ....table.table import Table
+
+UPGRADE, DOWNGRADE = "upgrade", "downgrade"
+# The oldest version from which the two change nothing but properties.
+_OLDEST = 8
+_OLDEST_OF_JAVA_1 = 6
+
+
+@dataclass(frozen=True, slots=True)
+class VersionStep:
+    """How a table gets from one version to another.
+
+    Attributes:
+        changes: Returns the changed properties for those of a table; None removes one.
+        lost: Yields the properties that the other version cannot say.
+    """
+
+    before: int
+    after: int
+    changes: Callable[[TableConfig], Mapping[str, str | None]]
+    lost: Callable[[TableConfig], Iterable[tuple[str, str]]]
+
+    @property
+    def name(self) -> str:
+        return UPGRADE if self.before < self.after else DOWNGRADE
+
+    def refuse(self, table: Table) -> None:
+        """Raise `UnsupportedTableError` for a table of which something cannot be carried over."""
+        check_format(table.config, table.path)
+        check_supported(table.config, table.path, writing=False)
+        for option, text in self.lost(table.config):
+            raise UnsupportedTableError(
+                f"The {self.name} of the table {table.path} to version {self.after} cannot carry over {option}={text}, "
+                "which has no equivalent there.",
+                "Write its rows into a new table of that version.",
+            )
+        if self.after < self.before and table.config.has_buckets and bucket_numbers(table, table.timeline()).differ:
+            raise UnsupportedTableError(
+                f"The {self.name} of the table {table.path} to version {self.after} cannot carry over that its "
+                "partitions have different numbers of buckets.",
+                "Give all of them the same number first: HudiTable.rescale_buckets(n, whole_table=True).",
+            )
+
+    def properties(self, table: Table, stored: TableConfig, spelling: str | None) -> dict[str, str | None]:
+        """Return the changes of a table's stored properties; ``spelling`` notes how its keys are spelled."""
+        changes = dict(self.changes(stored))
+        if spelling is not None:
+            changes[key.COMPLEX_KEY_ENCODING] = spelling
+        if stored.properties.get(key.INITIAL_VERSION) == str(self.after) and has_own_rules(table):
+            # A table that seems to be of its first version has no such rules.
+            changes[key.INITIAL_VERSION] = str(self.before)
+        return {option: text for option, text in changes.items() if stored.properties.get(option) != text}
+
+
+_STEPS = {
+    (step.before, step.after): step
+    for step in (VersionStep(8, 9, changes_to_9, lost_in_9), VersionStep(9, 8, changes_to_8, lost_in_8))
+}
+
+
+def step_of(table: Table, name: str, to: int) -> VersionStep | None:
+    """Return the step that brings a table to a version; None where it has that version.
+
+    Raises `InvalidOptionError` for a version to which the call does not lead, and `TableVersionError` for a table of a
+    version from which there is no step.
+    """
+    now = table.config.version
+    reached = sorted({step.after for step in _STEPS.values() if step.name == name})
+    if to not in reached:
+        raise InvalidOptionError(
+            f"The {name} of the table {table.path} was called with to={to}.",
+            f"It leads to version {', '.join(map(str, reached))}; pyhudi brings no table to another version.",
+        )
+    if now == to:
+        return None
+    if now < _OLDEST:
+        newest = "1.2" if now >= _OLDEST_OF_JAVA_1 else "0.14, and then with 1.2"
+        raise TableVersionError(
+            f"The table {table.path} is of version {now}, which pyhudi does not {name} yet.",
+            f"Upgrade it with Apache Hudi {newest}, then use pyhudi.",
+        )
+    step = _STEPS.get((now, to))
+    if step is None or step.name != name:
+        other = UPGRADE if name == DOWNGRADE else DOWNGRADE
+        raise InvalidOptionError(
+            f"The {name} of the table {table.path} to version {to} was called, and the table is of version {now}.",
+            f"Call HudiTable.{other}(to={to}).",
+        )
+    return step
+
+
+def spelling_of(table: Table) -> str | None:
+    """Return how a table spells keys of one field, from its rows; None where there is one way only.
+
+    Raises `UnsupportedTableError` where it spells them in both ways.
+    """
+    return noted_key_encoding(table)
+
+
+def warnings_of(before: TableConfig, step: VersionStep, after: TableConfig, spelling: str | None) -> tuple[str, ...]:
+    """Return what another engine, or a later write, does otherwise once a table is of another version."""
+    told = []
+    of_after = f"version {step.after}"
+    if before.merge_mode != after.merge_mode:
+        told.append(
+            f"In {of_after} the table has the merge mode {after.merge_mode} instead of {before.merge_mode}, "
+            f"by which later writes and reads of log files choose among the rows of a key"
+        )
+    if before.ordering_fields != after.ordering_fields:
+        told.append(
+            f"In {of_after} rows are ordered by {', '.join(after.ordering_fields) or 'nothing'} instead of "
+            f"{', '.join(before.ordering_fields) or 'nothing'}"
+        )
+    if after.merge_mode == key.CUSTOM:
+        told.append(
+            f"In {of_after} a class decides which row wins, {after.properties.get(key.PAYLOAD_CLASS)}: pyhudi neither "
+            "merges the log files of such a table nor writes it"
+        )
+    usual = key.FIELD_PREFIXED if step.after >= key.NEWEST_VERSION else key.VALUE_ONLY
+    if spelling is not None and spelling != usual:
+        told.append(
+            f"The table spells keys in the way {spelling}, and Apache Hudi by default in the way {usual} in "
+            f"{of_after}: it would write each key a second time"
+        )
+    return tuple(told)

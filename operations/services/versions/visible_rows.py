@@ -1,0 +1,86 @@
+"""How many keys show another row once a table is of another version, as other rules merge its log files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ....errors import UnsupportedTableError
+from ....reader.plan import Split, whole
+from ....reader.scan import MergeTerms, RowReader
+from ....table.config import TableConfig, check_mergeable
+from ....table.config import property_keys as key
+from ....table.files.file_group import FileSlice
+from ....table.files.lost import open_view
+from ....table.latest_schema import latest_schema
+from ....table.schema.columns import RECORD_KEY, SEQUENCE_NUMBER, with_meta
+from ....table.table import Table
+
+_OTHER_MODE: Mapping[str, str] = {
+    key.EVENT_TIME_ORDERING: key.COMMIT_TIME_ORDERING,
+    key.COMMIT_TIME_ORDERING: key.EVENT_TIME_ORDERING,
+}
+_NAME_THE_MODE = frozenset({key.PAYLOAD_CLASS, key.MERGE_STRATEGY, key.PRECOMBINE_FIELD})
+# They tell one row of a key from another.
+_COLUMNS = (RECORD_KEY, SEQUENCE_NUMBER)
+
+
+def changed_keys(table: Table, after: TableConfig) -> int | None:
+    """Return how many keys show another row under the properties ``after`` than now, at most; None if it is unknown.
+
+    Where pyhudi does not know one of the two rules, which is a payload class's own, the other is compared with the same
+    in the other merge mode: a key whose row does not depend on the order of its versions shows it under both.
+    """
+    before = table.config
+    if before.table_type != key.MERGE_ON_READ or _rules(before) == _rules(after):
+        return 0
+    ways = [config for config in (before, after) if _is_mergeable(config, table.path)]
+    if not ways:
+        return None
+    ways += [] if len(ways) > 1 else [_in_other_mode(ways[0])]
+    timeline = table.timeline()
+    slices = [file_slice for file_slice in open_view(timeline).all_slices() if file_slice.logs]
+    columns = latest_schema(before, timeline) if slices else None
+    if columns is None:
+        return 0
+    schema = with_meta(columns)
+    shown = pa.schema([schema.field(name) for name in _COLUMNS])
+    readers = [RowReader(table.storage, shown, schema, terms=MergeTerms(config)) for config in ways]
+    return sum(_differing(*(_rows(reader, file_slice) for reader in readers)) for file_slice in slices)
+
+
+def _rules(config: TableConfig) -> tuple[object, ...]:
+    """Return what decides which row of a key wins, equal for properties that decide alike."""
+    left = (config.delete_marker, config.partial_update_mode, config.unavailable_value)
+    return config.merge_mode, config.ordering_fields, *left
+
+
+def _is_mergeable(config: TableConfig, path: str) -> bool:
+    try:
+        check_mergeable(config, path)
+    except UnsupportedTableError:
+        return False
+    return True
+
+
+def _in_other_mode(config: TableConfig) -> TableConfig:
+    """Return properties of the other merge mode, in the newest version, where the mode alone decides."""
+    alone = {option: text for option, text in config.properties.items() if option not in _NAME_THE_MODE}
+    ordering = ",".join(config.ordering_fields)
+    mode = {key.MERGE_MODE: _OTHER_MODE[config.merge_mode], key.VERSION: str(key.NEWEST_VERSION)}
+    return TableConfig({**alone, **mode, key.ORDERING_FIELDS: ordering})
+
+
+def _rows(reader: RowReader, file_slice: FileSlice) -> pa.Table:
+    return pa.Table.from_batches(reader.read(Split((whole(file_slice),))), reader.schema)
+
+
+def _differing(rows: pa.Table, others: pa.Table) -> int:
+    """Return how many keys have a row in either table that the other table lacks."""
+    names = list(_COLUMNS)
+    alone = [
+        a.join(b, keys=names, join_type="left anti").column(RECORD_KEY) for a, b in ((rows, others), (others, rows))
+    ]
+    return len(pc.unique(pa.chunked_array([chunk for keys in alone for chunk in keys.chunks], pa.string())))
