@@ -14,6 +14,7 @@ from interop.instants import properties
 from interop.readers import read_hudi_rs
 from interop.scenarios import BUCKETS
 from interop.writer import write_without_spark
+from pyhudi.arrow import Table
 from pyhudi.operations.inspect.history import history
 from pyhudi.operations.service_settings import ArchiveSettings, CleanSettings
 from pyhudi.operations.services.archive import archive
@@ -296,3 +297,36 @@ def test_a_table_goes_on_when_apache_hudi_upgrades_it(kind: str, tmp_path: Path,
         assert run(both.path).files
     both.theirs("k7 30, n21 10")
     both.check()
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_table_goes_on_when_pyhudi_upgrades_and_downgrades_it(
+    kind: str, tmp_path: Path, older: ApacheHudi, apache: ApacheHudi
+) -> None:
+    """By the release that each version is of, with a metadata table, which goes out of use."""
+    options = {**OPTIONS, "hoodie.datasource.write.table.type": kind, "hoodie.metadata.enable": "true"}
+    both, table = Both(tmp_path / "a table", older, options), Table(tmp_path / "a table")
+    both.theirs(BASE)
+    both.theirs("k0 20, k1 5, -k2 20, n20 10")
+    assert "files" in properties(both.path)["hoodie.table.metadata.partitions"]
+    done = table.upgrade()
+    assert (done.from_version, done.to_version, done.changed_keys) == (8, 9, 0)
+    assert not properties(both.path)["hoodie.table.metadata.partitions"]
+
+    both.apache, both.options = apache, {key: value for key, value in options.items() if key != VERSION}
+    both.check()
+    both.theirs("k0 15, k3 20, -n20 20, n21 10")
+    assert properties(both.path)["hoodie.table.version"] == "9"
+    both.ours("k4 20, -k5 20")
+    both.theirs("k6 30, k7 5")
+    both.check()
+    table.downgrade()
+    assert properties(both.path)["hoodie.table.version"] == "8"
+
+    both.apache, both.options = older, options
+    both.check()
+    both.theirs("k8 20, k0 17, -k9 20, n22 10")
+    both.ours("k10 20, n22 5")
+    both.theirs("k11 20, k10 10")
+    both.check()
+    assert properties(both.path)["hoodie.table.version"] == "8"
