@@ -248,6 +248,7 @@ def test_rows_that_come_once_are_written_again_where_another_write_came_first(
             asked.append(number)
             yield trips(number, fare=5.0).to_batches()[0]
 
+    from pyhudi.operations.write.abort import abort_write
     from pyhudi.operations.write.run import LocalRun
 
     finish, tries = LocalRun.finish, []
@@ -256,7 +257,7 @@ def test_rows_that_come_once_are_written_again_where_another_write_came_first(
         tries.append(run)
         if len(tries) == 1:
             results()
-            run._give_up()
+            abort_write(run.plan)
             raise CommitConflictError("Another writer was first.", "Write again.")
         return finish(run, results)
 
