@@ -4,77 +4,27 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import pytest
+from support.rules.imports import (
+    LAYERS,
+    MOST_IMPORTS,
+    PACKAGES,
+    RANKS,
+    ROOT,
+    SUPPORT_RANKS,
+    absolute_imports,
+    circles,
+    imports,
+    layer_at,
+    modules,
+    own_modules,
+    shared_by_tests,
+    upward_imports,
+    upward_imports_of_support,
+)
 
-ROOT = Path(__file__).parents[2]
-
-# The packages by rank. An import may only lead to a smaller rank; packages of one rank do not see each other.
-RANKS = {
-    "errors": 0,
-    "version": 0,
-    "storage": 1,
-    "timeline/metadata": 2,
-    "timeline": 3,
-    "timeline/archive": 4,
-    "timeline/writers": 4,
-    "table/arrow": 5,
-    "table/schema": 6,
-    "table/merging": 7,
-    "table/config": 8,
-    "table/keys": 9,
-    "table/files": 9,
-    "table/files/logs": 10,
-    "table": 11,
-    "table/slices": 11,
-    "index": 11,
-    "writer": 12,
-    "reader/sql": 6,
-    "reader": 12,
-    "reader/buckets": 13,
-    "reader/matches": 13,
-    "reader/streams": 13,
-    "operations": 13,
-    "operations/checks": 13,
-    "operations/inspect": 14,
-    "operations/streams": 14,
-    "operations/transaction": 15,
-    "operations/rollback": 16,
-    "operations/indexing": 17,
-    "operations/services": 17,
-    "operations/services/compaction": 18,
-    "operations/services/repair": 18,
-    "operations/services/rescale": 19,
-    "operations/services/sorting": 19,
-    "operations/services/versions": 19,
-    "operations/planning": 18,
-    "operations/locating": 19,
-    "operations/state": 19,
-    "operations/write": 20,
-    "operations/report": 20,
-    "testing": 21,
-    "options": 21,
-    "methods": 22,
-    "methods/merging": 23,
-    "connector/source": 23,
-    "connector/conditions": 24,
-    "connector/stream": 24,
-    "connector/placement": 24,
-    "connector/table": 25,
-    "connector/command": 26,
-    "connector/joins": 26,
-    "connector/merge": 26,
-    "connector": 27,
-    "arrow/merging": 26,
-    "arrow": 27,
-}
-PACKAGES = [name for name, rank in RANKS.items() if rank > 0]
-LAYERS = [name for name in PACKAGES if "/" not in name]
 LAYERS_OF_ROWS = ("table", "index", "writer", "reader", "operations", "methods", "arrow")
-# They are for different users: neither may see the other, whatever the ranks of their packages.
-APART = {"arrow", "connector"}
 
 IO_MODULES = ("os", "io", "shutil", "glob", "tempfile", "mmap", "fsspec", "pyarrow.fs", "pyarrow.dataset")
 IO_NAMES = {"pathlib": {"Path", "PosixPath", "WindowsPath"}}  # the Pure* classes only compute
@@ -116,23 +66,6 @@ BOUND = re.compile(r"#.*(\bO\((?!rows?\b|n\b)[^)]+\)|\bone value\b)")
 CLASSIC_ONLY = {"SparkContext", "sparkContext", "rdd", "SQLContext", "py4j", "py4j.java_gateway"}
 CLASSIC_ONLY |= {"_jvm", "_jdf", "_jsc", "_sc", "_jsparkSession", "_jconf", "_jreader", "_jwrite"}
 
-# The packages of what tests share, by the same rule.
-SUPPORT_RANKS = {
-    "tests/support": 0,
-    "tests/support/made": 1,
-    "tests/support/models": 1,
-    "tests/support/rules": 2,
-    "tests/support/bad_inputs": 2,
-    "tests/support/faults": 3,
-    "tests/support/recorded": 3,
-    "tests/support/sick": 3,
-    "tests/support/drawn": 4,
-    "tests/support/upkeep": 4,
-    "tests/support/interleaving": 5,
-    "tests/support/storms": 5,
-}
-
-MOST_IMPORTS = 25
 # By module: what only the commit path imports.
 COMMIT_PATH = {
     "decide": {"decide"},
@@ -186,99 +119,6 @@ FILE_WRITERS = {"BaseFileWriter", "LogFileWriter", "BaseOutput", "LogOutput"}
 WRITING = ("writer/", "table/files/logs/log_file.py")
 LONGEST_MODULE = 600
 LONGEST_FUNCTION = 60
-
-
-def modules() -> list[str]:
-    return sorted(
-        path.relative_to(ROOT).as_posix()
-        for folder in (*LAYERS, "pyspark_pyhudi")
-        for path in (ROOT / folder).rglob("*.py")
-    ) + sorted(path.name for path in ROOT.glob("*.py"))
-
-
-def shared_by_tests() -> list[str]:
-    found = (path.relative_to(ROOT).as_posix() for path in (ROOT / "tests/support").rglob("*.py"))
-    return sorted(one for one in found if "/warm/" not in one)
-
-
-def imports(tree: ast.Module, module: str) -> Iterator[tuple[int, str, str]]:
-    """Yield (line, absolute module, imported name or "") of every import, those inside functions too."""
-    package = ["pyhudi", *module.split("/")[:-1]]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name, "") for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            above = package[: len(package) - node.level + 1] if node.level else []
-            source = ".".join([*above, *([node.module] if node.module else [])])
-            yield from ((node.lineno, source, alias.name) for alias in node.names)
-
-
-def own_modules(module: str, text: str) -> set[str]:
-    """Return the modules of the package that a module imports, where it has types only, too."""
-    found = set()
-    for _, source, name in imports(ast.parse(text), module):
-        parts = [*source.split("."), *([name] if name else [])]
-        paths = ["/".join(parts[1:end]) for end in (len(parts), len(parts) - 1)]
-        if parts[0] == "pyhudi":
-            known = (
-                path for path in paths for suffix in (".py", "/__init__.py") if (ROOT / f"{path}{suffix}").is_file()
-            )
-            found.add(next(known, source))
-    return found
-
-
-def layer_at(module: str) -> str:
-    """Return the layer that a module's file lies in."""
-    return module.partition("/")[0].removesuffix(".py")
-
-
-def package_at(path: str) -> str | None:
-    """Return the package that a path inside pyhudi leads to: the innermost folder, or a module at the root."""
-    parts = path.removesuffix(".py").split("/")
-    found = ["/".join(parts[:end]) for end in range(len(parts), 0, -1)]
-    return next((one for one in found if one in RANKS), None)
-
-
-def package_of(source: str, name: str) -> str | None:
-    """Return which package an import inside pyhudi reaches, None for other packages."""
-    parts = [*source.split("."), *([name] if name else [])]
-    return package_at("/".join(parts[1:])) if parts[0] == "pyhudi" else None
-
-
-def upward_imports(module: str, text: str) -> list[str]:
-    here = package_at(module)
-    found = []
-    for line, source, name in imports(ast.parse(text), module):
-        there = package_of(source, name)
-        if source.split(".")[0] != "pyhudi" or here == there:
-            continue
-        apart = here is not None and there is not None and {layer_at(here), layer_at(there)} == APART
-        if here is None or there is None or apart or RANKS[there] >= RANKS[here]:
-            found.append(f"{module}:{line}: {here} imports {there or source}")
-    return found
-
-
-def upward_imports_of_support(module: str, text: str) -> list[str]:
-    here = module.rpartition("/")[0]
-    found = []
-    for line, source, name in imports(ast.parse(text), module):
-        parts = ["tests", *source.removeprefix("pyhudi.tests.").split("."), name]
-        if parts[1] != "support":
-            continue
-        paths = ("/".join(parts[:end]) for end in (3, 2))
-        there = next(path for path in paths if path in SUPPORT_RANKS)
-        if here != there and SUPPORT_RANKS.get(there, 0) >= SUPPORT_RANKS.get(here, 0):
-            found.append(f"{module}:{line}: {here} imports {there}")
-    return found
-
-
-def absolute_imports(module: str, text: str) -> list[str]:
-    return [
-        f"{module}:{node.lineno}: import relatively"
-        for node in ast.walk(ast.parse(text))
-        if (isinstance(node, ast.ImportFrom) and not node.level and (node.module or "").split(".")[0] == "pyhudi")
-        or (isinstance(node, ast.Import) and any(alias.name.split(".")[0] == "pyhudi" for alias in node.names))
-    ]
 
 
 def spark_imports(module: str, text: str) -> list[str]:
@@ -429,22 +269,6 @@ def parsed_names(module: str, text: str) -> list[str]:
             and [ast.unparse(given) for given in node.args] == ["'_'"]
         )
     ]
-
-
-def circles(texts: Mapping[str, str]) -> list[str]:
-    """Return the modules on circles of imports, or between two, by those too that only types or functions need."""
-    names = {
-        f"pyhudi/{module}".removesuffix(".py").removesuffix("/__init__").replace("/", "."): module for module in texts
-    }
-    reached = {module: set[str]() for module in texts}
-    for module, text in texts.items():
-        for _, source, name in imports(ast.parse(text), module):
-            there = names.get(f"{source}.{name}", names.get(source, module))
-            reached[module] |= {there} - {module}
-    # What nothing imports that is left, or imports nothing that is left, is on no circle.
-    while free := {one for one, there in reached.items() if not there or not any(one in of for of in reached.values())}:
-        reached = {one: there - free for one, there in reached.items() if one not in free}
-    return sorted(reached)
 
 
 def unjudged_meetings(module: str, text: str) -> list[str]:
