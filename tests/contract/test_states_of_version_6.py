@@ -50,7 +50,8 @@ def instants(table: Path, action: str) -> list[Path]:
 
 @pytest.mark.parametrize("name", names())
 def test_nothing_is_wrong_with_a_table_of_apache_hudi(made: Path, name: str) -> None:
-    found = validate(open_storage(str(made / name)), deep=True).to_pylist()
+    # What is pending in a fixture grows older, and that is no fault.
+    found = validate(open_storage(str(made / name)), deep=True, stale_s=float("inf")).to_pylist()
 
     assert [(row["severity"], row["code"], row["what"]) for row in found if row["code"] != "NOT_CHECKED"] == []
 
