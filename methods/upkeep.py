@@ -347,10 +347,11 @@ class UpkeepMethods(TableMethods[Frame]):
 
         First dead writes are rolled back, and pending compactions are carried out. Then all properties change at once,
         and the metadata table of Apache Hudi goes out of use. No data file is written. Writes that began before fail
-        and are made again. A call that broke off may be made again.
+        and are made again. A call that broke off may be made again. Of a copy-on-write table of version 6 the instants
+        are copied before, and the old files go after it.
 
         Args:
-            to: The version: 9.
+            to: The version: 9, or 8 for a table of version 6.
             dry_run: Whether only to return what would change.
             options: Options of this call.
 

@@ -121,6 +121,14 @@ def next_time(now_ms: int, greatest: str | None, zone: str, *, parity: Parity | 
     return following
 
 
+def free_time_after(time: str, taken: Collection[str]) -> str:
+    """Return the earliest free time after a time, on the zone's own clock face."""
+    found = _text(_naive(time) + _MILLISECOND)
+    while found in taken:
+        found = _text(_naive(found) + _MILLISECOND)
+    return found
+
+
 def free_time_before(time: str, taken: Collection[str]) -> str:
     """Return the latest free time before a time, on the zone's own clock face."""
     found = time

@@ -13,7 +13,7 @@ from ..errors import MetInstant, StorageError, UnsupportedTableError
 from ..storage.base import Folder, Storage, join, refuse_links, split
 from ..storage.kept import keep
 from . import metadata
-from .instants import Instant, State
+from .instants import WRITE_ACTIONS, Instant, State
 from .layout import Layout
 from .listing import listed_states
 from .metadata.codec import Codec, CommitFiles, InstantBody, StreamTexts
@@ -72,12 +72,25 @@ class InstantFiles:
         moved = _completed(following, self.storage.look(following.folder).names)
         gone = sorted(moved - _completed(self.layout, content.names)) if moved else []
         if gone:
+            gone = sorted(set(gone) - self._left(content.names))
+        if gone:
             raise UnsupportedTableError(
                 f"The table {self.storage.path} was being raised to another version when that broke off: the instant "
                 f"{gone[0]} and {len(gone) - 1} more are in {following.folder}, and its properties still say the old "
                 "version.",
                 "Let Apache Hudi finish it: one write of the release that raised the table does.",
             )
+
+    def _left(self, names: Iterable[str]) -> set[str]:
+        """Return the identities of the instants that were archived or undone, whose copies an upgrade may have left.
+
+        ``names`` are those of the timeline's files.
+        """
+        gone = {instant.identity for instant in self.archive.instants()}
+        for instant in filter(None, map(self.layout.parse, names)):
+            if instant.state == State.COMPLETED and instant.action in ("rollback", "restore"):
+                gone |= {f"{time}.{action}" for time in self.read_undone(instant) for action in WRITE_ACTIONS}
+        return gone
 
     def path(self, instant: Instant) -> str:
         return join(self.layout.folder, self.layout.format(instant))

@@ -14,6 +14,7 @@ from ...table.files.partitions import metafile_of, parse_partition_metafile, wri
 from ...table.table import Table
 from ...timeline.held import COMPACTING
 from ...timeline.instants import State
+from ...timeline.old_layout import state_of
 from ...timeline.pending_undo import on_the_way_out
 from ...timeline.timeline import Timeline
 from ...timeline.writers import owner
@@ -35,7 +36,7 @@ def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
     if decision.kind == DecisionKind.CLOSE:
         return False
     if decision.kind == DecisionKind.SET_PROPERTIES:
-        return is_replaced(timeline.storage, decision.replaces)
+        return is_replaced(timeline.storage, decision.replaces) or _is_outdated(decision, timeline)
     instant = decision.instant
     known = [
         instant.state for instant in timeline.instants if _is_same(instant.requested_time, instant.group, decision)
@@ -63,7 +64,8 @@ def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
         # Without its inflight file the instant can no longer complete, whichever process tries.
         storage.delete(timeline.files.path(instant.at(State.INFLIGHT)))
     elif decision.kind == DecisionKind.SET_PROPERTIES:
-        replace_config(storage, decision.replaces, decision.changes)
+        if not _is_outdated(decision, timeline):
+            replace_config(storage, decision.replaces, decision.changes)
     else:
         if instant.state == State.COMPLETED and not decision.new_table:
             refuse_other_version(table)
@@ -89,6 +91,11 @@ def first_steps_of(table: Table, decision: Decision) -> tuple[FirstSteps, ...]:
         return decision.first
     rule = BucketRule(decision.instant.requested_time, decision.rule.default, decision.rule.expressions)
     return (steps_of_rule(table, rule),)
+
+
+def _is_outdated(decision: Decision, timeline: Timeline) -> bool:
+    """Return whether other software has changed the state of the timeline that a change of properties depends on."""
+    return bool(decision.body) and state_of(timeline.storage, timeline.files.layout) != decision.body
 
 
 def _take_first(table: Table, decision: Decision, first: FirstSteps) -> None:

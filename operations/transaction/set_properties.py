@@ -20,13 +20,17 @@ from .versions import refuse_other_version
 
 
 def set_properties(
-    table: Table, action: str, find: Callable[[Timeline, TableConfig], Mapping[str, str | None] | None]
+    table: Table,
+    action: str,
+    find: Callable[[Timeline, TableConfig], Mapping[str, str | None] | None],
+    only_at: bytes = b"",
 ) -> None:
     """Set the properties that `find` returns, and those that followers want changed then. Raises as `decide`.
 
     `find` runs again after each lost race, with the timeline and the stored properties. It returns None where nothing
     has to be changed, and raises where the properties must not change. Nothing is set where other software changes the
-    properties at the same moment: the caller has to look. ``action`` names the change in messages.
+    properties at the same moment, or the state of the timeline (`state_of`) that the change depends on: the caller has
+    to look. ``action`` names the change in messages.
     """
     made: list[Decision] = []
 
@@ -39,7 +43,7 @@ def set_properties(
             return None
         instant = Instant(time_after(table, timeline), action, State.REQUESTED)
         changes = {**changed_properties(table, None), **found}
-        made.append(Decision(DecisionKind.SET_PROPERTIES, instant, changes=changes, replaces=stored.checksum))
+        made.append(Decision(DecisionKind.SET_PROPERTIES, instant, only_at, changes=changes, replaces=stored.checksum))
         return made[0]
 
     decide(table, build)

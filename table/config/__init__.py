@@ -18,7 +18,7 @@ from .properties_file import (
     stored_config,
     update_config,
 )
-from .support import check_format, check_mergeable, check_supported
+from .support import check_format, check_mergeable, check_supported, refuse_newer_format
 from .table_config import TableConfig
 
 __all__ = [
@@ -37,6 +37,7 @@ __all__ = [
     "load_stamped",
     "read_properties",
     "recover_config",
+    "refuse_newer_format",
     "replace_config",
     "stored_config",
     "update_config",

@@ -45,8 +45,15 @@ def check_format(config: TableConfig, where: str) -> None:
         raise UnsupportedTableError(
             f"The table {where} has {key.VERSION}={config.version}: pyhudi reads tables of this version, and does not "
             "write to them or change them yet.",
-            RAISED_BY_A_WRITE,
+            RAISED_BY_A_WRITE
+            if config.table_type == key.MERGE_ON_READ
+            else "HudiTable.upgrade brings it to version 9; dry_run=True shows what that changes. Then write again.",
         )
+    refuse_newer_format(config, where)
+
+
+def refuse_newer_format(config: TableConfig, where: str) -> None:
+    """Raise UnsupportedTableError where a table's properties have the format of a newer release of pyhudi."""
     number = formats.number_of_keys(config.properties)
     formats.refuse_newer(where, f"{formats.KEY} among its properties", number, formats.PROPERTIES)
 

@@ -285,6 +285,12 @@ class TableConfig:
         return (self.properties.get(key.INITIAL_VERSION) or "").strip() == str(self.version)
 
     @property
+    def left_old_layout(self) -> bool:
+        """Whether the table was made in a version that has its instants in ``.hoodie``, and has another version now."""
+        made_in = (self.properties.get(key.INITIAL_VERSION) or "").strip()
+        return self.version > key.NEWEST_FLAT_VERSION and made_in == str(key.NEWEST_FLAT_VERSION)
+
+    @property
     def hive_style(self) -> bool:
         return self.flag(key.HIVE_STYLE)
 

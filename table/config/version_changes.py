@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from . import property_keys as key
-from .merge_properties import DEFAULT_PAYLOADS, STRATEGIES, STRATEGY_OF_PAYLOADS, marker_properties
+from .merge_properties import DEFAULT_PAYLOADS, STRATEGIES, STRATEGY_OF_PAYLOADS, marker_properties, own_strategy
 from .payloads import PAYLOADS, Payload
 from .property_keys import COMMIT_TIME_ORDERING, CUSTOM, EVENT_TIME_ORDERING, FILL_UNAVAILABLE
 from .table_config import TableConfig
@@ -40,6 +40,40 @@ def changes_to_9(config: TableConfig) -> Changes:
             }
             changes |= {} if mode in _BUILTIN else {key.MERGE_STRATEGY: strategy}
     return changes | {key.ORDERING_FIELDS: ",".join(ordering) or None, key.PRECOMBINE_FIELD: None}
+
+
+def changes_from_6_to_9(config: TableConfig) -> Changes:
+    """Return what changes in the properties of a table of version 6 that becomes one of version 9; None removes."""
+    first = changes_from_6_to_8(config)
+    merged = {**config.properties, **first}
+    return first | changes_to_9(TableConfig({option: text for option, text in merged.items() if text is not None}))
+
+
+def changes_from_6_to_8(config: TableConfig) -> Changes:
+    """Return what changes in the properties of a table of version 6 that becomes one of version 8; None removes.
+
+    Copy-on-write tables name no payload class, and Apache Hudi 1.x orders the rows of a key by the ordering field. The
+    newest row wins where there is none.
+    """
+    named, ordering = config.properties.get(key.PAYLOAD_CLASS), ",".join(config.ordering_fields)
+    payload = config.payload or PAYLOADS[DEFAULT_PAYLOADS[EVENT_TIME_ORDERING if ordering else COMMIT_TIME_ORDERING]]
+    mode = payload.merge_mode if payload.is_plain else CUSTOM
+    strategy = STRATEGIES.get(mode, STRATEGY_OF_PAYLOADS)
+    return {
+        key.VERSION: "8",
+        key.INITIAL_VERSION: str(config.version),
+        key.LAYOUT_VERSION: str(key.NEWEST_LAYOUT),
+        key.TIMELINE_PATH: config.properties.get(key.TIMELINE_PATH) or "timeline",
+        key.KEY_GENERATOR_TYPE: config.properties.get(key.KEY_GENERATOR_TYPE) or config.key_generator.value,
+        # Apache Hudi leaves both, also where 1.2 made the table with the type alone.
+        key.KEY_GENERATOR_CLASS: config.properties.get(key.KEY_GENERATOR_CLASS) or config.key_generator.java_class,
+        key.MERGE_MODE: mode,
+        key.MERGE_STRATEGY: strategy,
+        key.OLD_MERGE_STRATEGY: strategy,
+        key.PAYLOAD_CLASS: named or payload.java_class,
+        key.PRECOMBINE_FIELD: ordering or None,
+        key.ORDERING_FIELDS: None,
+    }
 
 
 def changes_to_8(config: TableConfig) -> Changes:
@@ -77,6 +111,18 @@ def lost_in_9(config: TableConfig) -> Iterator[tuple[str, str]]:
         yield key.PAYLOAD_CLASS, named
     elif (payload is None or payload.name in _HAVE_THEIR_MODE) and _named_mode(config) not in _BUILTIN:
         yield key.MERGE_MODE, _named_mode(config)
+
+
+def lost_from_6(config: TableConfig) -> Iterator[tuple[str, str]]:
+    """Yield the properties of a table of version 6, with their values, for which later versions have no merge mode."""
+    named = config.properties.get(key.PAYLOAD_CLASS)
+    if named and config.payload is None:
+        yield key.PAYLOAD_CLASS, named
+    strategy = own_strategy(config.properties)
+    if strategy is not None:
+        yield key.OLD_MERGE_STRATEGY, strategy
+    if len(config.ordering_fields) > 1:
+        yield key.ORDERING_FIELDS, ",".join(config.ordering_fields)
 
 
 def lost_in_8(config: TableConfig) -> Iterator[tuple[str, str]]:

@@ -365,7 +365,6 @@ def test_partitions_of_different_numbers_of_buckets_are_refused(tmp_path: Path) 
 
 
 WRONG: dict[str, tuple[Callable[[Path], object], type[PyHudiError], str]] = {
-    "version 6": (lambda path: set_properties(path, **{key.VERSION: "6"}), TableVersionError, "Apache Hudi 1.2"),
     "version 5": (lambda path: set_properties(path, **{key.VERSION: "5"}), TableVersionError, "0.14"),
     "restore": (
         lambda path: open_table(open_storage(str(path))).instants.request(

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 from faults.test_decisions import nothing_is_carried_out
+from pyhudi import arrow
 from pyhudi.errors import CommitConflictError, PyHudiError
 from pyhudi.operations.services.versions.change_version import change_version
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
+from pyhudi.table.table import open_table
 from support.attempts import IMPATIENT, PARTED, parted
 from support.drawn.upkept import OFF
 from support.drive import plan, rows_of, task, write
@@ -21,8 +23,9 @@ from support.faults.steps import Share, steps_of
 from support.made import compacting
 from support.made.compacting import means
 from support.places import copied
+from support.recorded.recorded_version_6 import unpack
 from support.rules.ends import assert_whole
-from support.rules.health import codes
+from support.rules.health import codes, errors
 from support.stores import wrap_stores
 
 QUIET = replace(IMPATIENT, upkeep=OFF)
@@ -87,6 +90,42 @@ def test_a_change_of_version_that_broke_off_is_whole_and_is_finished(
             compacting.run(place)
             assert rows_of(place, "id", "value") == [*rows, ("k4", 2)]
             assert_whole(place)
+
+
+@pytest.mark.parametrize("how", ["killed", "before", "after"])
+@pytest.mark.parametrize("name", ["cow_archived", "cow_undone"])
+@steps_of("versions", 9)
+def test_an_upgrade_of_version_6_that_broke_off_is_whole_and_is_finished(
+    tmp_path: Path, share: Share, name: str, how: str
+) -> None:
+    """With an archive, and with a savepoint and a dead write: readers see the same rows all the time."""
+    origin = unpack(tmp_path / "origin") / name
+    rows, history = rows_of(origin, "_hoodie_record_key", "name"), instants_of(origin)
+    steps = tried(copied(origin, tmp_path / "count"), 9, Faults())
+    for number in share.of(failing(steps, how)):
+        path = copied(origin, tmp_path / f"t{number}")
+        tried(path, 9, Faults(at=number, after=how == "after", kill=how == "killed"))
+        assert version_of(path) in {6, 9}
+        assert rows_of(path, "_hoodie_record_key", "name") == rows
+        assert instants_of(path) == history
+
+        change(path, 9)
+
+        assert version_of(path) == 9
+        assert instants_of(path) == history
+        assert not [one for one in (path / ".hoodie").iterdir() if "commit" in one.name]
+        assert not list((path / ".hoodie").glob("*/.commits_.archive*"))
+        table = arrow.Table(path)
+        table.upsert(table.read().slice(0, 1))
+        assert rows_of(path, "_hoodie_record_key", "name") == rows
+        assert errors(path) == []
+
+
+def instants_of(path: Path) -> list[str]:
+    """Return the completed instants, the archived ones included, but for rollbacks."""
+    table = open_table(open_storage(str(path)))
+    found = {instant.identity for instant in (*table.archive.instants(), *table.timeline().completed)}
+    return sorted(one for one in found if not one.endswith("rollback"))
 
 
 @pytest.mark.parametrize("version", [8, 9])

@@ -356,6 +356,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "rollbacks of an instant by others": "operations.transaction.since:Since.rollbacks_of",
     # --- decisions
     "decide on properties": "operations.services.versions.change_version:set_properties",
+    "remove the old files of a timeline": "operations.services.versions.timeline_copy:TimelineCopy.remove_old",
     "carry out a decision": "operations.transaction.decide:carry_out",
     "decisions that stay": "operations.transaction.decide:KEPT",
     "seconds after which a commit is late": "operations.transaction.decide:LATE_S",

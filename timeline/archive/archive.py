@@ -54,6 +54,10 @@ class Archive(ABC):
     def is_there(self) -> bool:
         """Return whether the folder has a file of an archive, whole or not."""
 
+    def timed(self) -> tuple[Instant, ...]:
+        """Return the archived instants with their completion times, as far as the archive tells them."""
+        return self.instants()
+
     def writes(self) -> tuple[Instant, ...]:
         return tuple(instant for instant in self.instants() if instant.action in WRITE_ACTIONS)
 

@@ -56,7 +56,8 @@ class Decision:
     Attributes:
         instant: Of `DecisionKind.MAKE` with the state, and the completion time, of the file to be made. Of
             `DecisionKind.SET_PROPERTIES` it is on no timeline: it says what the properties change for, and when.
-        body: The content of that file.
+        body: The content of that file. Of `DecisionKind.SET_PROPERTIES` the state of the timeline that the change
+            depends on (`state_of`), empty for any: it is not carried out once that is another.
         new_table: Properties of the table that the instant creates; empty where the table exists.
         changes: Properties to be set before, None to remove one; of `DecisionKind.SET_PROPERTIES`, all that is set.
         maker: Distinguishes two processes that make the same decision.

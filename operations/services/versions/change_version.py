@@ -1,7 +1,8 @@
 """Brings a table to another version: what is pending is done first, then one decision changes the properties.
 
-Nothing but properties differs between the versions 8 and 9. A process that dies before the decision has changed none of
-them, and after it the next process that decides carries it out. Writes that were planned before it give way.
+Nothing but properties differs between the versions 8 and 9. The instants of version 6 are copied before the decision,
+and their old files go after it. A process that dies before the decision has changed nothing that readers see, and after
+it the next process that decides carries it out. Writes that were planned before it give way.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from ....storage.base import Storage
 from ....storage.parallel import for_each
 from ....table.config import TableConfig, check_mergeable, check_supported, load_config
 from ....table.table import Table, open_table
-from ....timeline.held import CLUSTERING, COMPACTING, COMPACTION, LOG_COMPACTION
+from ....timeline.held import COMPACTING, COMPACTION, LOG_COMPACTION, says_what_it_holds
 from ....timeline.instants import WRITE_ACTIONS, Instant, State
 from ....timeline.pending_undo import pending_rollbacks
 from ....timeline.timeline import Timeline
@@ -35,6 +36,7 @@ from ..execution import take_back
 from ..means import Means
 from ..preconditions import dead_writes, refuse_restoring
 from .steps import VersionStep, spelling_of, step_of, warnings_of
+from .timeline_copy import TimelineCopy, remove_old_files
 from .visible_rows import changed_keys
 
 logger = logging.getLogger("pyhudi")
@@ -67,6 +69,7 @@ def change_version(storage: Storage, name: str, to: int, means: Means, *, dry_ru
         settle(table)
         table = open_table(storage)
         step = step_of(table, name, to)
+        remove_old_files(table)
     if step is None:
         return VersionResult(table.path, name, to, to, dry=dry_run, seconds=time.monotonic() - began)
     step.refuse(table)
@@ -101,9 +104,15 @@ class _VersionCall:
         finished: list[str] = []
         for _ in range(_ROUNDS):
             finished += self._finish_pending()
-            planned = self._result(self.step.properties(table, table.config, spelling), spelling)
+            changes = self.step.properties(table, table.config, spelling)
+            planned = self._result(changes, spelling)
+            state = b""
+            if self.step.copies:
+                copy = TimelineCopy.planned(table, changes)
+                state = copy.state()
+                copy.make()
             try:
-                set_properties(table, self.step.name, partial(self._changes, spelling))
+                set_properties(table, self.step.name, partial(self._changes, spelling, state), state)
             except _BegunMeanwhileError:
                 continue
             if load_config(table.storage).version != self.step.after:
@@ -112,6 +121,7 @@ class _VersionCall:
                     f"{self.step.name} it.",
                     "Run it again.",
                 )
+            remove_old_files(open_table(table.storage))
             logger.info("table %s: %s to version %d", table.path, self.step.name, self.step.after)
             return replace(planned, unfinished=tuple(finished))
         raise ConcurrentWriteError(
@@ -120,10 +130,12 @@ class _VersionCall:
             "Run it again while fewer writers are at work.",
         )
 
-    def _changes(self, spelling: str | None, timeline: Timeline, stored: TableConfig) -> Mapping[str, str | None]:
+    def _changes(
+        self, spelling: str | None, copied: bytes, timeline: Timeline, stored: TableConfig
+    ) -> Mapping[str, str | None]:
         """Return the changes of the properties, for the timeline of a round of the decision."""
         refuse_restoring(ROLLBACK, timeline)
-        if _has_work(timeline):
+        if _has_work(timeline) or (copied and TimelineCopy.planned(self.table, {}).state() != copied):
             raise _BegunMeanwhileError
         self._decode(timeline)
         return self.step.properties(self.table, stored, spelling)
@@ -141,6 +153,7 @@ class _VersionCall:
             self.step.before,
             self.step.after,
             tuple(properties),
+            bytes=TimelineCopy.planned(self.table, changes).size() if self.step.copies else 0,
             changed_keys=changed_keys(self.table, after),
             warnings=told,
         )
@@ -150,6 +163,8 @@ class _VersionCall:
         fresh = [instant for instant in timeline.completed if instant.identity not in self.decoded]
         try:
             for_each(self.table.storage, lambda instant: _read(timeline, instant), fresh)
+            if self.step.copies and not self.decoded:
+                TimelineCopy.planned(self.table, {}).check()
         except CorruptInstantError as error:
             raise CorruptInstantError(
                 f"The {self.step.name} of the table {self.table.path} stops before it changes anything: {error.what}",
@@ -167,6 +182,7 @@ class _VersionCall:
         found = {
             dead.victim: f"Roll the {dead.victim.action} {dead.victim.requested_time} back, whose writer is dead."
             for dead in dead_writes(ROLLBACK, others, timeline, "")
+            if not says_what_it_holds(timeline, dead.victim)
         }
         for rollback in others.condemned(timeline, ROLLBACK):
             if rollback.at_work:
@@ -174,7 +190,8 @@ class _VersionCall:
             found[rollback.victim] = f"Finish the rollback of {rollback.victim.requested_time}, which broke off."
         for instant in timeline.pending:
             at_work = instant.action == _INDEXING
-            if instant.state == State.INFLIGHT and instant.action in {CLUSTERING, *COMPACTING}:
+            is_planned = instant.action in COMPACTING or says_what_it_holds(timeline, instant)
+            if instant.state == State.INFLIGHT and is_planned:
                 at_work = others.suspect(instant).judge(may_wait=False).alive
             if at_work:
                 raise in_the_way(timeline, instant)
@@ -216,7 +233,10 @@ class _VersionCall:
 
 def _has_work(timeline: Timeline) -> bool:
     """Return whether an instant is pending that has to be done first; whether its process lives is judged later."""
-    works = (instant.action in {*WRITE_ACTIONS, *COMPACTING, _INDEXING} for instant in timeline.pending)
+    works = (
+        instant.action in {*WRITE_ACTIONS, *COMPACTING, _INDEXING} and not says_what_it_holds(timeline, instant)
+        for instant in timeline.pending
+    )
     return any(works) or any(timeline.write_at(victim) is not None for victim in pending_rollbacks(timeline))
 
 

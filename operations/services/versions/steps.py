@@ -1,7 +1,4 @@
-"""The steps from a table version to another version: what each changes, and what it refuses to carry over.
-
-Version 6 will be one more step of this table, which makes files first and deletes files last.
-"""
+"""The steps from a table version to another version: what each changes, and what it refuses to carry over."""
 
 from __future__ import annotations
 
@@ -10,16 +7,22 @@ from dataclasses import dataclass
 
 from ....errors import InvalidOptionError, TableVersionError, UnsupportedTableError
 from ....table.bucket_numbers import bucket_numbers, has_own_rules
-from ....table.config import TableConfig, check_format, check_supported
+from ....table.config import TableConfig, check_supported, refuse_newer_format
 from ....table.config import property_keys as key
-from ....table.config.version_changes import changes_to_8, changes_to_9, lost_in_8, lost_in_9
+from ....table.config.version_changes import (
+    changes_from_6_to_8,
+    changes_from_6_to_9,
+    changes_to_8,
+    changes_to_9,
+    lost_from_6,
+    lost_in_8,
+    lost_in_9,
+)
 from ....table.infer_key_encoding import noted_key_encoding
 from ....table.table import Table
 
 UPGRADE, DOWNGRADE = "upgrade", "downgrade"
-# The oldest version from which the two change nothing but properties.
-_OLDEST = 8
-_OLDEST_OF_JAVA_1 = 6
+_OLDEST = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +32,15 @@ class VersionStep:
     Attributes:
         changes: Returns the changed properties for those of a table; None removes one.
         lost: Yields the properties that the other version cannot say.
+        copies: Whether the other version has its timeline in another layout, so that instants are copied first and the
+            old files go last.
     """
 
     before: int
     after: int
     changes: Callable[[TableConfig], Mapping[str, str | None]]
     lost: Callable[[TableConfig], Iterable[tuple[str, str]]]
+    copies: bool = False
 
     @property
     def name(self) -> str:
@@ -42,7 +48,13 @@ class VersionStep:
 
     def refuse(self, table: Table) -> None:
         """Raise `UnsupportedTableError` for a table of which something cannot be carried over."""
-        check_format(table.config, table.path)
+        refuse_newer_format(table.config, table.path)
+        if self.copies and table.config.table_type != key.COPY_ON_WRITE:
+            raise UnsupportedTableError(
+                f"The table {table.path} is {key.MERGE_ON_READ} and of version {self.before}: its log files have to be "
+                f"compacted before it can be of version {self.after}, which pyhudi does not do yet.",
+                "Compact and upgrade it with Apache Hudi 1.2, then use pyhudi.",
+            )
         check_supported(table.config, table.path, writing=False)
         for option, text in self.lost(table.config):
             raise UnsupportedTableError(
@@ -70,7 +82,12 @@ class VersionStep:
 
 _STEPS = {
     (step.before, step.after): step
-    for step in (VersionStep(8, 9, changes_to_9, lost_in_9), VersionStep(9, 8, changes_to_8, lost_in_8))
+    for step in (
+        VersionStep(6, 8, changes_from_6_to_8, lost_from_6, copies=True),
+        VersionStep(6, 9, changes_from_6_to_9, lost_from_6, copies=True),
+        VersionStep(8, 9, changes_to_9, lost_in_9),
+        VersionStep(9, 8, changes_to_8, lost_in_8),
+    )
 }
 
 
@@ -90,10 +107,9 @@ def step_of(table: Table, name: str, to: int) -> VersionStep | None:
     if now == to:
         return None
     if now < _OLDEST:
-        newest = "1.2" if now >= _OLDEST_OF_JAVA_1 else "0.14, and then with 1.2"
         raise TableVersionError(
             f"The table {table.path} is of version {now}, which pyhudi does not {name} yet.",
-            f"Upgrade it with Apache Hudi {newest}, then use pyhudi.",
+            "Upgrade it with Apache Hudi 0.14 first, then use pyhudi.",
         )
     step = _STEPS.get((now, to))
     if step is None or step.name != name:
@@ -117,6 +133,11 @@ def warnings_of(before: TableConfig, step: VersionStep, after: TableConfig, spel
     """Return what another engine, or a later write, does otherwise once a table is of another version."""
     told = []
     of_after = f"version {step.after}"
+    if step.copies and before.ordering_fields and before.payload is None:
+        told.append(
+            f"In {of_after} the greatest value of {', '.join(before.ordering_fields)} decides which row of a key wins: "
+            "the table does not name a payload class, and Apache Hudi 0.15 lets the newest row win there by default"
+        )
     if before.merge_mode != after.merge_mode:
         told.append(
             f"In {of_after} the table has the merge mode {after.merge_mode} instead of {before.merge_mode}, "

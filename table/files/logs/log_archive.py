@@ -12,7 +12,7 @@ import logging
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from ....errors import CorruptFileError, CorruptInstantError, StorageError, UnsupportedTableError
@@ -67,6 +67,16 @@ class LogArchive(Archive):
     def newest(self, count: int | None, besides: frozenset[str]) -> tuple[Instant, ...]:
         found = [instant for instant in self.instants() if instant.identity not in besides]
         return tuple(found[::-1][:count])
+
+    def timed(self) -> tuple[Instant, ...]:
+        """Return the archived instants with the times at which their completed files were made."""
+        found = {
+            instant.identity: replace(instant, completion_time=entry.get("stateTransitionTime"))
+            for part in self._with_files(lambda files: for_each(self.storage, self._entries, files))
+            for entry in part
+            for instant, _ in _completed([entry], bodies=False)
+        }
+        return tuple(found[identity] for identity in sorted(found))
 
     def bodies(self, wanted: Iterable[Instant]) -> Mapping[Instant, bytes]:
         wanted = frozenset(wanted)

@@ -48,7 +48,12 @@ PROTOCOLS: dict[str, tuple[str, ...]] = {
         *_INSTANTS,
         *(f"operations/services/{one}.py" for one in ("restore", "rollback", "savepoint", "service", "target_times")),
     ),
-    "versions": (*_INSTANTS, "table/config/properties_file.py", "operations/services/versions"),
+    "versions": (
+        *_INSTANTS,
+        "table/config/properties_file.py",
+        "timeline/old_layout.py",
+        "operations/services/versions",
+    ),
     "write": (*_INSTANTS, *_FILES, "operations/write"),
 }
 # The protocols of which all steps are tried, by a comma between them.

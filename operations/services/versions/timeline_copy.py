@@ -1,0 +1,226 @@
+"""The timeline and the archive of a table of version 6, copied into the layout of versions 8 and 9.
+
+The copies lie beside the old files, where readers of version 6 do not look. The decision that changes the properties
+makes them the table's timeline, and only after it the old files go: nothing is ever missing from both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import pairwise
+
+from ....errors import CorruptInstantError
+from ....storage.base import FileInfo, join, split
+from ....storage.parallel import for_each
+from ....table.config import TableConfig
+from ....table.config import property_keys as key
+from ....table.table import Table
+from ....timeline.archive.lsm import LsmArchive
+from ....timeline.archive.lsm_writer import Row, append, settle
+from ....timeline.clock import format_time, free_time_after
+from ....timeline.held import CLUSTERING
+from ....timeline.instants import WRITE_ACTIONS, Instant, State
+from ....timeline.metadata.avro_container import MAGIC
+from ....timeline.metadata.codec import InstantBody
+from ....timeline.old_layout import state_of
+from ...transaction.versions import refuse_other_version
+
+_AT_ONCE = 64
+_ARCHIVED_AT_ONCE = 512
+# The instants whose bodies are JSON in the timeline or the archive of version 6.
+_IN_JSON = WRITE_ACTIONS | {"clean", "rollback", "savepoint"}
+_FLAT = {key.VERSION: str(key.NEWEST_FLAT_VERSION), key.LAYOUT_VERSION: str(key.LAYOUT_OF_OLD_TABLES)}
+
+
+@dataclass(frozen=True)
+class TimelineCopy:
+    """The instants of the table ``old``, and where the table ``new`` will have them: the same table by other rules."""
+
+    old: Table
+    new: Table
+
+    @classmethod
+    def planned(cls, old: Table, changes: Mapping[str, str | None]) -> TimelineCopy:
+        """Return the copy of a table of version 6 for the properties that it will have."""
+        return cls(old, Table.of(old.storage, _changed(old.config, changes)))
+
+    @classmethod
+    def out_of(cls, new: Table) -> TimelineCopy:
+        """Return the copy by which a table of version 8 or 9 came out of version 6."""
+        return cls(Table.of(new.storage, _changed(new.config, _FLAT)), new)
+
+    def state(self) -> bytes:
+        """Return a text that changes whenever there is something else to copy."""
+        return state_of(self.old.storage, self.old.instants.layout)
+
+    def size(self) -> int:
+        """Return how many bytes the files have whose instants are copied."""
+        archived = self.old.storage.list(self.old.config.archive_folder, strict=False)
+        return sum(info.size for info in [*self._files(), *archived])
+
+    def check(self) -> None:
+        """Raise `CorruptInstantError` for an archived write that cannot be read."""
+        for _ in self._archived_rows(self._completion_times, frozenset()):
+            pass
+
+    def make(self) -> None:
+        """Copy every instant; what an earlier call copied is made again, and what left the timeline since goes."""
+        refuse_other_version(self.old)
+        times = self._completion_times
+        self._copy_archive(times)
+        new, storage = self.new.instants, self.old.storage
+        targets = {new.path(self._renamed(instant, times)): instant for instant in self._instants}
+        stale = [info.path for info in storage.list(new.folder) if info.path not in targets]
+        storage.delete(*(path for path in stale if new.layout.parse(split(path)[1]) is not None))
+        paths = sorted(targets)
+        for start in range(0, len(paths), _AT_ONCE):
+            refuse_other_version(self.old)
+            for_each(storage, lambda path: self._copy(targets[path], path), paths[start : start + _AT_ONCE])
+
+    def remove_old(self) -> None:
+        """Delete the old files of instants that the table has in its own layout, and the old archive if it has all."""
+        storage, leftover = self.old.storage, list(self._files())
+        if leftover:
+            held = {instant.identity for instant in self.new.timeline().instants}
+            held |= {instant.identity for instant in self.new.archive.instants()}
+            parse = self.old.instants.layout.parse
+            found = ((info.path, parse(split(info.path)[1])) for info in leftover)
+            storage.delete(*(path for path, instant in found if instant is not None and instant.identity in held))
+        archive = self.old.archive
+        if archive.is_there():
+            held = {instant.identity for instant in self.new.archive.instants()}
+            if held.issuperset(instant.identity for instant in archive.instants()):
+                folder = self.old.config.archive_folder
+                storage.delete(*(join(folder, name) for name in sorted(archive.file_names())))
+
+    def _files(self) -> Iterator[FileInfo]:
+        files = self.old.instants
+        for info in self.old.storage.list(files.folder, strict=False):
+            if files.layout.parse(split(info.path)[1]) is not None:
+                yield info
+
+    @cached_property
+    def _instants(self) -> Mapping[Instant, FileInfo]:
+        """Each state of the instants on the timeline, with its file."""
+        parse = self.old.instants.layout.parse
+        found = ((parse(split(info.path)[1]), info) for info in self._files())
+        return {instant: info for instant, info in found if instant is not None}
+
+    @cached_property
+    def _completion_times(self) -> Mapping[str, str]:
+        zone = self.old.config.timezone
+        told = {instant: instant.completion_time for instant in self.old.archive.timed()}
+        told = {instant.at(State.COMPLETED): time for instant, time in told.items()}
+        for instant, info in self._instants.items():
+            if instant.state == State.COMPLETED:
+                told[instant] = format_time(int(info.modified * 1000), zone)
+        return completion_times(told)
+
+    def _renamed(self, instant: Instant, times: Mapping[str, str]) -> Instant:
+        """Return the state that an instant has in the new layout."""
+        if instant.state == State.COMPLETED:
+            return self.new.instants.layout.completed(instant, times[instant.identity])
+        if instant.action in WRITE_ACTIONS and instant.replaces and self._is_clustering(instant):
+            return Instant(instant.requested_time, CLUSTERING, instant.state)
+        return instant
+
+    def _is_clustering(self, instant: Instant) -> bool:
+        try:
+            plan = self.old.instants.read_replace_plan(instant)
+        except CorruptInstantError:
+            return False
+        return plan is not None and plan.clustering_plan is not None
+
+    def _copy(self, instant: Instant, path: str) -> None:
+        storage = self.old.storage
+        try:
+            data = storage.read(self.old.instants.path(instant))
+        except FileNotFoundError:
+            return  # It left the timeline since: the decision is not made, and all is copied again.
+        if instant.group in WRITE_ACTIONS and data and not data.startswith(MAGIC):
+            try:
+                data = self._encoded(instant, data)
+            except CorruptInstantError:
+                # Apache Hudi leaves other content in the requested files of tables that came down from a newer version.
+                if instant.state == State.COMPLETED:
+                    raise
+                data = b""
+        storage.write(path, data)
+
+    def _encoded(self, instant: Instant, data: bytes) -> bytes:
+        where = f"{instant.requested_time}.{instant.action} of the table {self.old.path}"
+        from ....timeline.metadata import models  # noqa: PLC0415 (see timeline/metadata/avro_codec.py)
+
+        kinds: Mapping[str, type[models.InstantModel]] = {
+            "replacecommit": models.ReplaceCommitMetadata,
+            "clean": models.CleanMetadata,
+            "rollback": models.RollbackMetadata,
+            "savepoint": models.SavepointMetadata,
+        }
+        kind = kinds.get(instant.group, models.CommitMetadata)
+        model = self.old.format.codec.decode(kind, InstantBody(data, where))
+        return self.new.format.codec.encode(model)
+
+    def _copy_archive(self, times: Mapping[str, str]) -> None:
+        archive = LsmArchive(self.new.storage, self.new.config.archive_folder)
+        known = frozenset(instant.identity for instant in archive.instants())
+        for rows in self._archived_rows(times, known):
+            refuse_other_version(self.old)
+            append(archive, rows)
+        if self.old.archive.is_there():
+            # The process that put them there may have died before a manifest named them.
+            settle(archive)
+
+    def _archived_rows(self, times: Mapping[str, str], known: frozenset[str]) -> Iterator[Sequence[Row]]:
+        archived = [instant for instant in self.old.archive.instants() if instant.identity not in known]
+        for start in range(0, len(archived), _ARCHIVED_AT_ONCE):
+            part = archived[start : start + _ARCHIVED_AT_ONCE]
+            yield [*map(partial(self._row, times, self.old.archive.bodies(part)), part)]
+
+    def _row(self, times: Mapping[str, str], bodies: Mapping[Instant, bytes], instant: Instant) -> Row:
+        body = bodies.get(instant)
+        if body is None and instant.action in WRITE_ACTIONS:
+            raise CorruptInstantError(
+                f"The archive of the table {self.old.path} does not say what the {instant.action} "
+                f"{instant.requested_time} did.",
+                "Restore the archive from a backup.",
+            )
+        done = self.new.instants.layout.completed(instant, times[instant.identity])
+        return Row(done, self._encoded(instant, body) if body and instant.group in _IN_JSON else b"")
+
+
+def remove_old_files(table: Table) -> None:
+    """Delete what a table that came out of version 6 has in its own layout, as well as in the old layout."""
+    if table.config.left_old_layout:
+        TimelineCopy.out_of(table).remove_old()
+
+
+def completion_times(told: Mapping[Instant, str | None]) -> Mapping[str, str]:
+    """Return the completion time of each completed instant by its identity, no two the same.
+
+    ``told`` is when its file was last changed, which is wrong where the table was copied. It counts where it lies
+    between the requested time and that of the next write; else an instant completed right after it was requested. So
+    completed writes are in the order of their requested times, by which readers of version 6 go.
+    """
+    ordered = sorted(told, key=lambda instant: (instant.requested_time, not instant.is_write, instant.group))
+    writes = [instant.requested_time for instant in ordered if instant.is_write]
+    following = dict(pairwise([*writes, None]))
+    found: dict[str, str] = {}
+    taken: set[str] = set()
+    for instant in ordered:
+        requested, time = instant.requested_time, told[instant]
+        until = following[requested] if instant.is_write else None
+        if time is None or time <= requested or (until is not None and time >= until):
+            time = free_time_after(requested, taken)
+        elif time in taken:
+            time = free_time_after(time, taken)
+        taken.add(time)
+        found[instant.identity] = time
+    return found
+
+
+def _changed(config: TableConfig, changes: Mapping[str, str | None]) -> TableConfig:
+    merged = {**config.properties, **changes}
+    return TableConfig({option: text for option, text in merged.items() if text is not None})
