@@ -443,6 +443,7 @@ def _template(machine: Machine, kind: str) -> tuple[Mapping[str, memory._File], 
             rows = one.apply(rows, KINDS[kind])
         prefix = f"{path.removeprefix(memory.SCHEME)}/"
         files = {key.removeprefix(prefix): file for key, file in memory._FILES.by_key.items() if key.startswith(prefix)}
+        machine.open(path).inner.delete_folder("")
         _TEMPLATES[kind] = files, rows, machine.scheduler.now + 3600
     return _TEMPLATES[kind]
 
