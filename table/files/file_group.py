@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from .names import BaseFileName, FileGroupId, LogFileName
 
@@ -182,3 +182,14 @@ def is_change_data(file: DataFile) -> bool:
 def beside(file: DataFile) -> tuple[str, str]:
     """Return what a file shares with the change data that its write put beside it, in its file group's partition."""
     return file.file_id, file.named_time
+
+
+def slice_with(before: FileSlice | None, group: FileGroupId, files: Sizes) -> FileSlice | None:
+    """Return the slice that one new base file, or log files appended to a slice, make; None for anything else."""
+    base = base_file(*files[0]) if len(files) == 1 else None
+    if base is not None:
+        return FileSlice(group, base.instant_time, base)
+    logs = [log for file in files if (log := log_file(*file)) is not None]
+    if before is None or not logs or len(logs) < len(files):
+        return None
+    return replace(before, logs=(*before.logs, *logs))

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Protocol
 
 from ...timeline.layout import Layout, LayoutV1, LayoutV2
 from ...timeline.timeline import Timeline
-from .file_group import BaseFile, CompletedAt, DataFile, FileSlice, LogFile, OpenLog, Sizes, base_file, log_file
+from .file_group import BaseFile, CompletedAt, DataFile, FileSlice, LogFile, OpenLog, Sizes, slice_with
 from .file_group import every as every  # noqa: PLC0414 (a rule answers it, and its callers compare with it)
 from .names import FileGroupId
 from .slices_by_name import ByName
@@ -93,13 +92,7 @@ class ByCompletionTime:
         )
 
     def slice_after(self, before: FileSlice | None, group: FileGroupId, files: Sizes) -> FileSlice | None:
-        base = base_file(*files[0]) if len(files) == 1 else None
-        if base is not None:
-            return FileSlice(group, base.instant_time, base)
-        logs = [log for file in files if (log := log_file(*file)) is not None]
-        if before is None or not logs or len(logs) < len(files):
-            return None
-        return replace(before, logs=(*before.logs, *logs))
+        return slice_with(before, group, files)
 
     def is_merged(self, log: LogFile, plan_time: str, completed_at: CompletedAt) -> bool:
         return completed_at(log.named_time) < plan_time

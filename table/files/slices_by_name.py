@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
 from ...timeline.watermark import Seen
-from .file_group import BaseFile, CompletedAt, DataFile, FileSlice, LogFile, OpenLog, Sizes, base_file, log_file
+from .file_group import BaseFile, CompletedAt, DataFile, FileSlice, LogFile, OpenLog, Sizes, slice_with
 from .names import FileGroupId
 from .read_written import read_written
 
@@ -91,13 +91,7 @@ class ByName:
         return tuple(FileSlice(group, time, by_time.get(time), tuple(placed[time])) for time in times)
 
     def slice_after(self, before: FileSlice | None, group: FileGroupId, files: Sizes) -> FileSlice | None:
-        base = base_file(*files[0]) if len(files) == 1 else None
-        if base is not None:
-            return FileSlice(group, base.instant_time, base)
-        logs = [log for file in files if (log := log_file(*file)) is not None]
-        if before is None or not logs or len(logs) < len(files):
-            return None
-        return replace(before, logs=(*before.logs, *logs))
+        return slice_with(before, group, files)
 
     def is_merged(self, log: LogFile, plan_time: str, completed_at: CompletedAt) -> bool:
         return log.named_time < plan_time
