@@ -29,6 +29,7 @@ def test_the_public_names_are_these() -> None:
         "ServicesResult",
         "TableError",
         "TableRows",
+        "VersionResult",
         "__version__",
         "bucket_agg",
         "bucket_join",
