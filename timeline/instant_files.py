@@ -158,8 +158,17 @@ class InstantFiles:
         """Put an instant on the timeline; False where its requested file exists already."""
         return self.storage.create(self.path(instant.at(State.REQUESTED)), body)
 
-    def start(self, instant: Instant, body: bytes = b"") -> bool:
-        return self.storage.create(self.path(instant.at(State.INFLIGHT)), body)
+    def start(self, instant: Instant) -> bool:
+        """Make an instant's inflight file; False where it exists already."""
+        return self.storage.create(self.path(instant.at(State.INFLIGHT)), self._inflight_body(instant))
+
+    def _inflight_body(self, instant: Instant) -> bytes:
+        if not self.layout.repeats_plan(instant):
+            return b""
+        try:
+            return self.storage.read(self.path(instant.at(State.REQUESTED)))
+        except FileNotFoundError:
+            return b""
 
     def remove_pending(self, instant: Instant) -> None:
         """Remove a pending instant, its inflight file first: it never seems further than it is."""

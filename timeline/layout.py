@@ -54,6 +54,9 @@ class Layout(Protocol):
     def visible_at(self, pending: Instant) -> str | None:
         """Return from which time on readers see a pending instant once it completes; None for a time yet to come."""
 
+    def repeats_plan(self, pending: Instant) -> bool:
+        """Return whether an instant's inflight file has the plan of its requested file again."""
+
 
 @dataclass(frozen=True, slots=True)
 class LayoutV1:
@@ -85,6 +88,10 @@ class LayoutV1:
 
     def visible_at(self, pending: Instant) -> str | None:
         return pending.requested_time
+
+    def repeats_plan(self, pending: Instant) -> bool:
+        # Apache Hudi 0.15 reads the plan there, and takes an empty file for a clean that never began.
+        return pending.action == "clean"
 
     def format(self, instant: Instant) -> str:
         return _name_of(instant)
@@ -139,6 +146,9 @@ class LayoutV2:
 
     def visible_at(self, pending: Instant) -> str | None:
         return None
+
+    def repeats_plan(self, pending: Instant) -> bool:
+        return False
 
     def format(self, instant: Instant) -> str:
         return _name_of(instant)

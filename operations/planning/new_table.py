@@ -17,6 +17,7 @@ from ...table.config.property_keys import (
     INDEX_TYPE,
     LOOKUP_INDEXES,
     MERGE_ON_READ,
+    NEWEST_FLAT_VERSION,
     NEWEST_VERSION,
     PARTIAL_UPDATE_MODE,
     SORT_BY,
@@ -89,6 +90,12 @@ class NewTable(TableTerms):
                 f"{_VERSION}={self.asked.version} is given for the new table {self.path}, and pyhudi does not create "
                 "tables of that version yet.",
                 f"Use {' or '.join(map(str, VERSIONS))}, or create the table with Apache Hudi.",
+            )
+        if self.asked.table_type == MERGE_ON_READ and self.asked.version == NEWEST_FLAT_VERSION:
+            raise UnsupportedOptionError(
+                f"{_VERSION}={self.asked.version} is given for the new table {self.path}, which is to be "
+                f"{MERGE_ON_READ}, and pyhudi does not write such tables of that version.",
+                f"Use {COPY_ON_WRITE}, or a newer version.",
             )
         if self.asked.index_type is not None and not is_offered(self.asked.index_type):
             raise UnsupportedOptionError(

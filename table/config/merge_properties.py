@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from . import property_keys as key
-from .payloads import Payload
+from .payloads import PAYLOADS, Payload
 from .property_keys import COMMIT_TIME_ORDERING, CUSTOM, EVENT_TIME_ORDERING
 
 # The other two strategies of Apache Hudi run a class of the user.
@@ -136,6 +136,16 @@ class ByClass(ByPayload):
     def deciding(self, properties: Mapping[str, str]) -> Payload | None:
         payload = self.payload(properties)
         return None if payload is None or payload.ordering_fields else payload
+
+    def of_new_table(self, mode: str | None, payload: Payload | None, ordering_fields: Sequence[str]) -> dict[str, str]:
+        mode = mode or default_merge_mode(ordered=bool(ordering_fields))
+        deciding = payload or PAYLOADS[DEFAULT_PAYLOADS[mode]]
+        return {
+            **_ordering(key.PRECOMBINE_FIELD, ordering_fields),
+            # Apache Hudi has the same strategy beside each class.
+            key.OLD_MERGE_STRATEGY: STRATEGIES[EVENT_TIME_ORDERING],
+            key.PAYLOAD_CLASS: deciding.java_class,
+        }
 
     def _named_modes(self, properties: Mapping[str, str]) -> tuple[str | None, ...]:
         deciding = self.deciding(properties)

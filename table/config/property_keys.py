@@ -110,9 +110,8 @@ INDEXES_NOT_DONE = frozenset(
 )
 
 NEWEST_VERSION = 9
-VERSIONS = (9, 8)
-"""The versions whose tables pyhudi writes."""
-READ_ONLY_VERSIONS = (6,)
+VERSIONS = (9, 8, 6)
+"""The versions whose tables pyhudi reads and writes; of version 6 it writes those of `COPY_ON_WRITE` alone."""
 NEWEST_LAYOUT = 2
 LAYOUT_OF_OLD_TABLES = 1
 # Until this version instants lie in ``.hoodie`` itself, and the archive is a folder beside them.
@@ -124,18 +123,24 @@ COMMIT_TIME_ORDERING = "COMMIT_TIME_ORDERING"
 CUSTOM = "CUSTOM"
 
 CONSTANT_OF_NEW_TABLES = {
-    LAYOUT_VERSION: str(NEWEST_LAYOUT),
     DROP_PARTITION_COLUMNS: "false",
     PARTITION_METAFILE_BASE_FORMAT: "false",
     BASE_FILE_FORMAT: "PARQUET",
     MULTIPLE_BASE_FILE_FORMATS: "false",
     POPULATE_META_FIELDS: "true",
-    TIMELINE_PATH: "timeline",
-    HISTORY_PATH: "history",
-    ARCHIVE_FOLDER: "history",
     CDC_ENABLED: "false",
 }
 """Properties that Apache Hudi gives every new table by default."""
+PLACES_OF_NEW_TABLES = {
+    LAYOUT_OF_OLD_TABLES: {LAYOUT_VERSION: str(LAYOUT_OF_OLD_TABLES), ARCHIVE_FOLDER: "archived"},
+    NEWEST_LAYOUT: {
+        LAYOUT_VERSION: str(NEWEST_LAYOUT),
+        TIMELINE_PATH: "timeline",
+        HISTORY_PATH: "history",
+        ARCHIVE_FOLDER: "history",
+    },
+}
+"""Where Apache Hudi has a new table's instants and archive by default, by the timeline's layout."""
 
 
 def older_time_option(option: str) -> str:

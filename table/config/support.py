@@ -11,12 +11,9 @@ from .merge_properties import merge_properties, own_strategy
 from .property_keys import (
     COMMIT_TIME_ORDERING,
     EVENT_TIME_ORDERING,
-    LAYOUT_OF_OLD_TABLES,
-    NEWEST_LAYOUT,
-    READ_ONLY_VERSIONS,
     VERSIONS,
 )
-from .table_config import TableConfig
+from .table_config import TableConfig, layout_of
 
 # Each release of 1.x raises a table as it writes, unless its options forbid that.
 RAISED_BY_A_WRITE = (
@@ -39,15 +36,13 @@ def check_supported(config: TableConfig, where: str, *, writing: bool) -> None:
 def check_format(config: TableConfig, where: str) -> None:
     """Raise UnsupportedTableError where pyhudi changes nothing in a table.
 
-    It is of a version that pyhudi only reads, or its properties have the format of a newer release of pyhudi.
+    pyhudi only reads tables of its version and type, or its properties have the format of a newer release of pyhudi.
     """
-    if config.is_read_only:
+    if config.is_read_only and config.version in VERSIONS:
         raise UnsupportedTableError(
-            f"The table {where} has {key.VERSION}={config.version}: pyhudi reads tables of this version, and does not "
-            "write to them or change them yet.",
-            RAISED_BY_A_WRITE
-            if config.table_type == key.MERGE_ON_READ
-            else "HudiTable.upgrade brings it to version 9; dry_run=True shows what that changes. Then write again.",
+            f"The table {where} has {key.VERSION}={config.version} and {key.TYPE}={config.table_type}: pyhudi reads "
+            "such tables, and does not write to them or change them.",
+            "HudiTable.upgrade brings it to version 9; dry_run=True shows what that changes. Then write again.",
         )
     refuse_newer_format(config, where)
 
@@ -99,10 +94,9 @@ def _unknown_updates(config: TableConfig) -> Iterator[tuple[str, str]]:
 
 
 def _unsupported(config: TableConfig, writing: bool) -> Iterator[tuple[str, str]]:
-    layout = LAYOUT_OF_OLD_TABLES if config.is_read_only else NEWEST_LAYOUT
-    if config.version not in (*VERSIONS, *READ_ONLY_VERSIONS):
+    if config.version not in VERSIONS:
         yield key.VERSION, str(config.version)
-    elif int(config.properties[key.LAYOUT_VERSION]) != layout:
+    elif int(config.properties[key.LAYOUT_VERSION]) != layout_of(config.version):
         yield key.LAYOUT_VERSION, config.properties[key.LAYOUT_VERSION]
     if not config.populate_meta_fields:
         yield key.POPULATE_META_FIELDS, "false"

@@ -64,8 +64,9 @@ class TableConfig:
             **said.spelt("key_generator", "hive_style", "url_encode"),
             **said.time_options,
             **said.spelt("timezone", "version"),
-            **_version_properties(version, _partition_extractor(partition_fields, bool(said.hive_style))),
+            **_version_properties(version, generator, _partition_extractor(partition_fields, bool(said.hive_style))),
             **key.CONSTANT_OF_NEW_TABLES,
+            **key.PLACES_OF_NEW_TABLES[layout_of(version)],
             **said.spelt("index_type", "isolation", "sort_by", "sort_curve"),
             **({} if said.bucket_count is None else bucket_properties(said.bucket_count, record_key, said.hash_fields)),
         }
@@ -111,8 +112,8 @@ class TableConfig:
 
     @property
     def is_read_only(self) -> bool:
-        """Whether pyhudi reads tables of the version, and changes nothing in them."""
-        return self.version in key.READ_ONLY_VERSIONS
+        """Whether pyhudi reads such tables, and changes nothing in them."""
+        return layout_of(self.version) == key.LAYOUT_OF_OLD_TABLES and self.table_type == MERGE_ON_READ
 
     @property
     def timezone(self) -> str:
@@ -328,13 +329,13 @@ class TableConfig:
     @property
     def timeline_folder(self) -> str:
         """The folder of instants, relative to the table's root."""
-        if self.version <= key.NEWEST_FLAT_VERSION:
+        if layout_of(self.version) == key.LAYOUT_OF_OLD_TABLES:
             return ".hoodie"
         return f".hoodie/{self.properties.get(key.TIMELINE_PATH) or 'timeline'}"
 
     @property
     def archive_folder(self) -> str:
-        if self.version <= key.NEWEST_FLAT_VERSION:
+        if layout_of(self.version) == key.LAYOUT_OF_OLD_TABLES:
             return f"{self.timeline_folder}/{self.properties.get(key.ARCHIVE_FOLDER) or 'archived'}"
         return f"{self.timeline_folder}/{self.properties.get(key.HISTORY_PATH) or 'history'}"
 
@@ -388,6 +389,11 @@ class TableConfig:
             )
 
 
+def layout_of(version: int) -> int:
+    """Return the layout that the timeline has in tables of a version, ``hoodie.timeline.layout.version``."""
+    return key.LAYOUT_OF_OLD_TABLES if version <= key.NEWEST_FLAT_VERSION else key.NEWEST_LAYOUT
+
+
 def checksum(database: str, name: str) -> str:
     """Return ``hoodie.table.checksum``: the CRC-32 of ``<database>.<name>``."""
     return str(zlib.crc32(f"{database}.{name}".encode()))
@@ -411,7 +417,10 @@ def _update_properties(mode: str | None, unavailable: str | None) -> dict[str, s
     return {key.PARTIAL_UPDATE_MODE: mode, key.UNAVAILABLE_VALUE: unavailable or key.UNAVAILABLE_OF_DEBEZIUM}
 
 
-def _version_properties(version: int, extractor: str) -> dict[str, str]:
+def _version_properties(version: int, generator: KeyGeneratorType, extractor: str) -> dict[str, str]:
+    if layout_of(version) == key.LAYOUT_OF_OLD_TABLES:
+        # Apache Hudi 0.15 knows the class alone.
+        return {key.KEY_GENERATOR_CLASS: generator.java_class}
     properties = {key.INITIAL_VERSION: str(version)}
     if version < NEWEST_VERSION:
         return properties

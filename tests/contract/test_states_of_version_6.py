@@ -231,9 +231,8 @@ CHANGES: dict[str, Callable[[arrow.Table, pa.Table], object]] = {
 
 
 @pytest.mark.parametrize("call", CHANGES)
-@pytest.mark.parametrize("name", ["cow_undone", "mor_pending"])
-def test_every_change_is_refused_and_leaves_the_table_as_it_was(made: Path, name: str, call: str) -> None:
-    table = made / name
+def test_every_change_of_a_merge_on_read_table_is_refused_and_leaves_it_as_it_was(made: Path, call: str) -> None:
+    table = made / "mor_pending"
     files = {path: path.read_bytes() for path in table.rglob("*") if path.is_file()}
     rows = arrow.read(str(table)).slice(0, 1)
 

@@ -29,13 +29,22 @@ _OF_FILES: Mapping[str, type] = {
     "fileSizeInBytes": int,
 }
 
+# The fields that the statistic of a base file lacks, as in Apache Hudi's JSON.
+_OF_LOG_FILES = ("logVersion", "logOffset", "baseFile", "logFiles", "totalLogFiles")
+
 
 def encode(model: models.InstantModel) -> bytes:
     from . import models  # noqa: PLC0415 (see avro_codec.py)
 
     if not isinstance(model, models.CommitMetadata):
         return avro_codec.encode(model)
-    return json.dumps(model.model_dump(by_alias=True), indent=2).encode()
+    record = model.model_dump(by_alias=True, exclude={"version"})
+    for stats in record["partitionToWriteStats"].values():
+        for stat in stats:
+            for name in _OF_LOG_FILES:
+                if stat[name] is None:
+                    del stat[name]
+    return json.dumps(record, indent=2).encode()
 
 
 def decode(kind: type[M], body: InstantBody) -> M:

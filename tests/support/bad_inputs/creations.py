@@ -71,7 +71,7 @@ CREATIONS = [
         )
         for name, said, key in (
             ("table_type", "MERGE_ON_WRITE", "hoodie.datasource.write.table.type"),
-            ("version", 6, "hoodie.write.table.version"),
+            ("version", 7, "hoodie.write.table.version"),
             ("version", 10, "hoodie.write.table.version"),
             ("index_type", "RECORD_INDEX", "hoodie.index.type"),
             ("merge_mode", "CUSTOM", "hoodie.write.record.merge.mode"),

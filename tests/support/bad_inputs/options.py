@@ -109,7 +109,7 @@ OPTIONS = [
     *(
         Case(f"unsupported {key}", errors.UnsupportedOptionError, (key,), ask({key: value}))
         for key, value in {
-            "hoodie.table.version": "6",
+            "hoodie.table.version": "7",
             "hoodie.index.type": "RECORD_INDEX",
             "hoodie.write.record.merge.mode": "CUSTOM",
             "hoodie.table.cdc.enabled": "true",

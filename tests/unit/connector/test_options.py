@@ -263,7 +263,7 @@ def test_the_options_of_a_query_say_what_it_shows(given: dict[str, str], query: 
         ("hoodie.write.record.merge.mode", "CUSTOM"),
         ("hoodie.datasource.write.payload.class", "com.example.MyPayload"),
         ("hoodie.datasource.write.payload.class", "com.example.AWSDmsAvroPayload"),
-        ("hoodie.write.table.version", "6"),
+        ("hoodie.write.table.version", "7"),
         ("hoodie.datasource.query.incremental.format", "cdc"),
         ("hoodie.datasource.read.incr.filters", "v = 2"),
         ("hoodie.static.overwrite.partition.paths", "a"),

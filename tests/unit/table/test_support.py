@@ -45,12 +45,15 @@ def test_a_table_that_pyhudi_does_not_read_is_refused(option: str, value: str, w
     assert "file:///t" in raised.value.what
 
 
-def test_a_table_of_version_6_is_read_and_not_written() -> None:
+def test_a_merge_on_read_table_of_version_6_is_read_and_not_written() -> None:
     old = TableConfig({**NEW.properties, "hoodie.table.version": "6", "hoodie.timeline.layout.version": "1"})
+    merged = TableConfig({**old.properties, "hoodie.table.type": "MERGE_ON_READ"})
 
-    check_supported(old, "file:///t", writing=False)
-    with pytest.raises(UnsupportedTableError, match=r"hoodie\.table\.version=6: pyhudi reads tables of this version"):
-        check_supported(old, "file:///t", writing=True)
+    check_supported(old, "file:///t", writing=True)
+    check_supported(merged, "file:///t", writing=False)
+    with pytest.raises(UnsupportedTableError, match=r"version=6 and hoodie\.table\.type=MERGE_ON_READ") as raised:
+        check_supported(merged, "file:///t", writing=True)
+    assert "upgrade" in raised.value.todo
 
 
 @pytest.mark.parametrize(
