@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 FACTORS: dict[str, tuple[str, ...]] = {
     "version": ("9", "8", "6"),
@@ -33,11 +33,15 @@ Shape = Mapping[str, str]
 # What pyhudi does not do yet; whoever builds one takes it out, and the suites draw its shapes from then on.
 TO_COME: frozenset[Property] = frozenset(
     {
-        ("version", "6"),
         ("index", "consistent"),
         ("index", "record"),
         ("service", "cluster"),
     }
+)
+# Likewise what pyhudi does not do together yet, and what only such tables have.
+PAIRS_TO_COME: frozenset[frozenset[Property]] = frozenset(
+    frozenset({("version", "6"), other})
+    for other in [("type", "mor"), ("log", "parquet"), ("service", "compact"), ("service", "log-compact")]
 )
 
 # Pairs that Apache Hudi refuses, or that mean nothing.
@@ -192,24 +196,31 @@ SHAPES = """
 8 mor bucket     composite     commit-time    avro    spilled memory stream      alone
 8 mor bucket     unpartitioned commit-time    avro    placed  memory log-compact alone
 9 mor simple     unpartitioned several-fields parquet placed  local  repair      second
+6 cow none       generated     commit-time    avro    plain   memory archive     second
+6 cow simple     simple        commit-time    avro    plain   memory none        second
+6 cow bucket     composite     event-time     avro    spilled local  restore     second
+6 cow bucket     unpartitioned event-time     avro    placed  s3     rollback    alone
+6 cow bloom      times         event-time     avro    spilled local  clean       alone
+6 cow global     composite     event-time     avro    placed  local  savepoint   second
+6 cow bucket     simple        commit-time    avro    placed  local  rescale     alone
+6 cow simple     times         event-time     avro    plain   local  sort        alone
+6 cow bloom      simple        commit-time    avro    plain   memory repair      second
+6 cow none       generated     event-time     avro    spilled memory stream      alone
 8 mor global     unpartitioned commit-time    parquet plain   memory sort        second
 8 mor bloom      composite     event-time     parquet plain   memory cluster     alone
 9 cow record     simple        commit-time    avro    spilled s3     cluster     second
 8 mor consistent composite     commit-time    avro    placed  memory compact     alone
 9 mor consistent unpartitioned event-time     parquet plain   local  archive     second
 9 mor record     composite     several-fields parquet placed  memory restore     alone
-6 cow none       generated     commit-time    avro    plain   memory archive     second
 9 mor simple     unpartitioned several-fields avro    spilled local  cluster     alone
 6 mor record     times         event-time     parquet spilled memory rollback    second
 9 mor consistent simple        several-fields parquet plain   s3     restore     second
-6 cow simple     simple        commit-time    avro    plain   memory none        second
 8 mor none       generated     event-time     parquet plain   s3     cluster     alone
 9 cow global     simple        several-fields avro    spilled local  cluster     second
 8 mor consistent times         event-time     parquet placed  memory none        alone
 6 mor bloom      simple        event-time     parquet plain   memory clean       second
 6 mor consistent times         commit-time    avro    spilled s3     cluster     second
 9 mor record     unpartitioned partial-update parquet spilled memory clean       second
-6 cow bucket     composite     event-time     avro    spilled local  restore     second
 8 mor record     composite     event-time     parquet placed  s3     none        alone
 8 mor record     unpartitioned event-time     avro    spilled s3     archive     second
 6 mor global     unpartitioned event-time     parquet placed  s3     savepoint   alone
@@ -239,7 +250,12 @@ def shapes() -> list[dict[str, str]]:
 
 def shapes_of_today() -> list[dict[str, str]]:
     """Return the shapes in which nothing is still to come."""
-    return [shape for shape in shapes() if not TO_COME & set(shape.items())]
+    return [shape for shape in shapes() if not is_to_come(pairs_of(shape))]
+
+
+def is_to_come(pairs: Iterable[frozenset[Property]]) -> bool:
+    """Return whether pyhudi does not do some of what meets in these pairs yet."""
+    return any(pair & TO_COME or pair in PAIRS_TO_COME for pair in pairs)
 
 
 def pairs_of(shape: Shape) -> set[frozenset[Property]]:

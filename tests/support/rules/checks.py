@@ -6,7 +6,6 @@ those of tables that pyhudi alone has written, cleaned and archived.
 
 from __future__ import annotations
 
-import io
 import itertools
 import json
 import re
@@ -14,15 +13,13 @@ import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import fastavro
-import pyarrow.parquet as pq
 from support.places import Place, on_disk
 from support.rules.base_bytes import base_bytes
 from support.rules.log_bytes import DELETE, INSTANT, SCHEMA, Block, blocks_of
+from support.rules.timeline_bytes import Done, Layout, completed_in, layout_of
 
 METAFILE = ".hoodie_partition_metadata"
 # Of a table without buckets they begin with a letter, and a task that opens many file groups counts them at the end.
@@ -31,33 +28,16 @@ DATA_FILE = re.compile(rf"{FILE_ID}_\d+-\d+-\d+_(?P<instant>\d{{17}})\.parquet")
 LOG_FILE = re.compile(rf"\.{FILE_ID}_(?P<instant>\d{{17}})\.log\.(?P<version>\d+)_\d+-\d+-\d+")
 # Spark partitions, and file groups of one write in one partition, of which the tests have fewer.
 MANY = 64
-# What merges log files is asked for by one name and completes by another.
-MERGES = {"compaction": "commit", "logcompaction": "deltacommit"}
-COMPLETED = re.compile(r"(?P<instant>\d{17})_(?P<at>\d{17})\.(?P<action>[a-z]+)")
-PENDING = re.compile(r"(?P<instant>\d{17})\.(?:(?P<asked>[a-z]+)\.requested|(?:(?P<begun>[a-z]+)\.)?inflight)")
-ARCHIVED = re.compile(r"(?P<least>\d{17})_(?P<greatest>\d{17})_\d\.parquet")
 KNOWN = re.compile(
-    r"hoodie\.properties|timeline/\d{17}[_.\da-z]+|timeline/history/(_version_|manifest_\d+|\d{17}_\d{17}_\d\.parquet)"
-    r"|\.pyhudi/(sealed/(\d{10}\.v2/)?\d{17}(\.[0-9a-f]{32})?|sealed/\d{10}\.v2/[0-9a-f]{32}\.\d|decisions/\d{12}|archiving/\d{17}|cleaned|write_ids"
+    r"hoodie\.properties|\.pyhudi/(sealed/(\d{10}\.v2/)?\d{17}(\.[0-9a-f]{32})?|sealed/\d{10}\.v2/[0-9a-f]{32}\.\d|decisions/\d{12}|archiving/\d{17}|cleaned|write_ids"
     r"|buckets/\d{14,17}\.json|removed/\d{17}(\.json|/.+))|\.bucket_index/partition_bucket_index_meta/(configs|archive)/\d{14,17}\.hashing_config"
     # What `support.made.following` keeps.
     r"|fake/\d{17}\.(list|change)"
 )
-HISTORY = ".hoodie/timeline/history"
 # What makes all attempts invent one file id; tables out there hold ids made with it.
 NAMESPACE = uuid.UUID("5a4cb0ba-5b4a-5d0c-8d75-3c2a2f5c6e1e")
 
 Stats = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class _Done:
-    """A completed instant, on the timeline or archived, with what it holds."""
-
-    instant: str
-    at: str
-    action: str
-    body: bytes
 
 
 @dataclass
@@ -89,13 +69,11 @@ def assert_format(path: Place, *, unique: bool = True) -> None:
 def _assert_all(root: Path, unique: bool) -> None:
     files = {one.relative_to(root).as_posix(): one for one in root.rglob("*") if one.is_file()}
     properties = _properties(root)
-    completed = _completed(files) + _archived(root)
-    times = [one.at for one in completed]
-    assert len(set(times)) == len(times), "no two instants completed at one time"
-    assert all(one.at > one.instant for one in completed)
-    _assert_no_leftovers(files)
+    layout = layout_of(properties)
+    completed = completed_in(root, layout)
+    _assert_no_leftovers(files, layout)
     replay = _Replay()
-    for one in sorted(completed, key=lambda one: one.at):
+    for one in completed:
         if one.action in {"commit", "replacecommit", "deltacommit"}:
             _take(replay, one)
     data = {
@@ -159,88 +137,27 @@ def _properties(root: Path) -> dict[str, str]:
     return {key: value.replace("\\:", ":") for key, _, value in pairs}
 
 
-def _completed(files: dict[str, Path]) -> list[_Done]:
-    """Return the completed instants of the timeline, having checked that none is pending and none half there."""
-    names = {name: Path(name).name for name in files if Path(name).parent == Path(".hoodie/timeline")}
-    completed: list[_Done] = []
-    states: dict[tuple[str, bool], list[str]] = {}
-    for name, short in names.items():
-        done, pending = COMPLETED.fullmatch(short), PENDING.fullmatch(short)
-        assert done or pending, f"{name} is no instant"
-        if done:
-            completed.append(_Done(done["instant"], done["at"], done["action"], files[name].read_bytes()))
-        # A savepoint has the time of the write that it keeps.
-        states.setdefault(((done or pending)["instant"], "savepoint" in short), []).append(  # type: ignore[index]
-            f"completed {done['action']}" if done else short[18:]
-        )
-    for (instant, keeps), found in states.items():
-        action = next((one.split()[1] for one in found if one.startswith("completed ")), None)
-        service = next((one.partition(".")[0] for one in found if one.partition(".")[0] in MERGES), None)
-        if service is not None:
-            asked = [f"{service}.requested"]
-            # One that waits is for somebody else.
-            whole = sorted([f"completed {MERGES[service]}", *asked, f"{service}.inflight"])
-            assert sorted(found) in (asked, whole), found
-            continue
-        assert action is not None, f"{instant} is pending: {found}"
-        begun = "inflight" if action == "commit" else f"{action}.inflight"
-        asked = [] if keeps else [f"{action}.requested"]
-        assert sorted(found) == sorted([f"completed {action}", *asked, begun])
-    return completed
-
-
-def _archived(root: Path) -> list[_Done]:
-    """Return the instants of the archive, having checked that it is whole and repeats nothing."""
-    if not any((root / HISTORY).glob("*")):
-        return []
-    number = int((root / HISTORY / "_version_").read_text())
-    manifests = [int(one.name.partition("_")[2]) for one in (root / HISTORY).glob("manifest_*")]
-    assert number == max(manifests), "readers and writers go by one manifest"
-    done: list[_Done] = []
-    for one in json.loads((root / HISTORY / f"manifest_{number}").read_text())["files"]:
-        file, name = root / HISTORY / one["fileName"], ARCHIVED.fullmatch(one["fileName"])
-        assert name is not None
-        assert file.stat().st_size == one["fileLen"]
-        rows = pq.ParquetFile(file).read().to_pylist()
-        times = [row["instantTime"] for row in rows]
-        assert (min(times), max(times)) == (name["least"], name["greatest"]), "a file's name spans its instants"
-        done += [_Done(row["instantTime"], row["completionTime"], row["action"], row["metadata"]) for row in rows]
-    return done
-
-
-def _record(one: _Done) -> Mapping[str, Any]:
-    return _decoded(one.body)
-
-
-# Of copies of a table the same bytes come up again and again.
-@lru_cache(maxsize=1024)
-def _decoded(body: bytes) -> Mapping[str, Any]:
-    (record,) = list(fastavro.reader(io.BytesIO(body)))
-    assert isinstance(record, dict)
-    return record
-
-
-def _cleaned(clean: _Done) -> set[str]:
+def _cleaned(clean: Done) -> set[str]:
     """Return the paths of the files that a clean says it took."""
-    said = _record(clean)
+    said = clean.record
     parts = said["partitionMetadata"].items()
     taken = {f"{name}/{file}".lstrip("/") for name, part in parts for file in part["successDeleteFiles"]}
     assert said["totalFilesDeleted"] == len(taken) > 0, f"the clean {clean.instant} says how many"
     return taken
 
 
-def _kept(savepoint: _Done) -> list[str]:
-    parts = _record(savepoint)["partitionMetadata"]
+def _kept(savepoint: Done) -> list[str]:
+    parts = savepoint.record["partitionMetadata"]
     return [f"{name}/{file}".lstrip("/") for name, part in parts.items() for file in part["savepointDataFile"]]
 
 
-def _assert_no_leftovers(files: dict[str, Path]) -> None:
+def _assert_no_leftovers(files: dict[str, Path], layout: Layout) -> None:
     """Assert that nothing lies about: no marker, heartbeat, spill, lock or temporary file."""
     strangers = [
         name
         for name in files
         if not (
-            KNOWN.fullmatch(name.removeprefix(".hoodie/"))
+            layout.knows(name) or KNOWN.fullmatch(name.removeprefix(".hoodie/"))
             if name.startswith(".hoodie/")
             else DATA_FILE.fullmatch(name.rpartition("/")[2])
             or LOG_FILE.fullmatch(name.rpartition("/")[2])
@@ -250,9 +167,9 @@ def _assert_no_leftovers(files: dict[str, Path]) -> None:
     assert not strangers, strangers
 
 
-def _take(replay: _Replay, one: _Done) -> None:
+def _take(replay: _Replay, one: Done) -> None:
     """Apply one completed write, checking what its statistics say of themselves."""
-    metadata, instant = _record(one), one.instant
+    metadata, instant = one.record, one.instant
     assert metadata["extraMetadata"]["schema"]
     for partition, ids in (metadata.get("partitionToReplaceFileIds") or {}).items():
         for file_id in ids:
