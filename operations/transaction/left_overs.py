@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from ...storage.base import FileInfo, Storage, split
 from ...table.files.file_group import data_file
 from ...table.files.marked_files import marked_files
-from ...table.files.partitions import list_partitions
 from ...table.table import Table
 from ...timeline.timeline import Timeline
 from ...timeline.writers import heartbeat, owner
@@ -17,6 +16,8 @@ from ...timeline.writers.markers import Markers
 from .transaction import Transaction
 
 logger = logging.getLogger("pyhudi")
+
+_META_FOLDER = ".hoodie"
 
 
 def files_of(table: Table, timeline: Timeline, instant_time: str, *, rolled_back: bool = False) -> list[str]:
@@ -31,7 +32,9 @@ def files_of(table: Table, timeline: Timeline, instant_time: str, *, rolled_back
             return marked_files(storage, table.format.slices, instant_time)
         if storage.has_files(owner.Claim(storage, instant_time).folder):
             return []
-    listed = (info for partition in list_partitions(storage) for info in storage.list(partition))
+    # A rollback deletes the metafile of a partition that the write opened, so a file may lie in no partition.
+    every = storage.list("", recursive=True, strict=False)
+    listed = (info for info in every if not info.path.startswith(f"{_META_FOLDER}/"))
     return sorted(info.path for info in by_maker(table, timeline, listed).get(instant_time, ()))
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from support.interleaving import trial
-from support.interleaving.acts import Drawn, Read, Write
+from support.interleaving.acts import OLD, Drawn, Read, Write
 from support.interleaving.machine import machine
 from support.interleaving.many import Stretch, run_stretches
 from support.interleaving.scheduler import Fate
@@ -24,6 +24,7 @@ from support.share import share_of
 # make test-long runs 100,000; test_mutations_of_interleavings.py has the seeds that show each known mistake.
 # As many are of CI, and of make test.
 MANY, SOME = 2000, 200
+OF_VERSION_6 = 60
 # With a follower, whose every outcome is computed twice.
 FOLLOWED = 120
 # Of make test-long.
@@ -58,6 +59,14 @@ def test_writers_and_services_that_are_interleaved_leave_what_the_dict_says(seed
 def test_many_interleavings_leave_what_the_dict_says(seed: int) -> None:
     with machine() as there:
         run(there, seed)
+
+
+@drawn(share_of(OF_VERSION_6))
+@given(st.integers(0, 1 << 48))
+def test_writers_and_services_of_tables_of_version_6_leave_what_the_dict_says(seed: int) -> None:
+    """Instants have one time, so that the order in which they complete is not that of their names."""
+    with machine() as there:
+        run(there, seed, kinds=OLD)
 
 
 @pytest.mark.slow

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from pyhudi.errors import StorageError
+from pyhudi.operations.planning.request import TableSettings
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
 from support.attempts import IMPATIENT, PARTED, attempt, parted
@@ -30,7 +31,9 @@ AFTER = [("k1", 1), ("k2", 2), ("k3", 1), ("k4", 2), ("k5", 2)]
 COLOCATED = replace(IMPATIENT, colocated=True)
 # The folder above the table's is made by the write that creates the table.
 TABLE = "lake/t"
-INSTANT = re.compile(r"\.hoodie/timeline/(?P<time>\d{17})(?:_\d{17})?\.(?P<rest>[a-z.]+)")
+# Tables of version 6 have their instants in the folder above.
+OLD = replace(PARTED, version=6)
+INSTANT = re.compile(r"\.hoodie/(?:timeline/)?(?P<time>\d{17})(?:_\d{17})?\.(?P<rest>[a-z.]+)")
 
 Rows = list[tuple[object, ...]]
 
@@ -45,6 +48,7 @@ class Work:
         before: The rows at the start, None where there is no table.
         after: The rows in the end.
         needs: The states that stand on the timeline wherever there is a file of an instant that is not completed.
+        table: What the next write makes where nothing is left.
     """
 
     prepare: Callable[[Path], Any]
@@ -52,6 +56,7 @@ class Work:
     before: Rows | None
     after: Rows
     needs: frozenset[str] = frozenset({"requested", "inflight"})
+    table: TableSettings = PARTED
 
 
 def nothing(path: Path) -> None:
@@ -62,9 +67,13 @@ def first(path: Path) -> None:
     write(path, FIRST, table=PARTED)
 
 
-def dead(path: Path) -> None:
+def first_of_version_6(path: Path) -> None:
+    write(path, FIRST, table=OLD)
+
+
+def dead(path: Path, make: Callable[[Path], None] = first) -> None:
     """Leave a table with a write that died after it had published its files."""
-    first(path)
+    make(path)
     planned = plan(path, SECOND[0].schema, table=PARTED, settings=COLOCATED)
     for number, part in enumerate(SECOND):
         task(planned, part, number)
@@ -79,6 +88,10 @@ def begun(path: Path) -> Any:
 
 def create(path: Path, _: Any) -> None:
     attempt(path, FIRST, IMPATIENT, table=PARTED)
+
+
+def create_in_version_6(path: Path, _: Any) -> None:
+    attempt(path, FIRST, IMPATIENT, table=OLD)
 
 
 def upsert(path: Path, _: Any) -> None:
@@ -107,6 +120,9 @@ WORKS = {
     "delete_partition": Work(first, delete_partition, BEFORE, [("k3", 1)]),
     "two attempts": Work(begun, commit_one_of_two_attempts, BEFORE, AFTER),
     "rollback": Work(dead, upsert, BEFORE, AFTER),
+    "creation in version 6": Work(nothing, create_in_version_6, None, BEFORE, table=OLD),
+    "upsert in version 6": Work(first_of_version_6, upsert, BEFORE, AFTER),
+    "rollback in version 6": Work(lambda path: dead(path, first_of_version_6), upsert, BEFORE, AFTER),
     "abort": Work(begun, lambda _, state: abort_write(state[0]), BEFORE, BEFORE, frozenset({"requested"})),
 }
 
@@ -157,7 +173,7 @@ def assert_in_order(cut: Cut, needs: frozenset[str]) -> None:
             markers = (image[one] or b"" for one in image if one.startswith(f".hoodie/.temp/{time}/MARKERS"))
             assert any(name.encode() in one for one in markers), f"{cut.at}: {name} without its marker"
     for time, found in states.items():
-        rollback = f".hoodie/timeline/{time}.rollback.requested" in image
+        rollback = any(f".hoodie/{folder}{time}.rollback.requested" in image for folder in ("timeline/", ""))
         if "completed" not in found and not rollback:
             owner = image.get(f".hoodie/.pyhudi/{time}/owner.json")
             assert json.loads(owner or b"{}").get("write_id"), f"{cut.at}: whose {time} is cannot be told"
@@ -182,7 +198,7 @@ def check(cut: Cut, work: Work, place: Path) -> None:
     assert left == work.after if cut.done else left in (work.before, work.after), cut.at
     if not table.exists():
         return
-    write(table, parted("z", 9, value=3), table=PARTED, settings=IMPATIENT)
+    write(table, parted("z", 9, value=3), table=work.table if left is None else PARTED, settings=IMPATIENT)
     # What was decided right before the cut, the next write completes.
     expected = [sorted([*(rows or []), ("k9", 3)]) for rows in ((left,) if cut.done else (left, work.after))]
     assert rows_of(table, "id", "value") in expected, cut.at

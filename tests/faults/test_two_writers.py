@@ -39,6 +39,7 @@ from support.faults.races import (
     SCHEMA,
     TABLE,
     check_begun_again,
+    check_commit_during_rollback,
     check_given_up_by_another_release,
     check_one_new_bucket,
     check_partition_fills,
@@ -295,6 +296,10 @@ def test_a_write_taken_for_dead_that_a_late_task_begins_again_cannot_commit(plac
 def test_a_file_that_lands_after_its_write_was_rolled_back_goes_again(place: Place) -> None:
     """Tasks of a write taken for dead may still be at work."""
     check_publish_during_rollback(place)
+
+
+def test_a_file_that_lands_in_a_partition_that_a_rollback_closed_goes_again(place: Place) -> None:
+    check_commit_during_rollback(place)
 
 
 @pytest.mark.parametrize("ending", ["commit", "abort"])

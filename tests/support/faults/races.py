@@ -324,6 +324,26 @@ def check_publish_during_rollback(folder: Place) -> None:
     assert_whole(table)
 
 
+def check_commit_during_rollback(folder: Place) -> None:
+    """Assert that a commit's file goes again where a rollback meanwhile left no partition: it deleted the metafile."""
+    table = below(folder, "t")
+    write(table, rows("a", "k1", value=1), table=TABLE)
+
+    def roll_back(publish: Callable[[], Any]) -> Any:
+        write(table, rows("b", "k2", value=3), settings=IMPATIENT)
+        return publish()
+
+    with interleaved() as moments, pytest.raises(CommitConflictError, match="taking its writer for dead"):
+        sleeper = plan(table, SCHEMA, settings=IMPATIENT)
+        spilled = task(sleeper, rows("z", "k4", value=2), 1)
+        moments.planned["publish"] = roll_back
+        commit_write(sleeper, [spilled])
+    abort_write(sleeper)
+
+    assert rows_of(table, "id", "value") == [("k1", 1), ("k2", 3)]
+    assert_whole(table)
+
+
 def check_two_new_columns(folder: Place) -> None:
     """Assert that of two writers that add different columns in one moment the later commit is refused.
 

@@ -57,6 +57,9 @@ KINDS: dict[str, TableSettings] = {
     "mor simple": replace(_BUCKETS, bucket_count=None, index_type="SIMPLE", table_type=MOR),
     "cow global": replace(_BUCKETS, bucket_count=None, index_type="GLOBAL_BLOOM"),
 }
+# In place of a table of version 9, of which both types are written.
+OLD = {kind: f"{kind.replace('mor', 'cow')} 6" for kind in KINDS}
+KINDS |= {old: replace(KINDS[old.removesuffix(" 6")], version=6) for old in OLD.values()}
 # How often each is drawn.
 WEIGHTS = {"cow bucket": 6, "mor bucket": 6, "cow ordered": 3, "cow simple": 3, "mor simple": 2, "cow global": 1}
 KEYS, PARTITIONS = 6, ("a", "b")

@@ -37,7 +37,7 @@ from pyhudi.storage import memory
 from pyhudi.table.files.names import WriteToken
 from pyhudi.table.table import open_table
 from pyhudi.timeline.instants import WRITE_ACTIONS, State
-from pyhudi.timeline.layout import LayoutV2
+from pyhudi.timeline.layout import Layout, LayoutV1, LayoutV2
 from pyhudi.timeline.metadata.codec import SORTED
 from pyhudi.timeline.rescales import KEY
 from pyhudi.timeline.writers.owner import Claim
@@ -66,8 +66,6 @@ from support.interleaving.tickets import Tickets
 from support.rules.ends import assert_whole
 
 _ID = re.compile(rb"actor(\d+)act(\d+)try(\d+)end")
-_LAYOUT = LayoutV2()
-_TIMELINE = f"{_LAYOUT.folder}/"
 _TRIES = 3
 # After so long every broken-off instant counts as dead.
 _LONG_S = 100.0
@@ -110,6 +108,7 @@ class Trial:
         taken: What was requested, by its time.
         read: The rows of file slices that were read, by their files.
         completed: The completed writes in their order: requested time and write id.
+        lasting: Requested times of all instants that completed and wrote files, those of services too.
         states: What the table held before the first write and after each.
         also: What else has to hold of the table at the end.
     """
@@ -120,6 +119,7 @@ class Trial:
     path: str
     tries: dict[str, Try] = field(default_factory=dict)
     completed: list[tuple[str, str]] = field(default_factory=list)
+    lasting: set[str] = field(default_factory=set)
     states: list[Rows] = field(default_factory=list)
     cleans: int = 0
     taken: dict[str, set[str]] = field(default_factory=dict)
@@ -132,6 +132,11 @@ class Trial:
         self.tickets = Tickets(
             self.machine.scheduler, lambda write_id: self._lives(self.tries[write_id]), lambda: self.machine.apart
         )
+
+    @property
+    def layout(self) -> Layout:
+        """Where instants are, and how their files are named."""
+        return LayoutV1() if KINDS[self.drawn.kind].version == 6 else LayoutV2()
 
     @property
     def scheduler(self) -> Scheduler:
@@ -269,15 +274,18 @@ class Trial:
         self.tickets.made(path, data)
         if path.endswith("/owner.json"):
             self._claimed(path, data)
-        if not path.startswith(_TIMELINE):
+        timeline = f"{self.layout.folder}/"
+        if not path.startswith(timeline):
             return
-        instant = _LAYOUT.parse(path.removeprefix(_TIMELINE))
+        instant = self.layout.parse(path.removeprefix(timeline))
         if instant is None:
             return
         self.cleans += instant.action == "clean"
         self.taken.setdefault(instant.requested_time, set()).add(instant.action)
         if instant.action == "rollback" and instant.state is State.REQUESTED:
             self.scheduler.quietly(partial(self._check_victim, storage, instant.requested_time))
+        if instant.is_write and instant.state is State.COMPLETED:
+            self.lasting.add(instant.requested_time)
         found = _ID.search(data) if instant.state is State.COMPLETED else None
         for key in (KEY, SORTED) if instant.state is State.COMPLETED else ():
             if key.encode() in data:
@@ -406,11 +414,10 @@ class Trial:
                 self.scheduler.fail(f"{found[0].decode()} is over, and its ticket stays: {info.path}")
 
     def _check_left_nothing(self, name: str, mine: Try) -> None:
-        done = {time for time, _ in self.completed}
         for path in self._files():
             found = _DATA.search(path)
             time = (found[1] or found[2]) if found else None
-            if time in mine.instants and time not in done:
+            if time in mine.instants and time not in self.lasting:
                 self.scheduler.fail(f"{name} is not complete, and left {path}")
 
     def _files(self) -> list[str]:
@@ -455,10 +462,15 @@ def run(
     fates: Fates | None = None,
     clocks: Clocks | None = None,
     also: Callable[[str], None] = lambda path: None,
+    kinds: Mapping[str, str] | None = None,
 ) -> Trial:
-    """Carry out what a seed draws, or what is given; raises AssertionError where the dict does not hold."""
+    """Carry out what a seed draws, or what is given; raises AssertionError where the dict does not hold.
+
+    ``kinds`` are the kinds of tables that take the place of those that are drawn.
+    """
     chance = random.Random(seed)
     drawn = with_users(with_rescale(with_stream(draw(chance), seed), seed), seed) if drawn is None else drawn
+    drawn = drawn if kinds is None else replace(drawn, kind=kinds[drawn.kind])
     files, rows, now = _template(machine, drawn.kind)
     path = f"memory://interleaving/{seed}"
     machine.scheduler = Scheduler(Schedule(seed), now=now)
