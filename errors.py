@@ -106,7 +106,7 @@ class MetInstant:
     Attributes:
         instant: Its requested time; empty where the error does not tell it.
         kind: What made it: "write", "rescale", "restore", "rollback", "clean", "compaction", "log compaction",
-            "clustering" or "archiving".
+            "clustering" or "archiving"; "upgrade" where the table went to another version, which is no instant.
         partition_path: The partition in which the two met; None for the whole table, or where the error does not tell
             it.
         file_id: The file group at which they met, in that partition.

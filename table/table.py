@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 
 from ..errors import NotATableError, PyHudiError, TableNotFoundError
 from ..storage.base import Storage
@@ -41,7 +42,8 @@ class Table:
     @property
     def instants(self) -> InstantFiles:
         layout = self.format.layout(self.config.timeline_folder, self.config.archive_folder)
-        return InstantFiles(self.storage, layout, self.format.codec, self.archive)
+        is_current = partial(_has_version, self.storage, self.config.version)
+        return InstantFiles(self.storage, layout, self.format.codec, self.archive, is_current)
 
     @property
     def archive(self) -> Archive:
@@ -75,6 +77,10 @@ def find_table(storage: Storage) -> Table | None:
         return Table.of(storage, load_config(storage))
     except TableNotFoundError:
         return None
+
+
+def _has_version(storage: Storage, version: int) -> bool:
+    return load_config(storage).version == version
 
 
 def _table_above(storage: Storage) -> str | None:

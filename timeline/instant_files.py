@@ -5,7 +5,7 @@ A table version's format is its `Layout` and its `Codec`; users of `InstantFiles
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -24,6 +24,8 @@ InstantPaths = Mapping[str, Mapping[State, tuple[str, ...]]]
 # What this process has read of completed writes about streams, by table, folder and instant.
 _OF_STREAMS: dict[tuple[str, str, Instant], StreamTexts] = {}
 _MOST_OF_STREAMS = 500
+# The kind of what an error met where the table went to another version.
+UPGRADE = "upgrade"
 
 
 class ArchivedInstants(Protocol):
@@ -36,13 +38,15 @@ class InstantFiles:
     """Reads, makes and removes the instants of one table.
 
     A reading method raises CorruptInstantError where the file cannot be parsed. The file of a completed instant that is
-    gone makes a StorageError; a plan that is gone or empty is None.
+    gone makes a StorageError; a plan that is gone or empty is None. ``is_current`` reads whether the table still has the
+    version whose format this is.
     """
 
     storage: Storage
     layout: Layout
     codec: Codec
     archive: ArchivedInstants
+    is_current: Callable[[], bool]
 
     @property
     def folder(self) -> str:
@@ -64,7 +68,8 @@ class InstantFiles:
     def refuse_moved(self, content: Folder) -> None:
         """Raise UnsupportedTableError where instants lie in the next layout's place and no longer in this folder.
 
-        Apache Hudi moves instants one by one and changes the version last: until then rows are missing.
+        Apache Hudi moves instants one by one and changes the version last: until then rows are missing. After that it
+        is a StorageError, as the table has to be opened again.
         """
         following = self.layout.next
         if following is None or split(following.folder)[1] not in content.folders:
@@ -73,6 +78,12 @@ class InstantFiles:
         gone = sorted(moved - _completed(self.layout, content.names)) if moved else []
         if gone:
             gone = sorted(set(gone) - self._left(content.names))
+        if gone and not self.is_current():
+            raise StorageError(
+                f"The table {self.storage.path} was brought to another version while its instants were being listed.",
+                "Run it again, which reads the table anew.",
+                met=MetInstant("", UPGRADE),
+            )
         if gone:
             raise UnsupportedTableError(
                 f"The table {self.storage.path} was being raised to another version when that broke off: the instant "

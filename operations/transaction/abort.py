@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from functools import partial
 from itertools import count
 
+from ...table.config import stored_config
+from ...table.table import Table
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers.write_notes import GIVEN_UP
@@ -40,7 +43,7 @@ def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
     None where another write has the same time. The note "sealed" stays for tasks that are still at work. A commit that
     ``tries_again`` needs the spills of the instant.
     """
-    storage = work.storage
+    planned, storage, work = work, work.storage, _in_version_of_now(work)
     begins = work.claim.make(work.owner)
     if not begins and not _is_ours(work):
         return None
@@ -60,6 +63,9 @@ def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
     # If another writer rolled this write back, its markers are gone and files may have appeared since. The same holds
     # where a sweep removed the working folder before the instant was on the timeline. List instead of trusting markers.
     unmarked = given_up or (begins and found is not None)
+    if work.config.version != planned.config.version:
+        # Where it began after the upgrade, its instant is where no reader looks any more.
+        remove_pending(planned.table, planned.inflight)
     _erase(work, found, files_of(work.table, timeline, work.instant_time, rolled_back=unmarked))
     if tries_again:
         forget_attempt(storage, work.instant_time)
@@ -67,6 +73,12 @@ def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
     forget(storage, work.instant_time)
     logger.warning("table %s: gave up the write %s", work.path, work.instant_time)
     return timeline
+
+
+def _in_version_of_now(work: Transaction) -> Transaction:
+    """Return the work on a table as it is: an upgrade by Apache Hudi moves pending instants, too."""
+    now = stored_config(work.storage)
+    return work if now is None else replace(work, table=Table.of(work.storage, now))
 
 
 def _is_ours(work: Transaction) -> bool:

@@ -13,7 +13,7 @@ from ...table.files.file_group import data_file
 from ...table.files.partitions import metafile_of, parse_partition_metafile, write_partition_metafile
 from ...table.table import Table
 from ...timeline.held import COMPACTING
-from ...timeline.instants import State
+from ...timeline.instants import Instant, State
 from ...timeline.old_layout import state_of
 from ...timeline.pending_undo import on_the_way_out
 from ...timeline.timeline import Timeline
@@ -44,7 +44,8 @@ def is_carried_out(decision: Decision, timeline: Timeline) -> bool:
     if decision.kind == DecisionKind.GIVE_UP:
         return State.INFLIGHT not in known
     if instant.state == State.COMPLETED:
-        if not known or State.COMPLETED in known:
+        # Its maker may have died before an upgrade: such a file would be none of this version.
+        if not known or State.COMPLETED in known or not timeline.files.layout.is_whole(instant):
             return True
         return instant.is_write and instant.requested_time in on_the_way_out(timeline)
     return bool(known)
@@ -83,6 +84,17 @@ def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
             for first in first_steps_of(table, decision):
                 _take_first(table, decision, first)
             timeline.complete(instant, decision.body)
+            _take_back_unmoved(table, timeline, instant)
+
+
+def _take_back_unmoved(table: Table, timeline: Timeline, completed: Instant) -> None:
+    """Raise `CommitConflictError` for an instant that completed where readers of another version look no more.
+
+    Apache Hudi moves instants and then changes the version, without a lock: an instant may complete in between.
+    """
+    if timeline.files.layout.next is not None and not timeline.files.is_current():
+        table.storage.delete(timeline.files.path(completed))
+        refuse_other_version(table)
 
 
 def first_steps_of(table: Table, decision: Decision) -> tuple[FirstSteps, ...]:

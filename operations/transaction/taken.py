@@ -17,6 +17,7 @@ from ...storage.base import Storage, split
 from ...table.files.file_group import data_file
 from ...table.files.read_written import read_written
 from ...table.table import Table, find_table
+from ...timeline.instant_files import UPGRADE
 from ...timeline.instants import State
 from ...timeline.timeline import Timeline
 from ...timeline.writers.write_notes import GIVEN_UP
@@ -100,6 +101,8 @@ def taken_since(storage: Storage, error: Exception) -> Taken | None:
     A file that the table needs as it is now was not taken: it is damage.
     """
     names, met = _names_in(error), error.met if isinstance(error, PyHudiError) else None
+    if met is not None and met.kind == UPGRADE:
+        return Taken("The table went to another version meanwhile", met)
     table = find_table(storage) if names else None
     if table is None:
         return None

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from shutil import copytree
 from typing import cast
 
 import pytest
@@ -17,8 +18,10 @@ from pyhudi.operations.service_settings import CompactionSettings
 from pyhudi.operations.services.compaction.compact import compact
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import savepoint
+from pyhudi.operations.services.versions.timeline_copy import TimelineCopy
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config import load_config, update_config
+from pyhudi.table.config.version_changes import changes_from_6_to_9
 from pyhudi.table.table import open_table
 from support.attempts import PARTED, parted
 from support.drawn.upkept import OFF
@@ -41,12 +44,22 @@ class _Changing(Trace):
 
     path: Path = Path()
     at: int = 0
-    to: int = 9
+    change: Callable[[Path], None] = lambda path: change_version(path, 9)
 
     def add(self, verb: str, *given: object, **named: object) -> None:
         super().add(verb, *given, **named)
         if len(self.lines) == self.at:
-            change_version(self.path, self.to)
+            self.change(self.path)
+
+
+def move_instants(path: Path) -> None:
+    """Upgrade a table of version 6 as Apache Hudi does: pending instants move, too, and the properties change last."""
+    table = open_table(open_storage(str(path)))
+    changes = changes_from_6_to_9(table.config)
+    copy = TimelineCopy.planned(table, changes)
+    copy.make()
+    copy.remove_old()
+    update_config(table.storage, changes)
 
 
 def change_version(path: Path, to: int) -> None:
@@ -108,7 +121,7 @@ def test_a_write_gives_way_and_runs_again(tmp_path: Path, monkeypatch: pytest.Mo
     for at in moments(steps):
         path = made(tmp_path / str(at), start)
         forget_tables()
-        attempts = _Attempts(_Changing(path=path, at=at, to=17 - start))
+        attempts = _Attempts(_Changing(path=path, at=at, change=lambda path: change_version(path, 17 - start)))
         with pytest.MonkeyPatch.context() as patch:
             wrap_stores(patch, attempts.of)
             insert(path)
@@ -117,6 +130,29 @@ def test_a_write_gives_way_and_runs_again(tmp_path: Path, monkeypatch: pytest.Mo
             assert attempts.number == (2 if at <= last else 1), steps[at - 1]
         assert rows_of(path, "id", "value") == [("k1", 2), ("k3", 3)], steps[at - 1]
         assert_whole(path)
+
+
+@pytest.mark.slow
+def test_a_write_gives_way_where_its_instant_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = tmp_path / "made"
+    write(made, parted("a", 1, value=2), table=replace(PARTED, version=6), settings=_QUIET)
+    trace, alone = trace_writes(monkeypatch), Path(copytree(made, tmp_path / "alone"))
+    begin_process(trace, "insert")
+    insert(alone)
+    steps = trace.lines[trace.lines.index("# insert") + 1 :]
+    numbers = set()
+    for at in moments(steps):
+        path = Path(copytree(made, tmp_path / str(at)))
+        forget_tables()
+        attempts = _Attempts(_Changing(path=path, at=at, change=move_instants))
+        with pytest.MonkeyPatch.context() as patch:
+            wrap_stores(patch, attempts.of)
+            insert(path)
+        numbers.add(attempts.number)
+        assert load_config(open_storage(str(path))).version == 9
+        assert rows_of(path, "id", "value") == [("k1", 2), ("k3", 3)], steps[at - 1]
+        assert_whole(path)
+    assert numbers == {1, 2}
 
 
 def newest(path: Path) -> str:

@@ -118,7 +118,7 @@ def with_archived(archive: Archive, timeline: Timeline) -> Timeline | None:
         ):
             return None
         archived = tuple(instant if seen.saw_archived(instant) else instant.at(State.INFLIGHT) for instant in archived)
-    files = HistoryFiles(known.storage, known.layout, known.codec, archive, bodies)
+    files = HistoryFiles(known.storage, known.layout, known.codec, archive, known.is_current, bodies)
     return Timeline(newest_states([*timeline.instants, *archived]), files)
 
 

@@ -18,7 +18,7 @@ LAYOUT = LayoutV2()
 
 def instants_in(storage: Storage, layout: Layout = LAYOUT) -> InstantFiles:
     """Return the files of the instants of a table that need not have properties."""
-    return InstantFiles(storage, layout, AvroCodec(), LsmArchive(storage, layout.archive_folder))
+    return InstantFiles(storage, layout, AvroCodec(), LsmArchive(storage, layout.archive_folder), lambda: True)
 
 
 def timeline_in(storage: Storage, layout: Layout = LAYOUT) -> Timeline:
