@@ -423,7 +423,7 @@ class MissingFileError(TableError):
 
 
 class BucketMisfitError(TableError):
-    """A base file holds keys that belong to another bucket."""
+    """A base file holds keys that belong to another bucket, or nothing shows which of two buckets a key belongs to."""
 
     code = "BUCKET_MISFIT"
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from ..errors import NullKeyError, UnsupportedTableError
 from ..table.arrow.string_hash import java_string_hash
 from ..table.files.names import FileGroupId, bucket_of, new_bucket_file_id
+from ..table.files.view import FileView
 from ..table.keys.generator import KeyPart
 from .base import Buckets, Positions
 from .key_parser import KeyParser, parse_record_keys, separate_values
@@ -27,6 +28,9 @@ Hashes = np.ndarray[Any, np.dtype[np.uint32]]
 
 class NumberOfBuckets(Protocol):
     """The numbers of buckets of all partitions at one moment; see `pyhudi.table.bucket_numbers`."""
+
+    def view(self) -> FileView | None:
+        """Return the table's file slices, for an index that has to look into them; None where there are none yet."""
 
     def of(self, partition_path: str) -> int | None:
         """Return the number of a partition; None where it is unknown."""
@@ -72,7 +76,7 @@ class BucketIndex:
 
         Raises `NullKeyError` for a null key and `DataError` for a key that is not valid UTF-8.
         """
-        return _buckets(self.hashes(record_keys, parts), self.bucket_count)
+        return count_off(self.hashes(record_keys, parts), self.bucket_count)
 
     def buckets_in(self, paths: pa.DictionaryArray, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> Buckets:
         """Return the bucket of each of n keys in its own partition, of n paths.
@@ -88,7 +92,7 @@ class BucketIndex:
                 "Write it with Apache Hudi, or give its partition columns values without an end of a line.",
             )
         if len(set(counts)) < 2:
-            return _buckets(hashes, counts[0] or 1) if counts else hashes.view(np.int32)
+            return count_off(hashes, counts[0] or 1) if counts else hashes.view(np.int32)
         hashes %= np.array(counts, np.uint32)[paths.indices.to_numpy(zero_copy_only=False)]
         return np.asarray(hashes.view(np.int32))
 
@@ -111,6 +115,10 @@ class BucketIndex:
             hashes[start : start + len(lists)] = _low_bits(java_list_hash(lists))
         return hashes
 
+    def candidates(self, record_keys: pa.Array) -> tuple[Hashes, ...]:
+        """Return the hashes by which the keys may be stored: for every key one hash, or one of each of two rules."""
+        return (self.hashes(record_keys),)
+
     def misfits(self, record_keys: pa.Array, group: FileGroupId) -> Positions:
         """Return the positions of the keys of other buckets; all where the file group's id holds no bucket.
 
@@ -119,7 +127,7 @@ class BucketIndex:
         bucket, count = self.number_of(group), self.count_of(group.partition_path)
         if count is None:
             return np.zeros(0, np.int64)
-        wrong = _buckets(self.hashes(record_keys), count) != (-1 if bucket is None else bucket)
+        wrong = count_off(self.hashes(record_keys), count) != (-1 if bucket is None else bucket)
         return np.flatnonzero(wrong).astype(np.int64)
 
     def prunes(self, record_keys: pa.Array) -> Callable[[FileGroupId], bool]:
@@ -127,7 +135,7 @@ class BucketIndex:
 
         A file group of another number of buckets, or of a writer with another index, may hold any key.
         """
-        hashes = self.hashes(record_keys)
+        hashes = np.concatenate(self.candidates(record_keys))
         count_of = cache(self.count_of)
         buckets_of = cache(lambda count: frozenset((hashes % np.uint32(count)).tolist()))
 
@@ -153,7 +161,7 @@ def _low_bits(hashes: Buckets) -> Hashes:
     return np.asarray(hashes.view(np.uint32) & np.uint32(0x7FFFFFFF))
 
 
-def _buckets(hashes: Hashes, count: int) -> Buckets:
+def count_off(hashes: Hashes, count: int) -> Buckets:
     """Turn hashes into buckets, in their place."""
     hashes %= np.uint32(count)
     return np.asarray(hashes.view(np.int32))

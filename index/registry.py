@@ -25,6 +25,7 @@ from .base import ComputedIndex, Index, LookupIndex, Positions
 from .bloom import BloomIndex, GlobalBloomIndex
 from .bucket import BucketIndex, NumberOfBuckets
 from .lookup import GlobalSimpleIndex, SimpleIndex
+from .parsed_twice import ParsedTwiceIndex
 from .settings import LookupSettings
 from .unnoted import UnnotedIndex
 
@@ -163,7 +164,8 @@ def _bucket(config: TableConfig, numbers: NumberOfBuckets | None = None) -> Buck
             f"Table {config.name!r} has {what} and the record key fields {','.join(config.record_key_fields)}.",
             "Correct the property in hoodie.properties to what the table's writers use.",
         )
-    return BucketIndex(config.bucket_count, config.record_key_fields, hash_fields, numbers=numbers)
+    made = ParsedTwiceIndex if config.has_two_key_rules else BucketIndex
+    return made(config.bucket_count, config.record_key_fields, hash_fields, numbers=numbers)
 
 
 _LOOKUPS: dict[str, Callable[[TableConfig, LookupSettings], LookupIndex]] = {

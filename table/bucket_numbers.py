@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from ..errors import CorruptFileError, TableConfigError, UnsupportedTableError
 from ..storage.base import Storage, join, split
@@ -25,6 +25,8 @@ from ..timeline.writers.owner import ROOT
 from ..timeline.writers.seals import KEPT_S
 from .bucket_rules import ENDING, FIRST, BucketRule, expression_of
 from .config.table_config import TableConfig
+from .files.view import FileView
+from .seen_table import SeenTable
 from .table import Table
 
 # Its folder archive has rules that Apache Hudi took out of its folder configs: those from before the timeline.
@@ -44,16 +46,22 @@ class BucketNumbers:
     Attributes:
         rule: The rule in force; None where it is unknown.
         unknown: Why the number is unknown, a sentence that names the file and its instant; empty where it is known.
+        table: The table, where an index may have to look into its files; else None, as for a table without files.
     """
 
     rule: BucketRule | None
     unknown: str = ""
+    table: Table | None = field(default=None, repr=False, compare=False)
 
     def of(self, partition_path: str) -> int | None:
         """Return the number of buckets of a partition; None where it is unknown, so that nothing may rest on it."""
         if self.rule is None or not self.rule.reads_alike(partition_path):
             return None
         return self.rule.number_of(partition_path)
+
+    def view(self) -> FileView | None:
+        """Return the table's file slices now, where an index may have to look into them; else None."""
+        return None if self.table is None else SeenTable.now(self.table).view
 
     @property
     def default(self) -> int | None:
@@ -98,6 +106,11 @@ def bucket_numbers(table: Table, timeline: Timeline) -> BucketNumbers:
 
     A table without rule files costs one listing, of a version before 9 two.
     """
+    numbers = _numbers(table, timeline)
+    return replace(numbers, table=table) if table.config.has_two_key_rules else numbers
+
+
+def _numbers(table: Table, timeline: Timeline) -> BucketNumbers:
     files = rule_files(table)
     if not files:
         return numbers_of_property(table.config)

@@ -79,13 +79,21 @@ class HashedColumns:
                 f"({key.COMPLEX_KEY_ENCODING}), so equal values may be in different buckets.",
                 ADVICE,
             )
+        texts = tuple(field for field in fields if is_text(known[field]))
+        if config.has_two_key_rules and texts:
+            raise UnsupportedTableError(
+                f"The table {path} is of version {config.version}, and its record key has the column {texts[0]!r}. "
+                "Writers of that version hash text with a comma or a colon in two ways, so equal values may be in "
+                "different buckets.",
+                ADVICE,
+            )
         return cls(
             path,
             fields,
             hashed,
             tuple(kind for kind in kinds if kind is not None),
             tuple(sql_name(known[field]) for field in hashed),
-            tuple(field for field in fields if is_text(known[field])),
+            texts,
             len(fields) > 1 or bool(config.names_key_field),
         )
 

@@ -111,7 +111,8 @@ def _places(snapshot: Snapshot) -> _Places:
         if count is None:
             yield from _everywhere(path, keys, slices)
             return
-        buckets = index.hashes(keys) % np.uint32(count)
+        candidates = index.candidates(keys)
+        buckets = np.concatenate(candidates) % np.uint32(count)
         order = np.argsort(buckets, kind="stable")
         bounds = np.searchsorted(buckets[order], np.arange(count + 1))
         for file_slice in slices:
@@ -120,6 +121,9 @@ def _places(snapshot: Snapshot) -> _Places:
                 # A file group of an older number of buckets, or of a writer with another index, may hold any key.
                 yield file_slice, keys
             elif bounds[bucket] < bounds[bucket + 1]:
-                yield file_slice, keys.take(pa.array(order[bounds[bucket] : bounds[bucket + 1]]))
+                positions = order[bounds[bucket] : bounds[bucket + 1]]
+                if len(candidates) > 1:
+                    positions = np.unique(positions % len(keys))
+                yield file_slice, keys.take(pa.array(positions))
 
     return by_bucket

@@ -317,6 +317,11 @@ class TableConfig:
         return noted or (key.BUCKET if self.properties.get(key.BUCKET_COUNT) else None)
 
     @property
+    def has_two_key_rules(self) -> bool:
+        """Whether writers of the table hashed keys with ``,`` or ``:`` in two ways, by their release."""
+        return self.version <= key.NEWEST_FLAT_VERSION or self.left_old_layout
+
+    @property
     def bucket_count(self) -> int | None:
         text = self.properties.get(key.BUCKET_COUNT)
         return int(text) if text else None

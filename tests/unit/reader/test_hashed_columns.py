@@ -225,6 +225,15 @@ def test_keys_that_may_be_spelt_in_two_ways_are_refused() -> None:
             HashedColumns.of(one, pa.schema([("id", INT)]), "t")
 
 
+def test_text_keys_of_version_6_are_refused_and_whole_numbers_are_not() -> None:
+    """Its writers hash text with a comma or a colon in two ways."""
+    older = TableConfig({**config(("a", "b")).properties, key.VERSION: "6"})
+
+    with pytest.raises(UnsupportedTableError, match=r"version 6, and its record key has the column 'b'"):
+        HashedColumns.of(older, pa.schema([("a", INT), ("b", TEXT)]), "t")
+    assert HashedColumns.of(older, pa.schema([("a", INT), ("b", INT)]), "t").hashed == ("a", "b")
+
+
 def test_a_table_without_a_column_of_its_key_is_refused() -> None:
     with pytest.raises(MissingColumnError, match="no column 'id'"):
         HashedColumns.of(config(("id",)), pa.schema([("other", INT)]), "t")

@@ -1,0 +1,199 @@
+"""The bucket index of a table whose writers may be of two releases, which parse some record keys differently.
+
+Apache Hudi 0.15 and 1.x write tables of version 6 side by side, and cut keys that hold ``,`` or ``:`` at other places
+before they hash them. Nothing in the table says which of the two a writer is. A key of which they make two buckets is
+where a stored row of it is; a new key goes by the rule that stored keys of this kind follow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from itertools import chain, islice
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+
+from ..errors import BucketMisfitError
+from ..table.arrow.arrays import plain
+from ..table.arrow.string_hash import string_buffers
+from ..table.config import property_keys as key
+from ..table.files.file_group import FileSlice
+from ..table.files.names import FileGroupId
+from ..table.files.view import FileView
+from ..table.keys.generator import KeyPart
+from .base import Buckets, Positions
+from .bucket import BucketIndex, Hashes, count_off
+from .key_parser import KeyParser, separate_values
+from .slice_keys import SliceKeys, WantedKeys
+
+# How many file slices are read for keys that show by which rule the table's writers go.
+_SLICES_LOOKED_INTO = 32
+_NEITHER = -1
+_COLON = ord(":")
+_RELEASES = (KeyParser.RELEASE_1, KeyParser.RELEASE_0)
+
+Choice = np.ndarray[Any, np.dtype[np.int64]]
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedTwiceIndex(BucketIndex):
+    """A bucket index that asks stored rows where two releases disagree."""
+
+    def buckets(self, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> Buckets:
+        """Return the buckets on which both releases agree; raises `BucketMisfitError` for a key without one."""
+        paths = pa.DictionaryArray.from_arrays(pa.repeat(pa.scalar(0, pa.int32()), len(record_keys)), pa.array([""]))
+        return replace(self, numbers=None).buckets_in(paths, record_keys, parts)
+
+    def buckets_in(self, paths: pa.DictionaryArray, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> Buckets:
+        first, second = (self._by(release) for release in _RELEASES)
+        buckets = first.buckets_in(paths, record_keys, parts)
+        if self._agree(record_keys, parts):
+            return buckets
+        others = second.buckets_in(paths, record_keys, parts)
+        places = np.flatnonzero(buckets != others)
+        if len(places):
+            at = pa.array(places)
+            by_release = [buckets[places], others[places]]
+            doubts = KeyDoubts(plain(record_keys).take(at).cast(pa.string()), paths.take(at), by_release)
+            buckets[places] = np.choose(_StoredKeys(self, doubts).choice(), by_release)
+        return buckets
+
+    def candidates(self, record_keys: pa.Array) -> tuple[Hashes, ...]:
+        """Return the hashes of the keys by each release, one array where all are equal."""
+        first, second = (self._by(release) for release in _RELEASES)
+        hashes = (first.hashes(record_keys),)
+        return hashes if self._agree(record_keys) else (*hashes, second.hashes(record_keys))
+
+    def misfits(self, record_keys: pa.Array, group: FileGroupId) -> Positions:
+        """Return the positions of the keys that neither release puts into the file group."""
+        first, second = (self._by(release).misfits(record_keys, group) for release in _RELEASES)
+        return np.intersect1d(first, second, assume_unique=True)
+
+    def _agree(self, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> bool:
+        """Return whether both releases surely find the same values in all keys: none has a colon, or no value has."""
+        if separate_values(parts, self.hash_fields or self.record_key_fields) is not None:
+            return True
+        data, _ = string_buffers(plain(record_keys))
+        return not (data == _COLON).any()
+
+    def _by(self, release: KeyParser) -> BucketIndex:
+        return BucketIndex(self.bucket_count, self.record_key_fields, self.hash_fields, release, self.numbers)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyDoubts:
+    """Record keys of which two releases make two buckets; ``by_release`` has those of 1.x, then those of 0.x."""
+
+    keys: pa.StringArray
+    paths: pa.DictionaryArray
+    by_release: list[Buckets]
+
+    def at(self, row: int) -> str:
+        """Return the words for one key, for an error."""
+        first, second = (int(buckets[row]) for buckets in self.by_release)
+        named, path = self.keys[row].as_py(), self.paths[row].as_py()  # one value each, for the error
+        return (
+            f"The record key {named!r} in the partition {path!r} belongs to bucket {first} by the rules of Apache Hudi "
+            f"1.x and to bucket {second} by those of 0.x"
+        )
+
+
+@dataclass(frozen=True)
+class _StoredKeys:
+    """Asks the files of a table in which of two buckets keys are; a table that is being made has none."""
+
+    index: ParsedTwiceIndex
+    doubts: KeyDoubts
+
+    def choice(self) -> Choice:
+        """Return for each key whose bucket it has: 0 for 1.x, 1 for 0.x. Raises `BucketMisfitError` where none says."""
+        held = [self._held(buckets) for buckets in self.doubts.by_release]
+        twice = np.flatnonzero(held[0] & held[1])
+        if len(twice):
+            raise BucketMisfitError(
+                f"{self.doubts.at(int(twice[0]))}, and the table{self._where} has it in both.",
+                "Delete one of the two rows with the release of Apache Hudi that wrote it, or rewrite the table with "
+                "mode overwrite.",
+            )
+        choice = np.where(held[0], 0, np.where(held[1], 1, _NEITHER))
+        new = np.flatnonzero(choice == _NEITHER)
+        if len(new):
+            choice[new] = self._rule(int(new[0]))
+        return choice
+
+    @property
+    def _where(self) -> str:
+        return "" if self._view is None else f" {self._view.storage.path}"
+
+    @cached_property
+    def _view(self) -> FileView | None:
+        return None if self.index.numbers is None else self.index.numbers.view()
+
+    @cached_property
+    def _named(self) -> list[str]:
+        named: list[str] = self.doubts.paths.dictionary.to_pylist()  # O(partitions)
+        return named
+
+    def _held(self, buckets: Buckets) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Return whether each key is stored in its bucket of some buckets."""
+        held = np.zeros(len(buckets), np.bool_)
+        codes = self.doubts.paths.indices.to_numpy(zero_copy_only=False)
+        places = codes.astype(np.int64) << 32 | buckets
+        by_bucket = cache(self._by_bucket)
+        for place in np.unique(places).tolist():  # O(file groups)
+            stored = by_bucket(self._named[place >> 32]).get(place & 0xFFFFFFFF)
+            if stored is not None:
+                rows = np.flatnonzero(places == place)
+                keys = self.doubts.keys.take(pa.array(rows))
+                wanted = WantedKeys.of(keys.unique().sort())
+                held[rows] = np.isin(wanted.probe.find(keys), stored.hits(wanted).positions)
+        return held
+
+    def _slices(self, partition_path: str) -> Iterable[FileSlice]:
+        return () if self._view is None else self._view.slices(partition_path).values()
+
+    def _by_bucket(self, partition_path: str) -> dict[int, SliceKeys]:
+        numbered = ((self.index.number_of(file_slice.group), file_slice) for file_slice in self._slices(partition_path))
+        return {bucket: self._keys_of(file_slice) for bucket, file_slice in numbered if bucket is not None}
+
+    def _keys_of(self, file_slice: FileSlice) -> SliceKeys:
+        view = cast(FileView, self._view)
+        return SliceKeys(view.storage, file_slice, view.sees)
+
+    def _rule(self, row: int) -> int:
+        """Return whose rule stored keys follow. Raises `BucketMisfitError` where they follow none, or both."""
+        rules = self._rules_of_stored()
+        if len(rules) == 1:
+            return rules.pop()
+        why = "follow both rules" if rules else "show neither"
+        raise BucketMisfitError(
+            f"{self.doubts.at(row)}. The stored keys of the table{self._where} {why}, so that another writer may "
+            "not find the row.",
+            "Write such keys with the release of Apache Hudi that wrote the table, or rewrite the table with mode "
+            f"overwrite and {key.INDEX_TYPE}={key.SIMPLE}.",
+        )
+
+    def _rules_of_stored(self) -> set[int]:
+        rules: set[int] = set()
+        for file_slice in islice(self._nearest_first(), _SLICES_LOOKED_INTO):
+            count, bucket = self.index.count_of(file_slice.partition_path), self.index.number_of(file_slice.group)
+            keys_of = self._keys_of(file_slice)
+            for keys in chain(keys_of.of_base(), keys_of.of_logs()) if count else ():
+                candidates = self.index.candidates(keys)
+                if len(candidates) > 1:
+                    buckets = [count_off(hashes, count or 1) for hashes in candidates]
+                    differ = buckets[0] != buckets[1]
+                    rules |= {rule for rule, own in enumerate(buckets) if np.any(differ & (own == bucket))}
+            if len(rules) > 1:
+                break
+        return rules
+
+    def _nearest_first(self) -> Iterator[FileSlice]:
+        """Yield the slices of the partitions that the keys are in, then all others."""
+        for path in self._named:
+            yield from self._slices(path)
+        for path in () if self._view is None else self._view.partitions():
+            yield from self._slices(path) if path not in self._named else ()
