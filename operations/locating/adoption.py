@@ -17,7 +17,7 @@ from ...errors import OptionConflictError, UnsupportedTableError
 from ...index.registry import computed_index_for
 from ...storage.parallel import for_each
 from ...table.config.key_types import PartitionType
-from ...table.config.property_keys import BUCKET_COUNT, TIME_OPTIONS
+from ...table.config.property_keys import BUCKET_COUNT, COMPLEX_KEY_ENCODING, PARTITION_TYPES, TIME_OPTIONS
 from ...table.files.base_file import open_base
 from ...table.files.file_group import BaseFile, DataFile, FileSlice
 from ...table.files.view import FileView
@@ -36,7 +36,7 @@ _ROWS_LOOKED_AT = 1000
 
 def check_new_properties(plan: WritePlan, seen: SeenTable) -> None:
     """Read some files, of any partition, for rows that contradict the properties that the write adds."""
-    times = any(option in plan.config_changes for option in TIME_OPTIONS)
+    times = any(option in plan.config_changes for option in (*TIME_OPTIONS, PARTITION_TYPES))
     buckets = BUCKET_COUNT in plan.config_changes
     if not (times or buckets) or plan.operation == OVERWRITE_TABLE:
         return
@@ -56,9 +56,12 @@ def check_spelling_of_others(plan: WritePlan, view: FileView, partitions: Iterab
     """Read some files of other writers for record keys that pyhudi spells differently, which no lookup finds.
 
     A lookup merges the files that hold a wanted key. A key that it did not find may be in any other file.
-    ``partitions`` are those where keys were not found. Raises UnsupportedTableError where the write would add a row
-    that exists.
+    ``partitions`` are those where keys were not found. Where releases of Apache Hudi spell the table's keys in two
+    ways, any row may have the other spelling, so that all rows are read. Raises UnsupportedTableError where the write
+    would add a row that exists.
     """
+    every = COMPLEX_KEY_ENCODING in plan.config.properties
+    most_files, most_batches = (None, None) if every else (_FILES_LOOKED_INTO, 1)
     wanted = {root_of(field) for field in plan.config.record_key_fields}
     schema = pa.schema([pa.field(RECORD_KEY, pa.string()), *(field for field in plan.schema if field.name in wanted)])
     keys = KeyGenerator(plan.config, plan.schema)
@@ -66,12 +69,12 @@ def check_spelling_of_others(plan: WritePlan, view: FileView, partitions: Iterab
     if paths and plan.lookup.is_global:
         paths = view.partitions()
     pieces = (file_slice for path in paths for file_slice in view.slices(path).values())
-    files = [file_slice.base for file_slice in islice(pieces, _FILES_LOOKED_INTO) if file_slice.base is not None]
+    files = [file_slice.base for file_slice in islice(pieces, most_files) if file_slice.base is not None]
 
     def look(file: BaseFile) -> None:
         with open_base(plan.storage, file) as reader:
             if not reader.stamped:
-                for rows in islice(reader.batches(schema, batch_rows=_ROWS_LOOKED_AT), 1):
+                for rows in islice(reader.batches(schema, batch_rows=_ROWS_LOOKED_AT), most_batches):
                     check_spelling(keys, rows, file)
 
     for_each(plan.storage, look, files)

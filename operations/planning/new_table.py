@@ -17,7 +17,6 @@ from ...table.config.property_keys import (
     INDEX_TYPE,
     LOOKUP_INDEXES,
     MERGE_ON_READ,
-    NEWEST_FLAT_VERSION,
     NEWEST_VERSION,
     PARTIAL_UPDATE_MODE,
     SORT_BY,
@@ -25,6 +24,7 @@ from ...table.config.property_keys import (
     TIME_ZONES,
     VERSIONS,
 )
+from ...table.config.table_config import types_of_new_tables
 from ...table.config.table_settings import TERMS
 from ...table.keys.time_partitions import TimeOptions
 from .table_terms import NO_UPDATE_MODE, PAYLOAD_CLASS, UNAVAILABLE, TableTerms, shown
@@ -53,9 +53,10 @@ class NewTable(TableTerms):
         ordering = self._ordering_fields()
         merge_mode = self._merge_mode(ordering)
         self.check_hash_fields(self.asked.hash_fields, record_key)
-        self._check_merging(self.asked.or_default("version"))
+        version = self.asked.or_default("version")
+        self._check_merging(version)
         brought = self.asked.payload.delete_marker if self.asked.payload else None
-        marker = self.marker(None) or brought
+        marker = self.marker(None) or (None if merge_properties(version).by_class else brought)
         return TableConfig.new(
             replace(
                 self.asked,
@@ -91,12 +92,6 @@ class NewTable(TableTerms):
                 "tables of that version yet.",
                 f"Use {' or '.join(map(str, VERSIONS))}, or create the table with Apache Hudi.",
             )
-        if self.asked.table_type == MERGE_ON_READ and self.asked.version == NEWEST_FLAT_VERSION:
-            raise UnsupportedOptionError(
-                f"{_VERSION}={self.asked.version} is given for the new table {self.path}, which is to be "
-                f"{MERGE_ON_READ}, and pyhudi does not write such tables of that version.",
-                f"Use {COPY_ON_WRITE}, or a newer version.",
-            )
         if self.asked.index_type is not None and not is_offered(self.asked.index_type):
             raise UnsupportedOptionError(
                 f"{INDEX_TYPE}={self.asked.index_type} is given for the new table {self.path}, and pyhudi does not "
@@ -108,6 +103,13 @@ class NewTable(TableTerms):
                 f"hoodie.datasource.write.table.type={self.asked.table_type} is given for the new table {self.path}, "
                 "and Apache Hudi has no such type.",
                 f"Use {COPY_ON_WRITE} or {MERGE_ON_READ}.",
+            )
+        made, version = self.asked.or_default("table_type"), self.asked.or_default("version")
+        if made not in types_of_new_tables(version):
+            raise UnsupportedOptionError(
+                f"{_VERSION}={version} is given for the new table {self.path}, which is to be {made}, and pyhudi makes "
+                f"tables of that version as {' or '.join(types_of_new_tables(version))} alone.",
+                f"Use hoodie.datasource.write.table.type={COPY_ON_WRITE}, or {_VERSION}={NEWEST_VERSION}.",
             )
         if self.asked.timezone not in {None, "UTC", "LOCAL"}:
             raise UnsupportedOptionError(
@@ -131,6 +133,9 @@ class NewTable(TableTerms):
             )
         rules = merge_properties(version)
         mode = self._partial_update_mode()
+        if rules.by_class:
+            self._check_class(version, mode)
+            return
         if mode is not None and not rules.keeps_partial_updates:
             raise OptionConflictError(
                 f"{PARTIAL_UPDATE_MODE}={mode} is given for the new table {self.path}, and tables of version {version} "
@@ -143,6 +148,23 @@ class NewTable(TableTerms):
                 f"version {version} this class merges by code of its own.",
                 f"Use {_VERSION}={NEWEST_VERSION}, or leave the class out and say in every write which rows are "
                 "deletes, by hoodie.payload.delete.field and hoodie.payload.delete.marker.",
+            )
+
+    def _check_class(self, version: int, mode: str | None) -> None:
+        """Refuse merge rules that no payload class stands for, and a class by which pyhudi does not merge."""
+        payload, cure = self.asked.payload, f"Use {_VERSION}={NEWEST_VERSION}, or leave the option out."
+        if payload is not None and payload.ordering_fields:
+            raise UnsupportedOptionError(
+                f"{PAYLOAD_CLASS}={payload.name} is given for the new table {self.path}. In tables of version "
+                f"{version} pyhudi does not merge by this class, which orders rows by "
+                f"{', '.join(payload.ordering_fields)}.",
+                cure,
+            )
+        if mode != (None if payload is None else payload.partial_update_mode):
+            raise OptionConflictError(
+                f"{PARTIAL_UPDATE_MODE}={mode} is given for the new table {self.path}, and tables of version {version} "
+                "keep it as a payload class alone.",
+                f"Give {PAYLOAD_CLASS}, PartialUpdateAvroPayload or OverwriteNonDefaultsWithLatestAvroPayload. {cure}",
             )
 
     def _ordering_fields(self) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ class WritePlan(RowPlan):
         rollbacks: Dead writes that are rolled back before the write begins.
         config_changes: Properties that the commit adds to an existing table.
         replays: Requested time of a completed instant with the same write id, which makes the write a no-op.
-        notices: A sentence for each option that does not count, though the write names it.
+        notices: As the target of the write has them.
     """
 
     transaction: Transaction

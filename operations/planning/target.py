@@ -22,6 +22,7 @@ from ...table.infer_key_encoding import with_inferred_key_encoding
 from ...table.infer_zone import infer_zone
 from ...table.table import Table
 from .adopted_table import AdoptedTable
+from .missing_properties import with_merge_rule, with_partition_types
 from .new_table import NewTable
 from .operation import (
     DELETE,
@@ -51,7 +52,8 @@ class Target:
         inferred: Whether only the names of its file groups say which index it has.
         unnoted: Whether its keys may be unique in the whole table or within their partitions: another engine made it,
             with partitions, and nothing says which index it has.
-        notices: A sentence for each option that does not count, though the write names it.
+        notices: A sentence for each option that does not count, though the write names it, and for what the write
+            notes of its own accord.
     """
 
     table: Table
@@ -89,21 +91,26 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
         return Target(Table.of(storage, new), False, {}, operation)
     operation = choose_operation(request, generates_keys=found.generates_keys)
     check_supported(found, storage.path, writing=True)
-    spelt = with_inferred_key_encoding(Table(storage, found)).config
-    zone = infer_zone(Table(storage, found), request.table.time_options)
+    typed = Table(storage, with_partition_types(Table(storage, found), request.table))
+    spelt = with_inferred_key_encoding(typed).config
+    # A delete of partitions merges no rows, and notes nothing.
+    merged, told = (
+        (spelt, ()) if operation.name == DELETE_PARTITION else with_merge_rule(Table(storage, spelt), request.table)
+    )
+    zone = infer_zone(typed, request.table.time_options)
     asked, notices = with_number_by_rule(Table(storage, found), request.table)
     asked = replace(asked, time_options={**request.table.time_options, **zone})
     config, changes = AdoptedTable(asked, storage.path).changes_to(
-        spelt, lambda: infer_index(Table(storage, found)), rewrites=operation.name == OVERWRITE_TABLE
+        merged, lambda: infer_index(Table(storage, found)), rewrites=operation.name == OVERWRITE_TABLE
     )
     if config.index_type not in {None, BUCKET}:
         index_for(config, request.write.lookup)
     # A delete of partitions reads no key that could contradict a number of buckets.
-    noted = {option: text for option, text in spelt.properties.items() if option not in found.properties}
+    noted = {option: text for option, text in merged.properties.items() if option not in found.properties}
     changes = {} if operation.name == DELETE_PARTITION else {**noted, **changes}
     inferred = is_unnoted(found) and not {INDEX_TYPE, RECORD_INDEX_LOOKUP} & changes.keys()
     unnoted = inferred and config.index_type == SIMPLE and bool(config.partition_fields)
-    target = Target(Table.of(storage, config), True, changes, operation, inferred, unnoted, notices)
+    target = Target(Table.of(storage, config), True, changes, operation, inferred, unnoted, (*told, *notices))
     if target.lookup(request.write.lookup).unnoted:
         _tell_unknown_index(target, request.write)
     return target

@@ -1,8 +1,9 @@
 """The properties that decide which of two rows with one key wins, as each table version has them.
 
 Version 9 has the merge mode, and delete markers as its properties. Version 8 has a payload class, the equivalent merge
-mode and the equivalent strategy; there each write names its delete marker. Version 6 has a payload class, of
-merge-on-read tables only, and a strategy that is the same whatever the class.
+mode and the equivalent strategy; there each write names its delete marker. Version 6 has a payload class, and a
+strategy that is the same whatever the class. Apache Hudi 0.15 leaves the class of a copy-on-write table out, and obeys
+a class that the properties name.
 
 Source: ``HoodieTableConfig`` of Apache Hudi 1.0.2 and 1.2.0 (``inferCorrectMergingBehavior``,
 ``inferMergingConfigsForV9TableCreation``).
@@ -45,6 +46,9 @@ class MergeProperties(Protocol):
     keeps_partial_updates: bool
     """Whether the table's properties keep the partial update mode."""
 
+    by_class: bool
+    """Whether they keep it, and the delete marker, as a payload class alone."""
+
     def mode(self, properties: Mapping[str, str], *, ordered: bool) -> str:
         """Return the merge mode; ``CUSTOM`` for a user's rules or contradictory properties."""
 
@@ -53,6 +57,9 @@ class MergeProperties(Protocol):
 
     def deciding(self, properties: Mapping[str, str]) -> Payload | None:
         """Return the payload class by whose name alone rows are merged; None where other properties say how."""
+
+    def lacks_rule(self, properties: Mapping[str, str]) -> bool:
+        """Return whether nothing says which row wins, where releases of Apache Hudi have different defaults."""
 
     def of_new_table(self, mode: str | None, payload: Payload | None, ordering_fields: Sequence[str]) -> dict[str, str]:
         """Return the properties of a new table; mode None means Apache Hudi's default."""
@@ -65,6 +72,7 @@ class ByMode:
     keeps_mode: bool = True
     keeps_markers: bool = True
     keeps_partial_updates: bool = True
+    by_class: bool = False
 
     def mode(self, properties: Mapping[str, str], *, ordered: bool) -> str:
         return properties.get(key.MERGE_MODE) or default_merge_mode(ordered=ordered)
@@ -74,6 +82,9 @@ class ByMode:
 
     def deciding(self, properties: Mapping[str, str]) -> Payload | None:
         return None
+
+    def lacks_rule(self, properties: Mapping[str, str]) -> bool:
+        return False
 
     def of_new_table(self, mode: str | None, payload: Payload | None, ordering_fields: Sequence[str]) -> dict[str, str]:
         mode = mode or default_merge_mode(ordered=bool(ordering_fields))
@@ -88,6 +99,7 @@ class ByPayload:
     keeps_mode: bool = True
     keeps_markers: bool = False
     keeps_partial_updates: bool = False
+    by_class: bool = False
 
     def mode(self, properties: Mapping[str, str], *, ordered: bool) -> str:
         modes = {mode for mode in self._named_modes(properties) if mode is not None}
@@ -100,6 +112,9 @@ class ByPayload:
 
     def deciding(self, properties: Mapping[str, str]) -> Payload | None:
         return None
+
+    def lacks_rule(self, properties: Mapping[str, str]) -> bool:
+        return False
 
     def of_new_table(self, mode: str | None, payload: Payload | None, ordering_fields: Sequence[str]) -> dict[str, str]:
         mode = mode or default_merge_mode(ordered=bool(ordering_fields))
@@ -132,6 +147,7 @@ class ByClass(ByPayload):
 
     keeps_mode: bool = False
     keeps_partial_updates: bool = True
+    by_class: bool = True
 
     def deciding(self, properties: Mapping[str, str]) -> Payload | None:
         payload = self.payload(properties)
@@ -146,6 +162,9 @@ class ByClass(ByPayload):
             key.OLD_MERGE_STRATEGY: STRATEGIES[EVENT_TIME_ORDERING],
             key.PAYLOAD_CLASS: deciding.java_class,
         }
+
+    def lacks_rule(self, properties: Mapping[str, str]) -> bool:
+        return not properties.get(key.PAYLOAD_CLASS) and own_strategy(properties) is None
 
     def _named_modes(self, properties: Mapping[str, str]) -> tuple[str | None, ...]:
         deciding = self.deciding(properties)

@@ -85,6 +85,10 @@ SERIALIZABLE, SNAPSHOT = "serializable", "snapshot"
 # pyhudi's own: the order of the rows of each base file.
 SORT_BY, SORT_CURVE = "hoodie.pyhudi.sort.by", "hoodie.pyhudi.sort.curve"
 
+# pyhudi's own: the types of the partition fields of the key generator CUSTOM in tables of version 6, where Apache Hudi
+# stores the names alone.
+PARTITION_TYPES = "hoodie.pyhudi.partition.types"
+
 # pyhudi's own: the index that finds the keys of a record index which went out of use. Apache Hudi refuses a job whose
 # index differs from INDEX_TYPE, and its jobs name the record index.
 RECORD_INDEX_LOOKUP = "hoodie.pyhudi.record.index.lookup"

@@ -71,10 +71,20 @@ class TableConfig:
             **({} if said.bucket_count is None else bucket_properties(said.bucket_count, record_key, said.hash_fields)),
         }
         made = _with_spelling(cls(properties))
+        if merge_properties(version).by_class:
+            return made
         return cls({**made.properties, **_update_properties(said.partial_update_mode, said.unavailable)})
 
     def with_delete_marker(self, marker: DeleteMarker) -> TableConfig:
         return TableConfig({**self.properties, **marker_properties(marker.field, marker.value)})
+
+    def with_partition_types(self, types: Sequence[PartitionType]) -> TableConfig:
+        """Note the types of the partition fields of a table that `lacks_partition_types`."""
+        return TableConfig({**self.properties, key.PARTITION_TYPES: ",".join(kind.value for kind in types)})
+
+    def with_payload(self, payload: Payload) -> TableConfig:
+        """Note the payload class of a table that `lacks_merge_rule`."""
+        return TableConfig({**self.properties, key.PAYLOAD_CLASS: payload.java_class})
 
     def with_key_field(self, named: bool | None) -> TableConfig:
         """Note whether a key of one field contains its name; None: as Hudi's release of the table version does."""
@@ -142,8 +152,11 @@ class TableConfig:
         if generator is not KeyGeneratorType.CUSTOM:
             kind = PartitionType.TIMESTAMP if generator is KeyGeneratorType.TIMESTAMP else PartitionType.SIMPLE
             return (kind,) * len(self.partition_fields)
+        fields, noted = self._list(key.PARTITION_FIELDS), self._list(key.PARTITION_TYPES)
+        if noted and not any(":" in field for field in fields):
+            fields = tuple(f"{field}:{kind}" for field, kind in zip(fields, noted, strict=False))
         try:
-            kinds = [split_partition_field(field)[1] for field in self._list(key.PARTITION_FIELDS)]
+            kinds = [split_partition_field(field)[1] for field in fields]
         except ValueError:
             kinds = [None]
         known = tuple(kind for kind in kinds if kind is not None)
@@ -154,6 +167,13 @@ class TableConfig:
                 "Write each as <field>:SIMPLE or <field>:TIMESTAMP, as the table's writers do.",
             )
         return known
+
+    @property
+    def lacks_partition_types(self) -> bool:
+        """Whether the key generator CUSTOM has partition fields whose types nothing says, as in version 6."""
+        fields = self._list(key.PARTITION_FIELDS)
+        untyped = bool(fields) and not any(":" in field for field in fields)
+        return untyped and self.key_generator is KeyGeneratorType.CUSTOM and not self._list(key.PARTITION_TYPES)
 
     @property
     def time_options(self) -> dict[str, str]:
@@ -179,13 +199,18 @@ class TableConfig:
         return merge_properties(self.version).keeps_mode and not self.properties.get(key.MERGE_MODE)
 
     @property
+    def lacks_merge_rule(self) -> bool:
+        """Whether nothing says which of two rows wins, where releases of Apache Hudi have different defaults."""
+        return merge_properties(self.version).lacks_rule(self.properties)
+
+    @property
     def payload(self) -> Payload | None:
         return merge_properties(self.version).payload(self.properties)
 
     @property
     def delete_marker(self) -> DeleteMarker | None:
         deciding = merge_properties(self.version).deciding(self.properties)
-        if deciding is not None:
+        if deciding is not None and deciding.delete_marker is not None:
             return deciding.delete_marker
         field, value = self.properties.get(key.DELETE_FIELD), self.properties.get(key.DELETE_MARKER)
         return DeleteMarker(field, value) if field and value else None
@@ -392,6 +417,12 @@ class TableConfig:
                 f"make {right}.",
                 _RESTORE,
             )
+
+
+def types_of_new_tables(version: int) -> tuple[str, ...]:
+    """Return the types of tables that pyhudi makes in a version."""
+    flat = layout_of(version) == key.LAYOUT_OF_OLD_TABLES
+    return (COPY_ON_WRITE,) if flat else (COPY_ON_WRITE, MERGE_ON_READ)
 
 
 def layout_of(version: int) -> int:

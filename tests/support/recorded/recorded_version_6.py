@@ -22,6 +22,8 @@ from support.recorded.recorded_past import AS_OF, BEGINNING, TYPE, Query, window
 ARCHIVE = Path(__file__).parents[2] / "fixtures" / "version_6" / "tables.tar.xz"
 # The 16 test tables of hudi-rs that are of version 6, from its repository.
 HUDI_RS = ARCHIVE.with_name("hudi_rs.tar.xz")
+# Tables of both releases with each key generator and with buckets, without answers.
+KEYS = ARCHIVE.with_name("keys.tar.xz")
 ANSWERS = "answers.json"
 # The releases of Apache Hudi that answered.
 OLD, NEW = "0.15.0", "1.2.0"
@@ -64,6 +66,12 @@ def names() -> list[str]:
 def unpack(folder: Path) -> Path:
     """Unpack all tables below a folder."""
     shutil.unpack_archive(ARCHIVE, folder)
+    return folder
+
+
+def unpack_keys(folder: Path) -> Path:
+    """Unpack the tables with each key generator and with buckets below a folder."""
+    shutil.unpack_archive(KEYS, folder)
     return folder
 
 
