@@ -164,21 +164,26 @@ class ByClass(ByPayload):
         }
 
     def lacks_rule(self, properties: Mapping[str, str]) -> bool:
-        return not properties.get(key.PAYLOAD_CLASS) and own_strategy(properties) is None
+        return not properties.get(key.PAYLOAD_CLASS) and not _runs_own_class(properties)
 
     def _named_modes(self, properties: Mapping[str, str]) -> tuple[str | None, ...]:
         deciding = self.deciding(properties)
         return (
             (CUSTOM if deciding is None else deciding.merge_mode) if properties.get(key.PAYLOAD_CLASS) else None,
             properties.get(key.MERGE_MODE) or None,
-            None if own_strategy(properties) is None else CUSTOM,
+            CUSTOM if _runs_own_class(properties) else None,
         )
 
 
-def own_strategy(properties: Mapping[str, str]) -> str | None:
-    """Return the strategy of version 6 if it runs a class of the user; None for one of Apache Hudi's own."""
-    strategy = properties.get(key.OLD_MERGE_STRATEGY)
+def own_strategy(properties: Mapping[str, str], option: str = key.OLD_MERGE_STRATEGY) -> str | None:
+    """Return the strategy of a property if it runs a class of the user; None for one of Apache Hudi's own."""
+    strategy = properties.get(option)
     return None if strategy in {*_BY_STRATEGY, STRATEGY_OF_PAYLOADS} else strategy or None
+
+
+def _runs_own_class(properties: Mapping[str, str]) -> bool:
+    """Return whether a table of version 6 merges by a class of the user; 1.x names its strategy by the newer key."""
+    return any(own_strategy(properties, option) for option in (key.OLD_MERGE_STRATEGY, key.MERGE_STRATEGY))
 
 
 def merge_properties(version: int) -> MergeProperties:

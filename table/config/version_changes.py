@@ -118,9 +118,10 @@ def lost_from_6(config: TableConfig) -> Iterator[tuple[str, str]]:
     named = config.properties.get(key.PAYLOAD_CLASS)
     if named and config.payload is None:
         yield key.PAYLOAD_CLASS, named
-    strategy = own_strategy(config.properties)
-    if strategy is not None:
-        yield key.OLD_MERGE_STRATEGY, strategy
+    for option in (key.OLD_MERGE_STRATEGY, key.MERGE_STRATEGY):
+        strategy = own_strategy(config.properties, option)
+        if strategy is not None:
+            yield option, strategy
     if len(config.ordering_fields) > 1:
         yield key.ORDERING_FIELDS, ",".join(config.ordering_fields)
 

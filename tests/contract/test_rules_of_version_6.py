@@ -155,6 +155,16 @@ def test_a_class_by_which_pyhudi_does_not_merge_is_refused_by_name(copied: Copie
     assert noted(table, key.PAYLOAD_CLASS) is None
 
 
+@pytest.mark.parametrize("option", [key.MERGE_STRATEGY, key.OLD_MERGE_STRATEGY])
+def test_a_table_that_merges_by_a_class_of_the_user_is_refused_by_its_strategy(copied: Copied, option: str) -> None:
+    """The newer key is that of 1.x."""
+    table = copied("new_simple")
+    update_config(open_storage(str(table)), {option: "00000000-1111-2222-3333-444444444444", key.PAYLOAD_CLASS: None})
+
+    with pytest.raises(UnsupportedTableError, match=f"{option}=00000000-1111"):
+        upsert(table, "lower", 5, 0)
+
+
 def test_without_an_ordering_field_nothing_is_said_and_nothing_noted(copied: Copied) -> None:
     table = copied("old_simple")
     update_config(open_storage(str(table)), {key.PRECOMBINE_FIELD: None})
