@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ..errors import TableVersionError, UnsupportedTableError
+from ..errors import TableVersionError
 from ..storage.base import Storage
 from ..timeline.archive.archive import Archive, ArchiveWriter
 from ..timeline.archive.lsm import LsmArchive
@@ -24,6 +24,7 @@ from .config import TableConfig
 from .config.support import RAISED_BY_A_WRITE
 from .files.file_group import DataFile
 from .files.logs.log_archive import LogArchive
+from .files.logs.log_archive_writer import LogArchiveWriter
 from .files.logs.log_file import writers_in
 from .files.slice_rule import SliceRule, rule_of
 from .files.undo import DeletesFiles, Undo
@@ -40,7 +41,7 @@ class TableFormat:
     layout: type[LayoutV1] | type[LayoutV2]
     codec: Codec
     archive: Callable[[Storage, str], Archive]
-    archive_writer: Callable[[Storage, str], ArchiveWriter]
+    archive_writer: Callable[[Storage, TableConfig], ArchiveWriter]
     undo: Undo
     bucket_rules: bool
 
@@ -57,14 +58,16 @@ class TableFormat:
         return self.slices.makers(files, completed, partial(writers_in, completed.storage) if opens else None)
 
 
-def _no_writer(storage: Storage, folder: str) -> ArchiveWriter:
-    raise UnsupportedTableError(
-        f"pyhudi does not write the archive {folder} of the table {storage.path} yet.", RAISED_BY_A_WRITE
-    )
+def _lsm_writer(storage: Storage, config: TableConfig) -> ArchiveWriter:
+    return LsmWriter(storage, config.archive_folder)
 
 
-_LSM = TableFormat("2", LayoutV2, AvroCodec(), LsmArchive, LsmWriter, DeletesFiles(), bucket_rules=False)
-_FLAT = TableFormat("1", LayoutV1, JsonCodec(), LogArchive, _no_writer, DeletesFiles(), bucket_rules=False)
+def _log_writer(storage: Storage, config: TableConfig) -> ArchiveWriter:
+    return LogArchiveWriter(storage, config.archive_folder, config.timezone)
+
+
+_LSM = TableFormat("2", LayoutV2, AvroCodec(), LsmArchive, _lsm_writer, DeletesFiles(), bucket_rules=False)
+_FLAT = TableFormat("1", LayoutV1, JsonCodec(), LogArchive, _log_writer, DeletesFiles(), bucket_rules=False)
 _FORMATS = {6: _FLAT, 8: _LSM, 9: replace(_LSM, bucket_rules=True)}
 
 

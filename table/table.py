@@ -51,7 +51,7 @@ class Table:
 
     @property
     def archive_writer(self) -> ArchiveWriter:
-        return self.format.archive_writer(self.storage, self.config.archive_folder)
+        return self.format.archive_writer(self.storage, self.config)
 
     def timeline(self) -> Timeline:
         return Timeline.load(self.instants)

@@ -75,7 +75,7 @@ def _check_logs(archive: Archive, findings: Findings) -> tuple[Instant, ...]:
 
     def instants(file: FileInfo) -> tuple[Instant, ...]:
         with findings.turning(ARCHIVE_FILE_CORRUPT, file=file.path):
-            return reader.instants_in(file)
+            return reader.check(file)
         return ()
 
     files = [info for info in content.files if is_log_archive_file(split(info.path)[1])]

@@ -35,7 +35,7 @@ from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import delete_savepoint, savepoint
 from pyhudi.storage import Storage, open_storage
 from pyhudi.storage.memory import MemoryStorage
-from pyhudi.table.config import update_config
+from pyhudi.table.config import TableConfig, update_config
 from pyhudi.table.files.file_group import BaseFile, DataFile, LogFile, OpenLog, data_file
 from pyhudi.table.files.log_names import NamedByMaker
 from pyhudi.table.files.read_written import read_written
@@ -236,11 +236,12 @@ class _FakeArchive(Archive):
 @dataclass(frozen=True, slots=True)
 class _FakeArchiveWriter:
     storage: Storage
-    folder: str
+    config: TableConfig
 
     def put(self, instants: Sequence[Instant], files: InstantFiles) -> None:
         for one in instants:
-            self.storage.write(f"{self.folder}/{LayoutV2().format(one)}", self.storage.read(files.path(one)))
+            path = f"{self.config.archive_folder}/{LayoutV2().format(one)}"
+            self.storage.write(path, self.storage.read(files.path(one)))
 
     def merge(self, aside: str, batch: int) -> list[MergedFile]:
         return []

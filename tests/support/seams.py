@@ -63,6 +63,8 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "whether a log file by name is shown": "table.files.slices_by_name:ByName.shows",
     "blocks that count by name": "table.files.slices_by_name:ByName.counting",
     "instants that an old archive holds": "table.files.logs.log_archive:LogArchive.instants",
+    "instants that the process knows in old archives": "table.files.logs.log_archive:_KNOWN",
+    "most bytes of a file of an old archive": "table.files.logs.log_archive_writer:_MOST_BYTES_A_FILE",
     "lock of a table": "operations.transaction.locks:provider_of",
     "locks by name": "operations.transaction.locks:PROVIDERS",
     "followers of a table": "operations.transaction.followers:FOLLOWERS",

@@ -46,15 +46,15 @@ def read_container(data: bytes, only: dict[str, Any] | None = None) -> list[Any]
     return records
 
 
-def read_records(schema: bytes, found: Iterable[bytes]) -> list[Any]:
-    """Return records of one schema, the bytes of each by itself; raises as `read_container` does."""
+def read_records(schema: bytes, found: Iterable[bytes], only: dict[str, Any] | None = None) -> list[Any]:
+    """Return records of one schema, the bytes of each by itself; ``only`` and what it raises as in `read_container`."""
     from fastavro import schemaless_reader  # noqa: PLC0415 (slow to import)
 
     parsed = _parsed(schema)
     records = []
     for data in found:
         stream = in_memory(data)
-        records.append(schemaless_reader(stream, parsed, None))
+        records.append(schemaless_reader(stream, parsed, only))
         if stream.tell() < len(data):
             raise ValueError("a record is longer than its fields")
     return records

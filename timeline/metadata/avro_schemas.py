@@ -282,3 +282,67 @@ SAVEPOINT = _top(
     need("partitionMetadata", mapping(_SAVEPOINT_PARTITION)),
     version(),
 )
+
+
+def _inner(top: dict[str, Any]) -> dict[str, Any]:
+    """Return the record of a body as a field of another record, whose namespace it takes."""
+    return {name: value for name, value in top.items() if name != "namespace"}
+
+
+_COMPACTION_STAT = record(
+    "HoodieCompactionWriteStat",
+    *strings("partitionPath"),
+    *longs("totalLogRecords", "totalLogFiles", "totalUpdatedRecordsCompacted"),
+    may("hoodieWriteStat", "HoodieWriteStat"),
+)
+
+_COMPACTION = record(
+    "HoodieCompactionMetadata", null_or("partitionToCompactionWriteStats", mapping(array(_COMPACTION_STAT)))
+)
+
+# A type is defined where it comes first, and named from then on: the commit comes before this.
+_ARCHIVED_REPLACE_COMMIT = record(
+    "HoodieReplaceCommitMetadata",
+    may("partitionToWriteStats", mapping(array("HoodieWriteStat"))),
+    *_COMMIT[1:],
+    may("partitionToReplaceFileIds", mapping(array(STRING))),
+)
+
+_INDEX_PARTITION = record(
+    "HoodieIndexPartitionInfo",
+    version(),
+    *strings("metadataPartitionPath", "indexUptoInstant"),
+    may("extraMetadata", mapping(STRING)),
+)
+
+_INDEX_COMMIT = record(
+    "HoodieIndexCommitMetadata",
+    version(),
+    *strings("operationType"),
+    may("indexPartitionInfos", array(_INDEX_PARTITION)),
+)
+
+# One state of an instant in the archive of table version 6, as Apache Hudi 1.2 writes it; 0.15 reads it by the names.
+ARCHIVED_STATE = _top(
+    "HoodieArchivedMetaEntry",
+    may("hoodieCommitMetadata", _inner(COMMIT)),
+    may("hoodieCleanMetadata", _inner(CLEAN)),
+    may("hoodieCompactionMetadata", _COMPACTION),
+    may("hoodieRollbackMetadata", _inner(ROLLBACK)),
+    may("hoodieSavePointMetadata", _inner(SAVEPOINT)),
+    *strings("commitTime", "actionType"),
+    version(),
+    may("hoodieCompactionPlan", _inner(COMPACTION_PLAN)),
+    may("hoodieCleanerPlan", _inner(CLEANER_PLAN)),
+    *strings("actionState"),
+    may("hoodieReplaceCommitMetadata", _ARCHIVED_REPLACE_COMMIT),
+    may("hoodieRequestedReplaceMetadata", _inner(REQUESTED_REPLACE)),
+    may("HoodieInflightReplaceMetadata", "HoodieCommitMetadata"),
+    may("hoodieIndexCommitMetadata", _INDEX_COMMIT),
+    *strings("stateTransitionTime"),
+)
+
+# The part of it that says whose state it is.
+ARCHIVED_STATE_OF = _top(
+    "HoodieArchivedMetaEntry", *strings("commitTime", "actionType", "actionState", "stateTransitionTime")
+)

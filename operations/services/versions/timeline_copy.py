@@ -16,6 +16,7 @@ from ....storage.base import FileInfo, join, split
 from ....storage.parallel import for_each
 from ....table.config import TableConfig
 from ....table.config import property_keys as key
+from ....table.files.logs.noted_instants import NOTE
 from ....table.table import Table
 from ....timeline.archive.lsm import LsmArchive
 from ....timeline.archive.lsm_writer import Row, append, settle
@@ -94,6 +95,7 @@ class TimelineCopy:
             if held.issuperset(instant.identity for instant in archive.instants()):
                 folder = self.old.config.archive_folder
                 storage.delete(*(join(folder, name) for name in sorted(archive.file_names())))
+                storage.delete(NOTE)
 
     def _files(self) -> Iterator[FileInfo]:
         files = self.old.instants

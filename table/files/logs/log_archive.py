@@ -13,7 +13,8 @@ import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from functools import cache
+from typing import Any, TypeVar, cast
 
 from ....errors import CorruptFileError, CorruptInstantError, StorageError, UnsupportedTableError
 from ....storage.base import FileInfo, join, refuse_links, split
@@ -22,8 +23,10 @@ from ....storage.parallel import for_each
 from ....timeline.archive.archive import Archive
 from ....timeline.instants import Instant, State, action_group
 from ....timeline.metadata.avro_container import read_records
+from ....timeline.metadata.avro_schemas import ARCHIVED_STATE_OF
 from .log_blocks import BlockType, LogBlock
 from .log_file import blocks_in
+from .noted_instants import read_note, write_note
 
 R = TypeVar("R")
 
@@ -35,7 +38,7 @@ _VERSIONS = (1, 2, 3)
 _TRIES = 3
 _COMMIT, _REPLACE = "hoodieCommitMetadata", "hoodieReplaceCommitMetadata"
 # The field of a record that holds the body of a completed instant, by its action.
-_BODIES = {
+BODIES = {
     "commit": _COMMIT,
     "deltacommit": _COMMIT,
     "replacecommit": _REPLACE,
@@ -44,9 +47,11 @@ _BODIES = {
     "savepoint": "hoodieSavePointMetadata",
     "indexing": "hoodieIndexCommitMetadata",
 }
-# The instants that this process has found in files, by the file's path in the store and its size.
-_KNOWN: dict[tuple[str, str, int], tuple[Instant, ...]] = {}
-_MOST_KNOWN = 2_000
+# What a record of a completed state has in it, with the length before it.
+_COMPLETED = b"\x12COMPLETED"
+# The instants that this process has found in files, by table and file.
+_KNOWN: dict[tuple[str, FileInfo], tuple[Instant, ...]] = {}
+_MOST_KNOWN = 20_000
 
 Entry = Mapping[str, Any]
 
@@ -58,7 +63,7 @@ class LogArchive(Archive):
     def instants(self, since: str = "", until: str | None = None) -> tuple[Instant, ...]:
         found = {
             instant.identity: instant
-            for part in self._with_files(lambda files: for_each(self.storage, self.instants_in, files))
+            for part in self._with_files(self._held_by)
             for instant in part
             if since <= instant.requested_time and (until is None or instant.requested_time <= until)
         }
@@ -71,10 +76,9 @@ class LogArchive(Archive):
     def timed(self) -> tuple[Instant, ...]:
         """Return the archived instants with the times at which their completed files were made."""
         found = {
-            instant.identity: replace(instant, completion_time=entry.get("stateTransitionTime"))
-            for part in self._with_files(lambda files: for_each(self.storage, self._entries, files))
-            for entry in part
-            for instant, _ in _completed([entry], bodies=False)
+            instant.identity: replace(instant, completion_time=state.get("stateTransitionTime"))
+            for part in self._with_files(lambda files: for_each(self.storage, self._completed, files))
+            for instant, state in part
         }
         return tuple(found[identity] for identity in sorted(found))
 
@@ -84,12 +88,12 @@ class LogArchive(Archive):
             return {}
 
         def find(files: Sequence[FileInfo]) -> dict[Instant, bytes]:
-            holding = [file for file in files if not wanted.isdisjoint(self.instants_in(file))]
+            held = dict(zip(files, self._held_by(files), strict=True))
+            holding = [file for file in files if not wanted.isdisjoint(held[file])]
             return {
                 instant: body
-                for part in for_each(self.storage, self._entries, holding)
-                for instant, body in _completed(part)
-                if instant in wanted and body is not None
+                for part in for_each(self.storage, lambda file: self._bodies(file, wanted & {*held[file]}), holding)
+                for instant, body in part
             }
 
         return self._with_files(find)
@@ -98,12 +102,12 @@ class LogArchive(Archive):
         return frozenset(split(file.path)[1] for file in self.files())
 
     def bodies_in(self, names: Iterable[str], times: Sequence[str] | None = None) -> Iterator[tuple[Instant, bytes]]:
-        wanted, asked = frozenset(names), None if times is None else frozenset(times)
-        for file in self.files():
-            if split(file.path)[1] in wanted:
-                for instant, body in _completed(self._entries(file)):
-                    if body is not None and (asked is None or instant.requested_time in asked):
-                        yield instant, body
+        chosen, asked = frozenset(names), None if times is None else frozenset(times)
+        files = [file for file in self.files() if split(file.path)[1] in chosen]
+        for file, held in zip(files, self._held_by(files), strict=True):
+            yield from self._bodies(
+                file, frozenset(each for each in held if asked is None or each.requested_time in asked)
+            )
 
     def state(self) -> str:
         names = (f"{split(file.path)[1]} {file.size}" for file in self.files())
@@ -117,17 +121,49 @@ class LogArchive(Archive):
         content = self.storage.look(self.folder)
         refuse_links(self.storage.path, self.folder, filter(is_log_archive_file, content.links))
         files = (file for file in content.files if is_log_archive_file(split(file.path)[1]))
-        return sorted(files, key=lambda file: _number(split(file.path)[1]))
+        return sorted(files, key=lambda file: number_of(split(file.path)[1]))
 
     def instants_in(self, file: FileInfo) -> tuple[Instant, ...]:
-        key = (self.storage.path, file.path, file.size)
+        key = (self.storage.path, file)
         known = _KNOWN.get(key)
         if known is None:
-            known = tuple(instant for instant, _ in _completed(self._entries(file), bodies=False))
+            known = tuple(instant for instant, _ in self._completed(file))
             keep(_KNOWN, key, known, _MOST_KNOWN)
         return known
 
-    def _entries(self, file: FileInfo) -> list[Entry]:
+    def check(self, file: FileInfo) -> tuple[Instant, ...]:
+        """Return the instants of a file, having decoded each of its records whole, whatever is known of it."""
+        return tuple(instant for instant, _ in _completed(self._decode(file, lambda record: True)))
+
+    def note(self) -> None:
+        """Note which instants each file holds, for processes that begin later."""
+        files = self.files()
+        held = dict(zip(files, self._held_by(files), strict=True))
+        if held != read_note(self.storage):
+            write_note(self.storage, held)
+
+    def _held_by(self, files: Sequence[FileInfo]) -> list[tuple[Instant, ...]]:
+        """Return the instants of each file, reading only files of which neither this process nor the note knows."""
+        if any((self.storage.path, file) not in _KNOWN for file in files):
+            for file, instants in read_note(self.storage).items():
+                keep(_KNOWN, (self.storage.path, file), instants, _MOST_KNOWN)
+        return for_each(self.storage, self.instants_in, files)
+
+    def _completed(self, file: FileInfo) -> list[tuple[Instant, Entry]]:
+        """Return the completed instants of a file, each with what its record says beside the body."""
+        return [*_completed(self._decode(file, lambda record: _COMPLETED in record, _state_alone()))]
+
+    def _bodies(self, file: FileInfo, wanted: frozenset[Instant]) -> list[tuple[Instant, bytes]]:
+        """Return the bodies of some completed instants of a file as JSON, less those without one."""
+        times = [instant.requested_time.encode() for instant in wanted]
+        entries = self._decode(file, lambda record: _COMPLETED in record and any(time in record for time in times))
+        found = ((instant, entry.get(BODIES.get(instant.group, ""))) for instant, entry in _completed(entries))
+        return [(each, json.dumps(body).encode()) for each, body in found if body is not None and each in wanted]
+
+    def _decode(
+        self, file: FileInfo, is_wanted: Callable[[bytes], bool], only: dict[str, Any] | None = None
+    ) -> list[Entry]:
+        """Return those records of a file whose bytes are wanted; with ``only``, the fields of that schema."""
         where = join(self.storage.path, file.path)
         try:
             data = self.storage.read(file.path)
@@ -136,7 +172,12 @@ class LogArchive(Archive):
                 f"The archived timeline's file {where} was merged into another file during the read.", "Run it again."
             ) from error
         try:
-            return [entry for block in blocks_in(data, file.path) for entry in _entries_of(block, data)]
+            return [
+                entry
+                for block in blocks_in(data, file.path)
+                if (content := _content(block, data))
+                for entry in read_records(str(block.schema).encode(), filter(is_wanted, _records(content)), only)
+            ]
         except (CorruptFileError, UnsupportedTableError) as error:
             raise _corrupt(where, error.what) from error
         except Exception as error:
@@ -154,27 +195,32 @@ class LogArchive(Archive):
         return call(self.files())
 
 
+def file_name(number: int) -> str:
+    """Return the name of a file of the archive; Apache Hudi's own files have the same token."""
+    return f".commits_.archive.{number}_1-0-1"
+
+
 def is_log_archive_file(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def _number(name: str) -> int:
+def number_of(name: str) -> int:
     found = _NAME.fullmatch(name)
     return 0 if found is None else int(found[1])
 
 
-def _entries_of(block: LogBlock, data: bytes) -> list[Entry]:
+def _content(block: LogBlock, data: bytes) -> bytes:
+    """Return the content of a block that has records of instants, b"" of a torn block at the end of the file."""
     if block.type == BlockType.CORRUPT and block.content_offset + block.content_size == len(data):
         # Archiving broke off, and its instants are still on the timeline.
         logger.warning("the archive's file %s ends in a torn block, which is passed over", block.path)
-        return []
+        return b""
     if block.type != BlockType.AVRO or block.schema is None:
         raise ValueError(f"{block.shown} holds no records of instants")
-    content = data[block.content_offset : block.content_offset + block.content_size]
-    return read_records(block.schema.encode(), _pieces(content))
+    return data[block.content_offset : block.content_offset + block.content_size]
 
 
-def _pieces(content: bytes) -> Iterator[bytes]:
+def _records(content: bytes) -> Iterator[bytes]:
     """Yield the bytes of each record of a block: a version, the number of records, and before each its length."""
     (version,), (count,) = _INT.unpack_from(content), _INT.unpack_from(content, _INT.size)
     if version not in _VERSIONS:
@@ -191,14 +237,20 @@ def _pieces(content: bytes) -> Iterator[bytes]:
         raise ValueError("a block holds more than its records")
 
 
-def _completed(entries: Iterable[Entry], *, bodies: bool = True) -> Iterator[tuple[Instant, bytes | None]]:
-    """Yield the completed instants of records, with their bodies as JSON."""
+def _completed(entries: Iterable[Entry]) -> Iterator[tuple[Instant, Entry]]:
+    """Yield the completed instants among records, each with its record."""
     for entry in entries:
         time, action = entry.get("commitTime"), entry.get("actionType")
         if entry.get("actionState") == State.COMPLETED.name and time and action:
-            group = action_group(action)
-            record = entry.get(_BODIES.get(group, "")) if bodies else None
-            yield Instant(time, group, State.COMPLETED), None if record is None else json.dumps(record).encode()
+            yield Instant(time, action_group(action), State.COMPLETED), entry
+
+
+@cache
+def _state_alone() -> dict[str, Any]:
+    """Return the parsed schema of what a record says beside the body."""
+    from fastavro import parse_schema  # noqa: PLC0415 (slow to import)
+
+    return cast("dict[str, Any]", parse_schema(ARCHIVED_STATE_OF))
 
 
 def _corrupt(where: str, reason: str) -> CorruptInstantError:

@@ -29,7 +29,7 @@ LOG_FILE = re.compile(rf"\.{FILE_ID}_(?P<instant>\d{{17}})\.log\.(?P<version>\d+
 # Spark partitions, and file groups of one write in one partition, of which the tests have fewer.
 MANY = 64
 KNOWN = re.compile(
-    r"hoodie\.properties|\.pyhudi/(sealed/(\d{10}\.v2/)?\d{17}(\.[0-9a-f]{32})?|sealed/\d{10}\.v2/[0-9a-f]{32}\.\d|decisions/\d{12}|archiving/\d{17}|cleaned|write_ids"
+    r"hoodie\.properties|\.pyhudi/(sealed/(\d{10}\.v2/)?\d{17}(\.[0-9a-f]{32})?|sealed/\d{10}\.v2/[0-9a-f]{32}\.\d|decisions/\d{12}|archiving/\d{17}|cleaned|write_ids|archived_instants"
     r"|buckets/\d{14,17}\.json|removed/\d{17}(\.json|/.+))|\.bucket_index/partition_bucket_index_meta/(configs|archive)/\d{14,17}\.hashing_config"
     # What `support.made.following` keeps.
     r"|fake/\d{17}\.(list|change)"
