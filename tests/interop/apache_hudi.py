@@ -138,6 +138,11 @@ class ApacheHudi:
         found: dict[str, str] = self.call("types", table=str(table))
         return found
 
+    def archived(self, table: Path) -> dict[str, str | None]:
+        """Return what the table's archive says of each completed instant, by ``time.action``."""
+        found: dict[str, str | None] = self.call("archived", table=str(table))
+        return found
+
     def sql(self, text: str) -> list[dict[str, Any]]:
         """Run one SQL statement and return its rows."""
         rows: list[dict[str, Any]] = self.call("sql", text=text)

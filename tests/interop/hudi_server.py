@@ -135,6 +135,24 @@ class Server:
         """Name the Spark type of each column."""
         return {one.name: one.dataType.simpleString() for one in self.spark.read.format("hudi").load(table).schema}
 
+    def archived(self, table: str) -> dict[str, str | None]:
+        """Return what the archive says of each completed instant, by ``time.action``."""
+        jvm = self.spark._jvm
+        conf = jvm.org.apache.hudi.hadoop.fs.HadoopFSUtils.getStorageConf(
+            self.spark.sparkContext._jsc.hadoopConfiguration()
+        )
+        builder = jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder()
+        archive = builder.setConf(conf).setBasePath(table).build().getArchivedTimeline()
+        archive.loadCompletedInstantDetailsInMemory()
+        found = {}
+        for instant in archive.getInstants():
+            if instant.isCompleted():
+                # The method that returns the time has another name in each release.
+                time = instant.toString().lstrip("[").partition("__")[0]
+                body = archive.getInstantDetails(instant)
+                found[f"{time}.{instant.getAction()}"] = bytes(body.get()).decode() if body.isPresent() else None
+        return found
+
     def sql(self, text: str) -> list[dict[str, Any]]:
         """Run one statement and return its rows; values that JSON lacks become text."""
         return [row.asDict(recursive=True) for row in self.spark.sql(text).collect()]
