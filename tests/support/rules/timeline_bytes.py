@@ -13,7 +13,7 @@ from typing import Any
 
 import fastavro
 import pyarrow.parquet as pq
-from support.rules.log_bytes import AVRO, blocks_of
+from support.made.old_archives import records_of
 
 # What merges log files is asked for by one name and completes by another.
 MERGES = {"compaction": "commit", "logcompaction": "deltacommit"}
@@ -146,11 +146,9 @@ def _in_history(root: Path, layout: Layout) -> list[Done]:
 def _in_log_files(root: Path, layout: Layout) -> list[Done]:
     """Return the instants of an archive of log files, each of which has a record of all its states."""
     states: dict[tuple[str, str], dict[str, Mapping[str, Any]]] = {}
-    for file in sorted((root / layout.archive).glob(".commits_.archive.*")):
-        for block in blocks_of(file):
-            assert block.kind == AVRO
-            for row in block.rows.to_pylist():
-                states.setdefault((row["commitTime"], row["actionType"]), {})[row["actionState"]] = row
+    folder = root / layout.archive
+    for row in records_of(folder) if folder.exists() else ():
+        states.setdefault((row["commitTime"], row["actionType"]), {})[row["actionState"]] = row
     done = []
     for (instant, action), rows in states.items():
         asked = set() if action == "savepoint" else {"REQUESTED"}
