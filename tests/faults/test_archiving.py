@@ -30,10 +30,10 @@ from support.upkeep.archiving import (
 Meanwhile = Callable[[Path, list[str]], None]
 
 
-@pytest.fixture(scope="module")
-def first(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module", params=[9, 6], ids="version {}".format)
+def first(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A table of which four of six instants are to go."""
-    return written(tmp_path_factory.mktemp("first") / "t", 6)
+    return written(tmp_path_factory.mktemp("first") / "t", 6, version=request.param)
 
 
 SLOW = pytest.mark.slow
@@ -50,7 +50,7 @@ def test_every_step_that_fails_is_made_good_by_the_next_round(
     """
     before, states, count = on_timeline(first), set(), Faults()
     move(FaultyStorage(open_storage(str(copied(first, tmp_path / "count"))), count))
-    assert len(count.steps) > 25
+    assert len(count.steps) > 20
     for number in share.of(failing(count.steps, how)):
         table = copied(first, tmp_path / f"t{number}")
         faults = Faults(at=number, after=how == "after", kill=how == "killed")

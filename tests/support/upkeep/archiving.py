@@ -7,7 +7,9 @@ import re
 import shutil
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 from pyhudi.operations.result import ServiceResult
@@ -20,6 +22,7 @@ from support.drive import at_time, plan, rows_of, task, write
 from support.faults.faulty import FaultyStorage
 from support.faults.races import COLOCATED, SCHEMA, TABLE, rows
 from support.faults.stops import Stop
+from support.made.old_archives import archive_files, body_of, records_of
 from support.places import copied
 
 # Of six commits four go, in files of which two make one of the next level.
@@ -28,13 +31,15 @@ ROWS = [(f"k{number}",) for number in range(6)]
 # More than there are.
 STEPS = range(1, 200)
 HISTORY = ".hoodie/timeline/history"
+OLD_ARCHIVE = ".hoodie/archived"
+_FLAT = re.compile(r"(\d+)\.(commit|replacecommit)")
 _COMPLETED = re.compile(r"(\d+)_(\d+)\.([a-z]+)")
 
 
-def written(table: Path, count: int, first: int = 0) -> Path:
+def written(table: Path, count: int, first: int = 0, version: int | None = None) -> Path:
     """Write so many commits, each with a row of its own in a partition of its own: nobody repeats another's."""
     for number in range(first, first + count):
-        options = {} if number else {"table": TABLE}
+        options = {} if number else {"table": replace(TABLE, version=version)}
         write(table, rows(chr(ord("a") + number), f"k{number}", value=number), write_id=f"id {number}", **options)
     return table
 
@@ -56,16 +61,53 @@ def move(table: Path | Storage, settings: ArchiveSettings = SETTINGS) -> Service
 
 def on_timeline(table: Path) -> dict[tuple[str, str, str], bytes]:
     """Return what the completed instants on the timeline hold."""
+    if is_flat(table):
+        named = ((_FLAT.fullmatch(path.name), path) for path in (table / ".hoodie").iterdir())
+        return {(match[1], "", match[2]): _said(path.read_bytes()) for match, path in named if match}
     found = ((_COMPLETED.fullmatch(path.name), path) for path in (table / ".hoodie/timeline").iterdir())
     return {(match[1], match[2], match[3]): path.read_bytes() for match, path in found if match}
+
+
+def is_flat(table: Path) -> bool:
+    """Return whether instants lie in ``.hoodie`` itself, as in version 6."""
+    return not (table / ".hoodie/timeline").exists()
+
+
+def _said(body: bytes) -> bytes:
+    """Return what the body of a write says, however it is spelled."""
+    return json.dumps(_without_nulls(json.loads(body)), sort_keys=True).encode()
+
+
+def _without_nulls(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_nulls(one) for name, one in value.items() if one is not None}
+    return [_without_nulls(one) for one in value] if isinstance(value, list) else value
+
+
+def _in_old_archive(table: Path) -> dict[tuple[str, str, str], bytes]:
+    """Return what the archived instants of a table of version 6 hold, all of whose states are there."""
+    folder = table / OLD_ARCHIVE
+    states: dict[tuple[str, str, str], set[str]] = {}
+    found = {}
+    for record in records_of(folder) if folder.exists() else ():
+        identity = record["commitTime"], "", record["actionType"]
+        states.setdefault(identity, set()).add(record["actionState"])
+        if record["actionState"] == "COMPLETED":
+            (body,) = body_of(record).values()
+            found[identity] = _said(json.dumps(body).encode())
+    assert all(len(every) == 3 for every in states.values()), "each state is archived"
+    return found
 
 
 def in_archive(table: Path, *, once: bool = True) -> dict[tuple[str, str, str], bytes]:
     """Return what the archived instants hold, by the manifest that ``_version_`` names.
 
     Args:
-        once: Whether each instant is there once; Apache Hudi repeats some where it finishes our rounds.
+        once: Whether each instant is there once; Apache Hudi repeats some where it finishes our rounds. Archives of
+            version 6 may repeat any.
     """
+    if is_flat(table):
+        return _in_old_archive(table)
     folder = table / HISTORY
     if not (folder / "_version_").exists():
         return {}
@@ -84,14 +126,20 @@ def in_archive(table: Path, *, once: bool = True) -> dict[tuple[str, str, str], 
 
 def assert_tidy(table: Path, *, once: bool = True) -> None:
     """Assert that the archive is one that Apache Hudi goes on from, and that nobody is held up by what is over."""
-    folder = table / HISTORY
-    numbers = sorted(int(path.name.partition("_")[2]) for path in folder.glob("manifest_*"))
-    assert numbers[-1:] == [int((folder / "_version_").read_text())]
+    if is_flat(table):
+        timeline = table / ".hoodie"
+        assert [path.name for path in archive_files(table / OLD_ARCHIVE)] == sorted(
+            path.name for path in (table / OLD_ARCHIVE).iterdir()
+        )
+    else:
+        folder, timeline = table / HISTORY, table / ".hoodie/timeline"
+        numbers = sorted(int(path.name.partition("_")[2]) for path in folder.glob("manifest_*"))
+        assert numbers[-1:] == [int((folder / "_version_").read_text())]
     assert not list((table / ".hoodie/.pyhudi").glob("archiving/*"))
     first = min(time for time, _, action in on_timeline(table) if action.endswith("commit"))
     assert all(time < first for time, _, _ in in_archive(table, once=once))
-    left = [path.name for path in (table / ".hoodie/timeline").iterdir() if path.name.lstrip(".")[:17] < first]
-    assert left == []
+    files = [path.name.lstrip(".") for path in timeline.iterdir() if path.is_file()]
+    assert [name for name in files if name[:17].isdecimal() and name[:17] < first] == []
 
 
 def check_nothing_is_lost(folder: Path) -> None:
