@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,25 @@ from support.drive import rows_of, write
 from support.faults.races import rows
 from support.made.cleaning import archive as archive_as_apache_hudi
 from support.seams import patch_seam, read_seam
-from support.upkeep.archiving import HISTORY, move, written
+from support.upkeep.archiving import (
+    HISTORY,
+    OLD_ARCHIVE,
+    check_nothing_is_lost,
+    check_replaced_groups_stay_away,
+    check_rolled_back_without_markers,
+    move,
+    written,
+)
 
 
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     return written(tmp_path / "t", 6)
+
+
+@pytest.fixture
+def old_table(tmp_path: Path) -> Path:
+    return written(tmp_path / "t", 6, version=6)
 
 
 def found(table: Path, write_id: str) -> str:
@@ -46,6 +59,31 @@ def test_history_is_the_same_before_and_after(table: Path) -> None:
     assert history(storage).equals(before)
     for limit in range(8):
         assert history(storage, limit).equals(before.slice(0, limit))
+
+
+@pytest.mark.parametrize(
+    "check", [check_nothing_is_lost, check_rolled_back_without_markers, check_replaced_groups_stay_away]
+)
+def test_what_must_hold_of_archiving_holds_on_version_6(tmp_path: Path, check: Callable[[Path, int], None]) -> None:
+    check(tmp_path, 6)
+
+
+def test_an_id_is_found_in_the_archive_of_version_6(old_table: Path) -> None:
+    """After pyhudi archived, and after another writer, whose file the note of ids does not name."""
+    known = instants(old_table)
+    before = history(open_storage(str(old_table)))
+    move(old_table)
+    assert history(open_storage(str(old_table))).equals(before)
+    assert [found(old_table, f"id {number}") for number in range(6)] == known
+
+    (old_table / NOTE).unlink()
+    (old_table / OLD_ARCHIVE / ".commits_.archive.1_1-0-1").rename(
+        old_table / OLD_ARCHIVE / ".commits_.archive.4_1-0-1"
+    )
+    assert [found(old_table, f"id {number}") for number in range(6)] == known
+    result = write(old_table, rows("a", "again", value=1), write_id="id 1")
+    assert (result.instant, result.inserts) == (known[1], 1)
+    assert ("again",) not in rows_of(old_table, "id")
 
 
 def test_history_opens_no_more_of_the_archive_than_it_needs(table: Path) -> None:
