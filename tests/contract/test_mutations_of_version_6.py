@@ -18,6 +18,7 @@ from support.readers import read_without_spark
 from support.recorded.recorded_past import AS_OF
 from support.recorded.recorded_version_6 import NEW, answers, shown, unpack, writes
 from support.seams import patch_seam, read_seam
+from support.upkeep.archiving import check_nothing_is_lost
 
 
 def a_log_file_lies_on_the_newest_base_file(patch: Patch) -> None:
@@ -55,6 +56,20 @@ def a_command_is_passed_over(patch: Patch) -> None:
 def a_file_of_the_archive_is_read_twice(patch: Patch) -> None:
     instants = read_seam("instants that an old archive holds")
     patch_seam(patch, "instants that an old archive holds", lambda *given: instants(*given) * 2)
+
+
+def completed_states_alone_are_archived(patch: Patch) -> None:
+    states = read_seam("files of the states of an instant")
+    patch_seam(
+        patch,
+        "files of the states of an instant",
+        lambda files: {one: each[-1:] for one, each in states(files).items()},
+    )
+
+
+def check_archiving(place: Path) -> None:
+    """What leaves the timeline is in the archive, in each of its states."""
+    check_nothing_is_lost(place, 6)
 
 
 def check_pending(place: Path) -> None:
@@ -109,6 +124,7 @@ MUTATIONS: list[tuple[Mutate, Check]] = [
     (every_block_counts, check_event_time),
     (a_command_is_passed_over, check_archived_undo),
     (a_file_of_the_archive_is_read_twice, check_archive),
+    (completed_states_alone_are_archived, check_archiving),
 ]
 
 

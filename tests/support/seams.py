@@ -64,6 +64,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "blocks that count by name": "table.files.slices_by_name:ByName.counting",
     "instants that an old archive holds": "table.files.logs.log_archive:LogArchive.instants",
     "instants that the process knows in old archives": "table.files.logs.log_archive:_KNOWN",
+    "files of the states of an instant": "table.files.logs.log_archive_writer:_states_of",
     "most bytes of a file of an old archive": "table.files.logs.log_archive_writer:_MOST_BYTES_A_FILE",
     "lock of a table": "operations.transaction.locks:provider_of",
     "locks by name": "operations.transaction.locks:PROVIDERS",
