@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 
-from ..errors import NotATableError, PyHudiError, TableNotFoundError
+from ..errors import CommitConflictError, NotATableError, PyHudiError, TableNotFoundError
 from ..storage.base import Storage
 from ..timeline.archive.archive import Archive, ArchiveWriter
 from ..timeline.instant_files import InstantFiles
 from ..timeline.timeline import Timeline
-from .config import PROPERTIES_PATH, TableConfig, load_config
+from .config import PROPERTIES_PATH, TableConfig, load_config, stored_config
+from .config.property_keys import LAYOUT_VERSION
 from .format import TableFormat, format_of
 from .lock_settings import LockSettings, lock_settings
 
@@ -81,6 +82,27 @@ def find_table(storage: Storage) -> Table | None:
 
 def _has_version(storage: Storage, version: int) -> bool:
     return load_config(storage).version == version
+
+
+def refuse_other_version(table: Table, found: TableConfig | None = None) -> None:
+    """Raise `CommitConflictError` where a table has another version, or timeline layout, than when it was opened.
+
+    What was planned before would go where readers of the other version do not look, in bodies that these do not read.
+    ``found`` are the properties, where the caller has just read them. A table that is not made yet has none.
+    """
+    now = stored_config(table.storage) if found is None else found
+    if now is None or _version(now) == _version(table.config):
+        return
+    way = "downgraded" if now.version < table.config.version else "upgraded"
+    raise CommitConflictError(
+        f"The table {table.path} was {way} meanwhile, from {_version(table.config)} to {_version(now)}, while this "
+        "process was at work on it.",
+        "Run it again, which reads the table anew.",
+    )
+
+
+def _version(config: TableConfig) -> str:
+    return f"version {config.version} (timeline layout {config.properties[LAYOUT_VERSION]})"
 
 
 def _table_above(storage: Storage) -> str | None:

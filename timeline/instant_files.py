@@ -77,7 +77,7 @@ class InstantFiles:
         moved = _completed(following, self.storage.look(following.folder).names)
         gone = sorted(moved - _completed(self.layout, content.names)) if moved else []
         if gone:
-            gone = sorted(set(gone) - self._left(content.names))
+            gone = sorted(set(gone) - self.left(content.names))
         if gone and not self.is_current():
             raise StorageError(
                 f"The table {self.storage.path} was brought to another version while its instants were being listed.",
@@ -92,7 +92,7 @@ class InstantFiles:
                 "Let Apache Hudi finish it: one write of the release that raised the table does.",
             )
 
-    def _left(self, names: Iterable[str]) -> set[str]:
+    def left(self, names: Iterable[str]) -> set[str]:
         """Return the identities of the instants that were archived or undone, whose copies an upgrade may have left.
 
         ``names`` are those of the timeline's files.

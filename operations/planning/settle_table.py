@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from ...errors import TableNotFoundError
 from ...table.config import PROPERTIES_PATH, TableConfig, load_config
 from ...table.config.property_keys import ADDED_BY_PYHUDI, CREATE_SCHEMA, INDEX_TYPE
+from ...table.table import refuse_other_version
 from ..transaction.concurrency import WRITE, Asked, Known, Meeting, Shared, forbids
 from ..transaction.outcome import Properties
-from ..transaction.versions import refuse_other_version
 from .plan import WritePlan
 
 

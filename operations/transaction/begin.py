@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ...errors import ConcurrentWriteError, WriteSealedError
+from ...table.table import refuse_other_version
 from ...timeline.clock import Parity, next_time
 from ...timeline.instants import Instant, State
 from ...timeline.metadata.codec import Codec
@@ -20,7 +21,6 @@ from .concurrency import ARCHIVING, WRITE, Asked, Meeting, Shared, forbids, thos
 from .left_overs import forget
 from .locks import HeldLock, hold
 from .transaction import Transaction
-from .versions import refuse_other_version
 
 _WAIT_FOR_FIRST_S = 30.0
 _FIRST_POLL_S, _LAST_POLL_S = 0.004, 0.05

@@ -11,7 +11,7 @@ from ...table.bucket_rules import BucketRule
 from ...table.config import TableConfig, create_config, is_replaced, replace_config, update_config
 from ...table.files.file_group import data_file
 from ...table.files.partitions import metafile_of, parse_partition_metafile, write_partition_metafile
-from ...table.table import Table
+from ...table.table import Table, refuse_other_version
 from ...timeline.held import COMPACTING
 from ...timeline.instants import Instant, State
 from ...timeline.old_layout import state_of
@@ -23,7 +23,6 @@ from ...timeline.writers.first_steps import FirstSteps
 from .before_completion import AsideFileGoneError, take_steps
 from .bucket_rules import steps_of_rule
 from .locks import HeldLock
-from .versions import refuse_other_version
 
 logger = logging.getLogger("pyhudi")
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from ...errors import ConcurrentWriteError
 from ...table.config import update_config
 from ...table.seen_table import SeenTable
-from ...table.table import Table
+from ...table.table import Table, refuse_other_version
 from ...timeline.clock import Parity, next_time
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
@@ -28,7 +28,6 @@ from .decide import decide
 from .followers import Prepared, changed_properties, following, prepare
 from .locks import HeldLock, has_lock, hold
 from .outcome import Outcome
-from .versions import refuse_other_version
 
 if TYPE_CHECKING:
     from ...timeline.metadata.models import InstantModel

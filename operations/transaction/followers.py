@@ -23,12 +23,11 @@ from ...table.config.property_keys import (
 from ...table.infer_index import infer_index, is_unnoted
 from ...table.record_index import kind_by_record_index
 from ...table.seen_table import SeenTable
-from ...table.table import Table
+from ...table.table import Table, refuse_other_version
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from ...timeline.writers.first_steps import FirstSteps, PublishFile
 from .outcome import Outcome
-from .versions import refuse_other_version
 
 METADATA_TABLE = ".hoodie/metadata"
 # A file of the time at which the metadata table came out of use: its folder stays for a day after that.

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from ...table.config import TableConfig, load_stamped
-from ...table.table import Table
+from ...table.table import Table, refuse_other_version
 from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ...timeline.writers.decisions import Decision, DecisionKind
 from .commit_path import time_after
 from .decide import decide
 from .followers import changed_properties
-from .versions import refuse_other_version
 
 
 def set_properties(

@@ -106,13 +106,12 @@ class _VersionCall:
             finished += self._finish_pending()
             changes = self.step.properties(table, table.config, spelling)
             planned = self._result(changes, spelling)
-            state = b""
-            if self.step.copies:
-                copy = TimelineCopy.planned(table, changes)
+            copy, state = TimelineCopy.planned(table, changes) if self.step.copies else None, b""
+            if copy is not None:
                 state = copy.state()
                 copy.make()
             try:
-                set_properties(table, self.step.name, partial(self._changes, spelling, state), state)
+                set_properties(table, self.step.name, partial(self._changes, spelling, copy, state), state)
             except _BegunMeanwhileError:
                 continue
             if load_config(table.storage).version != self.step.after:
@@ -131,11 +130,11 @@ class _VersionCall:
         )
 
     def _changes(
-        self, spelling: str | None, copied: bytes, timeline: Timeline, stored: TableConfig
+        self, spelling: str | None, copy: TimelineCopy | None, state: bytes, timeline: Timeline, stored: TableConfig
     ) -> Mapping[str, str | None]:
         """Return the changes of the properties, for the timeline of a round of the decision."""
         refuse_restoring(ROLLBACK, timeline)
-        if _has_work(timeline) or (copied and TimelineCopy.planned(self.table, {}).state() != copied):
+        if _has_work(timeline) or (copy is not None and not (copy.state() == state and copy.is_whole())):
             raise _BegunMeanwhileError
         self._decode(timeline)
         return self.step.properties(self.table, stored, spelling)

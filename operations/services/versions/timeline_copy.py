@@ -17,7 +17,7 @@ from ....storage.parallel import for_each
 from ....table.config import TableConfig
 from ....table.config import property_keys as key
 from ....table.files.logs.noted_instants import NOTE
-from ....table.table import Table
+from ....table.table import Table, refuse_other_version
 from ....timeline.archive.lsm import LsmArchive
 from ....timeline.archive.lsm_writer import Row, append, settle
 from ....timeline.clock import format_time, free_time_after
@@ -26,7 +26,7 @@ from ....timeline.instants import WRITE_ACTIONS, Instant, State
 from ....timeline.metadata.avro_container import MAGIC
 from ....timeline.metadata.codec import InstantBody
 from ....timeline.old_layout import state_of
-from ...transaction.versions import refuse_other_version
+from .late_copies import take_back_late
 
 _AT_ONCE = 64
 _ARCHIVED_AT_ONCE = 512
@@ -69,16 +69,49 @@ class TimelineCopy:
     def make(self) -> None:
         """Copy every instant; what an earlier call copied is made again, and what left the timeline since goes."""
         refuse_other_version(self.old)
-        times = self._completion_times
-        self._copy_archive(times)
-        new, storage = self.new.instants, self.old.storage
-        targets = {new.path(self._renamed(instant, times)): instant for instant in self._instants}
-        stale = [info.path for info in storage.list(new.folder) if info.path not in targets]
-        storage.delete(*(path for path in stale if new.layout.parse(split(path)[1]) is not None))
+        self._copy_archive(self._completion_times)
+        self._delete_stale()
+        targets, copied = self._targets, frozenset(instant.identity for instant in self._instants)
         paths = sorted(targets)
         for start in range(0, len(paths), _AT_ONCE):
             refuse_other_version(self.old)
-            for_each(storage, lambda path: self._copy(targets[path], path), paths[start : start + _AT_ONCE])
+            part = paths[start : start + _AT_ONCE]
+            try:
+                for_each(self.old.storage, lambda path: self._copy(targets[path], path), part)
+            finally:
+                take_back_late(self.old, copied, part)
+
+    def is_whole(self) -> bool:
+        """Return whether the new layout has these instants and no others: two calls may copy at once."""
+        return self._copies().keys() == self._targets.keys()
+
+    def _delete_stale(self) -> None:
+        """Delete copies of what left the timeline since they were made.
+
+        A completed instant that it does not know may have completed since its listing, and another call copied it.
+        """
+        stale = {path: instant for path, instant in self._copies().items() if path not in self._targets}
+        if not stale:
+            return
+        storage, files = self.old.storage, self.old.instants
+        named = {instant.identity for instant in self._instants}
+        left = files.left(files.layout.format(instant) for instant in self._instants) | named
+        paths = [path for path, each in stale.items() if each.state != State.COMPLETED or each.identity in left]
+        deleted = {path: storage.read(path) for path in paths if storage.exists(path)}
+        storage.delete(*deleted)
+        take_back_late(self.old, frozenset(named), (), deleted)
+
+    def _copies(self) -> Mapping[str, Instant]:
+        """Return the instants that the new layout has, each state by the path of its file."""
+        new = self.new.instants
+        parsed = ((info.path, new.layout.parse(split(info.path)[1])) for info in self.old.storage.list(new.folder))
+        return {path: instant for path, instant in parsed if instant is not None}
+
+    @cached_property
+    def _targets(self) -> Mapping[str, Instant]:
+        """Each state of the instants on the timeline, by the path that its copy has."""
+        times, new = self._completion_times, self.new.instants
+        return {new.path(self._renamed(instant, times)): instant for instant in self._instants}
 
     def remove_old(self) -> None:
         """Delete the old files of instants that the table has in its own layout, and the old archive if it has all."""
