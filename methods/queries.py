@@ -44,12 +44,13 @@ class QueryMethods(TableMethods[Frame]):
         Returns:
             The columns name, path, type, version, record_key, partition_by, order_by, index, buckets, other_buckets,
             partitions, files, bytes, log_files, log_bytes, compaction_debt, delta_commits, wants_compaction,
-            read_optimized_lacks, read_optimized_until, newest_instant, completed and properties. Partitions, files and
-            bytes count what a snapshot read opens; log files are counted apart from base files. ``buckets`` is the
-            number of buckets of each partition that ``other_buckets`` does not name, null for other indexes and where
-            it is unknown. ``compaction_debt`` has the 20 file groups with the most bytes of log files. Read-optimized
-            queries lack the rows of ``read_optimized_lacks`` writes and show everything that was complete at
-            ``read_optimized_until``.
+            read_optimized_lacks, read_optimized_until, newest_instant, completed, written_by and
+            properties. Partitions, files and bytes count what a snapshot read opens; log files are counted
+            apart from base files. ``buckets`` is the number of buckets of each partition that
+            ``other_buckets`` does not name, null for other indexes and where it is unknown.
+            ``compaction_debt`` has the 20 file groups with the most bytes of log files. Read-optimized
+            queries lack the rows of ``read_optimized_lacks`` writes and show everything that was complete
+            at ``read_optimized_until``.
 
         Raises:
             PyHudiError: The table cannot be read.

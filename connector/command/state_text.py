@@ -18,7 +18,7 @@ def state_facts(line: CommandLine, state: TableState) -> Mapping[str, Sequence[s
     unfinished = f", {size_text(state.unfinished_bytes)} of unfinished writes" if state.unfinished_bytes else ""
     facts: dict[str, Sequence[str] | str] = {
         "table": f"{state.name} at {state.path}",
-        "kind": f"{state.type}, version {state.version}",
+        "kind": f"{state.type}, version {state.version}{_written_by(state)}",
         "key": _columns(state.record_key) or "generated",
         "partitioned by": _columns(state.partition_by) or "nothing",
         "ordered by": _columns(state.order_by) or "nothing",
@@ -40,7 +40,13 @@ def state_facts(line: CommandLine, state: TableState) -> Mapping[str, Sequence[s
     ] or "nothing"
     # Each command has a line of its own, which a shell takes as it is.
     facts["needs"] = [text for need in state.needs for text in (need.why, f"  {line.command_of(need)}")] or ("nothing")
+    if state.offers:
+        facts["offers"] = [text for need in state.offers for text in (need.why, f"  {line.command_of(need)}")]
     return facts
+
+
+def _written_by(state: TableState) -> str:
+    return "" if state.written_by is None else f", last written by {state.written_by}"
 
 
 def _columns(names: Sequence[str]) -> str:

@@ -16,6 +16,7 @@ from ...table.files.read_written import read_written
 from ...table.files.slice_rule import slice_rule
 from ...table.files.view import FileView
 from ...table.infer_index import index_of_table, is_unnoted
+from ...table.last_writer import last_writer
 from ...table.table import Table, open_table
 from ...timeline.delta_commits import MAKE_COMPACTION_DUE, since_compaction
 from ...timeline.held import log_compactions
@@ -58,6 +59,7 @@ DETAIL_SCHEMA = pa.schema(
         *_DEBT_FIELDS,
         pa.field("newest_instant", pa.string()),
         pa.field("completed", pa.string()),
+        pa.field("written_by", pa.string()),
         pa.field("properties", pa.map_(pa.string(), pa.string()), nullable=False),
     ]
 )
@@ -69,7 +71,8 @@ def detail(storage: Storage) -> pa.Table:
     Partitions, files and bytes are those of the newest file slices; files and bytes count base files, and `_debt_of`
     counts log files. ``buckets`` is the number of buckets of a partition that ``other_buckets`` does not name, null
     where it is unknown. Where no property names the index, it follows from the names of file groups; null where they
-    contradict each other. The newest instant is the completed write with the latest requested time.
+    contradict each other. The newest instant is the completed write with the latest requested time, and
+    ``written_by`` which software wrote last: pyhudi, Apache Hudi 0.x or 1.x, null where no write tells.
     """
     table = open_table(storage)
     config, timeline = table.config, table.timeline()
@@ -96,6 +99,7 @@ def detail(storage: Storage) -> pa.Table:
         **_debt_of(timeline, slices),
         "newest_instant": newest and newest.requested_time,
         "completed": newest and newest.completion_time,
+        "written_by": last_writer(timeline),
         "properties": sorted(config.properties.items()),
     }
     return pa.Table.from_pylist([row], DETAIL_SCHEMA)

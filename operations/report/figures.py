@@ -158,6 +158,7 @@ class ReportFigures:
     name: str
     type: str
     version: int
+    written_by: str | None
     record_key: tuple[str, ...]
     partition_by: tuple[str, ...]
     order_by: tuple[str, ...]
@@ -195,4 +196,5 @@ class ReportFigures:
     savepoints: tuple[Savepoint, ...]
     at_work: tuple[Mapping[str, object], ...]
     needs: tuple[Need, ...]
+    offers: tuple[Need, ...]
     problems: tuple[str, ...]

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from ...errors import PyHudiError
 from ...storage.base import Storage
+from ...table.last_writer import last_writer
 from ...timeline.delta_commits import since_compaction
 from ...timeline.writers.patience import Patience
 from ..inspect.activity import activity_rows
@@ -53,14 +54,14 @@ def gather(storage: Storage, terms: ReportTerms) -> ReportFigures:
     dead = frozenset(group.partition_path for group in groups if group.dead_files)
     heat, unknown_rows = heat_map(walked, opened.rows)
     debt = debt_of(walked)
-    needs: tuple[Need, ...] = problems.lacking(
-        "what the table needs next", TableNeeds(walked, terms.upkeep, terms.patience, dead).found, ()
-    )
+    judged = TableNeeds(walked, terms.upkeep, terms.patience, dead)
+    needs: tuple[Need, ...] = problems.lacking("what the table needs next", judged.found, ())
     return ReportFigures(
         path=storage.path,
         name=config.name,
         type=config.table_type,
         version=config.version,
+        written_by=problems.lacking("who wrote last", lambda: last_writer(timeline), None),
         record_key=tuple(config.record_key_fields),
         partition_by=tuple(config.partition_fields),
         order_by=tuple(config.ordering_fields),
@@ -98,6 +99,7 @@ def gather(storage: Storage, terms: ReportTerms) -> ReportFigures:
         savepoints=problems.lacking("savepoints", lambda: _savepoints(walked), ()),
         at_work=problems.lacking("what is at work", lambda: tuple(activity_rows(table, pending_work(timeline))), ()),
         needs=needs,
+        offers=judged.offers(),
         problems=problems.texts,
     )
 

@@ -38,10 +38,12 @@ _PAGE = """<!doctype html>
 def make_page(found: ReportFigures, command_of: Callable[[Need], str]) -> str:
     """Return the page of a table's figures; ``command_of`` gives the command line that does what the table needs."""
     commands = [command_of(need) for need in found.needs]
+    offered = [command_of(offer) for offer in found.offers]
     sections = (
         _facts(found),
         _problems(found),
         _needs(found, commands),
+        _offers(found, offered),
         timeline(found),
         older(found),
         space(found),
@@ -59,17 +61,18 @@ def make_page(found: ReportFigures, command_of: Callable[[Need], str]) -> str:
         title=f"{shown(found.name)}: report",
         style=STYLE,
         body="\n".join(text for text in sections if text),
-        figures=json_in_html(_as_data(found, commands)),
+        figures=json_in_html(_as_data(found, commands, offered)),
         script=SCRIPT,
     )
 
 
-def _as_data(found: ReportFigures, commands: Sequence[str]) -> dict[str, object]:
+def _as_data(found: ReportFigures, commands: Sequence[str], offered: Sequence[str]) -> dict[str, object]:
     data = asdict(found)
     data["heat"]["cells"] = [
         [cell.row, cell.column, cell.file_groups, cell.bytes, cell.rows] for cell in found.heat.cells
     ]
-    data["needs"] = [{**asdict(need), "command": command} for need, command in zip(found.needs, commands, strict=True)]
+    for name, needs, lines in (("needs", found.needs, commands), ("offers", found.offers, offered)):
+        data[name] = [{**asdict(need), "command": command} for need, command in zip(needs, lines, strict=True)]
     return data
 
 
@@ -80,6 +83,7 @@ def _facts(found: ReportFigures) -> str:
     facts = {
         "table": f"{found.name} at {found.path}",
         "kind": f"{found.type}, version {found.version}",
+        "last written by": found.written_by or "unknown",
         "key": columns(found.record_key) or "generated",
         "partitioned by": columns(found.partition_by) or "nothing",
         "ordered by": columns(found.order_by) or "nothing",
@@ -111,11 +115,22 @@ def _problems(found: ReportFigures) -> str:
     )
 
 
-def _needs(found: ReportFigures, commands: Sequence[str]) -> str:
-    listed = "".join(
+def _with_commands(needs: Sequence[Need], commands: Sequence[str]) -> str:
+    return "".join(
         f'<li>{in_html(need.why)}<pre class="command"><code>{in_html(command)}</code></pre></li>'
-        for need, command in zip(found.needs, commands, strict=True)
+        for need, command in zip(needs, commands, strict=True)
     )
+
+
+def _offers(found: ReportFigures, commands: Sequence[str]) -> str:
+    if not found.offers:
+        return ""
+    listed = _with_commands(found.offers, commands)
+    return section("What may be done", "Nothing waits for it.", f'<ul id="offers">{listed}</ul>')
+
+
+def _needs(found: ReportFigures, commands: Sequence[str]) -> str:
+    listed = _with_commands(found.needs, commands)
     work = table(
         ("instant", "action", "phase", "host", "process", "last heartbeat, s ago"),
         (

@@ -26,6 +26,7 @@ from ..services.clean_scope import find_progress, make_survey
 from ..services.compaction.choice import choose_partitions, choose_slices
 from ..services.compaction.due_rules import is_due
 from ..services.compaction.plan import held_by_plans
+from ..services.versions.steps import FIRST_RELEASE_OF_NEWEST, UPGRADE, offered_upgrade
 from ..transaction.concurrency import COMPACTION as COMPACTION_KIND
 from ..transaction.concurrency import WRITE, kind_of
 
@@ -79,6 +80,17 @@ class TableNeeds:
         if any(instant.action == "rollback" for instant in timeline.pending):
             return undone
         return (*undone, *self._cleans(), *self._archives(), *self._compactions())
+
+    def offers(self) -> tuple[Need, ...]:
+        """Return what may be done about the table's version; no other work waits for it."""
+        step = offered_upgrade(self.walked.table)
+        if step is None:
+            return ()
+        why = (
+            f"The table can have version {step.after} instead of {step.before}, once no release of Apache Hudi before "
+            f"{FIRST_RELEASE_OF_NEWEST} works on it."
+        )
+        return (Need(why, UPGRADE),)
 
     def _restores(self) -> Iterator[Need]:
         restore = pending_restore(self.walked.timeline)

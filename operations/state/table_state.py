@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...storage.base import Storage
+from ...table.last_writer import last_writer
 from ...timeline.delta_commits import since_compaction
 from ...timeline.held import log_compactions
 from ...timeline.writers.patience import Patience
@@ -41,6 +42,8 @@ class TableState:
         newest_writes: The newest completed writes, with values by the columns of `HudiTable.history`.
         pending: The oldest pending instants, with values by the columns of `HudiTable.activity`.
         pending_instants: How many instants are pending.
+        written_by: Which software made the newest completed write; None where that is unknown.
+        offers: What may be done about the table's version.
     """
 
     path: str
@@ -70,6 +73,8 @@ class TableState:
     pending: tuple[Mapping[str, Any], ...]
     pending_instants: int
     needs: tuple[Need, ...]
+    written_by: str | None
+    offers: tuple[Need, ...]
 
 
 def table_state(storage: Storage, upkeep: Upkeep, patience: Patience) -> TableState:
@@ -86,6 +91,9 @@ def table_state(storage: Storage, upkeep: Upkeep, patience: Patience) -> TableSt
             dead + group.dead_bytes,
             unfinished + group.unfinished_bytes,
         )
+    needs = TableNeeds(
+        walked, upkeep, patience, frozenset(group.partition_path for group in groups if group.dead_files)
+    )
     return TableState(
         path=storage.path,
         name=config.name,
@@ -113,9 +121,9 @@ def table_state(storage: Storage, upkeep: Upkeep, patience: Patience) -> TableSt
         newest_writes=tuple(history_rows(timeline, timeline.writes[: -_MOST_WRITES - 1 : -1])),
         pending=tuple(activity_rows(table, pending_work(timeline))),
         pending_instants=len(timeline.pending),
-        needs=TableNeeds(
-            walked, upkeep, patience, frozenset(group.partition_path for group in groups if group.dead_files)
-        ).found(),
+        needs=needs.found(),
+        written_by=last_writer(timeline),
+        offers=needs.offers(),
     )
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 from pyhudi import arrow
 from pyhudi.errors import CorruptInstantError, UnsupportedTableError
+from pyhudi.operations.inspect.detail import detail
 from pyhudi.operations.inspect.validate import validate
 from pyhudi.operations.service_settings import Upkeep
 from pyhudi.operations.state.table_state import table_state
@@ -18,10 +19,12 @@ from pyhudi.reader.streams.offsets import INITIAL
 from pyhudi.reader.streams.table_stream import TableStream
 from pyhudi.reader.streams.terms import StreamTerms
 from pyhudi.storage import open_storage
+from pyhudi.table.config import property_keys as key
+from pyhudi.table.config import update_config
 from pyhudi.table.table import open_table
 from pyhudi.timeline.writers.patience import Patience
 from support.readers import read_without_spark
-from support.recorded.recorded_version_6 import names, shown, unpack, writes
+from support.recorded.recorded_version_6 import HUDI_RS, names, shown, unpack, writes
 
 PAYLOAD = "hoodie.compaction.payload.class"
 MODEL = "org.apache.hudi.common.model"
@@ -30,7 +33,9 @@ ARCHIVE = ".hoodie/archived/.commits_.archive.{}_1-0-1"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return unpack(tmp_path_factory.mktemp("made"))
+    folder = unpack(tmp_path_factory.mktemp("made"))
+    shutil.unpack_archive(HUDI_RS, folder)
+    return folder
 
 
 @pytest.fixture
@@ -200,6 +205,49 @@ def test_a_stream_waits_for_a_pending_write_and_then_brings_it(copied: Callable[
     assert batch is not None
     assert batch.moment.window is not None
     assert [instant.requested_time for instant in batch.moment.window.instants] == [one.stem for one in done[2:]]
+
+
+# Tables whose newest write is of 1.x, of none, and the rest of 0.x.
+OF_RELEASE_1 = {"new_cow", "new_mor"}
+UNTOLD = {"cow_empty", "mor_empty"}
+
+
+@pytest.mark.parametrize("name", sorted({*names(), "cow_empty", "cow_nonpartitioned", "mor_trips_8i3d"}))
+def test_a_table_tells_which_release_wrote_last(made: Path, name: str) -> None:
+    storage = open_storage(str(made / name))
+    wanted = "Apache Hudi 1.x" if name in OF_RELEASE_1 else None if name in UNTOLD else "Apache Hudi 0.x"
+
+    state = table_state(storage, Upkeep(), Patience())
+
+    assert state.written_by == wanted
+    assert detail(storage)["written_by"].to_pylist() == [wanted]
+
+
+def test_the_writer_that_came_last_is_told(made: Path, copied: Callable[[str], Path]) -> None:
+    """Properties tell who made the table, not who wrote it last."""
+    path = copied("cow_past")
+    of_release_1 = max((made / "new_cow/.hoodie").glob("*.commit"))
+    later = path / ".hoodie/20261130000000000.commit"
+    shutil.copy(of_release_1, later)
+    assert table_state(open_storage(str(path)), Upkeep(), Patience()).written_by == "Apache Hudi 1.x"
+    later.unlink()
+
+    arrow.Table(path).upsert(arrow.Table(path).read().slice(0, 1))
+
+    assert table_state(open_storage(str(path)), Upkeep(), Patience()).written_by == "pyhudi"
+
+
+@pytest.mark.parametrize("name", ["cow_past", "cow_empty"])
+def test_the_upgrade_is_offered_where_it_can_be_done(copied: Callable[[str], Path], name: str) -> None:
+    path = copied(name)
+    storage = open_storage(str(path))
+    assert [offer.service for offer in table_state(storage, Upkeep(), Patience()).offers] == ["upgrade"]
+
+    update_config(storage, {key.PAYLOAD_CLASS: "com.mine.Own"})
+    assert table_state(storage, Upkeep(), Patience()).offers == ()
+    update_config(storage, {key.PAYLOAD_CLASS: None})
+    arrow.Table(path).upgrade()
+    assert table_state(storage, Upkeep(), Patience()).offers == ()
 
 
 def test_what_a_table_is_shows_and_no_service_is_asked_for(made: Path) -> None:

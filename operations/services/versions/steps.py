@@ -23,6 +23,8 @@ from ....table.table import Table
 
 UPGRADE, DOWNGRADE = "upgrade", "downgrade"
 _OLDEST = 6
+# The first release of Apache Hudi that opens tables of the newest version.
+FIRST_RELEASE_OF_NEWEST = "1.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +120,18 @@ def step_of(table: Table, name: str, to: int) -> VersionStep | None:
             f"The {name} of the table {table.path} to version {to} was called, and the table is of version {now}.",
             f"Call HudiTable.{other}(to={to}).",
         )
+    return step
+
+
+def offered_upgrade(table: Table) -> VersionStep | None:
+    """Return the step to the newest version; None where the table has that version, or cannot be brought there."""
+    step = _STEPS.get((table.config.version, key.NEWEST_VERSION))
+    if step is None:
+        return None
+    try:
+        step.refuse(table)
+    except UnsupportedTableError:
+        return None
     return step
 
 
