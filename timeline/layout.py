@@ -36,6 +36,10 @@ class Layout(Protocol):
     def next(self) -> Layout | None:
         """The layout to which Apache Hudi moves the instants when it raises the table; None for none."""
 
+    @property
+    def previous(self) -> Layout | None:
+        """The layout from which Apache Hudi moved the instants if it raised the table; None for none."""
+
     def parse(self, name: str) -> Instant | None: ...
 
     def parse_all(self, names: Sequence[str]) -> list[Instant]: ...
@@ -68,6 +72,10 @@ class LayoutV1:
     @property
     def next(self) -> LayoutV2:
         return LayoutV2()
+
+    @property
+    def previous(self) -> None:
+        return None
 
     def parse(self, name: str) -> Instant | None:
         """Return the instant's state that a file name spells; None for any other file, one of layout 2 included."""
@@ -107,6 +115,10 @@ class LayoutV2:
     @property
     def next(self) -> None:
         return None
+
+    @property
+    def previous(self) -> LayoutV1:
+        return LayoutV1()
 
     def parse(self, name: str) -> Instant | None:
         """Return the instant's state that a file name spells; None for any other file.

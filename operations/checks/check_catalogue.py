@@ -53,6 +53,14 @@ LINK = _error(
     "There is a symbolic link below the table's root, which pyhudi follows nowhere.",
     "Put what it leads to in its place, or remove it.",
 )
+LEFT_BEHIND = _error(
+    "LEFT_BEHIND",
+    "An instant lies where the version before the table's upgrade has its instants, and not on the table's timeline: "
+    "readers do not see what it wrote, and pyhudi refuses to write.",
+    "Stop writers of old releases. If the rows have to stay, restore the table from a backup of before the upgrade, "
+    "mend the instant's file, and call HudiTable.upgrade(). Otherwise delete the file: the next write, or "
+    "HudiTable.repair(), takes the instant's data files away.",
+)
 NO_COMPLETION_TIME = _error(
     "NO_COMPLETION_TIME",
     "A completed instant has no completion time in its name: Apache Hudi takes it for JSON, hudi-rs for nothing.",

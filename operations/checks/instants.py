@@ -7,6 +7,7 @@ from collections import defaultdict
 
 from ...storage.base import join, split
 from ...table.config import BACKUP_PATH, PROPERTIES_PATH
+from ...table.left_behind import left_behind
 from ...timeline.clock import parse_time
 from ...timeline.instant_files import InstantFiles
 from ...timeline.instants import Instant, State
@@ -14,6 +15,7 @@ from .check_catalogue import (
     COMPLETED_TWICE,
     FUTURE_TIME,
     IN_BOTH_PLACES,
+    LEFT_BEHIND,
     LINK,
     NO_COMPLETION_TIME,
     NO_REQUESTED,
@@ -66,6 +68,7 @@ def check_instants(subject: Subject) -> None:
     _check_twins(subject)
     _check_states(subject)
     _check_archived(subject)
+    _check_left_behind(subject)
 
 
 def _check_times(subject: Subject) -> None:
@@ -135,6 +138,12 @@ def _check_states(subject: Subject) -> None:
         begun = instant.state == State.INFLIGHT and instant.action != _SAVEPOINT
         if begun and (instant.requested_time, instant.group) not in requested and not subject.in_archive(instant):
             subject.tell(NO_REQUESTED, instant, f"The {called(instant)} is inflight and was never requested.")
+
+
+def _check_left_behind(subject: Subject) -> None:
+    for path in left_behind(subject.table):
+        what = f"{path} was left behind when the table was upgraded, or was written since by a release of before."
+        subject.findings.add(LEFT_BEHIND, what, file=path, instant=split(path)[1].partition(".")[0])
 
 
 def _check_archived(subject: Subject) -> None:

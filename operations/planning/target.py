@@ -20,6 +20,7 @@ from ...table.config.table_settings import TableSettings
 from ...table.infer_index import infer_index, is_unnoted
 from ...table.infer_key_encoding import with_inferred_key_encoding
 from ...table.infer_zone import infer_zone
+from ...table.left_behind import refuse_left_behind
 from ...table.table import Table
 from .adopted_table import AdoptedTable
 from .missing_properties import with_merge_rule, with_partition_types
@@ -91,6 +92,7 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
         return Target(Table.of(storage, new), False, {}, operation)
     operation = choose_operation(request, generates_keys=found.generates_keys)
     check_supported(found, storage.path, writing=True)
+    refuse_left_behind(Table(storage, found))
     typed = Table(storage, with_partition_types(Table(storage, found), request.table))
     spelt = with_inferred_key_encoding(typed).config
     # A delete of partitions merges no rows, and notes nothing.

@@ -16,6 +16,7 @@ from itertools import chain
 from ...storage.base import FileInfo, Storage
 from ...table.config import check_supported
 from ...table.files.partitions import walk_partitions
+from ...table.left_behind import refuse_left_behind
 from ...table.table import Table, open_table
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
@@ -58,6 +59,7 @@ def archive(
     began = time.monotonic()
     table = open_table(storage)
     check_supported(table.config, table.path, writing=True)
+    refuse_left_behind(table)
     result = ServiceResult(storage.path, _ACTION, dry=dry_run)
     timeline = timeline or table.timeline()
     announced = announcements.announced(storage)

@@ -11,6 +11,7 @@ from ...errors import PyHudiError, StorageError, UndoError
 from ...storage.base import Storage, split
 from ...table.config import check_supported
 from ...table.files.file_group import FileSlice
+from ...table.left_behind import refuse_left_behind
 from ...table.table import Table, open_table
 from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import SavepointMetadata, SavepointPartition
@@ -99,6 +100,7 @@ def delete_savepoint(storage: Storage, instant_time: str, *, dry_run: bool = Fal
 def _open(storage: Storage) -> Table:
     table = open_table(storage)
     check_supported(table.config, table.path, writing=True)
+    refuse_left_behind(table)
     return table
 
 

@@ -274,6 +274,68 @@ def test_what_a_call_left_behind_after_its_decision_is_removed_by_the_next(
     assert shown(read_without_spark(table)) == rows
 
 
+def left_by_apache_hudi(table: Path) -> Path:
+    """Upgrade a table as Apache Hudi does where it cannot read a commit: its other files move, and the run goes on."""
+    folder = table / ".hoodie"
+    newest = max(folder.glob("*.commit"))
+    body = newest.read_bytes()
+    upgrade(table)
+    [copy] = (folder / "timeline").glob(f"{newest.stem}_*")
+    copy.unlink()
+    newest.write_bytes(body[:99])
+    return newest
+
+
+WRITES: dict[str, Callable[[arrow.Table], object]] = {
+    "upsert": lambda table: table.upsert(table.read().slice(0, 1)),
+    "clean": lambda table: table.clean(),
+    "archive": lambda table: table.archive(),
+    "savepoint": lambda table: table.savepoint(),
+    "rollback": lambda table: table.rollback("20261129102431375"),
+    "repair": lambda table: table.repair(),
+    "downgrade": lambda table: table.downgrade(),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_table_that_was_upgraded_without_an_instant_is_not_written(copied: Callable[[str], Path], name: str) -> None:
+    """The next write would roll it back, and delete its data files."""
+    table = copied("cow_past")
+    left = left_by_apache_hudi(table)
+    before = files_below(table)
+
+    with pytest.raises(UnsupportedTableError, match=left.name):
+        WRITES[name](arrow.Table(table))
+
+    assert files_below(table) == before
+    assert "LEFT_BEHIND" in {found["code"] for found in errors(table)}
+
+
+def test_a_repeated_upgrade_keeps_what_the_table_does_not_have(copied: Callable[[str], Path]) -> None:
+    table = copied("cow_past")
+    left = left_by_apache_hudi(table)
+
+    upgrade(table)
+
+    assert left.exists()
+
+
+def test_what_was_undone_since_its_upgrade_is_not_left_behind(copied: Callable[[str], Path]) -> None:
+    """The process that upgraded the table died before it deleted the old files."""
+    table = copied("cow_past")
+    upgrade(table)
+    newest = open_table(open_storage(str(table))).timeline().writes[-1].requested_time
+    arrow.Table(table).rollback(newest)
+    left = table / f".hoodie/{newest}.commit"
+    left.write_bytes(b"{}")
+    assert errors(table) == []
+
+    arrow.Table(table).upsert(arrow.Table(table).read().slice(0, 1))
+    upgrade(table)
+
+    assert not left.exists()
+
+
 def spoil_bytes(path: Path, at: int) -> None:
     with path.open("r+b") as file:
         file.seek(at)

@@ -93,7 +93,6 @@ LOOKS_AT_OTHERS = {
     "operations/services/compaction/due_rules.py": "it counts what gathered since the last plan",
     "operations/services/compaction/repair.py": "it takes back plans, as the user asked it to",
     "operations/transaction/carried_out.py": "it carries a decision out, whatever is beside it",
-    "operations/services/versions/late_copies.py": "it takes back its own copies of what an undo names",
     "operations/planning/micro_batch.py": "it finds what its own query left pending; pending.py judges the others",
     "operations/streams/checkpoints.py": "it looks which streams have an older instant pending",
     "operations/write/attempt.py": "it looks whether it has to take its turn; conflicts.py judges",

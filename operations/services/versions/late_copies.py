@@ -11,13 +11,9 @@ from collections.abc import Iterable, Mapping
 
 from ....errors import CommitConflictError
 from ....storage.base import split
+from ....table.left_behind import left_timeline
 from ....table.table import Table, open_table, refuse_other_version
-from ....timeline.instants import WRITE_ACTIONS, Instant, State
-from ....timeline.metadata.codec import InstantBody
-from ....timeline.metadata.models import RestoreMetadata, RollbackMetadata
-from ....timeline.pending_undo import on_the_way_out
-
-_UNDOES = frozenset({"rollback", "restore"})
+from ....timeline.instants import Instant, State
 
 
 def take_back_late(
@@ -32,7 +28,8 @@ def take_back_late(
         refuse_other_version(old)
     except CommitConflictError:
         new = open_table(old.storage)
-        left, layout = _left(new, copied), new.instants.layout
+        # Undos that were copied tell of the time before: what they name may have been made again under its time.
+        left, layout = left_timeline(new, copied), new.instants.layout
         for path in made:
             instant = layout.parse(split(path)[1])
             if instant is not None and (instant.identity in left or _is_double(new, instant)):
@@ -50,27 +47,3 @@ def _is_double(new: Table, instant: Instant) -> bool:
         return False
     paths = new.instants.paths().get(instant.identity, {}).get(State.COMPLETED, ())
     return any(path != new.instants.path(instant) for path in paths)
-
-
-def _left(new: Table, copied: frozenset[str]) -> frozenset[str]:
-    """Return the identities of the instants that left a table's timeline since its upgrade.
-
-    Undos that were copied themselves tell of the time before: what they name may have been made again under its time.
-    """
-    timeline, archived = new.timeline(), new.archive.instants()
-    undone = set(on_the_way_out(timeline))
-    for instant in timeline.completed:
-        if instant.action in _UNDOES and instant.identity not in copied:
-            undone.update(timeline.files.read_undone(instant))
-    later = [instant for instant in archived if instant.action in _UNDOES and instant.identity not in copied]
-    for instant, data in new.archive.bodies(later).items():
-        undone.update(_named(new, instant, data))
-    gone = {f"{time}.{action}" for time in undone for action in WRITE_ACTIONS}
-    return frozenset(gone | {instant.identity for instant in archived})
-
-
-def _named(new: Table, instant: Instant, data: bytes) -> list[str]:
-    body = InstantBody(data, f"the archived {instant.action} {instant.requested_time} of the table {new.path}")
-    if instant.action == "restore":
-        return new.format.codec.decode(RestoreMetadata, body).instants_to_rollback
-    return new.format.codec.decode(RollbackMetadata, body).commits_rollback

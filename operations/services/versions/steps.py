@@ -19,6 +19,7 @@ from ....table.config.version_changes import (
     lost_in_9,
 )
 from ....table.infer_key_encoding import noted_key_encoding
+from ....table.left_behind import refuse_left_behind
 from ....table.table import Table
 
 UPGRADE, DOWNGRADE = "upgrade", "downgrade"
@@ -51,6 +52,7 @@ class VersionStep:
     def refuse(self, table: Table) -> None:
         """Raise `UnsupportedTableError` for a table of which something cannot be carried over."""
         refuse_newer_format(table.config, table.path)
+        refuse_left_behind(table)
         if self.copies and table.config.table_type != key.COPY_ON_WRITE:
             raise UnsupportedTableError(
                 f"The table {table.path} is {key.MERGE_ON_READ} and of version {self.before}: its log files have to be "

@@ -17,6 +17,7 @@ from ....storage.parallel import for_each
 from ....table.config import TableConfig
 from ....table.config import property_keys as key
 from ....table.files.logs.noted_instants import NOTE
+from ....table.left_behind import left_behind
 from ....table.table import Table, refuse_other_version
 from ....timeline.archive.lsm import LsmArchive
 from ....timeline.archive.lsm_writer import Row, append, settle
@@ -117,11 +118,8 @@ class TimelineCopy:
         """Delete the old files of instants that the table has in its own layout, and the old archive if it has all."""
         storage, leftover = self.old.storage, list(self._files())
         if leftover:
-            held = {instant.identity for instant in self.new.timeline().instants}
-            held |= {instant.identity for instant in self.new.archive.instants()}
-            parse = self.old.instants.layout.parse
-            found = ((info.path, parse(split(info.path)[1])) for info in leftover)
-            storage.delete(*(path for path, instant in found if instant is not None and instant.identity in held))
+            stays = set(left_behind(self.new))
+            storage.delete(*(info.path for info in leftover if info.path not in stays))
         archive = self.old.archive
         if archive.is_there():
             held = {instant.identity for instant in self.new.archive.instants()}

@@ -1,0 +1,72 @@
+"""Instants that a table has in the layout of the version from which it was upgraded, and not in its own.
+
+Apache Hudi moves instants one by one, logs those that it cannot read, and upgrades the table without them. A writer of
+an old release that does not look at the version again adds others. No reader sees what they wrote.
+"""
+
+from __future__ import annotations
+
+from ..errors import UnsupportedTableError
+from ..storage.base import join
+from ..timeline.instants import WRITE_ACTIONS, Instant, State
+from ..timeline.metadata.codec import InstantBody
+from ..timeline.metadata.models import RestoreMetadata, RollbackMetadata
+from ..timeline.pending_undo import on_the_way_out
+from .table import Table
+
+_UNDOES = frozenset({"rollback", "restore"})
+
+
+def left_behind(table: Table) -> tuple[str, ...]:
+    """Return the files of instants that lie in the place of the layout before, and that the table does not have."""
+    layout = table.instants.layout.previous
+    if layout is None:
+        return ()
+    names = {name: layout.parse(name) for name in table.storage.look(layout.folder).names}
+    waiting = {name: instant for name, instant in names.items() if instant is not None}
+    if not waiting:
+        return ()
+    timeline, left = table.timeline(), left_timeline(table)
+    pending = left | {instant.identity for instant in timeline.instants}
+    completed = left | {instant.identity for instant in timeline.completed}
+    return tuple(
+        join(layout.folder, name)
+        for name, instant in sorted(waiting.items())
+        if instant.identity not in (completed if instant.state == State.COMPLETED else pending)
+    )
+
+
+def refuse_left_behind(table: Table) -> None:
+    """Raise `UnsupportedTableError` where an upgrade left instants behind: a write could delete what they wrote."""
+    found = left_behind(table) if table.config.left_old_layout else ()
+    if found:
+        raise UnsupportedTableError(
+            f"The table {table.path} was upgraded without {found[0]}"
+            + (f" and {len(found) - 1} more files of instants" if len(found) > 1 else "")
+            + ": readers do not see what they wrote, and a write could delete it.",
+            "validate() names each file, and says what can be done.",
+        )
+
+
+def left_timeline(table: Table, besides: frozenset[str] = frozenset()) -> frozenset[str]:
+    """Return the identities of the instants that left a table's timeline: they were archived or undone.
+
+    Of the undos, only those count whose identities are not among ``besides``.
+    """
+    timeline, archived = table.timeline(), table.archive.instants()
+    undone = set(on_the_way_out(timeline))
+    for instant in timeline.completed:
+        if instant.action in _UNDOES and instant.identity not in besides:
+            undone.update(timeline.files.read_undone(instant))
+    undos = [instant for instant in archived if instant.action in _UNDOES and instant.identity not in besides]
+    for instant, data in table.archive.bodies(undos).items():
+        undone.update(_named(table, instant, data))
+    gone = {f"{time}.{action}" for time in undone for action in WRITE_ACTIONS}
+    return frozenset(gone | {instant.identity for instant in archived})
+
+
+def _named(table: Table, undo: Instant, data: bytes) -> list[str]:
+    body = InstantBody(data, f"the archived {undo.action} {undo.requested_time} of the table {table.path}")
+    if undo.action == "restore":
+        return table.format.codec.decode(RestoreMetadata, body).instants_to_rollback
+    return table.format.codec.decode(RollbackMetadata, body).commits_rollback
