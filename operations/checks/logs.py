@@ -33,6 +33,7 @@ from .check_catalogue import (
     SKIPPED_BLOCK,
     TORN_BLOCK,
     TORN_INSTANT,
+    UNSEEN_LOG,
 )
 from .subject import Subject, called, shown
 
@@ -42,8 +43,11 @@ _KEYS = pa.schema([pa.field(RECORD_KEY, pa.string())])
 def check_logs(subject: Subject) -> None:
     """Check the blocks of each log file of a completed write, older slices included, and the pending compactions."""
     listed = (log_file(info.path, info.size) for files in subject.folders.partitions.values() for info in files)
-    wanted = [file for file in listed if file is not None and subject.is_complete(subject.maker(file.path))]
+    files = [file for file in listed if file is not None]
+    wanted = [file for file in files if subject.is_complete(subject.maker(file.path))]
     for_each(subject.storage, lambda file: _check_blocks(subject, file), wanted)
+    unseen = [file for file in files if file not in wanted] if log_names(subject.timeline).says_maker else []
+    for_each(subject.storage, lambda file: _check_unseen(subject, file), unseen)
     slices = {group.id: group.newest for group in subject.live}
     if not subject.deep and subject.computed_index is not None:
         # A deep check looks at all keys, and of other slices the footers of base files name two.
@@ -83,6 +87,16 @@ def _check_blocks(subject: Subject, file: LogFile) -> None:
         for what in () if lost else torn:
             check = TORN_BLOCK if file.stated is None else SKIPPED_BLOCK
             subject.tell(check, file, f"{file.path} is not whole: {what}.")
+
+
+def _check_unseen(subject: Subject, file: LogFile) -> None:
+    """Look for rows of completed writes in a log file that readers pass over."""
+    with subject.turning(FILE_CORRUPT, file):
+        told = {block.instant_time for block in data_blocks(subject, file)} - {subject.maker(file.path)}
+        lost = sorted(filter(subject.is_complete, told))
+        if lost:
+            what = f"{file.path} is of no completed write by its name, and holds rows of the completed {shown(lost)}."
+            subject.tell(UNSEEN_LOG, file, what)
 
 
 def _check_bucket(subject: Subject, file_slice: FileSlice) -> None:

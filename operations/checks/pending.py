@@ -11,6 +11,7 @@ from ...storage.base import join, split
 from ...table.config import is_replaced
 from ...table.files.names import FileGroupId
 from ...timeline import formats
+from ...timeline.held import CLUSTERING, COMPACTING, says_what_it_holds
 from ...timeline.instants import Instant, State
 from ...timeline.writers import decisions, owner
 from ...timeline.writers.decisions import Decision, DecisionKind
@@ -55,10 +56,12 @@ def check_pending(subject: Subject) -> None:
             if instant.action == "restore":
                 what = f"The restore {instant.requested_time} is pending; every write is refused."
                 subject.tell(PENDING_RESTORE, instant, what)
-            elif instant.action in _WRITES:
+            elif instant.action in _WRITES and not _is_clustering(subject, instant):
                 _check_write(subject, instant)
             elif subject.findings.is_old(_touched(subject, instant)):
-                what = f"The {called(instant)} is pending: {_IN_THE_WAY.get(instant.action, 'nothing waits for it')}."
+                action = CLUSTERING if instant.action in _WRITES else instant.action
+                why = _IN_THE_WAY.get(action, "nothing waits for it")
+                what = f"The {action} {instant.requested_time} is pending: {why}."
                 subject.tell(PENDING_SERVICE, instant, what)
     _check_claims(subject)
     _check_cleans(subject)
@@ -84,6 +87,11 @@ def _touched(subject: Subject, instant: Instant) -> float | None:
     return max((time for time in times if time is not None), default=None)
 
 
+def _is_clustering(subject: Subject, instant: Instant) -> bool:
+    """Return whether a pending instant is a clustering, which version 6 calls a replacecommit."""
+    return instant.replaces and says_what_it_holds(subject.timeline, instant)
+
+
 def _check_write(subject: Subject, instant: Instant) -> None:
     """Report a pending write whose writer is dead, or has shown no sign of life for long."""
     try:
@@ -106,7 +114,10 @@ def _check_claims(subject: Subject) -> None:
     replaced = subject.said.written.replaced
     claims: dict[FileGroupId, Instant] = {}
     for instant in subject.timeline.pending:
-        if instant.action not in {"compaction", "logcompaction", "clustering"}:
+        clusters = False
+        with subject.turning(TORN_INSTANT, instant.at(State.REQUESTED)):
+            clusters = _is_clustering(subject, instant)
+        if not clusters and instant.action not in COMPACTING:
             continue
         record: Mapping[str, Any] = {}
         with subject.turning(TORN_INSTANT, instant.at(State.REQUESTED)):
@@ -117,7 +128,7 @@ def _check_claims(subject: Subject) -> None:
             if other is not instant:
                 what = f"The {called(instant)} and the {called(other)} both want {shown}."
                 subject.tell(CLAIMED_TWICE, instant, what)
-            if instant.action == "clustering" and (group.partition_path, group.file_id) in replaced:
+            if clusters and (group.partition_path, group.file_id) in replaced:
                 what = f"The clustering {instant.requested_time} wants {shown}, which is replaced."
                 subject.tell(PLAN_REPLACED, instant, what)
 

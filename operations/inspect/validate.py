@@ -14,6 +14,7 @@ from ..checks.archive import check_archive, check_lost_archive
 from ..checks.bodies import hear
 from ..checks.check_catalogue import NOT_CHECKED
 from ..checks.duplicates import check_duplicates
+from ..checks.file_times import check_file_times
 from ..checks.files import check_files
 from ..checks.finding import FINDINGS_SCHEMA, Findings
 from ..checks.folders import check_folders
@@ -39,6 +40,7 @@ _CHECKS: tuple[Callable[[Subject], None], ...] = (
     check_pending,
     check_footers,
     check_logs,
+    check_file_times,
     check_left_overs,
     check_checksums,
     check_metadata,

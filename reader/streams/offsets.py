@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import blake2b
 from itertools import chain, combinations, islice
 from typing import Any
 
 from ...errors import InvalidOptionError
+from ...table.config import TableConfig
+from ...timeline.instants import Instant
 
 TIME = "offsetCommitTime"
 _OLDER_NAME = "commitTime"
@@ -87,6 +89,25 @@ class Offset:
     def bound(self) -> str:
         """What the completion times of later writes are greater than."""
         return "" if self.is_initial else self.time
+
+    def carried_over(self, config: TableConfig, writes: Mapping[str, Instant]) -> Offset:
+        """Return the offset of the same writes in a table that was upgraded since.
+
+        In the layout before, the offset's time is the requested time of the newest write, which the upgrade gave a
+        completion time. ``writes`` are the completed writes by requested time.
+        """
+        if self.is_initial or not config.left_old_layout:
+            return self
+        asked = frozenset(time for time in writes if time <= self.time)
+        completed = [time for time, write in writes.items() if write.visible_since <= self.time]
+        if self.writes is None:
+            is_older = self.time in writes and all(write.visible_since != self.time for write in writes.values())
+        else:
+            is_older = self.writes == WriteSum.of(asked) != WriteSum.of(completed)
+        if not is_older:
+            return self
+        after = Offset(self.after).carried_over(config, writes).time if self.after else ""
+        return replace(self, time=max(writes[time].visible_since for time in asked), after=after)
 
     def to_fields(self) -> dict[str, Any]:
         found: dict[str, Any] = {TIME: self.time}

@@ -88,12 +88,13 @@ class TableStream:
         # An instant is archived before it leaves the timeline.
         settled = SettledWrites(timeline, self._archive(table), until)
         self.newest = Offset(until) if until else INITIAL
+        given, start = start, start.carried_over(table.config, settled.all)
         self._check(table, start, settled.timeline, settled.all)
         until = self._until(settled, start)
         end = end_of_batch(table, settled, start.bound, until, self.terms.limits if limits is None else limits)
         if end is None or end <= start.time:
-            self._last, self._seen = start, (start, listed.instants)
-            return start
+            self._last, self._seen = start, (given, listed.instants)
+            return given
         times = times_until(settled.all, end)
         self._last = Offset(end, WriteSum.of(times), start.time)
         self._known = self._last, times
@@ -114,6 +115,10 @@ class TableStream:
         Raises UnreadableTimeError where archiving has taken its end from sight, or a write completed behind its end.
         """
         self._last = end
+        table = self._table()
+        if table.config.left_old_layout:
+            writes = completed_writes(table.timeline(), self._archive(table))
+            start, end = (offset.carried_over(table.config, writes) for offset in (start, end))
         # The first batch of a query that began at `latest` is replayed with another beginning: no checkpoint holds it.
         after = min(start.time, end.after) if end.after else start.time
         # After a restart Spark plans the last batch with its end as its beginning, and reads nothing of it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,7 @@ from pyhudi.errors import CorruptInstantError, UnsupportedTableError
 from pyhudi.operations.inspect.detail import detail
 from pyhudi.operations.inspect.validate import validate
 from pyhudi.operations.service_settings import Upkeep
+from pyhudi.operations.services.versions.timeline_copy import TimelineCopy, remove_old_files
 from pyhudi.operations.state.table_state import table_state
 from pyhudi.reader.streams.offsets import INITIAL
 from pyhudi.reader.streams.table_stream import TableStream
@@ -21,6 +23,8 @@ from pyhudi.reader.streams.terms import StreamTerms
 from pyhudi.storage import open_storage
 from pyhudi.table.config import property_keys as key
 from pyhudi.table.config import update_config
+from pyhudi.table.config.version_changes import changes_from_6_to_9
+from pyhudi.table.files.lost import open_view
 from pyhudi.table.table import open_table
 from pyhudi.timeline.writers.patience import Patience
 from support.readers import read_without_spark
@@ -59,6 +63,58 @@ def test_nothing_is_wrong_with_a_table_of_apache_hudi(made: Path, name: str) -> 
     found = validate(open_storage(str(made / name)), deep=True, stale_s=float("inf")).to_pylist()
 
     assert [(row["severity"], row["code"], row["what"]) for row in found if row["code"] != "NOT_CHECKED"] == []
+
+
+def told(path: Path, code: str) -> list[tuple[str, str]]:
+    """Return the findings of a code: file and instant."""
+    rows = validate(open_storage(str(path)), stale_s=0.0).to_pylist()
+    return [(row["file"], row["instant"]) for row in rows if row["code"] == code]
+
+
+def test_a_pending_clustering_is_a_service_that_waits(made: Path) -> None:
+    table = made / "cow_clustered"
+    requested = instants(table, "replacecommit.requested")[-1]
+
+    assert told(table, "PENDING_WRITE") == []
+    assert told(table, "PENDING_SERVICE") == [(f".hoodie/{requested.name}", requested.name.partition(".")[0])]
+
+
+def test_files_of_instants_whose_times_apache_hudi_misreads_are_named(copied: Callable[[str], Path]) -> None:
+    """As in a table that was copied without the times of its files: all are of the copy."""
+    table = copied("mor_archived")
+    assert told(table, "FILE_TIME") == []
+    for file in (table / ".hoodie").glob("*commit"):
+        os.utime(file)
+
+    found = told(table, "FILE_TIME")
+
+    view = open_view(open_table(open_storage(str(table))).timeline())
+    followed = {
+        before.base_time
+        for partition in view.partitions()
+        for group in view.groups(partition).values()
+        for before in group.slices[:-1]
+        if before.logs
+    }
+    assert {time for _, time in found} == followed & set(writes(table)) != set()
+
+
+def test_rows_that_an_upgrade_hid_behind_a_pending_compaction_are_named(copied: Callable[[str], Path]) -> None:
+    """Apache Hudi upgrades without carrying it out, and log files that are named by the plan have no instant then."""
+    table = copied("mor_pending")
+    storage = open_storage(str(table))
+    opened = open_table(storage)
+    changes = changes_from_6_to_9(opened.config)
+    TimelineCopy.planned(opened, changes).make()
+    update_config(storage, changes)
+    remove_old_files(open_table(storage))
+
+    found = told(table, "UNSEEN_LOG")
+
+    time = max((table / ".hoodie/timeline").glob("*.compaction.requested")).name.partition(".")[0]
+    assert found
+    assert {instant for _, instant in found} == {time}
+    assert all(f"_{time}.log." in file for file, _ in found)
 
 
 @pytest.mark.parametrize("left", [(), ("requested",), ("requested", "inflight")])

@@ -1,0 +1,65 @@
+"""The times of the files of completed instants, where no name tells when an instant completed.
+
+Apache Hudi 1.x takes the time at which such a file was last changed. By it, a log file belongs to the newest base file
+that was begun before its base instant completed. A table that was copied has the times of the copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import NamedTuple
+
+from ...storage.base import split
+from ...table.files.file_group import LogFile
+from ...timeline.clock import format_time
+from ...timeline.instants import Instant, State
+from .check_catalogue import FILE_TIME
+from .subject import Subject
+
+
+class LateFile(NamedTuple):
+    """A completed instant whose file is younger than a base file of ``until``, with a log file that this concerns."""
+
+    instant: Instant
+    modified: str
+    until: str
+    log: LogFile
+
+
+def check_file_times(subject: Subject) -> None:
+    """Look for log files that Apache Hudi 1.x merges with a later base file."""
+    for late in late_files(subject):
+        what = (
+            f"{subject.path(late.instant)} was last changed at {late.modified}, and the file group of {late.log.path} "
+            f"has a base file of {late.until}."
+        )
+        subject.tell(FILE_TIME, late.instant, what)
+
+
+def late_files(subject: Subject) -> Iterator[LateFile]:
+    """Yield each completed instant whose file is too young, once."""
+    untimed = {done.requested_time: done for done in subject.timeline.completed if done.completion_time is None}
+    if not untimed:
+        return
+    files, zone = subject.timeline.files, subject.config.timezone
+    parsed = ((files.layout.parse(split(info.path)[1]), info) for info in subject.storage.list(files.folder))
+    changed = {
+        instant.requested_time: format_time(int(info.modified * 1000), zone)
+        for instant, info in parsed
+        if instant is not None and instant.state == State.COMPLETED
+    }
+    told: set[str] = set()
+    for log, begun, until in _followed(subject):
+        modified = changed.get(begun, "")
+        if begun in untimed.keys() - told and modified >= until:
+            told.add(begun)
+            yield LateFile(untimed[begun], modified, until, log)
+
+
+def _followed(subject: Subject) -> Iterator[tuple[LogFile, str, str]]:
+    """Yield log files of each slice that another one follows, with the base instants of both."""
+    for group in subject.live:
+        for before, after in pairwise(group.slices):
+            if before.logs:
+                yield before.logs[0], before.base_time, after.base_time
