@@ -142,6 +142,7 @@ class UpkeepMethods(TableMethods[Frame]):
         *,
         accept_loss: Sequence[str] | None = None,
         undo: str | None = None,
+        file_times: bool = False,
         dry_run: bool = False,
         **options: Any,
     ) -> ServiceResult:
@@ -155,6 +156,8 @@ class UpkeepMethods(TableMethods[Frame]):
         Args:
             accept_loss: The damaged log files, relative to the table's path, as the error and `validate` name them.
             undo: The ``instant`` of a repair's result: put the files back that it moved aside, and do nothing else.
+            file_times: Set the times of instants' files in a table of version 6 that `validate` names, and do nothing
+                else.
             dry_run: Whether only to return what would be done or lost.
             options: Options of this call.
 
@@ -167,11 +170,12 @@ class UpkeepMethods(TableMethods[Frame]):
                 given up meanwhile.
             InvalidOptionError: A file is not a damaged log file of a newest file slice, or no repair has moved files at
                 that time.
-            OptionConflictError: The call has both ``accept_loss`` and ``undo``.
-            UnsupportedTableError: A pending compaction or clustering contains a file group of the files.
+            OptionConflictError: The call has two of ``accept_loss``, ``undo`` and ``file_times``.
+            UnsupportedTableError: A pending compaction or clustering contains a file group of the files; or the store
+                takes no times of files, as object stores.
             PyHudiError: The repair failed and may be run again; the class says what the caller can do.
         """
-        return self._run("repair", options, accept_loss=accept_loss, undo=undo, dry_run=dry_run)
+        return self._run("repair", options, accept_loss=accept_loss, undo=undo, file_times=file_times, dry_run=dry_run)
 
     def rescale_buckets(
         self,

@@ -140,6 +140,9 @@ class Storage(Protocol):
         and deleted.
         """
 
+    def set_modified(self, path: str, seconds: float) -> None:
+        """Set when a file was last changed, in seconds of `now`; a store that is ``remote`` refuses."""
+
     def write(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Put a whole file in place of any file at the path; readers see either the old or the new bytes."""
 

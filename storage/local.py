@@ -158,6 +158,10 @@ class LocalStorage:
         """Return this machine's clock, corrected by the modification time of a file that was just made."""
         return self.now() + _clock_offset(self.root)
 
+    def set_modified(self, path: str, seconds: float) -> None:
+        with storage_errors("set the time of", self._full_path(path)):
+            os.utime(self._entry(path), (seconds, seconds), follow_symlinks=False)
+
     def write(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Replace the file by rename."""
         durable = durable and self.durable

@@ -110,6 +110,11 @@ class MemoryStorage:
     def file_time(self) -> float:
         return self.now()
 
+    def set_modified(self, path: str, seconds: float) -> None:
+        key = self._key(path)
+        with _LOCK:
+            _FILES.put(key, _File(_FILES.by_key[key].data, seconds))
+
     def write(self, path: str, data: bytes, *, durable: bool = True) -> None:
         with _LOCK:
             _FILES.put(self._key(path), _File(bytes(data), self.now()))

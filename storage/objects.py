@@ -15,7 +15,7 @@ from typing import ClassVar, Protocol
 
 import pyarrow as pa
 
-from ..errors import InvalidOptionError
+from ..errors import InvalidOptionError, StorageError
 from .base import FileInfo, Folder, ListedFolder, check_inside, is_sidecar, join, split, storage_errors
 from .bounds import MOST_BYTES
 from .object_files import ObjectInput, ObjectStaged, Ranges, Uploads
@@ -155,6 +155,11 @@ class ObjectStorage:
 
     def file_time(self) -> float:
         return self.now()
+
+    def set_modified(self, path: str, seconds: float) -> None:
+        raise StorageError(
+            f"The store of {self.uri(path)} gives each file the time at which it was stored.", "Store the file again."
+        )
 
     def write(self, path: str, data: bytes, *, durable: bool = True) -> None:
         with self._errors("write", path):

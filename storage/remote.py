@@ -98,6 +98,9 @@ class RemoteStorage:
     def file_time(self) -> float:
         return self.now()
 
+    def set_modified(self, path: str, seconds: float) -> None:
+        self._refuse()
+
     def write(self, path: str, data: bytes, *, durable: bool = True) -> None:
         self._refuse()
 

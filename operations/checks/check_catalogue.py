@@ -359,8 +359,8 @@ BLOCK_INSTANT = _error(
     "A block of a log file names another instant than the file: readers go by the one or by the other.",
     "Restore the file from a backup, or roll back the instant in its name.",
 )
-UNSEEN_LOG = _error(
-    "UNSEEN_LOG",
+LOG_PASSED_OVER = _error(
+    "LOG_PASSED_OVER",
     "A log file is named by an instant that is no completed write, and holds rows of completed ones: an upgrade passed "
     "over a pending compaction, and readers miss these rows.",
     "Carry the compaction out with HudiTable.compact() before anything else is written. Without such a plan, restore "
@@ -371,7 +371,8 @@ FILE_TIME = _warning(
     "A completed instant's file is younger than the next base file of a file group with log files of that instant. "
     "Apache Hudi 1.x takes the file's time for that of completion, merges the log files with the next base file, too, "
     "and may lose rows. pyhudi and Apache Hudi 0.x do not.",
-    "Copy the table again with the times of its files, or call HudiTable.upgrade(), after which they tell nothing.",
+    "HudiTable.repair(file_times=True) sets the times, except in an object store. After HudiTable.upgrade() they tell "
+    "nothing.",
 )
 META_COLUMNS = _error(
     "META_COLUMNS",

@@ -142,7 +142,7 @@ def _check_states(subject: Subject) -> None:
 
 def _check_left_behind(subject: Subject) -> None:
     for path in left_behind(subject.table):
-        what = f"{path} was left behind when the table was upgraded, or was written since by a release of before."
+        what = f"An upgrade of the table left {path} behind, or a release of before has written it since."
         subject.findings.add(LEFT_BEHIND, what, file=path, instant=split(path)[1].partition(".")[0])
 
 

@@ -28,12 +28,12 @@ from .check_catalogue import (
     BLOCK_INSTANT,
     FILE_CORRUPT,
     LOG_DAMAGED,
+    LOG_PASSED_OVER,
     PLAN_FILE_LOST,
     PLAN_MISFIT,
     SKIPPED_BLOCK,
     TORN_BLOCK,
     TORN_INSTANT,
-    UNSEEN_LOG,
 )
 from .subject import Subject, called, shown
 
@@ -46,8 +46,8 @@ def check_logs(subject: Subject) -> None:
     files = [file for file in listed if file is not None]
     wanted = [file for file in files if subject.is_complete(subject.maker(file.path))]
     for_each(subject.storage, lambda file: _check_blocks(subject, file), wanted)
-    unseen = [file for file in files if file not in wanted] if log_names(subject.timeline).says_maker else []
-    for_each(subject.storage, lambda file: _check_unseen(subject, file), unseen)
+    others = [file for file in files if file not in wanted] if log_names(subject.timeline).says_maker else []
+    for_each(subject.storage, lambda file: _check_passed_over(subject, file), others)
     slices = {group.id: group.newest for group in subject.live}
     if not subject.deep and subject.computed_index is not None:
         # A deep check looks at all keys, and of other slices the footers of base files name two.
@@ -89,14 +89,14 @@ def _check_blocks(subject: Subject, file: LogFile) -> None:
             subject.tell(check, file, f"{file.path} is not whole: {what}.")
 
 
-def _check_unseen(subject: Subject, file: LogFile) -> None:
+def _check_passed_over(subject: Subject, file: LogFile) -> None:
     """Look for rows of completed writes in a log file that readers pass over."""
     with subject.turning(FILE_CORRUPT, file):
         told = {block.instant_time for block in data_blocks(subject, file)} - {subject.maker(file.path)}
         lost = sorted(filter(subject.is_complete, told))
         if lost:
             what = f"{file.path} is of no completed write by its name, and holds rows of the completed {shown(lost)}."
-            subject.tell(UNSEEN_LOG, file, what)
+            subject.tell(LOG_PASSED_OVER, file, what)
 
 
 def _check_bucket(subject: Subject, file_slice: FileSlice) -> None:

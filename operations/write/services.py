@@ -138,18 +138,28 @@ def _schedule(of: _Of, call: Call, *, dry_run: bool = False) -> ServiceResult:
 
 
 def _repair(
-    call: Call, *, accept_loss: list[str] | None = None, undo: str | None = None, dry_run: bool = False
+    call: Call,
+    *,
+    accept_loss: list[str] | None = None,
+    undo: str | None = None,
+    file_times: bool = False,
+    dry_run: bool = False,
 ) -> ServiceResult:
     from ...errors import OptionConflictError  # noqa: PLC0415
     from ..services.compaction.repair import repair  # noqa: PLC0415
+    from ..services.repair.file_times import set_file_times  # noqa: PLC0415
     from ..services.repair.repair_table import repair_table  # noqa: PLC0415
     from ..services.repair.undo_repair import undo_repair  # noqa: PLC0415
 
-    if accept_loss is not None and undo is not None:
+    chosen = {"accept_loss": accept_loss is not None, "undo": undo is not None, "file_times": file_times}
+    given = [name for name, is_given in chosen.items() if is_given]
+    if len(given) > 1:
         raise OptionConflictError(
-            f"A repair of the table {call.storage.path} was given both accept_loss and undo.",
+            f"A repair of the table {call.storage.path} was given both {' and '.join(given)}.",
             "Call repair once with each.",
         )
+    if file_times:
+        return set_file_times(call.storage, dry_run=dry_run)
     if accept_loss is not None:
         return repair(call.storage, accept_loss, call.means(), dry_run=dry_run)
     if undo is not None:
@@ -387,6 +397,12 @@ SERVICES: Mapping[str, Service] = {
                     metavar="FILE",
                 ),
                 Argument("undo", "put back the files that a repair moved at this time", default=None, metavar="TIME"),
+                Argument(
+                    "file_times",
+                    "set the times of instants' files that Apache Hudi 1.x would misread, and do nothing else",
+                    bool,
+                    default=False,
+                ),
                 _dry_run("do"),
             ),
             settings=("means",),

@@ -143,7 +143,7 @@ def update_config(storage: Storage, changes: Mapping[str, str | None]) -> TableC
     for _ in range(_ATTEMPTS):
         recover_config(storage)
         config = load_config(storage)
-        new = _changed(config, changes)
+        new = config.with_changes(changes)
         if new == config:
             return config
         if _replace(storage, config, new.encode()):
@@ -196,14 +196,9 @@ def replace_config(storage: Storage, checksum: str, changes: Mapping[str, str | 
         found = load_stamped(storage)
         if found.checksum != checksum:
             return
-        if _replace(storage, found.config, _changed(found.config, changes).encode(), checksum):
+        if _replace(storage, found.config, found.config.with_changes(changes).encode(), checksum):
             return
     raise _concurrent(storage)
-
-
-def _changed(config: TableConfig, changes: Mapping[str, str | None]) -> TableConfig:
-    merged = {**config.properties, **changes}
-    return TableConfig({option: value for option, value in merged.items() if value is not None})
 
 
 def _replace(storage: Storage, config: TableConfig, new: bytes, checksum: str | None = None) -> bool:

@@ -75,6 +75,11 @@ class TableConfig:
             return made
         return cls({**made.properties, **_update_properties(said.partial_update_mode, said.unavailable)})
 
+    def with_changes(self, changes: Mapping[str, str | None]) -> TableConfig:
+        """Return the configuration with some properties changed; None removes one."""
+        merged = {**self.properties, **changes}
+        return TableConfig({option: text for option, text in merged.items() if text is not None})
+
     def with_delete_marker(self, marker: DeleteMarker) -> TableConfig:
         return TableConfig({**self.properties, **marker_properties(marker.field, marker.value)})
 

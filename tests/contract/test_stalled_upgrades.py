@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyhudi.errors import CommitConflictError, ConcurrentWriteError
+from pyhudi.errors import CommitConflictError, ConcurrentWriteError, StorageError
 from pyhudi.operations.service_settings import ArchiveSettings
 from pyhudi.operations.services.archive import archive
 from pyhudi.operations.services.rollback import rollback
@@ -81,7 +81,7 @@ def stalled(path: Path, at: int, act: Callable[[], object]) -> None:
     forget_tables()
     with pytest.MonkeyPatch.context() as patch:
         wrap_stores(patch, lambda storage: storage)
-        with contextlib.suppress(CommitConflictError, ConcurrentWriteError):
+        with contextlib.suppress(CommitConflictError, ConcurrentWriteError, StorageError):
             upgrade(TracedStorage(open_storage(str(path)), Stalled(at=at, act=act)))
     assert load_config(open_storage(str(path))).version == 9
 

@@ -97,6 +97,14 @@ def test_files_of_instants_whose_times_apache_hudi_misreads_are_named(copied: Ca
         if before.logs
     }
     assert {time for _, time in found} == followed & set(writes(table)) != set()
+    before = {file: file.stat().st_mtime for file in (table / ".hoodie").glob("*commit")}
+    foretold = arrow.Table(table).repair(file_times=True, dry_run=True)
+    assert {file: file.stat().st_mtime for file in before} == before
+
+    done = arrow.Table(table).repair(file_times=True)
+
+    assert foretold.steps == done.steps != ()
+    assert told(table, "FILE_TIME") == []
 
 
 def test_rows_that_an_upgrade_hid_behind_a_pending_compaction_are_named(copied: Callable[[str], Path]) -> None:
@@ -109,7 +117,7 @@ def test_rows_that_an_upgrade_hid_behind_a_pending_compaction_are_named(copied: 
     update_config(storage, changes)
     remove_old_files(open_table(storage))
 
-    found = told(table, "UNSEEN_LOG")
+    found = told(table, "LOG_PASSED_OVER")
 
     time = max((table / ".hoodie/timeline").glob("*.compaction.requested")).name.partition(".")[0]
     assert found

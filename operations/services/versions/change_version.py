@@ -141,7 +141,7 @@ class _VersionCall:
 
     def _result(self, changes: Mapping[str, str | None], spelling: str | None) -> VersionResult:
         stored = self.table.config
-        after = TableConfig({key: text for key, text in {**stored.properties, **changes}.items() if text is not None})
+        after = stored.with_changes(changes)
         told = warnings_of(stored, self.step, after, spelling)
         if stored.metadata_partitions:
             told += (f"The metadata table ({METADATA_TABLE}) goes out of use, until Apache Hudi builds it anew",)

@@ -1,7 +1,7 @@
 """Copies that a process made, or deleted, after another process had upgraded the table: it takes that back.
 
-A store cannot tie the making of a file to the version of a table. So whoever copies looks at the version after each
-round of copies. What it did before the version changed is part of the upgrade; what it did later has to go if the
+A store cannot tie the making of a file to the version of a table. So a process that copies looks at the version after
+each round of copies. What it did before the version changed is part of the upgrade; what it did later has to go if the
 table has taken the instant off its timeline since, and to come back if the table still has it.
 """
 

@@ -14,7 +14,6 @@ from itertools import pairwise
 from ....errors import CorruptInstantError
 from ....storage.base import FileInfo, join, split
 from ....storage.parallel import for_each
-from ....table.config import TableConfig
 from ....table.config import property_keys as key
 from ....table.files.logs.noted_instants import NOTE
 from ....table.left_behind import left_behind
@@ -46,12 +45,12 @@ class TimelineCopy:
     @classmethod
     def planned(cls, old: Table, changes: Mapping[str, str | None]) -> TimelineCopy:
         """Return the copy of a table of version 6 for the properties that it will have."""
-        return cls(old, Table.of(old.storage, _changed(old.config, changes)))
+        return cls(old, Table.of(old.storage, old.config.with_changes(changes)))
 
     @classmethod
     def out_of(cls, new: Table) -> TimelineCopy:
         """Return the copy by which a table of version 8 or 9 came out of version 6."""
-        return cls(Table.of(new.storage, _changed(new.config, _FLAT)), new)
+        return cls(Table.of(new.storage, new.config.with_changes(_FLAT)), new)
 
     def state(self) -> bytes:
         """Return a text that changes whenever there is something else to copy."""
@@ -252,8 +251,3 @@ def completion_times(told: Mapping[Instant, str | None]) -> Mapping[str, str]:
         taken.add(time)
         found[instant.identity] = time
     return found
-
-
-def _changed(config: TableConfig, changes: Mapping[str, str | None]) -> TableConfig:
-    merged = {**config.properties, **changes}
-    return TableConfig({option: text for option, text in merged.items() if text is not None})

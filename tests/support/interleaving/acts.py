@@ -26,6 +26,7 @@ from pyhudi.operations.services.rescale.rescale import rescale_buckets
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import savepoint
 from pyhudi.operations.services.sorting.sort import sort
+from pyhudi.operations.services.versions.change_version import change_version
 from pyhudi.operations.streams.batch import StreamSettings
 from pyhudi.storage.base import Storage
 from pyhudi.table.files.output import Output
@@ -60,6 +61,9 @@ KINDS: dict[str, TableSettings] = {
 # In place of a table of version 9, of which both types are written.
 OLD = {kind: f"{kind.replace('mor', 'cow')} 6" for kind in KINDS}
 KINDS |= {old: replace(KINDS[old.removesuffix(" 6")], version=6) for old in OLD.values()}
+# Tables of version 8, for actors that change the version.
+KINDS |= {f"{kind} 8": replace(KINDS[kind], version=8) for kind in ("cow simple", "mor bucket", "cow ordered")}
+OF_VERSIONS = ("cow simple 6", "cow bucket 6", "cow simple 8", "mor bucket 8", "cow ordered 8")
 # How often each is drawn.
 WEIGHTS = {"cow bucket": 6, "mor bucket": 6, "cow ordered": 3, "cow simple": 3, "mor simple": 2, "cow global": 1}
 KEYS, PARTITIONS = 6, ("a", "b")
@@ -189,6 +193,17 @@ def with_rescale(drawn: Drawn, seed: int) -> Drawn:
     return drawn
 
 
+def with_version(drawn: Drawn, seed: int) -> Drawn:
+    """Have the table be of an older version, and another actor change that, perhaps while a second one does."""
+    chance = random.Random(seed ^ (1 << 55))
+    drawn.kind, drawn.empty = chance.choice(OF_VERSIONS), False
+    drawn.programs[2:] = []
+    for _ in range(chance.choice([1, 1, 2])):
+        drawn.programs.append([Service(chance.choice(CHANGES)) for _ in range(chance.choice([1, 2]))])
+    chance.shuffle(drawn.programs)
+    return drawn
+
+
 def _roll_back(storage: Storage) -> None:
     """Roll back a pending write whose process is said to be dead, the oldest."""
     table = open_table(storage)
@@ -228,6 +243,7 @@ _RESCALED: Mapping[str, Callable[[Storage], object]] = {
     "rescale b to 1": _rescale(1, ["b"]),
 }
 RESCALES = tuple(_RESCALED)
+CHANGES = ("upgrade", "upgrade", "upgrade to 8", "downgrade")
 SERVICES: Mapping[str, Callable[[Storage], object]] = {
     **_RESCALED,
     "clean": lambda storage: clean(storage, CleanSettings(commits=1)),
@@ -238,6 +254,9 @@ SERVICES: Mapping[str, Callable[[Storage], object]] = {
     "sort": lambda storage: sort(storage, _means(storage), by=("value", "ts"), curve="zorder"),
     "savepoint": savepoint,
     "roll back": _roll_back,
+    "upgrade": lambda storage: change_version(storage, "upgrade", 9, _means(storage)),
+    "upgrade to 8": lambda storage: change_version(storage, "upgrade", 8, _means(storage)),
+    "downgrade": lambda storage: change_version(storage, "downgrade", 8, _means(storage)),
 }
 
 

@@ -34,10 +34,11 @@ from pyhudi.reader.plan import Split, whole
 from pyhudi.reader.scan import MergeTerms, RowReader
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import memory
+from pyhudi.table.config import PROPERTIES_PATH
 from pyhudi.table.files.names import WriteToken
 from pyhudi.table.table import open_table
 from pyhudi.timeline.instants import WRITE_ACTIONS, State
-from pyhudi.timeline.layout import Layout, LayoutV1, LayoutV2
+from pyhudi.timeline.layout import LayoutV1, LayoutV2
 from pyhudi.timeline.metadata.codec import SORTED
 from pyhudi.timeline.rescales import KEY
 from pyhudi.timeline.writers.owner import Claim
@@ -66,6 +67,7 @@ from support.interleaving.tickets import Tickets
 from support.rules.ends import assert_whole
 
 _ID = re.compile(rb"actor(\d+)act(\d+)try(\d+)end")
+_LAYOUTS = (LayoutV2(), LayoutV1())
 _TRIES = 3
 # After so long every broken-off instant counts as dead.
 _LONG_S = 100.0
@@ -134,11 +136,6 @@ class Trial:
         )
 
     @property
-    def layout(self) -> Layout:
-        """Where instants are, and how their files are named."""
-        return LayoutV1() if KINDS[self.drawn.kind].version == 6 else LayoutV2()
-
-    @property
     def scheduler(self) -> Scheduler:
         """What runs the actors."""
         return self.machine.scheduler
@@ -168,7 +165,8 @@ class Trial:
         # The number of a table that is there may have changed, and a stream may make the table by the default.
         makes = self.drawn.empty and not self.completed and not act.streamed
         count = made.bucket_count if makes else None
-        made = replace(made, bucket_count=count)
+        # Nor do writes of a table that is there name its version, which changes.
+        made = replace(made, bucket_count=count, version=made.version if self.drawn.empty else None)
         try:
             result = self._written(act, made, write_id)
         except PyHudiError as error:
@@ -274,10 +272,11 @@ class Trial:
         self.tickets.made(path, data)
         if path.endswith("/owner.json"):
             self._claimed(path, data)
-        timeline = f"{self.layout.folder}/"
-        if not path.startswith(timeline):
-            return
-        instant = self.layout.parse(path.removeprefix(timeline))
+        folder, _, name = path.rpartition("/")
+        if path == PROPERTIES_PATH:
+            # The files that a reader of the version before is about to read go next.
+            self.cleans += 1
+        instant = next((layout.parse(name) for layout in _LAYOUTS if layout.folder == folder), None)
         if instant is None:
             return
         self.cleans += instant.action == "clean"
