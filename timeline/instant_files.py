@@ -38,8 +38,8 @@ class InstantFiles:
     """Reads, makes and removes the instants of one table.
 
     A reading method raises CorruptInstantError where the file cannot be parsed. The file of a completed instant that is
-    gone makes a StorageError; a plan that is gone or empty is None. ``is_current`` reads whether the table still has the
-    version whose format this is.
+    gone makes a StorageError; a plan that is gone or empty is None. ``is_current`` reads whether the table still has
+    the version whose format this is.
     """
 
     storage: Storage

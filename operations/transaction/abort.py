@@ -63,7 +63,7 @@ def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
     # If another writer rolled this write back, its markers are gone and files may have appeared since. The same holds
     # where a sweep removed the working folder before the instant was on the timeline. List instead of trusting markers.
     unmarked = given_up or (begins and found is not None)
-    if work.config.version != planned.config.version:
+    if work.table.instants.layout != planned.table.instants.layout:
         # Where it began after the upgrade, its instant is where no reader looks any more.
         remove_pending(planned.table, planned.inflight)
     _erase(work, found, files_of(work.table, timeline, work.instant_time, rolled_back=unmarked))

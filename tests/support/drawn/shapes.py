@@ -201,7 +201,7 @@ SHAPES = """
 6 cow bucket     composite     event-time     avro    spilled local  restore     second
 6 cow bucket     unpartitioned event-time     avro    placed  s3     rollback    alone
 6 cow bloom      times         event-time     avro    spilled local  clean       alone
-6 cow global     composite     event-time     avro    placed  local  savepoint   second
+6 cow global     unpartitioned event-time     avro    placed  local  savepoint   second
 6 cow bucket     simple        commit-time    avro    placed  local  rescale     alone
 6 cow simple     times         event-time     avro    plain   local  sort        alone
 6 cow bloom      simple        commit-time    avro    plain   memory repair      second
