@@ -15,7 +15,7 @@ from ..storage.base import Storage
 from ..timeline.archive.archive import Archive, ArchiveWriter
 from ..timeline.archive.lsm import LsmArchive
 from ..timeline.archive.lsm_writer import LsmWriter
-from ..timeline.layout import LayoutV1, LayoutV2
+from ..timeline.layout import LayoutV1, LayoutV2, RaisedLayout
 from ..timeline.metadata.avro_codec import AvroCodec
 from ..timeline.metadata.codec import Codec
 from ..timeline.metadata.json_codec import JsonCodec
@@ -28,6 +28,7 @@ from .files.logs.log_archive_writer import LogArchiveWriter
 from .files.logs.log_file import writers_in
 from .files.slice_rule import SliceRule, rule_of
 from .files.undo import DeletesFiles, Undo
+from .files.undo_by_command import AppendsCommands, TakesBlocksBack
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def _log_writer(storage: Storage, config: TableConfig) -> ArchiveWriter:
 
 
 _LSM = TableFormat("2", LayoutV2, AvroCodec(), LsmArchive, _lsm_writer, DeletesFiles(), bucket_rules=False)
-_FLAT = TableFormat("1", LayoutV1, JsonCodec(), LogArchive, _log_writer, DeletesFiles(), bucket_rules=False)
+_FLAT = TableFormat("1", LayoutV1, JsonCodec(), LogArchive, _log_writer, AppendsCommands(), bucket_rules=False)
 _FORMATS = {6: _FLAT, 8: _LSM, 9: replace(_LSM, bucket_rules=True)}
 
 
@@ -79,4 +80,6 @@ def format_of(config: TableConfig) -> TableFormat:
             "not know yet.",
             RAISED_BY_A_WRITE,
         )
+    if config.has_old_log_names:
+        return replace(found, layout=RaisedLayout, undo=TakesBlocksBack())
     return found

@@ -166,6 +166,11 @@ class LayoutV2:
         return _name_of(instant)
 
 
+@dataclass(frozen=True, slots=True)
+class RaisedLayout(LayoutV2):
+    """Timeline layout 2 of a table that came out of version 6 with log files, which keep the names they had there."""
+
+
 def _name_of(instant: Instant) -> str:
     if instant.state == State.COMPLETED:
         at = "" if instant.completion_time is None else f"_{instant.completion_time}"

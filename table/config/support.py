@@ -62,6 +62,18 @@ def check_mergeable(config: TableConfig, where: str) -> None:
         )
 
 
+def check_rewritable(config: TableConfig, where: str) -> None:
+    """Raise UnsupportedTableError where pyhudi does not merge the data files of a table into new ones.
+
+    Unlike `check_supported` it does not ask for the version, whose other changes pyhudi may refuse.
+    """
+    for option, value in _unwritable(config):
+        raise UnsupportedTableError(
+            f"The table {where} has {option}={value}, with which pyhudi writes no data files yet.",
+            "Use Apache Hudi for this table.",
+        )
+
+
 def _own_rules(config: TableConfig) -> Iterator[tuple[str, str]]:
     """Yield the properties that name a merge rule of the user, or contradict each other."""
     if config.merge_mode in (EVENT_TIME_ORDERING, COMMIT_TIME_ORDERING):

@@ -322,6 +322,11 @@ class TableConfig:
         return self.version > key.NEWEST_FLAT_VERSION and made_in == str(key.NEWEST_FLAT_VERSION)
 
     @property
+    def has_old_log_names(self) -> bool:
+        """Whether log files of the table may have the names of a version in which these do not say who wrote a file."""
+        return self.left_old_layout and self.table_type == key.MERGE_ON_READ
+
+    @property
     def hive_style(self) -> bool:
         return self.flag(key.HIVE_STYLE)
 

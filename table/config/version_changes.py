@@ -45,18 +45,25 @@ def changes_to_9(config: TableConfig) -> Changes:
 def changes_from_6_to_9(config: TableConfig) -> Changes:
     """Return what changes in the properties of a table of version 6 that becomes one of version 9; None removes."""
     first = changes_from_6_to_8(config)
-    merged = {**config.properties, **first}
-    return first | changes_to_9(TableConfig({option: text for option, text in merged.items() if text is not None}))
+    # Version 9 names the class of version 6, which version 8 may not.
+    named = config.properties.get(key.PAYLOAD_CLASS) or first[key.PAYLOAD_CLASS]
+    merged = {**config.properties, **first, key.PAYLOAD_CLASS: named}
+    second = changes_to_9(TableConfig({option: text for option, text in merged.items() if text is not None}))
+    return first | second | {key.MERGE_STRATEGY: None}
 
 
 def changes_from_6_to_8(config: TableConfig) -> Changes:
     """Return what changes in the properties of a table of version 6 that becomes one of version 8; None removes.
 
     Copy-on-write tables name no payload class, and Apache Hudi 1.x orders the rows of a key by the ordering field. The
-    newest row wins where there is none.
+    newest row wins where there is none. So it does on merge-on-read tables, but for classes that mean more than a
+    merge mode: `OverwriteWithLatestAvroPayload`, which 0.15 names by default, gives way to the ordering field.
     """
     named, ordering = config.properties.get(key.PAYLOAD_CLASS), ",".join(config.ordering_fields)
-    payload = config.payload or PAYLOADS[DEFAULT_PAYLOADS[EVENT_TIME_ORDERING if ordering else COMMIT_TIME_ORDERING]]
+    payload = config.payload
+    if payload is None or (payload.is_plain and ordering):
+        payload = PAYLOADS[DEFAULT_PAYLOADS[EVENT_TIME_ORDERING if ordering else COMMIT_TIME_ORDERING]]
+        named = payload.java_class
     mode = payload.merge_mode if payload.is_plain else CUSTOM
     strategy = STRATEGIES.get(mode, STRATEGY_OF_PAYLOADS)
     return {

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from ...timeline.instants import Instant
-from ...timeline.layout import Layout, LayoutV1, LayoutV2
+from ...timeline.layout import Layout, LayoutV1, LayoutV2, RaisedLayout
 from ...timeline.timeline import Timeline
 from .names import LogFileName
 
@@ -41,7 +41,19 @@ class NamedByBase:
         return parsed is not None and parsed.named_time >= base_time
 
 
-_NAMES: Mapping[type[Layout], LogNames] = {LayoutV1: NamedByBase(), LayoutV2: NamedByMaker()}
+class NamedByEither:
+    """In a table that came out of version 6 it is the base instant in old names, and the delta commit in new names."""
+
+    says_maker: bool = False
+
+    def fits(self, name: str, write: Instant, base_time: str) -> bool:
+        parsed = LogFileName.parse(name)
+        by_maker = parsed is not None and parsed.named_time == write.requested_time
+        return (_BY_MAKER if by_maker else _BY_BASE).fits(name, write, base_time)
+
+
+_BY_MAKER, _BY_BASE = NamedByMaker(), NamedByBase()
+_NAMES: Mapping[type[Layout], LogNames] = {LayoutV1: _BY_BASE, LayoutV2: _BY_MAKER, RaisedLayout: NamedByEither()}
 
 
 def log_names(timeline: Timeline) -> LogNames:

@@ -6,12 +6,13 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from ...timeline.layout import Layout, LayoutV1, LayoutV2
+from ...timeline.layout import Layout, LayoutV1, LayoutV2, RaisedLayout
 from ...timeline.timeline import Timeline
 from .file_group import BaseFile, CompletedAt, DataFile, FileSlice, LogFile, OpenLog, Sizes, slice_with
 from .file_group import every as every  # noqa: PLC0414 (a rule answers it, and its callers compare with it)
 from .names import FileGroupId
-from .slices_by_name import ByName
+from .read_written import read_written
+from .slices_by_name import ByName, CommittedWrites
 
 
 class SliceRule(Protocol):
@@ -110,6 +111,30 @@ class ByCompletionTime:
         return max((write.completion_time or "" for write in writes if write is not None), default="")
 
 
+class ByEitherName(ByCompletionTime):
+    """The rule of a table that came out of version 6, whose old log files keep the names that they had there.
+
+    The instant in such a name is that of a base file, or the first of its file group, and was complete before the next
+    write was requested. So the file goes to the slice where it was, as if that instant had written it; Apache Hudi 1.x
+    places it alike. What counts in it is decided block by block, as several instants appended to it.
+    """
+
+    def makers(self, files: Iterable[DataFile], completed: Timeline, open_log: OpenLog | None = None) -> frozenset[str]:
+        every_file = tuple(files)
+        found = _BY_NAME.makers(every_file, completed, open_log)
+        if open_log is not None:
+            return found
+        logs = [file for file in every_file if isinstance(file, LogFile)]
+        written = read_written(completed) if logs else None
+        return found.union(log.named_time for log in logs if written is not None and written.stated(log) is None)
+
+    def may_be_of(self, file: DataFile, requested_time: str) -> bool:
+        return _BY_NAME.may_be_of(file, requested_time)
+
+    def counting(self, timeline: Timeline) -> Callable[[str], bool]:
+        return CommittedWrites.of(timeline)
+
+
 def _base_time(log: LogFile, times: Sequence[str], completed_at: CompletedAt) -> str | None:
     """Return the base file's time that a log file goes with, None for none; ``times`` are in order."""
     known = bisect_right(times, log.named_time)
@@ -119,7 +144,12 @@ def _base_time(log: LogFile, times: Sequence[str], completed_at: CompletedAt) ->
     return times[known - 1] if known else None
 
 
-_RULES: Mapping[type[Layout], SliceRule] = {LayoutV1: ByName(), LayoutV2: ByCompletionTime()}
+_BY_NAME = ByName()
+_RULES: Mapping[type[Layout], SliceRule] = {
+    LayoutV1: _BY_NAME,
+    LayoutV2: ByCompletionTime(),
+    RaisedLayout: ByEitherName(),
+}
 
 
 def slice_rule(timeline: Timeline) -> SliceRule:

@@ -62,7 +62,8 @@ class ByName:
             stated = None if written is None else written.stated(log)
             if stated is not None:
                 found.update(stated.makers)
-            elif open_log is not None:
+            # A write that failed may have appended what no completed write states.
+            if open_log is not None and (stated is None or log.size > stated.size):
                 found.update(open_log(log))
         return frozenset(found)
 

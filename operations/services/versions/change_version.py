@@ -1,7 +1,7 @@
 """Brings a table to another version: what is pending is done first, then one decision changes the properties.
 
-Nothing but properties differs between the versions 8 and 9. The instants of version 6 are copied before the decision,
-and their old files go after it. A process that dies before the decision has changed nothing that readers see, and after
+Nothing but properties differs between the versions 8 and 9. The log files of version 6 are merged and its instants
+copied before the decision, and the old files of the instants go after it. A process that dies before the decision has changed nothing that readers see, and after
 it the next process that decides carries it out. Writes that were planned before it give way.
 """
 
@@ -19,11 +19,11 @@ from ....storage.parallel import for_each
 from ....table.config import TableConfig, check_mergeable, check_supported, load_config
 from ....table.table import Table, open_table
 from ....timeline.held import COMPACTING, COMPACTION, LOG_COMPACTION, says_what_it_holds
-from ....timeline.instants import WRITE_ACTIONS, Instant, State
-from ....timeline.pending_undo import pending_rollbacks
+from ....timeline.instants import Instant, State
 from ....timeline.timeline import Timeline
 from ...checks.bodies import read_record
-from ...rollback.pending import OtherWriters, in_the_way
+from ...rollback.pending import OtherWriters, PlannedRollback, in_the_way
+from ...rollback.rollback import roll_back
 from ...service_settings import CompactionSettings, LogCompactionSettings
 from ...transaction.concurrency import ROLLBACK
 from ...transaction.decide import settle
@@ -35,6 +35,14 @@ from ..dead_writes import undo_dead_writes
 from ..execution import take_back
 from ..means import Means
 from ..preconditions import dead_writes, refuse_restoring
+from .compact_whole import (
+    INDEXING,
+    BegunMeanwhileError,
+    clusterings_of_logs,
+    compact_whole,
+    has_work,
+    slices_with_logs,
+)
 from .steps import VersionStep, spelling_of, step_of, warnings_of
 from .timeline_copy import TimelineCopy, remove_old_files
 from .visible_rows import changed_keys
@@ -43,15 +51,10 @@ logger = logging.getLogger("pyhudi")
 
 # Instants that begin while the pending ones are done are done, too, so often.
 _ROUNDS = 20
-_INDEXING = "indexing"
 _SETTINGS: Mapping[str, CompactionSettings | LogCompactionSettings] = {
     COMPACTION: CompactionSettings(),
     LOG_COMPACTION: LogCompactionSettings(),
 }
-
-
-class _BegunMeanwhileError(Exception):
-    """An instant that has to be done first began since the call looked."""
 
 
 def change_version(storage: Storage, name: str, to: int, means: Means, *, dry_run: bool = False) -> VersionResult:
@@ -95,24 +98,25 @@ class _VersionCall:
         pending = self._pending(timeline)
         spelling = spelling_of(self.table)
         changes = self.step.properties(self.table, self.table.config, spelling)
-        return replace(self._result(changes, spelling), unfinished=tuple(pending.values()), dry=True)
+        unfinished = (*pending.values(), *self._compaction(timeline))
+        return replace(self._result(changes, spelling), unfinished=unfinished, dry=True)
 
     def run(self) -> VersionResult:
         table = self.table
         self._decode(table.timeline())
         spelling = spelling_of(table)
         finished: list[str] = []
+        planned: VersionResult | None = None
         for _ in range(_ROUNDS):
             finished += self._finish_pending()
             changes = self.step.properties(table, table.config, spelling)
-            planned = self._result(changes, spelling)
-            copy, state = TimelineCopy.planned(table, changes) if self.step.copies else None, b""
-            if copy is not None:
-                state = copy.state()
-                copy.make()
+            # Before the compaction, which leaves no log file to tell of.
+            planned = planned or self._result(changes, spelling)
             try:
+                finished += self._compact()
+                copy, state = self._copy(changes)
                 set_properties(table, self.step.name, partial(self._changes, spelling, copy, state), state)
-            except _BegunMeanwhileError:
+            except BegunMeanwhileError:
                 continue
             if load_config(table.storage).version != self.step.after:
                 raise ConcurrentWriteError(
@@ -129,13 +133,37 @@ class _VersionCall:
             "Run it again while fewer writers are at work.",
         )
 
+    def _compaction(self, timeline: Timeline) -> list[str]:
+        """Return what a compaction of the whole table would do, as a sentence; nothing where it has no work."""
+        slices = slices_with_logs(timeline) if self.step.compacts(self.table) else ()
+        return [f"Merge the log files of {len(slices):,} file slices into base files."] if slices else []
+
+    def _compact(self) -> list[str]:
+        """Merge the log files of the whole table where the step wants that, and return what was done."""
+        told = self._compaction(self.table.timeline())
+        if told:
+            compact_whole(self.table, self.means)
+        return told
+
+    def _copy(self, changes: Mapping[str, str | None]) -> tuple[TimelineCopy | None, bytes]:
+        """Copy the timeline where the step wants that, and return its state at which the copies were made."""
+        if not self.step.copies:
+            return None, b""
+        copy = TimelineCopy.planned(self.table, changes)
+        state = copy.state()
+        copy.make()
+        if self._compaction(self.table.timeline()):
+            # A delta commit of Apache Hudi's came between the compaction and the copies.
+            raise BegunMeanwhileError
+        return copy, state
+
     def _changes(
         self, spelling: str | None, copy: TimelineCopy | None, state: bytes, timeline: Timeline, stored: TableConfig
     ) -> Mapping[str, str | None]:
         """Return the changes of the properties, for the timeline of a round of the decision."""
         refuse_restoring(ROLLBACK, timeline)
-        if _has_work(timeline) or (copy is not None and not (copy.state() == state and copy.is_whole())):
-            raise _BegunMeanwhileError
+        if has_work(timeline) or (copy is not None and not (copy.state() == state and copy.is_whole())):
+            raise BegunMeanwhileError
         self._decode(timeline)
         return self.step.properties(self.table, stored, spelling)
 
@@ -152,10 +180,15 @@ class _VersionCall:
             self.step.before,
             self.step.after,
             tuple(properties),
-            bytes=TimelineCopy.planned(self.table, changes).size() if self.step.copies else 0,
+            bytes=self._bytes(changes),
             changed_keys=changed_keys(self.table, after),
             warnings=told,
         )
+
+    def _bytes(self, changes: Mapping[str, str | None]) -> int:
+        copied = TimelineCopy.planned(self.table, changes).size() if self.step.copies else 0
+        merged = slices_with_logs(self.table.timeline()) if self.step.compacts(self.table) else ()
+        return copied + sum(file_slice.size for file_slice in merged)
 
     def _decode(self, timeline: Timeline) -> None:
         """Read each completed instant, so that none is carried over that later fails readers."""
@@ -188,20 +221,33 @@ class _VersionCall:
                 raise in_the_way(timeline, rollback.victim)
             found[rollback.victim] = f"Finish the rollback of {rollback.victim.requested_time}, which broke off."
         for instant in timeline.pending:
-            at_work = instant.action == _INDEXING
+            at_work = instant.action == INDEXING
             is_planned = instant.action in COMPACTING or says_what_it_holds(timeline, instant)
             if instant.state == State.INFLIGHT and is_planned:
                 at_work = others.suspect(instant).judge(may_wait=False).alive
             if at_work:
                 raise in_the_way(timeline, instant)
             if instant.action in COMPACTING:
-                verb = "Carry out" if self._merges else "Take back"
+                verb = "Carry out" if self._carries_out(instant) else "Take back"
                 found[instant] = f"{verb} the {instant.action} {instant.requested_time}."
+        for clustering in clusterings_of_logs(timeline) if self.step.compacts(self.table) else ():
+            found[clustering] = (
+                f"Take back the clustering {clustering.requested_time}, which holds file groups with log files."
+            )
         return found
+
+    def _carries_out(self, plan: Instant) -> bool:
+        """Return whether a pending plan is carried out; otherwise it is taken back.
+
+        A table that is compacted whole needs no log compaction, whose log files would have to be appended.
+        """
+        return self._merges and not (self.step.compacts(self.table) and plan.action == LOG_COMPACTION)
 
     @property
     def _merges(self) -> bool:
         """Whether pyhudi knows the rules by which a compaction of the table merges."""
+        if self.step.compacts(self.table):
+            return True  # The step refuses other tables.
         try:
             check_supported(self.table.config, self.table.path, writing=True)
             check_mergeable(self.table.config, self.table.path)
@@ -211,16 +257,19 @@ class _VersionCall:
 
     def _finish_pending(self) -> list[str]:
         """Do what `_pending` says, and return its sentences."""
-        table, found = self.table, self._pending(self.table.timeline())
+        table, timeline = self.table, self.table.timeline()
+        found = self._pending(timeline)
         plans = [instant for instant in found if instant.action in COMPACTING]
-        if len(plans) < len(found):
+        clusterings = [instant for instant in found if says_what_it_holds(timeline, instant)]
+        if len(plans) + len(clusterings) < len(found):
             undo_dead_writes(table, self.means.patience)
-        if self._merges:
-            for action in sorted({instant.action for instant in plans}):
-                carry_out_pending(table, _SETTINGS[action], self.means)
-        else:
-            for instant in plans:
+        for clustering in clusterings:
+            roll_back(OtherWriters(table, self.means.patience), PlannedRollback(clustering, certain=True))
+        for instant in plans:
+            if not self._carries_out(instant):
                 take_back(table, instant)
+        for action in sorted({instant.action for instant in plans if self._carries_out(instant)}):
+            carry_out_pending(table, _SETTINGS[action], self.means)
         timeline = table.timeline()
         left = self._pending(timeline) if found else {}
         done = {instant.identity for instant in found}
@@ -228,15 +277,6 @@ class _VersionCall:
             if instant.identity in done:
                 raise in_the_way(timeline, instant)
         return list(found.values())
-
-
-def _has_work(timeline: Timeline) -> bool:
-    """Return whether an instant is pending that has to be done first; whether its process lives is judged later."""
-    works = (
-        instant.action in {*WRITE_ACTIONS, *COMPACTING, _INDEXING} and not says_what_it_holds(timeline, instant)
-        for instant in timeline.pending
-    )
-    return any(works) or any(timeline.write_at(victim) is not None for victim in pending_rollbacks(timeline))
 
 
 def _read(timeline: Timeline, instant: Instant) -> None:

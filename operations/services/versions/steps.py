@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ....errors import InvalidOptionError, TableVersionError, UnsupportedTableError
 from ....table.bucket_numbers import bucket_numbers, has_own_rules
-from ....table.config import TableConfig, check_supported, refuse_newer_format
+from ....table.config import TableConfig, check_rewritable, check_supported, refuse_newer_format
 from ....table.config import property_keys as key
 from ....table.config.version_changes import (
     changes_from_6_to_8,
@@ -49,16 +49,14 @@ class VersionStep:
     def name(self) -> str:
         return UPGRADE if self.before < self.after else DOWNGRADE
 
+    def compacts(self, table: Table) -> bool:
+        """Whether the log files of a table are merged first, as the other version would read them by other rules."""
+        return self.copies and table.config.table_type == key.MERGE_ON_READ
+
     def refuse(self, table: Table) -> None:
         """Raise `UnsupportedTableError` for a table of which something cannot be carried over."""
         refuse_newer_format(table.config, table.path)
         refuse_left_behind(table)
-        if self.copies and table.config.table_type != key.COPY_ON_WRITE:
-            raise UnsupportedTableError(
-                f"The table {table.path} is {key.MERGE_ON_READ} and of version {self.before}: its log files have to be "
-                f"compacted before it can be of version {self.after}, which pyhudi does not do yet.",
-                "Compact and upgrade it with Apache Hudi 1.2, then use pyhudi.",
-            )
         check_supported(table.config, table.path, writing=False)
         for option, text in self.lost(table.config):
             raise UnsupportedTableError(
@@ -66,6 +64,14 @@ class VersionStep:
                 "which has no equivalent there.",
                 "Write its rows into a new table of that version.",
             )
+        if self.compacts(table):
+            try:
+                check_rewritable(table.config, table.path)
+            except UnsupportedTableError as error:
+                raise UnsupportedTableError(
+                    f"The {self.name} of the table {table.path} has to compact it first. {error.what}",
+                    "Compact and upgrade it with Apache Hudi 1.2, then use pyhudi.",
+                ) from error
         if self.after < self.before and table.config.has_buckets and bucket_numbers(table, table.timeline()).differ:
             raise UnsupportedTableError(
                 f"The {self.name} of the table {table.path} to version {self.after} cannot carry over that its "

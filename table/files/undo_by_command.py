@@ -1,0 +1,158 @@
+"""Undo where several instants append to one slice, and perhaps to one log file: table version 6, and what it left.
+
+A log file goes only if all of its blocks are of the undone instant. Blocks between those of other instants stay, and a
+command at the end of the slice takes them back. Source: ``BaseRollbackHelper`` and ``HoodieCommandBlock``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from ...storage.base import Storage, join, split
+from .file_group import LogFile, data_file, log_file
+from .logs.log_blocks import ROLLBACK, BlockHead, BlockType, Header, LogBlock
+from .logs.log_file import read_blocks
+from .names import LogFileName, WriteToken
+from .undo import DeletesFiles
+
+if TYPE_CHECKING:
+    from ...timeline.metadata.models import RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
+
+# The write token of the commands of Apache Hudi 0.15.
+_TOKEN = WriteToken(1, 0, 1)
+
+
+class _NamedSlice(NamedTuple):
+    """A file slice by what the names of its log files say."""
+
+    folder: str
+    file_id: str
+    named_time: str
+
+
+class TakesBlocksBack(DeletesFiles):
+    """The way of a table of version 8 or 9 that came out of version 6, whose old log files keep their names.
+
+    Plans and results of rollbacks are those of its version.
+    """
+
+    def take_back(self, storage: Storage, left: Mapping[str, Iterable[str]]) -> None:
+        for instant_time, paths in left.items():
+            named = frozenset(paths)
+            logs = {path: log for path in named if (log := log_file(path, changes=True)) is not None}
+            for place in sorted({_place(log) for log in logs.values()}):
+                _take_blocks_back(storage, instant_time, place, logs.keys())
+            storage.delete(*sorted(named - logs.keys()))
+
+
+class AppendsCommands(TakesBlocksBack):
+    """The way of table version 6. Apache Hudi can carry its plans out, and it those of Apache Hudi."""
+
+    def requests(self, storage: Storage, paths: Iterable[str]) -> list[RollbackRequest]:
+        """Return a request for each base file, and one for each slice with log files of the undone instant."""
+        from ...timeline.metadata.models import RollbackRequest  # noqa: PLC0415 (see timeline/instant_files.py)
+
+        blocks: dict[_NamedSlice, dict[str, int]] = {}
+        bases = []
+        for path in paths:
+            log = log_file(path, changes=True)
+            if log is None:
+                bases.append(path)
+            else:
+                # The number is how many blocks the file has, at least. Apache Hudi appends one command for all.
+                blocks.setdefault(_place(log), {})[split(path)[1]] = 1
+        appended = [
+            RollbackRequest(
+                partition_path=place.folder,
+                file_id=place.file_id,
+                latest_base_instant=place.named_time,
+                files_to_be_deleted=[],
+                log_blocks_to_be_deleted=names,
+            )
+            for place, names in blocks.items()
+        ]
+        return [*super().requests(storage, bases), *appended]
+
+    def planned(self, plan: RollbackPlan) -> Iterator[str]:
+        yield from super().planned(plan)
+        for request in plan.rollback_requests:
+            yield from _logs_named(request.partition_path, request.log_blocks_to_be_deleted)
+
+    def results(self, plan: RollbackPlan) -> dict[str, RollbackPartition]:
+        found = super().results(plan)
+        for request in plan.rollback_requests:
+            names = found[request.partition_path].log_files_from_failed_commit
+            if names is not None:
+                names.update(request.log_blocks_to_be_deleted or {})
+        return found
+
+    def taken(self, done: RollbackMetadata) -> Iterator[str]:
+        yield from super().taken(done)
+        for path, part in done.partition_metadata.items():
+            yield from _logs_named(path, part.log_files_from_failed_commit)
+
+
+def _logs_named(folder: str, names: Mapping[str, int] | None) -> Iterator[str]:
+    """Yield the paths of log files that a rollback names; a plan that was made by listing names the table's path."""
+    for name in names or ():
+        path = join(folder, split(name)[1])
+        if data_file(path, changes=True) is not None:
+            yield path
+
+
+def _place(log: LogFile) -> _NamedSlice:
+    return _NamedSlice(split(log.path)[0], log.file_id, log.named_time)
+
+
+def _take_blocks_back(storage: Storage, instant_time: str, place: _NamedSlice, named: Iterable[str]) -> None:
+    """Take back an instant's blocks in all log files of a slice: its writer may have gone on in files of other names.
+
+    ``named`` are log files that it made, so that one which it tore before its first whole block goes, too.
+    """
+    listed = (log_file(info.path, info.size, changes=True) for info in storage.list(place.folder))
+    logs = sorted((log for log in listed if log is not None and _place(log) == place), key=lambda log: log.name.order)
+    blocks = {log.path: [block for block in read_blocks(storage, log.path) if _is_sound(block)] for log in logs}
+    alone = {path for path, whole in blocks.items() if _is_alone(whole, instant_time, torn=path in named)}
+    if _still_counts((block for path, whole in blocks.items() if path not in alone for block in whole), instant_time):
+        # In place of the rollback's time: a reader of a moment before the rollback stops at a block of a later time.
+        head = BlockHead(
+            BlockType.COMMAND,
+            {
+                Header.INSTANT_TIME: instant_time,
+                Header.TARGET_INSTANT_TIME: instant_time,
+                Header.COMMAND_BLOCK_TYPE: ROLLBACK,
+            },
+        )
+        _append(storage, place, 1 + max(log.name.version for log in logs), b"".join(head.framed(())))
+    storage.delete(*sorted(alone))
+
+
+def _append(storage: Storage, place: _NamedSlice, version: int, data: bytes) -> None:
+    """Make a log file that is read after all others of a slice, and never in place of another writer's."""
+    while True:
+        name = LogFileName(place.file_id, place.named_time, version, _TOKEN).format()
+        if storage.create(join(place.folder, name), data):
+            return
+        version += 1
+
+
+def _is_sound(block: LogBlock) -> bool:
+    return block.type != BlockType.CORRUPT
+
+
+def _is_alone(blocks: list[LogBlock], instant_time: str, *, torn: bool) -> bool:
+    """Return whether a log file holds blocks of one instant alone, and no command; a ``torn`` file may hold none."""
+    same = (block.type != BlockType.COMMAND and block.instant_time == instant_time for block in blocks)
+    return all(same) if blocks else torn
+
+
+def _still_counts(blocks: Iterable[LogBlock], instant_time: str) -> bool:
+    """Return whether the blocks of a slice, in their order, hold one of an instant that no command takes back."""
+    counts = False
+    for block in blocks:
+        if block.type == BlockType.COMMAND:
+            counts = counts and block.target_instant_time != instant_time
+        elif block.instant_time == instant_time:
+            counts = True
+    return counts
