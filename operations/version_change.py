@@ -39,7 +39,8 @@ class VersionResult:
         properties: The changed properties, in the order of their keys.
         unfinished: What is done first about each instant that is not complete, a sentence for each.
         bytes: The size of the files that the new version needs in another form.
-        changed_keys: At most so many record keys show another row after the change; None if that is unknown.
+        changed_keys: At most so many record keys show another row after the change; None if that is unknown. Where log
+            files are merged first, queries of the past alone show them.
         warnings: What another engine, or a later write, does otherwise in the new version.
         seconds: The duration.
         dry: Whether this was a dry run.

@@ -1,4 +1,4 @@
-"""Copy-on-write tables of version 6 brought to versions 8 and 9: the same rows at each time, and what is refused."""
+"""Tables of version 6 brought to versions 8 and 9: the same rows at each time, and what is refused."""
 
 from __future__ import annotations
 
@@ -45,6 +45,32 @@ OF_HUDI_RS = [
     "cow_simplekeygen_nonhivestyle_overwritetable",
     "cow_timebasedkeygen_nonhivestyle",
 ]
+MERGE_ON_READ = [
+    "mor_archived",
+    "mor_bucket",
+    "mor_complexkeygen_hivestyle",
+    "mor_empty",
+    "mor_event_class",
+    "mor_event_time",
+    "mor_evolved",
+    "mor_failed",
+    "mor_ignore_defaults",
+    "mor_latest",
+    "mor_marked",
+    "mor_non_defaults",
+    "mor_nonpartitioned",
+    "mor_nonpartitioned_rollback",
+    "mor_pending",
+    "mor_rolled_back",
+    "mor_simplekeygen_nonhivestyle",
+    "mor_simplekeygen_nonhivestyle_overwritetable",
+    "mor_trips_8i1u",
+    "mor_trips_8i3d",
+    "mor_unordered",
+    "new_mor",
+]
+# In version 8 the payload classes of others decide, by which pyhudi does not merge.
+MERGE_ON_READ_TO_8 = ["mor_archived", "mor_latest", "mor_pending", "mor_unordered", "new_mor"]
 # What each upgrade to version 9 sets, but for those that name the keys and the ordering fields of the table.
 USUAL = {
     key.VERSION: "9",
@@ -95,11 +121,17 @@ def rows_at(table: Path, time: str) -> object:
         return None
 
 
-@pytest.mark.parametrize("to", [8, 9])
-@pytest.mark.parametrize("name", [*OF_APACHE_HUDI, *OF_HUDI_RS])
+@pytest.mark.parametrize(
+    ("name", "to"),
+    [
+        *((name, 9) for name in [*OF_APACHE_HUDI, *OF_HUDI_RS, *MERGE_ON_READ]),
+        *((name, 8) for name in [*OF_APACHE_HUDI, *OF_HUDI_RS, *MERGE_ON_READ_TO_8]),
+    ],
+)
 def test_a_table_shows_the_same_rows_now_and_at_each_of_its_instants(
     copied: Callable[[str], Path], name: str, to: int
 ) -> None:
+    """But for the past of a merge-on-read table whose merge mode the upgrade changes."""
     table = copied(name)
     writes = open_table(open_storage(str(table))).timeline().writes
     now = shown(read_without_spark(table))
@@ -111,15 +143,16 @@ def test_a_table_shows_the_same_rows_now_and_at_each_of_its_instants(
     done = upgrade(table, to)
 
     assert (version_of(table), done.from_version, done.to_version) == (to, 6, to)
-    if not done.unfinished:
-        assert replace(foretold, dry=False) == done
+    assert replace(foretold, dry=False, unfinished=done.unfinished) == done
+    assert [one.split()[0] for one in done.unfinished] == [one.split()[0] for one in foretold.unfinished]
     assert errors(table) == []
     assert shown(read_without_spark(table)) == now
     completed = {write.requested_time: write.visible_since for write in history(table) if write.is_write}
-    for requested, rows in then.items():
+    for requested, rows in then.items() if not done.changed_keys else ():
         assert rows_at(table, completed[requested]) == rows
-    rollbacks = {instant.identity for instant in history(table) if instant.action == "rollback"}
-    assert {instant.identity for instant in history(table)} - rollbacks == before - rollbacks
+    made = {instant.identity for instant in history(table)} - before
+    assert before <= {instant.identity for instant in history(table)}
+    assert len(made) == len(done.unfinished)
     left = {path.name for path in (table / ".hoodie").iterdir() if path.is_file()}
     assert left - {"hoodie.properties", "hoodie.properties.backup"} == set()
     assert not list((table / ".hoodie").glob("*/.commits_.archive*"))
@@ -342,8 +375,20 @@ def spoil_bytes(path: Path, at: int) -> None:
         file.write(b"\xff" * 400)
 
 
+DEBEZIUM = "org.apache.hudi.common.model.debezium.PostgresDebeziumAvroPayload"
 REFUSED: dict[str, tuple[str, Callable[[Path], object], type[PyHudiError], str]] = {
-    "merge on read": ("mor_marked", lambda _: None, UnsupportedTableError, "MERGE_ON_READ"),
+    "rules of Debezium": (
+        "mor_marked",
+        lambda path: update_config(open_storage(str(path)), {key.PAYLOAD_CLASS: DEBEZIUM}),
+        UnsupportedTableError,
+        DEBEZIUM,
+    ),
+    "change data": (
+        "mor_latest",
+        lambda path: update_config(open_storage(str(path)), {key.CDC_ENABLED: "true"}),
+        UnsupportedTableError,
+        key.CDC_ENABLED,
+    ),
     "no meta columns": (
         "cow_simplekeygen_hivestyle_no_metafields",
         lambda _: None,

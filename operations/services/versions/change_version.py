@@ -1,8 +1,9 @@
 """Brings a table to another version: what is pending is done first, then one decision changes the properties.
 
 Nothing but properties differs between the versions 8 and 9. The log files of version 6 are merged and its instants
-copied before the decision, and the old files of the instants go after it. A process that dies before the decision has changed nothing that readers see, and after
-it the next process that decides carries it out. Writes that were planned before it give way.
+copied before the decision, and the old files of the instants go after it. A process that dies before the decision has
+changed nothing that readers see, and after it the next process that decides carries it out. Writes that were planned
+before it give way.
 """
 
 from __future__ import annotations
@@ -103,15 +104,16 @@ class _VersionCall:
 
     def run(self) -> VersionResult:
         table = self.table
-        self._decode(table.timeline())
+        timeline = table.timeline()
+        self._decode(timeline)
+        self._pending(timeline)
         spelling = spelling_of(table)
+        changes = self.step.properties(table, table.config, spelling)
+        # Before the compactions, which leave no log file to tell of.
+        planned = self._result(changes, spelling)
         finished: list[str] = []
-        planned: VersionResult | None = None
         for _ in range(_ROUNDS):
             finished += self._finish_pending()
-            changes = self.step.properties(table, table.config, spelling)
-            # Before the compaction, which leaves no log file to tell of.
-            planned = planned or self._result(changes, spelling)
             try:
                 finished += self._compact()
                 copy, state = self._copy(changes)
@@ -170,7 +172,13 @@ class _VersionCall:
     def _result(self, changes: Mapping[str, str | None], spelling: str | None) -> VersionResult:
         stored = self.table.config
         after = stored.with_changes(changes)
-        told = warnings_of(stored, self.step, after, spelling)
+        told, keys = warnings_of(stored, self.step, after, spelling), changed_keys(self.table, after)
+        if self.step.compacts(self.table) and keys != 0:
+            told += (
+                f"The log files are merged by the rules of version {self.step.before}, so that all rows stay what they "
+                f"are. Queries of times before the {self.step.name} merge them by those of version {self.step.after}: "
+                f"{'some' if keys is None else f'at most {keys:,}'} keys show another row there",
+            )
         if stored.metadata_partitions:
             told += (f"The metadata table ({METADATA_TABLE}) goes out of use, until Apache Hudi builds it anew",)
         properties = (PropertyChange(key, stored.properties.get(key), text) for key, text in sorted(changes.items()))
@@ -181,7 +189,7 @@ class _VersionCall:
             self.step.after,
             tuple(properties),
             bytes=self._bytes(changes),
-            changed_keys=changed_keys(self.table, after),
+            changed_keys=keys,
             warnings=told,
         )
 

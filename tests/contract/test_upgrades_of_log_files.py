@@ -1,0 +1,239 @@
+"""Merge-on-read tables of version 6 brought to version 9: what becomes of their log files and of pending plans."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from contract.test_upgrades_of_version_6 import history, rows_at, upgrade
+from pyhudi import arrow
+from pyhudi.operations.services.compaction.log_compactor import EXECUTOR
+from pyhudi.operations.services.compaction.plan import operations_of
+from pyhudi.operations.services.versions import change_version as versions
+from pyhudi.storage import open_storage
+from pyhudi.table.files.file_group import FileSlice, log_file
+from pyhudi.table.files.logs.log_blocks import BlockType
+from pyhudi.table.files.logs.log_file import read_blocks
+from pyhudi.table.files.lost import open_view
+from pyhudi.table.table import open_table
+from pyhudi.timeline.metadata import models
+from support.readers import read_without_spark
+from support.recorded.recorded_past import AS_OF
+from support.recorded.recorded_version_6 import Values, shown, unpack, writes
+from support.rules.health import errors
+from support.seams import patch_seam
+
+LATER = "20261129235900000"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack(tmp_path_factory.mktemp("made"))
+
+
+@pytest.fixture
+def copied(made: Path, tmp_path: Path) -> Callable[[str], Path]:
+    """Returns a copy of a table that the test may change, with the times of its files."""
+    return lambda name: Path(shutil.copytree(made / name, tmp_path / name))
+
+
+def slices(path: Path) -> list[FileSlice]:
+    return open_view(open_table(open_storage(str(path))).timeline()).all_slices()
+
+
+def logs(path: Path) -> list[Path]:
+    """Return the log files in the order of their versions."""
+    found = [file for file in path.rglob(".*.log.*") if log_file(file.name) is not None]
+    return sorted(found, key=lambda file: file.name)
+
+
+def completed_at(path: Path, requested: str) -> str:
+    [found] = [instant for instant in history(path) if instant.is_write and instant.requested_time == requested]
+    return found.visible_since
+
+
+def rows(path: Path, requested: str | None = None) -> object:
+    """Return the rows now, or as of a write."""
+    options = {} if requested is None else {AS_OF: completed_at(path, requested)}
+    return shown(read_without_spark(path, options))
+
+
+def test_dead_blocks_beside_blocks_that_count_never_count(copied: Callable[[str], Path]) -> None:
+    """Not in the past either, once archiving has passed the time of the dead write."""
+    path = copied("mor_failed")
+    first, second = writes(path)
+    dead = "20261129102727418"
+    one, other = logs(path)
+    one.write_bytes(one.read_bytes() + other.read_bytes())
+    other.unlink()
+    then = {time: rows_at(path, time) for time in (first, second)}
+    now = rows(path)
+
+    upgrade(path)
+
+    kept, command = logs(path)
+    assert kept == one
+    assert [(block.type, block.target_instant_time) for block in read_blocks(open_storage(str(path)), command_of(path))] == [
+        (BlockType.COMMAND, dead)
+    ]
+    assert rows(path) == now
+    assert {time: rows(path, time) for time in then} == then
+    table = arrow.Table(path)
+    for _ in range(3):
+        table.upsert(table.read().slice(0, 1))
+    table.archive(keep=2)
+    assert min(write.requested_time for write in open_table(open_storage(str(path))).timeline().writes) > dead
+    assert {time: rows(path, time) for time in then} == then
+    assert errors(path) == []
+
+
+def command_of(path: Path) -> str:
+    return str(logs(path)[-1].relative_to(path))
+
+
+def test_the_past_is_merged_by_the_new_merge_mode(copied: Callable[[str], Path]) -> None:
+    """As of the same writes to a table that had that mode all along; its rows of now stay what they were."""
+    path, same = copied("mor_latest"), copied("mor_event_time")
+    now = rows(path)
+
+    done = upgrade(path)
+    upgrade(same)
+
+    assert rows(path) == now
+    assert done.changed_keys == 2
+    assert any("2 keys" in text and "before" in text for text in done.warnings)
+    for time, of_same in zip(writes_in(path)[:-1], writes_in(same)[:-1], strict=True):
+        assert without_times(rows(path, time)) == without_times(rows(same, of_same))
+    assert without_times(now) != without_times(rows(same))
+
+
+def writes_in(path: Path) -> list[str]:
+    return [instant.requested_time for instant in history(path) if instant.is_write]
+
+
+def without_times(answer: object) -> Values:
+    columns, values = answer  # type: ignore[misc]
+    at = columns.index("_hoodie_commit_time")
+    return sorted(([*row[:at], *row[at + 1 :]] for row in values), key=repr)
+
+
+@pytest.mark.parametrize("name", ["mor_rolled_back", "mor_pending", "new_mor"])
+def test_a_table_is_written_kept_up_and_restored_to_before_its_upgrade(copied: Callable[[str], Path], name: str) -> None:
+    path = copied(name)
+    middle = writes(path)[len(writes(path)) // 2]
+    then = rows_at(path, middle)
+    upgrade(path)
+    table = arrow.Table(path)
+
+    table.upsert(table.read().slice(0, 2))
+    assert any(file_slice.logs for file_slice in slices(path))
+    table.compact()
+    table.clean()
+    assert errors(path) == []
+    newest = max(writes_in(path))
+    table.rollback(newest)
+
+    table.restore(middle)
+
+    assert rows(path) == then
+    assert errors(path) == []
+    table.upsert(table.read().slice(0, 1))
+    number = table.read().num_rows
+    table.compact()
+    assert table.read().num_rows == number
+    assert errors(path) == []
+
+
+def put(path: Path, name: str, plan: models.InstantModel) -> None:
+    data = open_table(open_storage(str(path))).format.codec.encode(plan)
+    (path / ".hoodie" / name).write_bytes(data)
+
+
+def log_compaction(path: Path) -> None:
+    """Plan to join the log files, and let an execution have died that had appended its block."""
+    found = [file_slice for file_slice in slices(path) if file_slice.logs]
+    strategy = models.CompactionStrategy(compactor_class_name=EXECUTOR, strategy_params={})
+    plan = models.CompactionPlan(operations=operations_of(found), extra_metadata={}, version=2, strategy=strategy)
+    put(path, f"{LATER}.logcompaction.requested", plan)
+    (path / ".hoodie" / f"{LATER}.logcompaction.inflight").write_bytes(b"")
+    newest = logs(path)[-1]
+    block = newest.read_bytes().replace(writes(path)[-1].encode(), LATER.encode())
+    newest.with_name(newest.name.replace(".log.", ".log.9")).write_bytes(block)
+
+
+def clustering(path: Path) -> None:
+    """Plan to cluster the file groups that have log files."""
+    pieces = [
+        models.SliceInfo(
+            data_file_path=None if one.base is None else one.base.path,
+            delta_file_paths=[log.path for log in one.logs],
+            file_id=one.file_id,
+            partition_path=one.partition_path,
+        )
+        for one in slices(path)
+    ]
+    plan = models.ClusteringPlan(input_groups=[models.ClusteringGroup(slices=pieces)])
+    body = models.RequestedReplaceMetadata(operation_type="CLUSTER", clustering_plan=plan)
+    put(path, f"{LATER}.replacecommit.requested", body)
+
+
+@pytest.mark.parametrize(
+    ("begin", "told"),
+    [(log_compaction, "Take back the logcompaction"), (clustering, "Take back the clustering")],
+)
+def test_plans_that_hold_log_files_and_are_in_no_names_are_taken_back(
+    copied: Callable[[str], Path], begin: Callable[[Path], None], told: str
+) -> None:
+    path = copied("mor_event_time")
+    now = rows(path)
+    begin(path)
+    assert rows(path) == now
+
+    done = upgrade(path)
+
+    assert [text.startswith(told) for text in done.unfinished] == [True, False]
+    assert rows(path) == now
+    assert not any(file_slice.logs for file_slice in slices(path))
+    assert not open_table(open_storage(str(path))).timeline().pending
+    assert errors(path) == []
+
+
+def test_a_delta_commit_that_came_since_the_compaction_is_compacted_too(
+    copied: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a writer of Apache Hudi's, which appends to the new base file."""
+    path = copied("mor_event_time")
+    decided = versions.set_properties
+    came: list[str] = []
+
+    def append_first(*given: object) -> None:
+        if not came:
+            came.append(LATER)
+            deliver(path, LATER)
+        decided(*given)  # type: ignore[arg-type]
+
+    patch_seam(monkeypatch, "decide on properties", append_first)
+    done = upgrade(path)
+
+    assert [text.split()[0] for text in done.unfinished] == ["Merge", "Merge"]
+    assert not any(file_slice.logs for file_slice in slices(path))
+    assert LATER in writes_in(path)
+    assert [row for row in rows(path)[1] if row[0] == LATER]  # type: ignore[index]
+    assert errors(path) == []
+
+
+def deliver(path: Path, time: str) -> None:
+    """Commit the newest log file once more, under a time, behind the newest base file of its file group."""
+    newest, old = logs(path)[-1], writes(path)[-2]
+    parsed = log_file(newest.name)
+    assert parsed is not None
+    [base] = [one.base_time for one in slices(path) if one.file_id == parsed.file_id]
+    appended = newest.with_name(f".{parsed.file_id}_{base}.log.1_0-1-1")
+    appended.write_bytes(newest.read_bytes().replace(old.encode(), time.encode()))
+    folder = path / ".hoodie"
+    text = (folder / f"{old}.deltacommit").read_text()
+    (folder / f"{time}.deltacommit.requested").write_bytes(b"")
+    (folder / f"{time}.deltacommit.inflight").write_bytes(b"")
+    (folder / f"{time}.deltacommit").write_text(text.replace(newest.name, appended.name).replace(old, time))
