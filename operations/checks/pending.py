@@ -164,10 +164,17 @@ def _check_rollbacks(subject: Subject) -> None:
         if instant.action != "rollback":
             continue
         with subject.turning(TORN_INSTANT, instant):
-            for victim in read_record(subject.timeline, instant).get("commitsRollback") or ():
+            record = read_record(subject.timeline, instant)
+            # A rolled-back compaction or clustering is requested again, and may have completed since. Version 6 tells no
+            # times of completion.
+            plans = {
+                info.get("commitTime")
+                for info in record.get("instantsRollback") or ()
+                if info.get("action") in COMPACTING | {CLUSTERING}
+            }
+            for victim in record.get("commitsRollback") or ():
                 found = subject.timeline.find(victim)
-                # A rolled-back compaction or clustering is requested again, and may have completed since.
-                done_again = found is not None and found.visible_since > instant.visible_since
+                done_again = found is not None and (found.visible_since > instant.visible_since or victim in plans)
                 if found is not None and not done_again and (found.state == State.COMPLETED or found.action in _WRITES):
                     what = f"The {called(instant)} is complete, and the {called(found)} is still on the timeline."
                     subject.tell(ROLLBACK_UNFINISHED, found, what)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from pyhudi.errors import CommitConflictError, PyHudiError
 from pyhudi.operations.services.versions.change_version import change_version
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config
+from pyhudi.table.files.lost import open_view
 from pyhudi.table.table import open_table
 from support.attempts import IMPATIENT, PARTED, parted
 from support.drawn.upkept import OFF
@@ -100,19 +102,43 @@ def test_an_upgrade_of_version_6_that_broke_off_is_whole_and_is_finished(
 ) -> None:
     """With an archive, and with a savepoint and a dead write: readers see the same rows all the time."""
     origin = unpack(tmp_path / "origin") / name
-    rows, history = rows_of(origin, "_hoodie_record_key", "name"), instants_of(origin)
-    steps = tried(copied(origin, tmp_path / "count"), 9, Faults())
+    history = instants_of(origin)
+    for path in broken_upgrades(origin, share, how):
+        assert instants_of(path) == history
+
+
+@pytest.mark.parametrize("how", ["killed", "before", "after"])
+@steps_of("versions", 36)
+def test_an_upgrade_of_log_files_that_broke_off_is_whole_and_is_finished(
+    tmp_path: Path, share: Share, how: str
+) -> None:
+    """With a pending compaction, and a dead append to log files that have its time: both are carried out once."""
+    origin = unpack(tmp_path / "origin") / "mor_pending"
+    max((origin / ".hoodie").glob("*.deltacommit")).unlink()
+    history, planned = instants_of(origin), "20261129102658854.commit"
+    for path in broken_upgrades(origin, share, how):
+        assert {*history, planned} - {*instants_of(path)} <= ({planned} if version_of(path) == 6 else set())
+        if version_of(path) == 9:
+            [whole] = set(instants_of(path)) - {*history, planned}
+            assert whole.endswith(".commit")
+            assert not any(one.logs for one in open_view(open_table(open_storage(str(path))).timeline()).all_slices())
+
+
+def broken_upgrades(origin: Path, share: Share, how: str) -> Iterator[Path]:
+    """Yield tables whose upgrade broke off, and again once it was finished, and hold their rows against each other."""
+    rows, folder = rows_of(origin, "_hoodie_record_key", "name"), origin.parent.parent
+    steps = tried(copied(origin, folder / "count"), 9, Faults())
     for number in share.of(failing(steps, how)):
-        path = copied(origin, tmp_path / f"t{number}")
+        path = copied(origin, folder / f"t{number}")
         tried(path, 9, Faults(at=number, after=how == "after", kill=how == "killed"))
         assert version_of(path) in {6, 9}
         assert rows_of(path, "_hoodie_record_key", "name") == rows
-        assert instants_of(path) == history
+        yield path
 
         change(path, 9)
 
         assert version_of(path) == 9
-        assert instants_of(path) == history
+        yield path
         assert not [one for one in (path / ".hoodie").iterdir() if "commit" in one.name]
         assert not list((path / ".hoodie").glob("*/.commits_.archive*"))
         table = arrow.Table(path)

@@ -10,7 +10,7 @@ import pytest
 from pyhudi.storage import open_storage
 from pyhudi.storage.base import Storage
 from pyhudi.table.files.file_group import BaseFile, FileSlice, LogFile, base_file, log_file
-from pyhudi.table.files.log_names import NamedByMaker
+from pyhudi.table.files.log_names import NamedByEither, NamedByMaker
 from pyhudi.table.files.names import FileGroupId
 from pyhudi.table.files.slice_rule import ByCompletionTime
 from pyhudi.table.files.view import FileView
@@ -74,6 +74,19 @@ def test_a_compaction_has_to_merge_what_readers_do_not_put_on_its_base_file(comp
         slices == [("1", True, ["3.1_0-0-0"]), ("5", True, [])]
     )
     assert NamedByMaker().fits(log("3").path, append, "5") == (slices == [("1", True, []), ("5", True, ["3.1_0-0-0"])])
+
+
+@pytest.mark.parametrize(
+    ("named", "made_by", "fits"),
+    [("3", "3", True), ("5", "6", True), ("4", "6", False), ("3", "4", False)],
+)
+def test_a_name_of_version_6_fits_by_its_base_instant_and_any_other_by_its_delta_commit(
+    named: str, made_by: str, fits: bool
+) -> None:
+    """Of delta commits that completed when a base file of the time 5 was there."""
+    append = Instant(made_by, "deltacommit", State.COMPLETED, "7")
+
+    assert NamedByEither().fits(log(named).name.format(), append, "5") is fits
 
 
 def test_log_files_without_a_base_file_make_up_one_slice_before_all_others() -> None:
