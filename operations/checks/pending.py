@@ -165,8 +165,7 @@ def _check_rollbacks(subject: Subject) -> None:
             continue
         with subject.turning(TORN_INSTANT, instant):
             record = read_record(subject.timeline, instant)
-            # A rolled-back compaction or clustering is requested again, and may have completed since. Version 6 tells no
-            # times of completion.
+            # A rolled-back compaction or clustering is requested again, and may be complete: version 6 tells no times.
             plans = {
                 info.get("commitTime")
                 for info in record.get("instantsRollback") or ()

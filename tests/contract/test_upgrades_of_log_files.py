@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from contract.test_upgrades_of_version_6 import history, rows_at, upgrade
 from pyhudi import arrow
+from pyhudi.errors import CorruptInstantError
 from pyhudi.operations.services.compaction.log_compactor import EXECUTOR
 from pyhudi.operations.services.compaction.plan import operations_of
 from pyhudi.operations.services.versions import change_version as versions
@@ -75,9 +77,8 @@ def test_dead_blocks_beside_blocks_that_count_never_count(copied: Callable[[str]
 
     kept, command = logs(path)
     assert kept == one
-    assert [(block.type, block.target_instant_time) for block in read_blocks(open_storage(str(path)), command_of(path))] == [
-        (BlockType.COMMAND, dead)
-    ]
+    [block] = read_blocks(open_storage(str(path)), str(command.relative_to(path)))
+    assert (block.type, block.target_instant_time) == (BlockType.COMMAND, dead)
     assert rows(path) == now
     assert {time: rows(path, time) for time in then} == then
     table = arrow.Table(path)
@@ -87,10 +88,6 @@ def test_dead_blocks_beside_blocks_that_count_never_count(copied: Callable[[str]
     assert min(write.requested_time for write in open_table(open_storage(str(path))).timeline().writes) > dead
     assert {time: rows(path, time) for time in then} == then
     assert errors(path) == []
-
-
-def command_of(path: Path) -> str:
-    return str(logs(path)[-1].relative_to(path))
 
 
 def test_the_past_is_merged_by_the_new_merge_mode(copied: Callable[[str], Path]) -> None:
@@ -119,7 +116,9 @@ def named(answer: tuple[list[str], Values]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", ["mor_rolled_back", "mor_pending", "new_mor"])
-def test_a_table_is_written_kept_up_and_restored_to_before_its_upgrade(copied: Callable[[str], Path], name: str) -> None:
+def test_a_table_is_written_kept_up_and_restored_to_before_its_upgrade(
+    copied: Callable[[str], Path], name: str
+) -> None:
     path = copied(name)
     middle = writes(path)[len(writes(path)) // 2]
     then = rows_at(path, middle)
@@ -178,9 +177,20 @@ def clustering(path: Path) -> None:
     put(path, f"{LATER}.replacecommit.requested", body)
 
 
+def outdated_compaction(path: Path, time: str = LATER) -> None:
+    """Plan to compact all but the newest log file: its writer had not seen the plan, which a decision held."""
+    [file_slice, *_] = [one for one in slices(path) if one.logs]
+    older = replace(file_slice, logs=file_slice.logs[:-1])
+    put(path, f"{time}.compaction.requested", models.CompactionPlan(operations=operations_of([older]), version=2))
+
+
 @pytest.mark.parametrize(
     ("begin", "told"),
-    [(log_compaction, "Take back the logcompaction"), (clustering, "Take back the clustering")],
+    [
+        (log_compaction, "Take back the logcompaction"),
+        (clustering, "Take back the clustering"),
+        (outdated_compaction, "Take back the compaction"),
+    ],
 )
 def test_plans_that_hold_log_files_and_are_in_no_names_are_taken_back(
     copied: Callable[[str], Path], begin: Callable[[Path], None], told: str
@@ -197,6 +207,26 @@ def test_plans_that_hold_log_files_and_are_in_no_names_are_taken_back(
     assert not any(file_slice.logs for file_slice in slices(path))
     assert not open_table(open_storage(str(path))).timeline().pending
     assert errors(path) == []
+
+
+def test_a_plan_that_log_files_name_and_that_cannot_be_carried_out_stops_the_upgrade(
+    copied: Callable[[str], Path],
+) -> None:
+    """Taken back, it would take the rows of these log files along."""
+    path = copied("mor_pending")
+    requested = path / ".hoodie/20261129102658854.compaction.requested"
+    planned, now, before = requested.read_bytes(), rows(path), logs(path)
+    outdated_compaction(path, "20261129102658854")
+
+    for dry_run in (True, False):
+        with pytest.raises(CorruptInstantError, match="its time in their names"):
+            upgrade(path, dry_run=dry_run)
+    assert logs(path) == before
+    assert rows(path) == now
+
+    requested.write_bytes(planned)
+    upgrade(path)
+    assert rows(path) == now
 
 
 @pytest.mark.parametrize("behind", ["compact a whole table", "decide on properties"])

@@ -6,9 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from contract.test_upgrades_of_version_6 import upgrade
 from interop.apache_hudi import ApacheHudi
 from interop.instants import properties
-from contract.test_upgrades_of_version_6 import upgrade
 from pyhudi.arrow import Table
 from pyhudi.table.config import property_keys as key
 from support.readers import read_without_spark

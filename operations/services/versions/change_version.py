@@ -14,48 +14,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from ....errors import ConcurrentWriteError, CorruptInstantError, UnsupportedTableError
+from ....errors import ConcurrentWriteError, CorruptInstantError
 from ....storage.base import Storage
 from ....storage.parallel import for_each
-from ....table.config import TableConfig, check_mergeable, check_supported, load_config
+from ....table.config import TableConfig, load_config
 from ....table.table import Table, open_table
-from ....timeline.held import COMPACTING, COMPACTION, LOG_COMPACTION, says_what_it_holds
-from ....timeline.instants import Instant, State
+from ....timeline.instants import Instant
 from ....timeline.timeline import Timeline
 from ...checks.bodies import read_record
-from ...rollback.pending import OtherWriters, PlannedRollback, in_the_way
-from ...rollback.rollback import roll_back
-from ...service_settings import CompactionSettings, LogCompactionSettings
 from ...transaction.concurrency import ROLLBACK
 from ...transaction.decide import settle
 from ...transaction.followers import METADATA_TABLE, check_retirable
 from ...transaction.set_properties import set_properties
 from ...version_change import PropertyChange, VersionResult
-from ..compaction.compact import carry_out_pending
-from ..dead_writes import undo_dead_writes
-from ..execution import take_back
 from ..means import Means
-from ..preconditions import dead_writes, refuse_restoring
-from .compact_whole import (
-    INDEXING,
-    BegunMeanwhileError,
-    clusterings_of_logs,
-    compact_whole,
-    has_work,
-    slices_with_logs,
-)
+from ..preconditions import refuse_restoring
+from .compact_whole import BegunMeanwhileError, compact_whole, has_work, slices_with_logs
 from .steps import VersionStep, spelling_of, step_of, warnings_of
 from .timeline_copy import TimelineCopy, remove_old_files
+from .unfinished import UnfinishedInstants
 from .visible_rows import changed_keys
 
 logger = logging.getLogger("pyhudi")
 
 # Instants that begin while the pending ones are done are done, too, so often.
 _ROUNDS = 20
-_SETTINGS: Mapping[str, CompactionSettings | LogCompactionSettings] = {
-    COMPACTION: CompactionSettings(),
-    LOG_COMPACTION: LogCompactionSettings(),
-}
 
 
 def change_version(storage: Storage, name: str, to: int, means: Means, *, dry_run: bool = False) -> VersionResult:
@@ -92,28 +75,32 @@ class _VersionCall:
     means: Means
     decoded: set[str] = field(default_factory=set)
 
+    @property
+    def unfinished(self) -> UnfinishedInstants:
+        return UnfinishedInstants(self.table, self.step, self.means)
+
     def foretold(self) -> VersionResult:
         """Return what `run` would do, without writing anything."""
         timeline = self.table.timeline()
         self._decode(timeline)
-        pending = self._pending(timeline)
+        first = [unfinished.told for unfinished in self.unfinished.find(timeline)]
         spelling = spelling_of(self.table)
         changes = self.step.properties(self.table, self.table.config, spelling)
-        unfinished = (*pending.values(), *self._compaction(timeline))
-        return replace(self._result(changes, spelling), unfinished=unfinished, dry=True)
+        first += self._compaction(timeline)
+        return replace(self._result(changes, spelling), unfinished=tuple(first), dry=True)
 
     def run(self) -> VersionResult:
         table = self.table
         timeline = table.timeline()
         self._decode(timeline)
-        self._pending(timeline)
+        self.unfinished.find(timeline)
         spelling = spelling_of(table)
         changes = self.step.properties(table, table.config, spelling)
         # Before the compactions, which leave no log file to tell of.
         planned = self._result(changes, spelling)
         finished: list[str] = []
         for _ in range(_ROUNDS):
-            finished += self._finish_pending()
+            finished += self.unfinished.finish()
             try:
                 finished += self._compact()
                 copy, state = self._copy(changes)
@@ -211,80 +198,6 @@ class _VersionCall:
                 "Put the file back from a backup, or roll its write back, then call it again; validate() shows more.",
             ) from error
         self.decoded.update(instant.identity for instant in fresh)
-
-    def _pending(self, timeline: Timeline) -> dict[Instant, str]:
-        """Return what is done first about the pending instants that cannot be carried over, a sentence for each.
-
-        Raises `ConcurrentWriteError` where a process is at work on one of them.
-        """
-        refuse_restoring(ROLLBACK, timeline)
-        others = OtherWriters(self.table, self.means.patience)
-        found = {
-            dead.victim: f"Roll the {dead.victim.action} {dead.victim.requested_time} back, whose writer is dead."
-            for dead in dead_writes(ROLLBACK, others, timeline, "")
-            if not says_what_it_holds(timeline, dead.victim)
-        }
-        for rollback in others.condemned(timeline, ROLLBACK):
-            if rollback.at_work:
-                raise in_the_way(timeline, rollback.victim)
-            found[rollback.victim] = f"Finish the rollback of {rollback.victim.requested_time}, which broke off."
-        for instant in timeline.pending:
-            at_work = instant.action == INDEXING
-            is_planned = instant.action in COMPACTING or says_what_it_holds(timeline, instant)
-            if instant.state == State.INFLIGHT and is_planned:
-                at_work = others.suspect(instant).judge(may_wait=False).alive
-            if at_work:
-                raise in_the_way(timeline, instant)
-            if instant.action in COMPACTING:
-                verb = "Carry out" if self._carries_out(instant) else "Take back"
-                found[instant] = f"{verb} the {instant.action} {instant.requested_time}."
-        for clustering in clusterings_of_logs(timeline) if self.step.compacts(self.table) else ():
-            found[clustering] = (
-                f"Take back the clustering {clustering.requested_time}, which holds file groups with log files."
-            )
-        return found
-
-    def _carries_out(self, plan: Instant) -> bool:
-        """Return whether a pending plan is carried out; otherwise it is taken back.
-
-        A table that is compacted whole needs no log compaction, whose log files would have to be appended.
-        """
-        return self._merges and not (self.step.compacts(self.table) and plan.action == LOG_COMPACTION)
-
-    @property
-    def _merges(self) -> bool:
-        """Whether pyhudi knows the rules by which a compaction of the table merges."""
-        if self.step.compacts(self.table):
-            return True  # The step refuses other tables.
-        try:
-            check_supported(self.table.config, self.table.path, writing=True)
-            check_mergeable(self.table.config, self.table.path)
-        except UnsupportedTableError:
-            return False
-        return True
-
-    def _finish_pending(self) -> list[str]:
-        """Do what `_pending` says, and return its sentences."""
-        table, timeline = self.table, self.table.timeline()
-        found = self._pending(timeline)
-        plans = [instant for instant in found if instant.action in COMPACTING]
-        clusterings = [instant for instant in found if says_what_it_holds(timeline, instant)]
-        if len(plans) + len(clusterings) < len(found):
-            undo_dead_writes(table, self.means.patience)
-        for clustering in clusterings:
-            roll_back(OtherWriters(table, self.means.patience), PlannedRollback(clustering, certain=True))
-        for instant in plans:
-            if not self._carries_out(instant):
-                take_back(table, instant)
-        for action in sorted({instant.action for instant in plans if self._carries_out(instant)}):
-            carry_out_pending(table, _SETTINGS[action], self.means)
-        timeline = table.timeline()
-        left = self._pending(timeline) if found else {}
-        done = {instant.identity for instant in found}
-        for instant in left:
-            if instant.identity in done:
-                raise in_the_way(timeline, instant)
-        return list(found.values())
 
 
 def _read(timeline: Timeline, instant: Instant) -> None:

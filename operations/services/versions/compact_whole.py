@@ -52,7 +52,8 @@ def clusterings_of_logs(timeline: Timeline) -> Sequence[Instant]:
     if not holders:
         return []
     logged = ((file_slice.partition_path, file_slice.file_id) for file_slice in slices_with_logs(timeline))
-    return sorted({holders[group] for group in logged if group in holders})
+    held = {holders[group] for group in logged if group in holders}
+    return [instant for instant in timeline.pending if instant in held]
 
 
 def has_work(timeline: Timeline) -> bool:

@@ -19,8 +19,8 @@ DEAD, ALIVE = "20260102000000000", "20260103000000000"
 OTHER_SLICE = f"p/.a-0_{ALIVE}.log.1_0-1-1"
 
 
-def path(version: int, token: str = "0-1-1") -> str:
-    return f"p/.a-0_{BASE}.log.{version}_{token}"
+def path(version: int, attempt: str = "0-1-1") -> str:
+    return f"p/.a-0_{BASE}.log.{version}_{attempt}"
 
 
 def block(time: str, kind: BlockType = BlockType.DELETE) -> bytes:
@@ -45,8 +45,9 @@ def names(storage: Storage) -> list[str]:
 
 def counting(storage: Storage) -> list[str]:
     """Return the instants whose blocks count once all of them were complete, in order."""
-    logs = sorted((log_file(name) for name in names(storage)), key=lambda log: log.name.order)  # type: ignore
-    blocks = effective_blocks([tuple(read_blocks(storage, log.path)) for log in logs if log is not None], lambda _: True)
+    logs = [log for name in names(storage) if (log := log_file(name)) is not None]
+    ordered = sorted(logs, key=lambda log: log.name.order)
+    blocks = effective_blocks([tuple(read_blocks(storage, log.path)) for log in ordered], lambda _: True)
     return [block.instant_time for block in blocks]
 
 

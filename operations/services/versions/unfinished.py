@@ -1,0 +1,161 @@
+"""What a change of version does first about instants that are not complete and cannot be carried over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+from functools import cached_property
+
+from ....errors import CorruptInstantError, MissingFileError, UnsupportedTableError
+from ....table.config import check_mergeable, check_supported
+from ....table.files.lost import open_view
+from ....table.table import Table
+from ....timeline.held import COMPACTING, COMPACTION, LOG_COMPACTION, says_what_it_holds
+from ....timeline.instants import Instant, State
+from ....timeline.timeline import Timeline
+from ...rollback.pending import OtherWriters, PlannedRollback, in_the_way
+from ...rollback.rollback import roll_back
+from ...service_settings import CompactionSettings, LogCompactionSettings
+from ...transaction.concurrency import ROLLBACK
+from ..compaction.compact import carry_out_pending
+from ..compaction.compactor import Compaction
+from ..dead_writes import undo_dead_writes
+from ..execution import take_back
+from ..means import Means
+from ..preconditions import dead_writes, refuse_restoring
+from .compact_whole import INDEXING, clusterings_of_logs
+from .steps import VersionStep
+
+_SETTINGS: Mapping[str, CompactionSettings | LogCompactionSettings] = {
+    COMPACTION: CompactionSettings(),
+    LOG_COMPACTION: LogCompactionSettings(),
+}
+
+
+class Way(Enum):
+    """What is done about an instant."""
+
+    ROLL_BACK = auto()
+    CARRY_OUT = auto()
+    TAKE_BACK = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """An instant about which something is done first; ``told`` says what, in a sentence."""
+
+    instant: Instant
+    way: Way
+    told: str
+
+
+@dataclass(frozen=True)
+class UnfinishedInstants:
+    """The instants of a table that a step does not carry over as they are."""
+
+    table: Table
+    step: VersionStep
+    means: Means
+
+    def find(self, timeline: Timeline) -> Sequence[Unfinished]:
+        """Return what is done first, the dead writes before the plans.
+
+        Raises `ConcurrentWriteError` where a process is at work on one of the instants, and `CorruptInstantError` for a
+        plan that can be neither carried out nor taken back.
+        """
+        refuse_restoring(ROLLBACK, timeline)
+        found = {
+            dead.victim: f"Roll the {dead.victim.action} {dead.victim.requested_time} back, whose writer is dead."
+            for dead in dead_writes(ROLLBACK, self._others, timeline, "")
+            if not says_what_it_holds(timeline, dead.victim)
+        }
+        for rollback in self._others.condemned(timeline, ROLLBACK):
+            if rollback.at_work:
+                raise in_the_way(timeline, rollback.victim)
+            found[rollback.victim] = f"Finish the rollback of {rollback.victim.requested_time}, which broke off."
+        undone = [Unfinished(instant, Way.ROLL_BACK, told) for instant, told in found.items()]
+        self._refuse_living_plans(timeline)
+        plans = [self._planned(timeline, instant) for instant in timeline.pending if instant.action in COMPACTING]
+        clusterings = [
+            Unfinished(
+                instant,
+                Way.TAKE_BACK,
+                f"Take back the clustering {instant.requested_time}, which holds file groups with log files.",
+            )
+            for instant in (clusterings_of_logs(timeline) if self.step.compacts(self.table) else ())
+        ]
+        return [*undone, *plans, *clusterings]
+
+    def finish(self) -> list[str]:
+        """Do what `find` says, and return its sentences."""
+        table = self.table
+        found = self.find(table.timeline())
+        if any(unfinished.way is Way.ROLL_BACK for unfinished in found):
+            undo_dead_writes(table, self.means.patience)
+        for unfinished in found:
+            if unfinished.way is Way.TAKE_BACK:
+                self._take_back(unfinished.instant)
+        for action in sorted({unfinished.instant.action for unfinished in found if unfinished.way is Way.CARRY_OUT}):
+            carry_out_pending(table, _SETTINGS[action], self.means)
+        timeline = table.timeline()
+        done = {unfinished.instant.identity for unfinished in found}
+        for unfinished in self.find(timeline) if found else ():
+            if unfinished.instant.identity in done:
+                raise in_the_way(timeline, unfinished.instant)
+        return [unfinished.told for unfinished in found]
+
+    @cached_property
+    def _others(self) -> OtherWriters:
+        return OtherWriters(self.table, self.means.patience)
+
+    def _refuse_living_plans(self, timeline: Timeline) -> None:
+        for instant in timeline.pending:
+            at_work = instant.action == INDEXING
+            is_planned = instant.action in COMPACTING or says_what_it_holds(timeline, instant)
+            if instant.state == State.INFLIGHT and is_planned:
+                at_work = self._others.suspect(instant).judge(may_wait=False).alive
+            if at_work:
+                raise in_the_way(timeline, instant)
+
+    def _planned(self, timeline: Timeline, plan: Instant) -> Unfinished:
+        way = Way.CARRY_OUT if self._carries_out(timeline, plan) else Way.TAKE_BACK
+        verb = "Carry out" if way is Way.CARRY_OUT else "Take back"
+        return Unfinished(plan, way, f"{verb} the {plan.action} {plan.requested_time}.")
+
+    def _carries_out(self, timeline: Timeline, plan: Instant) -> bool:
+        """Return whether a pending plan is carried out; otherwise it is taken back."""
+        if not self.step.compacts(self.table):
+            return self._merges
+        if plan.action == LOG_COMPACTION:
+            # The table is compacted whole, and pyhudi appends no rows in its version.
+            return False
+        try:
+            Compaction(self.table, CompactionSettings(), self.means).read_plan(timeline, plan)
+        except (CorruptInstantError, MissingFileError) as error:
+            # Apache Hudi may have appended before the decision for a plan, whose maker died, was carried out.
+            slices = open_view(timeline).all_slices()
+            if any(log.named_time == plan.requested_time for file_slice in slices for log in file_slice.logs):
+                raise CorruptInstantError(
+                    error.what,
+                    "Log files have its time in their names, and their rows would be lost if it was taken back: restore "
+                    "what it needs from a backup, or carry it out with Apache Hudi.",
+                ) from error
+            return False
+        return True
+
+    @property
+    def _merges(self) -> bool:
+        """Whether pyhudi knows the rules by which a compaction of the table merges."""
+        try:
+            check_supported(self.table.config, self.table.path, writing=True)
+            check_mergeable(self.table.config, self.table.path)
+        except UnsupportedTableError:
+            return False
+        return True
+
+    def _take_back(self, instant: Instant) -> None:
+        if instant.action in COMPACTING:
+            take_back(self.table, instant)
+        else:
+            roll_back(self._others, PlannedRollback(instant, certain=True))
