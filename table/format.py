@@ -15,7 +15,7 @@ from ..storage.base import Storage
 from ..timeline.archive.archive import Archive, ArchiveWriter
 from ..timeline.archive.lsm import LsmArchive
 from ..timeline.archive.lsm_writer import LsmWriter
-from ..timeline.layout import LayoutV1, LayoutV2, RaisedLayout
+from ..timeline.layout import LayoutV1, LayoutV2, UpgradeLayout
 from ..timeline.metadata.avro_codec import AvroCodec
 from ..timeline.metadata.codec import Codec
 from ..timeline.metadata.json_codec import JsonCodec
@@ -26,9 +26,9 @@ from .files.file_group import DataFile
 from .files.logs.log_archive import LogArchive
 from .files.logs.log_archive_writer import LogArchiveWriter
 from .files.logs.log_file import writers_in
+from .files.logs.undo_by_command import AppendsCommands, TakesBlocksBack
 from .files.slice_rule import SliceRule, rule_of
 from .files.undo import DeletesFiles, Undo
-from .files.undo_by_command import AppendsCommands, TakesBlocksBack
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,5 +81,5 @@ def format_of(config: TableConfig) -> TableFormat:
             RAISED_BY_A_WRITE,
         )
     if config.has_old_log_names:
-        return replace(found, layout=RaisedLayout, undo=TakesBlocksBack())
+        return replace(found, layout=UpgradeLayout, undo=TakesBlocksBack())
     return found

@@ -167,7 +167,7 @@ class LayoutV2:
 
 
 @dataclass(frozen=True, slots=True)
-class RaisedLayout(LayoutV2):
+class UpgradeLayout(LayoutV2):
     """Timeline layout 2 of a table that came out of version 6 with log files, which keep the names they had there."""
 
 

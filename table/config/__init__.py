@@ -18,7 +18,7 @@ from .properties_file import (
     stored_config,
     update_config,
 )
-from .support import check_format, check_mergeable, check_rewritable, check_supported, refuse_newer_format
+from .support import check_format, check_mergeable, check_merging, check_supported, refuse_newer_format
 from .table_config import TableConfig
 
 __all__ = [
@@ -28,7 +28,7 @@ __all__ = [
     "TableConfig",
     "check_format",
     "check_mergeable",
-    "check_rewritable",
+    "check_merging",
     "check_supported",
     "create_config",
     "find_broken_change",

@@ -62,7 +62,7 @@ def check_mergeable(config: TableConfig, where: str) -> None:
         )
 
 
-def check_rewritable(config: TableConfig, where: str) -> None:
+def check_merging(config: TableConfig, where: str) -> None:
     """Raise UnsupportedTableError where pyhudi does not merge the data files of a table into new ones.
 
     Unlike `check_supported` it does not ask for the version, whose other changes pyhudi may refuse.

@@ -131,6 +131,10 @@ class FileSlice:
     def files(self) -> tuple[str, ...]:
         return tuple(file.path for file in self.data_files)
 
+    def names(self, requested_time: str) -> bool:
+        """Return whether a log file has the time of an instant in its name."""
+        return any(log.named_time == requested_time for log in self.logs)
+
     @property
     def log_bytes(self) -> int:
         return sum(log.size for log in self.logs)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from ...timeline.instants import Instant
-from ...timeline.layout import Layout, LayoutV1, LayoutV2, RaisedLayout
+from ...timeline.layout import Layout, LayoutV1, LayoutV2, UpgradeLayout
 from ...timeline.timeline import Timeline
 from .names import LogFileName
 
@@ -53,7 +53,7 @@ class NamedByEither:
 
 
 _BY_MAKER, _BY_BASE = NamedByMaker(), NamedByBase()
-_NAMES: Mapping[type[Layout], LogNames] = {LayoutV1: _BY_BASE, LayoutV2: _BY_MAKER, RaisedLayout: NamedByEither()}
+_NAMES: Mapping[type[Layout], LogNames] = {LayoutV1: _BY_BASE, LayoutV2: _BY_MAKER, UpgradeLayout: NamedByEither()}
 
 
 def log_names(timeline: Timeline) -> LogNames:

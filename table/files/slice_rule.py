@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol
 
-from ...timeline.layout import Layout, LayoutV1, LayoutV2, RaisedLayout
+from ...timeline.layout import Layout, LayoutV1, LayoutV2, UpgradeLayout
 from ...timeline.timeline import Timeline
 from .file_group import BaseFile, CompletedAt, DataFile, FileSlice, LogFile, OpenLog, Sizes, slice_with
 from .file_group import every as every  # noqa: PLC0414 (a rule answers it, and its callers compare with it)
@@ -148,7 +148,7 @@ _BY_NAME = ByName()
 _RULES: Mapping[type[Layout], SliceRule] = {
     LayoutV1: _BY_NAME,
     LayoutV2: ByCompletionTime(),
-    RaisedLayout: ByEitherName(),
+    UpgradeLayout: ByEitherName(),
 }
 
 

@@ -178,9 +178,9 @@ def clustering(path: Path) -> None:
 
 
 def outdated_compaction(path: Path, time: str = LATER) -> None:
-    """Plan to compact all but the newest log file: its writer had not seen the plan, which a decision held."""
+    """Plan to compact all log files but one, whose writer had not seen the plan: a decision held it."""
     [file_slice, *_] = [one for one in slices(path) if one.logs]
-    older = replace(file_slice, logs=file_slice.logs[:-1])
+    older = replace(file_slice, logs=file_slice.logs[1:])
     put(path, f"{time}.compaction.requested", models.CompactionPlan(operations=operations_of([older]), version=2))
 
 

@@ -46,7 +46,7 @@ def slices_with_logs(timeline: Timeline) -> Sequence[FileSlice]:
     return [file_slice for file_slice in open_view(timeline).all_slices() if file_slice.logs]
 
 
-def clusterings_of_logs(timeline: Timeline) -> Sequence[Instant]:
+def clustering_of_logs(timeline: Timeline) -> Sequence[Instant]:
     """Return the pending clusterings whose plans name a file group with log files, which no compaction may change."""
     holders = clustered_groups(timeline)
     if not holders:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ....errors import InvalidOptionError, TableVersionError, UnsupportedTableError
 from ....table.bucket_numbers import bucket_numbers, has_own_rules
-from ....table.config import TableConfig, check_rewritable, check_supported, refuse_newer_format
+from ....table.config import TableConfig, check_merging, check_supported, refuse_newer_format
 from ....table.config import property_keys as key
 from ....table.config.version_changes import (
     changes_from_6_to_8,
@@ -66,7 +66,7 @@ class VersionStep:
             )
         if self.compacts(table):
             try:
-                check_rewritable(table.config, table.path)
+                check_merging(table.config, table.path)
             except UnsupportedTableError as error:
                 raise UnsupportedTableError(
                     f"The {self.name} of the table {table.path} has to compact it first. {error.what}",

@@ -24,7 +24,7 @@ from ..dead_writes import undo_dead_writes
 from ..execution import take_back
 from ..means import Means
 from ..preconditions import dead_writes, refuse_restoring
-from .compact_whole import INDEXING, clusterings_of_logs
+from .compact_whole import INDEXING, clustering_of_logs
 from .steps import VersionStep
 
 _SETTINGS: Mapping[str, CompactionSettings | LogCompactionSettings] = {
@@ -77,15 +77,15 @@ class UnfinishedInstants:
         undone = [Unfinished(instant, Way.ROLL_BACK, told) for instant, told in found.items()]
         self._refuse_living_plans(timeline)
         plans = [self._planned(timeline, instant) for instant in timeline.pending if instant.action in COMPACTING]
-        clusterings = [
+        clustered = [
             Unfinished(
                 instant,
                 Way.TAKE_BACK,
                 f"Take back the clustering {instant.requested_time}, which holds file groups with log files.",
             )
-            for instant in (clusterings_of_logs(timeline) if self.step.compacts(self.table) else ())
+            for instant in (clustering_of_logs(timeline) if self.step.compacts(self.table) else ())
         ]
-        return [*undone, *plans, *clusterings]
+        return [*undone, *plans, *clustered]
 
     def finish(self) -> list[str]:
         """Do what `find` says, and return its sentences."""
@@ -119,11 +119,11 @@ class UnfinishedInstants:
                 raise in_the_way(timeline, instant)
 
     def _planned(self, timeline: Timeline, plan: Instant) -> Unfinished:
-        way = Way.CARRY_OUT if self._carries_out(timeline, plan) else Way.TAKE_BACK
+        way = Way.CARRY_OUT if self._may_carry_out(timeline, plan) else Way.TAKE_BACK
         verb = "Carry out" if way is Way.CARRY_OUT else "Take back"
         return Unfinished(plan, way, f"{verb} the {plan.action} {plan.requested_time}.")
 
-    def _carries_out(self, timeline: Timeline, plan: Instant) -> bool:
+    def _may_carry_out(self, timeline: Timeline, plan: Instant) -> bool:
         """Return whether a pending plan is carried out; otherwise it is taken back."""
         if not self.step.compacts(self.table):
             return self._merges
@@ -134,11 +134,10 @@ class UnfinishedInstants:
             Compaction(self.table, CompactionSettings(), self.means).read_plan(timeline, plan)
         except (CorruptInstantError, MissingFileError) as error:
             # Apache Hudi may have appended before the decision for a plan, whose maker died, was carried out.
-            slices = open_view(timeline).all_slices()
-            if any(log.named_time == plan.requested_time for file_slice in slices for log in file_slice.logs):
+            if any(file_slice.names(plan.requested_time) for file_slice in open_view(timeline).all_slices()):
                 raise CorruptInstantError(
                     error.what,
-                    "Log files have its time in their names, and their rows would be lost if it was taken back: restore "
+                    "Log files have its time in their names, and taken back it would take their rows along: restore "
                     "what it needs from a backup, or carry it out with Apache Hudi.",
                 ) from error
             return False

@@ -51,7 +51,7 @@ PROTOCOLS: dict[str, tuple[str, ...]] = {
     "versions": (
         *_INSTANTS,
         "table/config/properties_file.py",
-        "table/files/undo_by_command.py",
+        "table/files/logs/undo_by_command.py",
         "timeline/old_layout.py",
         "operations/services/versions",
     ),

@@ -11,7 +11,7 @@ from pyhudi.table.files.file_group import log_file
 from pyhudi.table.files.logs.log_blocks import ROLLBACK, BlockHead, BlockType, Header
 from pyhudi.table.files.logs.log_file import read_blocks
 from pyhudi.table.files.logs.log_scan import effective_blocks
-from pyhudi.table.files.undo_by_command import AppendsCommands, TakesBlocksBack
+from pyhudi.table.files.logs.undo_by_command import AppendsCommands, TakesBlocksBack
 from pyhudi.timeline.metadata.models import RollbackMetadata, RollbackPlan, RollbackRequest
 
 BASE = "20260101000000000"

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...storage.base import Storage, join, split
-from .file_group import LogFile, data_file, log_file
-from .logs.log_blocks import ROLLBACK, BlockHead, BlockType, Header, LogBlock
-from .logs.log_file import read_blocks
-from .names import LogFileName, WriteToken
-from .undo import DeletesFiles
+from ....storage.base import Storage, join, split
+from ..file_group import LogFile, data_file, log_file
+from ..names import LogFileName, WriteToken
+from ..undo import DeletesFiles
+from .log_blocks import ROLLBACK, BlockHead, BlockType, Header, LogBlock
+from .log_file import read_blocks
 
 if TYPE_CHECKING:
-    from ...timeline.metadata.models import RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
+    from ....timeline.metadata.models import RollbackMetadata, RollbackPartition, RollbackPlan, RollbackRequest
 
 # The write token of the commands of Apache Hudi 0.15.
 _TOKEN = WriteToken(1, 0, 1)
@@ -51,7 +51,7 @@ class AppendsCommands(TakesBlocksBack):
 
     def requests(self, storage: Storage, paths: Iterable[str]) -> list[RollbackRequest]:
         """Return a request for each base file, and one for each slice with log files of the undone instant."""
-        from ...timeline.metadata.models import RollbackRequest  # noqa: PLC0415 (see timeline/instant_files.py)
+        from ....timeline.metadata.models import RollbackRequest  # noqa: PLC0415 (see timeline/instant_files.py)
 
         blocks: dict[_NamedSlice, dict[str, int]] = {}
         bases = []
@@ -108,7 +108,7 @@ def _place(log: LogFile) -> _NamedSlice:
 def _take_blocks_back(storage: Storage, instant_time: str, place: _NamedSlice, named: Iterable[str]) -> None:
     """Take back an instant's blocks in all log files of a slice: its writer may have gone on in files of other names.
 
-    ``named`` are log files that it made, so that one which it tore before its first whole block goes, too.
+    ``named`` are log files that it made. A file among them goes, too, if its writer tore the first block.
     """
     listed = (log_file(info.path, info.size, changes=True) for info in storage.list(place.folder))
     logs = sorted((log for log in listed if log is not None and _place(log) == place), key=lambda log: log.name.order)
