@@ -55,3 +55,16 @@ def test_a_stream_brings_a_table(spark: SparkSession, made: Path, tmp_path: Path
     writer.trigger(availableNow=True).start().awaitTermination()
 
     assert sorted(brought) == recorded("mor_event_time")
+
+
+def test_an_upgrade_compacts_a_table_and_its_past_is_shown(spark: SparkSession, tmp_path: Path) -> None:
+    """By tasks, to which the rules of version 6 travel; the blocks of old log files count as they did."""
+    path = unpack(tmp_path) / "mor_rolled_back"
+    time = writes(path)[-2]
+    table = HudiTable(spark, str(path))
+
+    done = table.upgrade(**{"hoodie.pyhudi.commit.merge.max.bytes": 1})
+
+    assert done.to_version == 9
+    assert rows(table.to_df()) == recorded("mor_rolled_back")
+    assert rows(spark.read.format("pyhudi").option(AS_OF, time).load(str(path))) == recorded("mor_rolled_back", time)
