@@ -70,6 +70,11 @@ def _log_writer(storage: Storage, config: TableConfig) -> ArchiveWriter:
 _LSM = TableFormat("2", LayoutV2, AvroCodec(), LsmArchive, _lsm_writer, DeletesFiles(), bucket_rules=False)
 _FLAT = TableFormat("1", LayoutV1, JsonCodec(), LogArchive, _log_writer, AppendsCommands(), bucket_rules=False)
 _FORMATS = {6: _FLAT, 8: _LSM, 9: replace(_LSM, bucket_rules=True)}
+_WITH_OLD_LOG_NAMES = {
+    version: replace(found, layout=UpgradeLayout, undo=TakesBlocksBack())
+    for version, found in _FORMATS.items()
+    if found is not _FLAT
+}
 
 
 def format_of(config: TableConfig) -> TableFormat:
@@ -80,6 +85,4 @@ def format_of(config: TableConfig) -> TableFormat:
             "not know yet.",
             RAISED_BY_A_WRITE,
         )
-    if config.has_old_log_names:
-        return replace(found, layout=UpgradeLayout, undo=TakesBlocksBack())
-    return found
+    return _WITH_OLD_LOG_NAMES[config.version] if config.has_old_log_names else found
