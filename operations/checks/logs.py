@@ -46,8 +46,9 @@ def check_logs(subject: Subject) -> None:
     files = [file for file in listed if file is not None]
     wanted = [file for file in files if subject.is_complete(subject.maker(file.path))]
     for_each(subject.storage, lambda file: _check_blocks(subject, file), wanted)
-    others = [file for file in files if file not in wanted] if log_names(subject.timeline).says_maker else []
-    for_each(subject.storage, lambda file: _check_passed_over(subject, file), others)
+    shows, is_committed = subject.table.format.slices.shows, subject.timeline.is_committed
+    hidden = [file for file in files if not shows(file, is_committed)]
+    for_each(subject.storage, lambda file: _check_passed_over(subject, file), hidden)
     slices = {group.id: group.newest for group in subject.live}
     if not subject.deep and subject.computed_index is not None:
         # A deep check looks at all keys, and of other slices the footers of base files name two.
@@ -92,7 +93,7 @@ def _check_blocks(subject: Subject, file: LogFile) -> None:
 def _check_passed_over(subject: Subject, file: LogFile) -> None:
     """Look for rows of completed writes in a log file that readers pass over."""
     with subject.turning(FILE_CORRUPT, file):
-        told = {block.instant_time for block in data_blocks(subject, file)} - {subject.maker(file.path)}
+        told = {block.instant_time for block in data_blocks(subject, file)}
         lost = sorted(filter(subject.is_complete, told))
         if lost:
             what = f"{file.path} is of no completed write by its name, and holds rows of the completed {shown(lost)}."

@@ -121,7 +121,6 @@ def test_rows_that_an_upgrade_hid_behind_a_pending_compaction_are_named(copied: 
 
     time = max((table / ".hoodie/timeline").glob("*.compaction.requested")).name.partition(".")[0]
     assert found
-    assert {instant for _, instant in found} == {time}
     assert all(f"_{time}.log." in file for file, _ in found)
 
 
