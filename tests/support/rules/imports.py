@@ -19,6 +19,7 @@ RANKS = {
     "timeline/writers": 4,
     "table/arrow": 5,
     "table/schema": 6,
+    "table/hfile": 6,
     "table/merging": 7,
     "table/config": 8,
     "table/keys": 9,

@@ -1,0 +1,209 @@
+"""Reads an HFile: all of it, or the few blocks that can hold some keys."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property, partial
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...storage.base import storage_errors
+from . import entries as stored
+from .blocks import Block, BlockErrors, Magic, read_block
+from .entries import DataBlock, Entries
+from .tail import (
+    MAGIC,
+    TRAILER_BYTES,
+    BlockPlace,
+    Trailer,
+    read_file_info,
+    read_inner_index,
+    read_root_index,
+    read_trailer,
+)
+
+T = TypeVar("T")
+
+SCHEMA = b"schema"
+# The end of a file is read at once, with its index as a rule, and of a small file all blocks.
+_READ_FIRST = 64 << 10
+# Blocks side by side are read at once, up to so many bytes.
+_READ_AT_ONCE = 8 << 20
+_MOST_LEVELS = 4
+
+
+class HFile:
+    """One HFile that is open; ``source`` is a pyarrow ``NativeFile`` with its bytes, ``shown`` names it in errors.
+
+    Every method raises `CorruptFileError` with the file and the block where the file is damaged.
+    """
+
+    def __init__(self, source: Any, path: str, shown: str = "") -> None:
+        self._source = source
+        self._path = path
+        self._shown = shown or f"The HFile {path}"
+        with storage_errors("read", path):
+            self._size: int = source.size()
+        self._window_at = max(0, self._size - _READ_FIRST)
+        self._window = memoryview(self._read_bytes(self._window_at, self._size))
+
+    @cached_property
+    def trailer(self) -> Trailer:
+        at = self._size - TRAILER_BYTES
+        if at < len(MAGIC):
+            raise self._errors(0).damaged(f"for the file has {self._size} bytes, too few for any HFile")
+        trailer = self._parsed(at, lambda: read_trailer(bytes(self._bytes(at, self._size))))
+        if not 0 <= trailer.load_on_open <= trailer.file_info < at or not 0 < trailer.levels <= _MOST_LEVELS:
+            raise self._errors(at).damaged("for it leads out of the file")
+        return trailer
+
+    @property
+    def count(self) -> int:
+        """How many entries the file has."""
+        return self.trailer.entries
+
+    @cached_property
+    def info(self) -> dict[bytes, bytes]:
+        """What the file says of itself."""
+        at = self.trailer.file_info
+        block = self._block(self._bytes(at, self._size - TRAILER_BYTES), 0, at, Magic.INFO)
+        return self._parsed(at, lambda: read_file_info(block.content))
+
+    @property
+    def schema(self) -> str:
+        """The Avro schema of the values, JSON."""
+        try:
+            return self.info[SCHEMA].decode()
+        except (KeyError, UnicodeDecodeError):
+            raise self._errors(self.trailer.file_info).damaged("for it names no schema") from None
+
+    @cached_property
+    def blocks(self) -> list[BlockPlace]:
+        """The data blocks in their order, by the whole index."""
+        trailer = self.trailer
+        at = trailer.load_on_open
+        root = self._block(self._bytes(at, self._size - TRAILER_BYTES), 0, at, Magic.ROOT)
+        places = self._parsed(at, lambda: read_root_index(root.content, trailer.index_entries))
+        for _ in range(1, trailer.levels):
+            places = [place for above in places for place in self._inner(above)]
+        return places
+
+    def _inner(self, place: BlockPlace) -> list[BlockPlace]:
+        self._check_place(place)
+        block = self._block(self._bytes(place.at, place.end), 0, place.at, Magic.LEAF, Magic.INTERMEDIATE)
+        return self._parsed(place.at, lambda: read_inner_index(block.content))
+
+    def scan(self) -> Iterator[Entries]:
+        """Yield all entries in their order, those of some blocks at a time."""
+        left = self.count
+        for _, block, at in self._read(range(len(self.blocks))):
+            found = self._parsed(at, block.all)
+            left -= len(found)
+            yield found
+        if left:
+            raise self._errors(self._size - TRAILER_BYTES).damaged(f"for it states {left} entries more than there are")
+
+    def find(self, keys: pa.BinaryArray) -> Entries:
+        """Return the entries of some keys, in the order of the keys as bytes; the keys are sorted once."""
+        if not self.count:
+            return stored.NONE
+        ordered = pc.unique(keys.take(pc.sort_indices(keys)))
+        return self._found(self._wanted_keys(ordered), DataBlock.find)
+
+    def with_prefixes(self, prefixes: Sequence[bytes]) -> Entries:
+        """Return the entries whose keys begin with one of some prefixes, in the order of the keys as bytes."""
+        if not self.count:
+            return stored.NONE
+        first_keys = self._first_keys
+        wanted: dict[int, list[bytes]] = {}
+        for prefix in prefixes:
+            first = max(0, bisect_left(first_keys, prefix) - 1)
+            after = _after(prefix)
+            last = len(first_keys) if after is None else bisect_left(first_keys, after)
+            for number in range(first, last):  # O(blocks)
+                wanted.setdefault(number, []).append(prefix)
+        return self._found(wanted, DataBlock.with_prefixes)
+
+    @cached_property
+    def _first_keys(self) -> list[bytes]:
+        return [place.key for place in self.blocks]
+
+    def _wanted_keys(self, ordered: pa.BinaryArray) -> dict[int, list[bytes]]:
+        """Return for each block that can hold one of some sorted keys which of them."""
+        first_keys = self._first_keys
+        asked = ordered.to_pylist()  # O(keys that are looked up)
+        wanted: dict[int, list[bytes]] = {}
+        at = bisect_left(asked, first_keys[0]) if first_keys else len(asked)
+        while at < len(asked):
+            number = bisect_right(first_keys, asked[at]) - 1
+            end = bisect_left(asked, first_keys[number + 1], at) if number + 1 < len(first_keys) else len(asked)
+            wanted[number] = asked[at:end]
+            at = end
+        return wanted
+
+    def _found(self, wanted: dict[int, list[bytes]], find: Callable[[DataBlock, list[bytes]], Entries]) -> Entries:
+        parts = []
+        for number, block, at in self._read(sorted(wanted)):
+            found = self._parsed(at, partial(find, block, wanted[number]))
+            if len(found):
+                parts.append(found)
+        return stored.joined(parts)
+
+    def _read(self, numbers: Sequence[int]) -> Iterator[tuple[int, DataBlock, int]]:
+        """Yield data blocks by their numbers, with their places; those side by side are fetched at once."""
+        places = self.blocks
+        at = 0
+        while at < len(numbers):
+            end = at + 1
+            start = places[numbers[at]].at
+            while (
+                end < len(numbers)
+                and places[numbers[end]].at == places[numbers[end - 1]].end
+                and places[numbers[end]].end - start <= _READ_AT_ONCE
+            ):
+                end += 1
+            chosen = [(number, places[number]) for number in numbers[at:end]]
+            for _, place in chosen:
+                self._check_place(place)
+            data = self._bytes(start, chosen[-1][1].end)
+            for number, place in chosen:
+                part = data[place.at - start : place.end - start]
+                yield number, DataBlock(self._block(part, 0, place.at, Magic.DATA).content), place.at
+            at = end
+
+    def _check_place(self, place: BlockPlace) -> None:
+        if not 0 <= place.at < place.end <= self.trailer.load_on_open:
+            raise self._errors(self.trailer.load_on_open).damaged(f"for it leads to byte {place.at}, where no block is")
+
+    def _block(self, data: memoryview, at: int, shown_at: int, *wanted: Magic) -> Block:
+        return read_block(data, at, self.trailer.compression, wanted, self._errors(shown_at))
+
+    def _bytes(self, start: int, end: int) -> memoryview:
+        if start >= self._window_at:
+            return self._window[start - self._window_at : end - self._window_at]
+        return memoryview(self._read_bytes(start, end))
+
+    def _read_bytes(self, start: int, end: int) -> Any:
+        with storage_errors("read", self._path):
+            data = self._source.read_at(end - start, start)
+        if len(data) != end - start:
+            raise self._errors(start).damaged("for the file became shorter while it was read")
+        return data
+
+    def _parsed(self, at: int, parse: Callable[[], T]) -> T:
+        try:
+            return parse()
+        except ValueError as error:
+            raise self._errors(at).damaged(str(error)) from error
+
+    def _errors(self, at: int) -> BlockErrors:
+        return BlockErrors(self._shown, at)
+
+
+def _after(prefix: bytes) -> bytes | None:
+    """Return the least key that is greater than all keys with a prefix; None where there is none."""
+    kept = prefix.rstrip(b"\xff")
+    return kept[:-1] + bytes([kept[-1] + 1]) if kept else None

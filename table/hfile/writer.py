@@ -1,0 +1,113 @@
+"""Writes an HFile."""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow.compute as pc
+
+from .blocks import Compression, Magic, write_block
+from .entries import MOST_OF_A_KEY, Entries, encode
+from .reader import SCHEMA
+from .tail import BlockPlace, Trailer, index_key, write_file_info, write_root_index, write_trailer
+
+# Apache Hudi's reader looks for no entry in the last bytes of a block, four for each checksum: in a block of at most
+# 64 KiB these are fewer than any entry has.
+BLOCK_BYTES = 64 << 10
+_INT = struct.Struct(">i")
+_LONG = struct.Struct(">q")
+
+
+@dataclass(slots=True, eq=False)
+class HFileWriter:
+    """Writes entries, given in the order of their keys as bytes, as one HFile; an entry may be larger than a block.
+
+    ``schema`` is the Avro schema of the values, JSON. ``notes`` are what else the file says of itself.
+    """
+
+    stream: Any
+    schema: str
+    _: KW_ONLY
+    compression: Compression = Compression.GZIP
+    block_bytes: int = BLOCK_BYTES
+    notes: Mapping[bytes, bytes] = field(default_factory=dict)
+    made_at: float | None = None
+    size: int = field(default=0, init=False)
+    count: int = field(default=0, init=False)
+    _blocks: list[BlockPlace] = field(default_factory=list, init=False)
+    _last_key: bytes | None = field(default=None, init=False)
+    _before: int = field(default=-1, init=False)
+    _sizes: list[int] = field(default_factory=lambda: [0, 0], init=False)
+
+    def add(self, entries: Entries) -> None:
+        """Write entries behind those written so far; each call ends its last block.
+
+        Raises ValueError where a key is not greater than the key before, or longer than an HFile's keys.
+        """
+        if not len(entries):
+            return
+        self._check(entries)
+        data, places = encode(entries)
+        at = 0
+        while at < len(entries):
+            end = int(np.searchsorted(places, places[at] + self.block_bytes, side="right")) - 1
+            end = max(end, at + 1)
+            first = entries.keys[at].as_py()  # one value a block
+            self._data_block(first, data[places[at] : places[end]])
+            at = end
+        self.count += len(entries)
+        self._last_key = entries.keys[-1].as_py()  # one value a call
+        for place, array in enumerate((entries.keys, entries.values)):
+            self._sizes[place] += int(pc.sum(pc.binary_length(array)).as_py())  # one value a call
+
+    def close(self) -> None:
+        """Write the index and the rest of the file's end; the stream stays open."""
+        load_on_open = self.size
+        self._write(write_block(Magic.ROOT, write_root_index(self._blocks), -1, self.compression))
+        self._write(write_block(Magic.ROOT, b"", -1, self.compression))
+        file_info = self.size
+        self._write(write_block(Magic.INFO, write_file_info(self._info()), -1, self.compression))
+        first, last = (self._blocks[0].at, self._blocks[-1].at) if self._blocks else (0, 0)
+        trailer = Trailer(
+            file_info, load_on_open, len(self._blocks), self.count, 1, first, last, self.compression, load_on_open
+        )
+        self._write(write_trailer(trailer))
+
+    def _check(self, entries: Entries) -> None:
+        keys = entries.keys
+        grows = pc.all(pc.less(keys[:-1], keys[1:]), min_count=0).as_py()  # one value a call
+        first = keys[0].as_py()  # one value a call
+        if not grows or (self._last_key is not None and not self._last_key < first):
+            raise ValueError("the keys of an HFile come in their order as bytes, each once")
+        if pc.max(pc.binary_length(keys)).as_py() > MOST_OF_A_KEY:  # one value a call
+            raise ValueError(f"a key of an HFile has at most {MOST_OF_A_KEY} bytes")
+
+    def _data_block(self, first: bytes, content: bytes) -> None:
+        block = write_block(Magic.DATA, content, self._before, self.compression)
+        self._before = self.size
+        self._blocks.append(BlockPlace(self.size, len(block), first))
+        self._write(block)
+
+    def _info(self) -> dict[bytes, bytes]:
+        made_at = time.time() if self.made_at is None else self.made_at
+        keys, values = (size // max(self.count, 1) for size in self._sizes)
+        info = {
+            SCHEMA: self.schema.encode(),
+            b"hfile.AVG_KEY_LEN": _INT.pack(keys),
+            b"hfile.AVG_VALUE_LEN": _INT.pack(values),
+            b"hfile.CREATE_TIME_TS": _LONG.pack(int(made_at * 1000)),
+            b"KEY_VALUE_VERSION": _INT.pack(1),
+            b"MAX_MEMSTORE_TS_KEY": _LONG.pack(0),
+        }
+        if self._last_key is not None:
+            info[b"hfile.LASTKEY"] = index_key(self._last_key)
+        return {**info, **self.notes}
+
+    def _write(self, data: bytes) -> None:
+        self.stream.write(data)
+        self.size += len(data)
