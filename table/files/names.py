@@ -21,6 +21,14 @@ _LOG = re.compile(
     r"\.(?P<file_id>[A-Za-z0-9-]+)_(?P<instant>[0-9]+)\.log\.(?P<version>[0-9]+)"
     r"(?:_(?P<token>[0-9]+-[0-9]+-[0-9]+))?(?P<suffix>\.cdc)?"
 )
+# A record index by partitions has the path of a partition of the table in its file ids, escaped in part.
+_PARTITIONED = r"(?P<file_id>record-index-.+-[0-9]{4,}-0)"
+_BASE_OF_INDEX = re.compile(
+    rf"{_PARTITIONED}_(?P<token>[0-9]+-[0-9]+-[0-9]+)_(?P<instant>[0-9]+)(?P<extension>\.hfile)"
+)
+_LOG_OF_INDEX = re.compile(
+    rf"\.{_PARTITIONED}_(?P<instant>[0-9]+)\.log\.(?P<version>[0-9]+)_(?P<token>[0-9]+-[0-9]+-[0-9]+)(?P<suffix>)"
+)
 _BUCKET = re.compile(r"(?P<bucket>[0-9]{8})(?=-)")
 _MAX_BUCKET = 10**8
 # No table has so many buckets in a partition.
@@ -79,7 +87,7 @@ class BaseFileName:
 
     @classmethod
     def parse(cls, name: str) -> BaseFileName | None:
-        match = _BASE.fullmatch(name)
+        match = _BASE.fullmatch(name) or _BASE_OF_INDEX.fullmatch(name)
         if match is None:
             return None
         return cls(match["file_id"], WriteToken.parse(match["token"]), match["instant"], match["extension"])
@@ -104,11 +112,11 @@ class LogFileName:
 
     @classmethod
     def parse(cls, name: str) -> LogFileName | None:
-        match = _LOG.fullmatch(name)
+        match = _LOG.fullmatch(name) or _LOG_OF_INDEX.fullmatch(name)
         if match is None:
             return None
         token = WriteToken.parse(match["token"]) if match["token"] else None
-        return cls(match["file_id"], match["instant"], int(match["version"]), token, match["suffix"] is not None)
+        return cls(match["file_id"], match["instant"], int(match["version"]), token, bool(match["suffix"]))
 
     @property
     def order(self) -> tuple[str, int, str, bool]:

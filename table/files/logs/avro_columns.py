@@ -81,11 +81,11 @@ def decode(
         rows = AvroPlaces(data, starts[first : first + len(ends)] + _LENGTH, ends)
         try:
             yield _batch(rows, record, columns, names)
-        except _TooManyError:
+        except TooManyError:
             yield from one_by_one(data[starts[first] : ends[-1]].tobytes(), len(ends))
 
 
-class _TooManyError(Exception):
+class TooManyError(Exception):
     """A list has more items than can well be read one after another."""
 
 
@@ -114,6 +114,8 @@ class AvroPlaces:
         branch = self._numbers()
         if ((branch < 0) | (branch >= len(avro))).any():
             raise ValueError("a value in it is of no type")
+        if len(avro) - ("null" in avro) > 1:
+            return self._one_of(avro, branch, field.type, wanted)
         if "null" not in avro:
             return self._value(avro[0], field.type, wanted)
         valid = branch != avro.index("null")
@@ -128,6 +130,27 @@ class AvroPlaces:
         if not valid.any():
             return pa.nulls(len(valid), field.type)
         return values.take(pa.array(np.maximum(np.cumsum(valid) - 1, 0), mask=~valid))
+
+    def _one_of(self, avro: list[Any], branch: Integers, kind: pa.DataType, wanted: bool) -> pa.Array | None:
+        """Return values of one of several types as structs, with a field for each type in which the others are null.
+
+        Each type is a record of one field, whose value it wraps.
+        """
+        columns, types = [], iter(children(kind))
+        for place, wrapper in enumerate(avro):
+            if wrapper == "null":
+                continue
+            chosen, field = branch == place, next(types)
+            rows = self._some(chosen)
+            values = rows.read(wrapper["fields"][0]["type"], field, wanted=wanted)
+            self.at[chosen] = rows.at
+            if values is not None and len(values):
+                values = values.take(pa.array(np.maximum(np.cumsum(chosen) - 1, 0), mask=~chosen))
+            columns.append(pa.nulls(len(branch), field.type) if values is None or not len(values) else values)
+        if not wanted:
+            return None
+        valid = pa.array(branch != avro.index("null")) if "null" in avro else None
+        return struct_array(kind, len(branch), valid, columns)
 
     def _value(self, avro: Any, kind: pa.DataType, wanted: bool) -> pa.Array | None:
         base = avro if isinstance(avro, str) else avro["type"]
@@ -177,7 +200,7 @@ class AvroPlaces:
             rows, left = going, counts
             while len(rows):
                 if len(whose) > _MOST_ITEMS:
-                    raise _TooManyError
+                    raise TooManyError
                 taken = self._some(rows)
                 values = taken.read(avro, items, wanted=wanted)
                 self.at[rows] = taken.at

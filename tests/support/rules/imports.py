@@ -27,6 +27,7 @@ RANKS = {
     "table/files/logs": 10,
     "table": 11,
     "table/slices": 11,
+    "table/metadata": 12,
     "index": 11,
     "writer": 12,
     "reader/sql": 6,

@@ -56,6 +56,17 @@ def test_a_log_file_of_java_is_read() -> None:
     )
 
 
+@pytest.mark.parametrize("path", ["c%2Dd", "a_b", "year%3D2026%2Fé"])
+def test_a_file_of_a_record_index_names_a_partition_of_the_table(path: str) -> None:
+    file_id = f"record-index-{path}-0000-0"
+
+    base = BaseFileName.parse(f"{file_id}_3-327-582_20261129173706407.hfile")
+    log = LogFileName.parse(f".{file_id}_20261129173643746.log.1_0-0-0")
+
+    assert base == BaseFileName(file_id, WriteToken(3, 327, 582), "20261129173706407", ".hfile")
+    assert log == LogFileName(file_id, "20261129173643746", 1, WriteToken(0, 0, 0))
+
+
 @pytest.mark.parametrize(
     "name",
     [

@@ -1,0 +1,88 @@
+"""Bounds of one column that several records state: those after the last tight one add up.
+
+Source: ``HoodieMetadataPayload.mergeColumnStatsRecords`` and ``HoodieTableMetadataUtil.mergeColumnStats``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..arrow.arrays import Mask, struct_array
+from ..files.logs.decimals import decimals
+from ..schema.types import children
+
+Integers = np.ndarray[Any, np.dtype[np.int64]]
+_LEAST, _GREATEST = "minValue", "maxValue"
+_COUNTS = ("valueCount", "nullCount", "totalSize", "totalUncompressedSize")
+_TIGHT, _DELETED, _KIND = "isTightBound", "isDeleted", "valueType"
+# The type of decimals in ``HoodieValueTypeInfo``, whose bytes are in another order than the numbers.
+_DECIMAL = 10
+_WHOLE = pa.decimal128(38, 0)
+_AS_BYTES = ("Bytes", "Decimal")
+
+
+def added_up(records: pa.StructArray, numbers: Integers, last: Integers) -> pa.StructArray:
+    """Return the bounds of each number in the order of its ``last`` row; rows are in the order of their age."""
+    names = [field.name for field in children(records.type)]
+    restarts = np.zeros(len(records), dtype=np.bool_)
+    for name in (_TIGHT, _DELETED):
+        if name in names:
+            restarts |= pc.fill_null(records.field(name), False).to_numpy(zero_copy_only=False)
+    first = np.zeros(int(numbers.max()) + 1, dtype=np.int64)
+    rows = np.flatnonzero(restarts)
+    first[numbers[rows]] = rows
+    counting = np.arange(len(records)) >= first[numbers]
+    newest = records.take(pa.array(last))
+    columns = {name: newest.field(name) for name in names}
+    place = np.full(len(first), -1, dtype=np.int64)
+    place[numbers[last]] = np.arange(len(last))
+    owners = place[numbers]
+    for name in _COUNTS:
+        values = pc.fill_null(records.field(name), 0).to_numpy(zero_copy_only=False)
+        columns[name] = pa.array(np.bincount(owners[counting], values[counting], len(last)).astype(np.int64))
+    mixed = np.zeros(len(last), dtype=np.bool_)
+    for name in (_LEAST, _GREATEST):
+        at = _extremes(records, name, owners, counting, mixed)
+        columns[name] = records.field(name).take(at)
+    # Bounds of two types have no order, so that the record loses them.
+    valid = pa.array(~mixed) if not newest.null_count else pc.and_(newest.is_valid(), pa.array(~mixed))
+    return struct_array(newest.type, len(newest), valid, [*columns.values()])
+
+
+def _extremes(records: pa.StructArray, name: str, owners: Integers, counting: Mask, mixed: Mask) -> pa.Array:
+    """Return which row has the extreme bound of each owner, null where no row has a bound.
+
+    Owners with bounds of two types become ``mixed``.
+    """
+    found = np.full(len(mixed), -1, dtype=np.int64)
+    wrapped = records.field(name)
+    for field in children(wrapped.type):
+        values = wrapped.field(field.name)
+        if pa.types.is_nested(field.type) or values.null_count == len(values):
+            continue
+        rows = np.flatnonzero(values.is_valid().to_numpy(zero_copy_only=False) & counting)
+        comparable = _comparable(values.take(pa.array(rows)), records, rows, field.name)
+        table = pa.table({"owner": owners[rows], "value": comparable})
+        direction = "ascending" if name == _LEAST else "descending"
+        order = pc.sort_indices(table, [("owner", "ascending"), ("value", direction)]).to_numpy()
+        whose = owners[rows][order]
+        begins = np.flatnonzero(np.diff(whose, prepend=-1))
+        mixed[whose[begins]] |= found[whose[begins]] >= 0
+        found[whose[begins]] = rows[order][begins]
+    return pa.array(found, mask=found < 0)
+
+
+def _comparable(values: pa.Array, records: pa.StructArray, rows: Integers, wrapper: str) -> pa.Array:
+    """Return values of one type in the order of which bounds are."""
+    if wrapper not in _AS_BYTES or not len(values):
+        return values
+    kinds = np.zeros(len(rows), dtype=np.int64)
+    if _KIND in [field.name for field in children(records.type)]:
+        ordinals = records.field(_KIND).field("typeOrdinal").take(pa.array(rows))
+        kinds = pc.fill_null(ordinals, 0).to_numpy(zero_copy_only=False)
+    is_decimal = (kinds == _DECIMAL) | (wrapper == "Decimal")
+    return decimals(values, _WHOLE) if is_decimal.all() else values

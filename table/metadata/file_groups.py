@@ -1,0 +1,168 @@
+"""One file group of a metadata table: its base file and its log blocks, the oldest first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...errors import CorruptFileError
+from ...storage.base import Storage, storage_errors
+from ...storage.inputs import open_part
+from ..files.file_group import FileSlice
+from ..files.logs.log_blocks import BlockType, LogBlock
+from ..files.logs.log_contents import BlockContent
+from ..files.logs.log_file import open_log
+from ..files.logs.log_scan import effective_blocks
+from ..files.logs.whole_log import read_log
+from ..hfile.entries import Entries, joined
+from ..hfile.reader import HFile
+from .merging import SaidRecords, merged
+
+# What a merge of base file and log blocks has in memory at a time.
+_CHUNK_BYTES = 64 << 20
+
+
+class WantedEntries(Protocol):
+    """Which entries a reader asks for."""
+
+    def entries(self, file: HFile) -> Iterator[Entries]: ...
+
+    def includes(self, keys: pa.BinaryArray) -> pa.Array:
+        """Return which keys the reader asks for."""
+
+
+class AllEntries:
+    """All entries."""
+
+    def entries(self, file: HFile) -> Iterator[Entries]:
+        parts: list[Entries] = []
+        size = 0
+        for part in file.scan():
+            parts.append(part)
+            size += part.keys.nbytes + part.values.nbytes
+            if size >= _CHUNK_BYTES:
+                yield joined(parts)
+                parts, size = [], 0
+        yield joined(parts)
+
+    def includes(self, keys: pa.BinaryArray) -> pa.Array:
+        return pc.is_valid(keys)
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesOfKeys:
+    """The entries of some keys."""
+
+    keys: pa.BinaryArray
+
+    def entries(self, file: HFile) -> Iterator[Entries]:
+        yield file.find(self.keys)
+
+    def includes(self, keys: pa.BinaryArray) -> pa.Array:
+        return pc.is_in(keys, value_set=self.keys)
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesOfPrefixes:
+    """The entries whose keys begin with one of some prefixes."""
+
+    prefixes: Sequence[bytes]
+
+    def entries(self, file: HFile) -> Iterator[Entries]:
+        yield file.with_prefixes(self.prefixes)
+
+    def includes(self, keys: pa.BinaryArray) -> pa.Array:
+        chosen = pa.repeat(False, len(keys))
+        for prefix in self.prefixes:
+            chosen = pc.or_(chosen, pc.starts_with(keys, prefix))
+        return chosen
+
+
+@dataclass(frozen=True, slots=True)
+class GroupReader:
+    """Reads one file slice of a metadata table; ``counts`` says of which instants the log blocks count."""
+
+    storage: Storage
+    file_slice: FileSlice
+    counts: Callable[[str], bool]
+    adds_up: bool
+
+    def records(self, wanted: WantedEntries) -> Iterator[pa.StructArray]:
+        """Yield the records that a reader asks for; raises `CorruptFileError` where a file is damaged."""
+        with without_metadata(self.storage):
+            logs = [part for block in self._blocks() if len((part := self._part(block, wanted)).keys)]
+            in_logs = pa.concat_arrays([part.keys for part in logs]) if logs else None
+            of_both: list[SaidRecords] = []
+            for part in self._base(wanted):
+                if in_logs is None:
+                    yield from self._merged(part.entries.keys, [part])
+                    continue
+                again = pc.is_in(part.keys, value_set=in_logs)
+                of_both.append(part.some(again))
+                alone = part.some(pc.invert(again))
+                yield from self._merged(alone.keys, [alone])
+            if logs:
+                yield from self._merged(in_logs, [*of_both, *logs])
+
+    def _merged(self, keys: pa.Array, parts: list[SaidRecords]) -> Iterator[pa.StructArray]:
+        if not len(keys):
+            return
+        try:
+            found = merged(parts, adds_up=self.adds_up)
+        except (ValueError, KeyError, TypeError) as error:
+            raise CorruptFileError(
+                f"A value in the file group {self.file_slice.file_id} of the metadata table of {self.storage.path} "
+                f"cannot be read ({error}); its files are {', '.join(self.file_slice.files)}.",
+                "",
+            ) from error
+        if found is not None:
+            yield found
+
+    def _base(self, wanted: WantedEntries) -> Iterator[SaidRecords]:
+        base = self.file_slice.base
+        if base is None:
+            return
+        with storage_errors("read", base.path), self.storage.open_input(base.path) as source:
+            file = HFile(source, base.path)
+            for entries in wanted.entries(file):
+                if len(entries):
+                    yield SaidRecords(entries, file.schema)
+
+    def _blocks(self) -> tuple[LogBlock, ...]:
+        logs = (read_log(self.storage, log) for log in self.file_slice.logs)
+        return effective_blocks(logs, self.counts)
+
+    def _part(self, block: LogBlock, wanted: WantedEntries) -> SaidRecords:
+        if block.type == BlockType.DELETE:
+            keys = BlockContent(self.storage, block).deletes().keys.cast(pa.binary())
+            keys = keys.filter(wanted.includes(keys))
+            return SaidRecords(Entries(keys, pa.nulls(len(keys), pa.binary())), deletes=True)
+        with self._opened(block) as source:
+            file = HFile(source, block.path, f"{block.shown[:1].upper()}{block.shown[1:]}")
+            found = joined([entries for entries in wanted.entries(file) if len(entries)])
+            return SaidRecords(found, file.schema if len(found) else "")
+
+    @contextmanager
+    def _opened(self, block: LogBlock) -> Iterator[Any]:
+        with storage_errors("read", block.path):
+            source = open_log(self.storage, block.path)
+            with open_part(source, block.content_offset, block.content_size) as part:
+                yield part
+
+
+@contextmanager
+def without_metadata(storage: Storage) -> Iterator[None]:
+    """Let errors about a damaged file of the metadata table end with the call that does without it."""
+    try:
+        yield
+    except CorruptFileError as error:
+        todo = (
+            f"The rows of {storage.path} are whole: write to it once with hoodie.metadata.enable=false, which drops "
+            "the metadata table."
+        )
+        raise CorruptFileError(error.what, todo) from error

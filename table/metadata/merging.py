@@ -1,0 +1,155 @@
+"""What the base file and the log blocks of a file group of the metadata table say together, key by key.
+
+A delete takes away all older records of its key. Of most records the newest counts. Two records of a partition's
+files add up, file by file, and so do bounds that say that they are not tight.
+
+Apache Hudi merges the log blocks first, and the result with the base file: so it lists a file again that the base file
+has, and log blocks add once more and then delete. Here the blocks count in their order. Source:
+``HoodieMetadataPayload``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..arrow.arrays import list_array, struct_array
+from ..hfile.entries import Entries
+from ..schema.types import children
+from . import bounds
+from .records import decode
+from .releases import joined
+
+Integers = np.ndarray[Any, np.dtype[np.int64]]
+KEY, TYPE = "key", "type"
+FILES, BOUNDS = "filesystemMetadata", "ColumnStatsMetadata"
+
+
+@dataclass(frozen=True, slots=True)
+class SaidRecords:
+    """What one HFile says, whose values are of a schema, or the keys that one delete block deletes."""
+
+    entries: Entries
+    schema: str = ""
+    deletes: bool = False
+
+    @property
+    def keys(self) -> pa.BinaryArray:
+        return self.entries.keys
+
+    def some(self, chosen: pa.Array) -> SaidRecords:
+        return SaidRecords(
+            Entries(self.keys.filter(chosen), self.entries.values.filter(chosen)), self.schema, self.deletes
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """All parts one after the other, the oldest first: of each row its key's number, and whether it deletes.
+
+    ``newest`` is the last row of each number.
+    """
+
+    numbers: Integers
+    deletes: np.ndarray[Any, np.dtype[np.bool_]]
+    newest: Integers
+
+    @classmethod
+    def of(cls, parts: Sequence[SaidRecords]) -> Laid:
+        keys = pa.concat_arrays([part.keys for part in parts])
+        numbers = keys.dictionary_encode().indices.to_numpy(zero_copy_only=False).astype(np.int64)
+        deletes = np.repeat([part.deletes for part in parts], [len(part.keys) for part in parts])
+        newest = np.zeros(int(numbers.max(initial=-1)) + 1, dtype=np.int64)
+        # Of several rows with one number the last counts, as numpy assigns them in their order.
+        newest[numbers] = np.arange(len(numbers))
+        return cls(numbers, deletes, newest)
+
+    def counting(self) -> Integers:
+        """Return the rows behind the last delete of their key."""
+        last = np.full(len(self.newest), -1, dtype=np.int64)
+        rows = np.flatnonzero(self.deletes)
+        last[self.numbers[rows]] = rows
+        return np.flatnonzero(~self.deletes & (np.arange(len(self.numbers)) > last[self.numbers]))
+
+
+def merged(parts: Sequence[SaidRecords], *, adds_up: bool) -> pa.StructArray | None:
+    """Return the records that parts, the oldest first, leave, with their keys; None where they leave none.
+
+    Where records of one key do not add up, only the newest is decoded.
+    """
+    laid = Laid.of(parts)
+    rows = laid.counting()
+    last = np.isin(rows, laid.newest)
+    if not len(rows):
+        return None
+    if not adds_up:
+        return _records(parts, rows[last])
+    return _added_up(_records(parts, rows), laid.numbers[rows], np.flatnonzero(last))
+
+
+def _added_up(records: pa.StructArray, numbers: Integers, last: Integers) -> pa.StructArray:
+    """Return one record for each number, in the order of its ``last`` row."""
+    newest = records.take(pa.array(last))
+    columns = {field.name: newest.field(field.name) for field in children(newest.type)}
+    if FILES in columns and newest.field(FILES).null_count < len(newest):
+        columns[FILES] = _files(records.field(FILES), numbers, last)
+    elif BOUNDS in columns and newest.field(BOUNDS).null_count < len(newest) and len(last) < len(records):
+        columns[BOUNDS] = bounds.added_up(records.field(BOUNDS), numbers, last)
+    return struct_array(newest.type, len(newest), None, list(columns.values()))
+
+
+def _files(maps: pa.MapArray, numbers: Integers, last: Integers) -> pa.MapArray:
+    """Return the files of each number: the newest entry of a file counts, and a size never falls."""
+    lengths = np.diff(maps.offsets.to_numpy()).astype(np.int64)
+    owners = np.repeat(numbers, lengths)
+    if not len(owners):
+        return maps.take(pa.array(last))
+    names = maps.keys.dictionary_encode()
+    pairs = owners * max(len(names.dictionary), 1) + names.indices.to_numpy(zero_copy_only=False)
+    sizes = maps.items.field("size").to_numpy(zero_copy_only=False)
+    gone = maps.items.field("isDeleted").to_numpy(zero_copy_only=False)
+    # Rows of a pair side by side, the oldest first.
+    order = np.argsort(pairs, kind="stable")
+    ends = np.flatnonzero(np.diff(pairs[order], append=-1))
+    rows = order[ends]
+    # Since a file was deleted it is another file.
+    since = np.zeros(len(pairs), dtype=np.int64)
+    since[order] = np.cumsum(gone[order])
+    same = (since[order] == since[rows].repeat(np.diff(ends, prepend=-1))) & ~gone[order]
+    greatest = np.maximum.reduceat(np.where(same, sizes[order], 0), np.concatenate(([0], ends[:-1] + 1)))
+    alive = ~gone[rows]
+    rows, greatest = rows[alive], greatest[alive]
+    place = np.full(int(numbers.max()) + 1, -1, dtype=np.int64)
+    place[numbers[last]] = np.arange(len(last))
+    at = place[owners[rows]]
+    by_owner = np.argsort(at, kind="stable")
+    info = maps.items.type
+    fields = {"size": pa.array(greatest[by_owner]), "isDeleted": pa.array(np.zeros(len(rows), dtype=np.bool_))}
+    items = struct_array(info, len(rows), None, [fields[field.name] for field in children(info)])
+    chosen = maps.keys.take(pa.array(rows[by_owner]))
+    entries = struct_array(pa.struct(children(maps.type)), len(rows), None, [chosen, items])
+    return list_array(maps.type, None, np.bincount(at, minlength=len(last)), entries)
+
+
+def _records(parts: Sequence[SaidRecords], rows: Integers) -> pa.StructArray:
+    """Return the records of some rows, in the order of the rows, with the key of each."""
+    found, start = [], 0
+    for part in parts:
+        end = start + len(part.keys)
+        chosen = rows[(rows >= start) & (rows < end)] - start
+        if len(chosen):
+            taken = pa.array(chosen)
+            found.append(_with_keys(decode(part.entries.values.take(taken), part.schema), part.keys.take(taken)))
+        start = end
+    return joined(found)
+
+
+def _with_keys(records: pa.StructArray, keys: pa.BinaryArray) -> pa.StructArray:
+    """Return records with their keys, which they leave empty."""
+    names = [field.name for field in children(records.type)]
+    columns = [keys.cast(pa.string()) if name == KEY else records.field(name) for name in names]
+    return struct_array(records.type, len(records), None, columns)

@@ -1,0 +1,190 @@
+"""The metadata table of one table: its partitions and their records, as of one listing of both timelines.
+
+A reader lists the timeline of the table first, and that of the metadata table then: a write completes in the metadata
+table before it completes in the table. So a log block counts whose write completed in the table, or in the metadata
+table alone and before the table's newest instant. Source: ``HoodieTableMetadataUtil.getValidInstantTimestamps``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import TableConfigError, UnsupportedTableError
+from ...storage.base import Storage, join
+from ...timeline.instant_files import InstantFiles
+from ...timeline.instants import State
+from ...timeline.timeline import Timeline
+from ..config import PROPERTIES_PATH, TableConfig
+from ..files.file_group import FileSlice
+from ..files.view import FileView
+from ..files.written import Written
+from ..format import format_of
+from ..seen_table import SeenTable
+from .file_groups import AllEntries, EntriesOfKeys, EntriesOfPrefixes, GroupReader, WantedEntries
+from .kinds import MetadataKind, by_partition, groups_of, kind_of
+
+FOLDER = ".hoodie/metadata"
+# What begins a partition has a time that no write has.
+_BEGINNING = "00000000000000"
+_DIGITS = 17
+
+
+@dataclass(frozen=True)
+class MetadataTable:
+    """The metadata table of a table whose properties name partitions of it."""
+
+    storage: Storage
+    of_table: Timeline
+    timeline: Timeline
+    names: tuple[str, ...]
+
+    @classmethod
+    def of(cls, seen: SeenTable) -> MetadataTable | None:
+        """Return the metadata table of a table whose timeline was listed; None where its properties name none.
+
+        Raises `TableConfigError` where the properties of the metadata table are missing or damaged.
+        """
+        names = seen.table.config.metadata_partitions
+        if not names:
+            return None
+        config = _config(seen.storage)
+        chosen = format_of(config)
+        archive = join(FOLDER, config.archive_folder)
+        layout = chosen.layout(join(FOLDER, config.timeline_folder), archive)
+        kept = chosen.archive(seen.storage, archive)
+        files = InstantFiles(seen.storage, layout, chosen.codec, kept, seen.timeline.files.is_current)
+        return cls(seen.storage, seen.timeline, Timeline.load(files), names)
+
+    def partition(self, name: str) -> MetadataPartition:
+        """Return a partition; raises `UnsupportedTableError` where this release does not know its kind."""
+        kind = kind_of(name)
+        if kind is None:
+            raise UnsupportedTableError(
+                f"The metadata table of {self.storage.path} has a partition {name!r}, which this pyhudi does not know.",
+                "Use a newer pyhudi.",
+            )
+        return MetadataPartition(self, name, kind)
+
+    def lacks(self) -> tuple[str, ...]:
+        """Return the completed writes of the table that the metadata table knows nothing of; none as a rule.
+
+        A reader that goes by the metadata table would miss their rows.
+        """
+        there = {instant.requested_time for instant in self.timeline.completed}
+        first = min((time for time in there if not time.startswith(_BEGINNING)), default="")
+        begun = self._begun()
+        return tuple(
+            write.requested_time
+            for write in self.of_table.writes
+            if write.requested_time not in there and not (write.visible_since <= begun or write.requested_time < first)
+        )
+
+    def _begun(self) -> str:
+        """Return when the metadata table began: it has all that was complete then."""
+        begins = [instant for instant in self.timeline.completed if _begins(instant.requested_time)]
+        # Partitions that began later have the writes in between by these writes' own instants.
+        return min((instant.completion_time or instant.requested_time[:_DIGITS] for instant in begins), default="")
+
+    def counts(self, time: str) -> bool:
+        """Return whether log blocks of an instant count."""
+        if time.startswith(_BEGINNING):
+            return True
+        # What version 6 does for the metadata table itself has the time of a write with three digits more.
+        write = time[:_DIGITS]
+        if write in self._completed:
+            return True
+        return write not in self._pending and write <= self._newest and time in self._in_metadata
+
+    @cached_property
+    def _completed(self) -> frozenset[str]:
+        return frozenset([instant.requested_time for instant in self.of_table.completed])
+
+    @cached_property
+    def _pending(self) -> frozenset[str]:
+        return frozenset([instant.requested_time for instant in self.of_table.pending]) - self._completed
+
+    @cached_property
+    def _newest(self) -> str:
+        return max((instant.requested_time for instant in self.of_table.instants), default="")
+
+    @cached_property
+    def _in_metadata(self) -> frozenset[str]:
+        return frozenset(
+            [instant.requested_time for instant in self.timeline.instants if instant.state == State.COMPLETED]
+        )
+
+    @cached_property
+    def view(self) -> FileView:
+        return FileView(self.timeline, Written())
+
+
+@dataclass(frozen=True)
+class MetadataPartition:
+    """One partition; each record is one of Apache Hudi's ``HoodieMetadataRecord``, with its key.
+
+    Files that were deleted are left out.
+    """
+
+    table: MetadataTable
+    name: str
+    kind: MetadataKind
+
+    def records(self) -> Iterator[pa.StructArray]:
+        """Yield all records."""
+        for file_slice in self.slices.values():
+            yield from self._reader(file_slice).records(AllEntries())
+
+    def find(self, keys: pa.StringArray, of_partition: str | None = None) -> Iterator[pa.StructArray]:
+        """Yield the records of some keys.
+
+        Of a record index by partitions ``of_partition`` names one, escaped as in file ids; by default all count.
+        """
+        for file_slice, wanted in self._groups_of(keys, of_partition):
+            yield from self._reader(file_slice).records(EntriesOfKeys(wanted.cast(pa.binary())))
+
+    def with_prefixes(self, prefixes: Sequence[str]) -> Iterator[pa.StructArray]:
+        """Yield the records whose keys begin with one of some prefixes."""
+        wanted: WantedEntries = EntriesOfPrefixes([prefix.encode() for prefix in prefixes])
+        for file_slice in self.slices.values():
+            yield from self._reader(file_slice).records(wanted)
+
+    @cached_property
+    def slices(self) -> dict[str, FileSlice]:
+        """The newest slice of each file group by its file id, in the order of file ids."""
+        return self.table.view.slices(join(FOLDER, self.name))
+
+    def _groups_of(self, keys: pa.StringArray, of_partition: str | None) -> Iterator[tuple[FileSlice, pa.StringArray]]:
+        """Yield the file groups that can have some of the keys, and which."""
+        for path, file_ids in by_partition(list(self.slices)).items():
+            if of_partition is not None and path is not None and path != of_partition:
+                continue
+            if not self.kind.by_hash:
+                yield from ((self.slices[file_id], keys) for file_id in file_ids)
+                continue
+            places = groups_of(keys, len(file_ids))
+            for place in np.unique(places):  # O(file groups)
+                yield self.slices[file_ids[place]], keys.filter(pa.array(places == place))
+
+    def _reader(self, file_slice: FileSlice) -> GroupReader:
+        return GroupReader(self.table.storage, file_slice, self.table.counts, self.kind.adds_up)
+
+
+def _config(storage: Storage) -> TableConfig:
+    path = join(FOLDER, PROPERTIES_PATH)
+    try:
+        data = storage.read(path)
+    except FileNotFoundError as error:
+        raise TableConfigError(
+            f"The properties of the table {storage.path} name a metadata table, and {path} does not exist.",
+            "Write to the table once with hoodie.metadata.enable=false, which takes it out of use.",
+        ) from error
+    return TableConfig.parse(data, path)
+
+
+def _begins(time: str) -> bool:
+    return time.startswith(_BEGINNING) or (len(time) > _DIGITS and time[_DIGITS:] >= "010")

@@ -1,0 +1,93 @@
+"""Values of HFiles as columns: each a record of a metadata table, in Avro's encoding without a container."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ..arrow.arrays import struct_array
+from ..files.logs.avro_bytes import slices
+from ..files.logs.avro_columns import AvroPlaces, TooManyError
+from ..files.logs.avro_records import decoded
+from .avro_schema import RecordSchema, types_in, wrapped_name
+
+_CHUNK_ROWS = 16_384
+
+
+@cache
+def schema_of(text: str) -> RecordSchema:
+    """Return the schema of a file's values; each release has one, so that a process meets a few."""
+    return RecordSchema(text)
+
+
+def decode(values: pa.BinaryArray, text: str) -> pa.StructArray:
+    """Return the records of some values, without their meta columns; ValueError where a value is none."""
+    schema = schema_of(text)
+    parts = [_decoded(values[at : at + _CHUNK_ROWS], schema) for at in range(0, len(values), _CHUNK_ROWS)]
+    return pa.concat_arrays(parts) if parts else pa.array([], pa.struct(list(schema.columns)))
+
+
+def _decoded(values: pa.BinaryArray, schema: RecordSchema) -> pa.StructArray:
+    encoded = slices(values)
+    ends = np.cumsum(encoded.lengths)
+    rows = AvroPlaces(encoded.data, ends - encoded.lengths, ends)
+    kept = set(schema.columns.names)
+    try:
+        read = [
+            rows.read(avro["type"], field, wanted=field.name in kept)
+            for avro, field in zip(schema.avro["fields"], schema.fields, strict=True)
+        ]
+    except TooManyError:
+        return _one_by_one(encoded.data.tobytes(), len(values), schema)
+    if (rows.at != ends).any():
+        raise ValueError("for a value in it does not end where it says")
+    columns = [column for column in read if column is not None]
+    return struct_array(pa.struct(list(schema.columns)), len(values), None, columns)
+
+
+def _one_by_one(data: bytes, count: int, schema: RecordSchema) -> pa.StructArray:
+    """Return records with very long maps, of which the metadata table has one a partition of the table."""
+    avro = _Entries().record(schema.avro)
+    parts = [pa.array(records, pa.struct(list(schema.fields))) for records in decoded(avro, count, data)]
+    found: pa.StructArray = pa.concat_arrays(parts)
+    columns = [found.field(name) for name in schema.columns.names]
+    return struct_array(pa.struct(list(schema.columns)), count, None, columns)
+
+
+class _Entries:
+    """Writes a schema anew with maps as the lists of entries that they are, and bounds by the names of their types.
+
+    fastavro makes dicts of maps, which Arrow takes for structs.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def record(self, avro: Mapping[str, Any]) -> dict[str, Any]:
+        fields = [{"name": field["name"], "type": self._type(field["type"])} for field in avro["fields"]]
+        return self._named(fields)
+
+    def _named(self, fields: list[dict[str, Any]]) -> dict[str, Any]:
+        self._count += 1
+        return {"type": "record", "name": f"record_{self._count}", "fields": fields}
+
+    def _type(self, avro: Any) -> Any:
+        if isinstance(avro, list):
+            if len(types_in(avro)) > 1:
+                return [branch if branch == "null" else self._wrapper(branch) for branch in avro]
+            return [self._type(branch) for branch in avro]
+        if isinstance(avro, str):
+            return avro
+        if avro["type"] == "record":
+            return self.record(avro)
+        if avro["type"] == "array":
+            return {"type": "array", "items": self._type(avro["items"])}
+        pair = [{"name": "key", "type": "string"}, {"name": "value", "type": self._type(avro["values"])}]
+        return {"type": "array", "items": self._named(pair)}
+
+    def _wrapper(self, avro: Mapping[str, Any]) -> dict[str, Any]:
+        return self._named([{"name": wrapped_name(avro), "type": self._type(avro["fields"][0]["type"])}])
