@@ -23,6 +23,11 @@ _PRIMITIVES: Mapping[str, pa.DataType] = {
     "bytes": pa.binary(),
     "string": pa.string(),
 }
+_LOGICAL: Mapping[str, pa.DataType] = {
+    "date": pa.date32(),
+    "time-micros": pa.time64("us"),
+    "timestamp-micros": pa.timestamp("us", "UTC"),
+}
 _META = "_hoodie_"
 
 
@@ -55,6 +60,8 @@ class RecordSchema:
             return {"type": "array", "items": self._plain(avro["items"], namespace)}
         if base == "map":
             return {"type": "map", "values": self._plain(avro["values"], namespace)}
+        if _logical(avro) is not None:
+            return avro
         return self._plain(base, namespace)
 
     def _record(self, avro: Mapping[str, Any], namespace: str) -> dict[str, Any]:
@@ -64,6 +71,13 @@ class RecordSchema:
         record = {"type": "record", "name": avro["name"], "fields": fields}
         self._types[_full(namespace, avro["name"])] = record
         return record
+
+
+def _logical(avro: Mapping[str, Any]) -> pa.DataType | None:
+    """Return the Arrow type of a logical type; None for a type that is none."""
+    if avro.get("logicalType") == "decimal":
+        return pa.decimal128(avro["precision"], avro.get("scale", 0))
+    return _LOGICAL.get(avro.get("logicalType", ""))
 
 
 def _full(namespace: str, name: str) -> str:
@@ -95,4 +109,7 @@ def arrow_type(avro: Any) -> pa.DataType:
         return pa.struct([pa.field(field["name"], arrow_type(field["type"])) for field in avro["fields"]])
     if avro["type"] == "array":
         return pa.list_(arrow_type(avro["items"]))
+    logical = _logical(avro)
+    if logical is not None:
+        return logical
     return pa.map_(pa.string(), pa.field("value", arrow_type(avro["values"])))

@@ -22,7 +22,6 @@ _TIGHT, _DELETED, _KIND = "isTightBound", "isDeleted", "valueType"
 # The type of decimals in ``HoodieValueTypeInfo``, whose bytes are in another order than the numbers.
 _DECIMAL = 10
 _WHOLE = pa.decimal128(38, 0)
-_AS_BYTES = ("Bytes", "Decimal")
 
 
 def added_up(records: pa.StructArray, numbers: Integers, last: Integers) -> pa.StructArray:
@@ -78,11 +77,8 @@ def _extremes(records: pa.StructArray, name: str, owners: Integers, counting: Ma
 
 def _comparable(values: pa.Array, records: pa.StructArray, rows: Integers, wrapper: str) -> pa.Array:
     """Return values of one type in the order of which bounds are."""
-    if wrapper not in _AS_BYTES or not len(values):
+    if wrapper != "Bytes" or not len(values) or _KIND not in [field.name for field in children(records.type)]:
         return values
-    kinds = np.zeros(len(rows), dtype=np.int64)
-    if _KIND in [field.name for field in children(records.type)]:
-        ordinals = records.field(_KIND).field("typeOrdinal").take(pa.array(rows))
-        kinds = pc.fill_null(ordinals, 0).to_numpy(zero_copy_only=False)
-    is_decimal = (kinds == _DECIMAL) | (wrapper == "Decimal")
-    return decimals(values, _WHOLE) if is_decimal.all() else values
+    kinds = records.field(_KIND).field("typeOrdinal").take(pa.array(rows))
+    is_decimal = pc.all(pc.equal(pc.fill_null(kinds, 0), _DECIMAL)).as_py()  # one value a call
+    return decimals(values, _WHOLE) if is_decimal else values

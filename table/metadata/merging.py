@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..arrow.arrays import list_array, struct_array
 from ..hfile.entries import Entries
@@ -27,6 +28,7 @@ from .releases import joined
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 KEY, TYPE = "key", "type"
 FILES, BOUNDS = "filesystemMetadata", "ColumnStatsMetadata"
+_DELETED = "isDeleted"
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +89,18 @@ def merged(parts: Sequence[SaidRecords], *, adds_up: bool) -> pa.StructArray | N
     if not len(rows):
         return None
     if not adds_up:
-        return _records(parts, rows[last])
-    return _added_up(_records(parts, rows), laid.numbers[rows], np.flatnonzero(last))
+        return _without_deleted(_records(parts, rows[last]))
+    return _without_deleted(_added_up(_records(parts, rows), laid.numbers[rows], np.flatnonzero(last)))
+
+
+def _without_deleted(records: pa.StructArray) -> pa.StructArray:
+    """Return records but those that say that their file was deleted, as 0.15 writes in place of deletes."""
+    keeps = pa.repeat(True, len(records))
+    for field in children(records.type):
+        if pa.types.is_struct(field.type) and any(inner.name == _DELETED for inner in children(field.type)):
+            gone = pc.struct_field(records, [field.name, _DELETED])
+            keeps = pc.and_(keeps, pc.invert(pc.fill_null(gone, False)))
+    return records.filter(keeps)
 
 
 def _added_up(records: pa.StructArray, numbers: Integers, last: Integers) -> pa.StructArray:

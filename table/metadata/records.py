@@ -80,7 +80,7 @@ class _Entries:
             if len(types_in(avro)) > 1:
                 return [branch if branch == "null" else self._wrapper(branch) for branch in avro]
             return [self._type(branch) for branch in avro]
-        if isinstance(avro, str):
+        if isinstance(avro, str) or "logicalType" in avro:
             return avro
         if avro["type"] == "record":
             return self.record(avro)

@@ -184,6 +184,16 @@ def test_of_other_records_the_newest_counts() -> None:
     assert {key: row["type"] for key, row in left(parts, adds_up=False).items()} == {"a": 7, "c": 7}
 
 
+def test_bounds_of_a_deleted_file_are_left_out() -> None:
+    """In the base file alone, and where a log block says that the file was deleted."""
+    there, gone = stats((LONG, 1), False, False), {**stats((LONG, 1), False, True), "isDeleted": True}
+    base = said({"a": {"ColumnStatsMetadata": there}, "b": {"ColumnStatsMetadata": gone}, "c": {}})
+    log = said({"a": {"ColumnStatsMetadata": gone}, "d": {"ColumnStatsMetadata": there}})
+
+    assert left([base]).keys() == {"a", "c"}
+    assert left([base, log]).keys() == {"c", "d"}
+
+
 def test_the_hash_of_a_key_names_its_file_group() -> None:
     """As Java takes absolute values and remainders: the least number has no absolute value."""
     keys = pa.array(["polygenelubricants", "a", "", "b$"])
