@@ -65,6 +65,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
         "suggest_buckets",
         "history",
         "timeline",
+        "metadata",
         "activity",
         "last_commit",
         "explain_options",

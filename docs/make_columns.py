@@ -12,6 +12,7 @@ from pyhudi.operations.inspect.described_columns import DescribedRows
 from pyhudi.operations.inspect.difference import CHANGED_FILES, CHANGED_ROWS
 from pyhudi.operations.inspect.files import FILES
 from pyhudi.operations.inspect.instants import TIMELINE
+from pyhudi.operations.inspect.metadata_rows import METADATA
 from pyhudi.operations.inspect.partitions import PARTITIONS
 from pyhudi.operations.inspect.sizes import SIZES
 
@@ -21,11 +22,11 @@ HEAD = """\
 
 <!-- made by docs/make_columns.py -->
 
-What `HudiTable.partitions`, `files`, `sizes` and `timeline` return as DataFrames, and
+What `HudiTable.partitions`, `files`, `sizes`, `timeline` and `metadata` return as DataFrames, and
 [the command `pyhudi`](command.md) prints as tables or as a line of JSON for each row, `diff` among them. All but
 `diff --rows` open no data file. Times are in the zone of the table's timeline.
 """
-QUERIES = (PARTITIONS, FILES, SIZES, TIMELINE, CHANGED_FILES, CHANGED_ROWS)
+QUERIES = (PARTITIONS, FILES, SIZES, TIMELINE, METADATA, CHANGED_FILES, CHANGED_ROWS)
 
 
 def page() -> str:

@@ -155,6 +155,28 @@ class QueryMethods(TableMethods[Frame]):
 
         return self._frame(partitions(self._storage))
 
+    def metadata(self, partition: str | None = None, limit: int | None = None) -> Frame:
+        """Return one row for each partition of Apache Hudi's metadata table, or the records of a partition.
+
+        Args:
+            partition: The name of a partition, such as ``files``; None for a row about each.
+            limit: The greatest number of rows to return; None for all.
+
+        Returns:
+            The columns partition, file_groups, files, log_files, bytes and lacks; no row for a table without a metadata
+            table. The records of a partition have the columns key, type and what Apache Hudi says in partitions of its
+            kind, such as ``filesystemMetadata``; files that were deleted are left out, and bounds have a field for each
+            type.
+
+        Raises:
+            InvalidOptionError: The metadata table has no such partition, or the limit is below zero.
+            CorruptFileError: A file of the metadata table is damaged.
+            PyHudiError: The table cannot be read.
+        """
+        from ..operations.inspect.metadata_rows import metadata_rows  # noqa: PLC0415 (see __init__.py)
+
+        return self._frame(metadata_rows(self._storage, partition, limit))
+
     def last_commit(self) -> CommitResult | None:
         """Return the result of the newest completed write, by any writer.
 

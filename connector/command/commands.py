@@ -67,6 +67,12 @@ def _activity() -> Callable[..., pa.Table]:
     return activity
 
 
+def _metadata() -> Callable[..., pa.Table]:
+    from ...operations.inspect.metadata_rows import metadata_rows  # noqa: PLC0415
+
+    return metadata_rows
+
+
 def _savepoints() -> Callable[..., pa.Table]:
     from ...operations.inspect.savepoints import savepoints  # noqa: PLC0415
 
@@ -101,6 +107,18 @@ READS: Mapping[str, ReadCommand] = {
             (Argument("as_of", "as of this instant or time", default=None, metavar="TIME"),),
         ),
         ReadCommand("sizes", "the live and dead bytes of each file group", _sizes, _NO_FILE),
+        ReadCommand(
+            "metadata",
+            "the partitions of the metadata table, or the records of one",
+            _metadata,
+            "The table has no metadata table.",
+            (
+                Argument(
+                    "partition", "print the records of this partition, such as files", default=None, metavar="NAME"
+                ),
+                Argument("limit", "how many rows at most (100)", int, default=100),
+            ),
+        ),
         ReadCommand("activity", "the writes and services at work", _activity, "Nothing is pending."),
         ReadCommand("savepoints", "the savepoints with their comments", _savepoints, "The table has no savepoint."),
     )

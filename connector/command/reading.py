@@ -33,7 +33,7 @@ def read_rows(line: CommandLine) -> int:
         found = command.rows()(storage, **arguments)
     output.rows(found, command.nothing)
     if not output.as_json and found.num_rows and found.num_rows == arguments.get("limit"):
-        output.note(f"These are the newest {found.num_rows:,}; --limit prints more.")
+        output.note(f"These are the first {found.num_rows:,}; --limit prints more.")
     return 0
 
 
