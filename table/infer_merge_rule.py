@@ -8,17 +8,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..timeline.metadata.codec import PYHUDI_KEYS
 from ..timeline.timeline import Timeline
 from .config import property_keys as key
 from .config.merge_properties import DEFAULT_PAYLOADS
 from .config.payloads import PAYLOADS, Payload
 from .config.table_config import TableConfig
+from .last_writer import RELEASE_0, RELEASE_1, writer_of
 from .table import Table
 
-RELEASE_0, RELEASE_1 = "0.x", "1.x"
-# Apache Hudi 1.x alone writes this field into the statistics of its commits.
-_FIELD_OF_RELEASE_1 = "num_updates"
 # Properties that 1.x alone writes into a table of version 6.
 _PROPERTIES_OF_RELEASE_1 = (key.ORDERING_FIELDS, key.TIMELINE_PATH, key.KEY_GENERATOR_TYPE, key.MERGE_STRATEGY)
 _DEFAULTS = {RELEASE_0: key.COMMIT_TIME_ORDERING, RELEASE_1: key.EVENT_TIME_ORDERING}
@@ -47,11 +44,5 @@ def release_of_properties(config: TableConfig) -> str:
 
 
 def _release_of_commits(timeline: Timeline) -> str | None:
-    for instant in reversed(timeline.writes):
-        commit = timeline.files.read_commit(instant)
-        if any(name.startswith(PYHUDI_KEYS) for name in commit.extra_metadata):
-            continue
-        stats = [stat for stats in commit.partition_to_write_stats.values() for stat in stats]
-        if stats:
-            return RELEASE_1 if any(_FIELD_OF_RELEASE_1 in stat.model_fields_set for stat in stats) else RELEASE_0
-    return None
+    writers = (writer_of(timeline.files.read_commit(instant)) for instant in reversed(timeline.writes))
+    return next((writer for writer in writers if writer in _DEFAULTS), None)

@@ -6,7 +6,7 @@ an old release that does not look at the version again adds others. No reader se
 
 from __future__ import annotations
 
-from ..errors import UnsupportedTableError
+from ..errors import OptionConflictError, UnsupportedTableError
 from ..storage.base import join
 from ..timeline.instants import WRITE_ACTIONS, Instant, State
 from ..timeline.metadata.codec import InstantBody
@@ -45,6 +45,24 @@ def refuse_left_behind(table: Table) -> None:
             + (f" and {len(found) - 1} more files of instants" if len(found) > 1 else "")
             + ": readers do not see what they wrote, and a write could delete it.",
             "validate() names each file, and says what can be done.",
+        )
+
+
+def refuse_other_creation(table: Table) -> None:
+    """Raise `OptionConflictError` for a new table where a write broke off that was to make it in another layout.
+
+    The table would not have that write's instant, and readers would take files of the write for committed ones.
+    """
+    other = table.instants.layout.next or table.instants.layout.previous
+    if other is None:
+        return
+    begun = [name for name in table.storage.look(other.folder).names if other.parse(name) is not None]
+    if begun:
+        raise OptionConflictError(
+            f"There is no table at {table.path} yet, but a write began to make one of another version than "
+            f"{table.config.version}: its instant is {join(other.folder, min(begun))}.",
+            "Wait until that write is done. If it died, run it again with its hoodie.write.table.version, or delete "
+            "the folder.",
         )
 
 

@@ -87,7 +87,7 @@ def _words(table: Table, inferred: InferredRule) -> str:
         wins, other, otherwise = newest, greatest, "DefaultHoodieRecordPayload"
     return (
         f"The table {table.path} does not say which of two rows with one key wins. {wins[0].upper()}{wins[1:]}, as in "
-        f"Apache Hudi {inferred.release}, which wrote it last. The write notes that as {NOTED}="
+        f"{inferred.release}, which wrote it last. The write notes that as {NOTED}="
         f"{inferred.payload.java_class}, which Apache Hudi obeys, too. So that {other}, give "
         f"{PAYLOAD_CLASS}={otherwise} with the first write, or change the property."
     )

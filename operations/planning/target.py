@@ -20,7 +20,7 @@ from ...table.config.table_settings import TableSettings
 from ...table.infer_index import infer_index, is_unnoted
 from ...table.infer_key_encoding import with_inferred_key_encoding
 from ...table.infer_zone import infer_zone
-from ...table.left_behind import refuse_left_behind
+from ...table.left_behind import refuse_left_behind, refuse_other_creation
 from ...table.table import Table
 from .adopted_table import AdoptedTable
 from .missing_properties import with_merge_rule, with_partition_types
@@ -89,7 +89,9 @@ def find_target(request: WriteRequest, storage: Storage, *, creates: bool = True
         found = None
     if found is None:
         new = NewTable(request.table, storage.path).config(generates_keys=keyless)
-        return Target(Table.of(storage, new), False, {}, operation)
+        table = Table.of(storage, new)
+        refuse_other_creation(table)
+        return Target(table, False, {}, operation)
     operation = choose_operation(request, generates_keys=found.generates_keys)
     check_supported(found, storage.path, writing=True)
     refuse_left_behind(Table(storage, found))

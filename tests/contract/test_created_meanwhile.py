@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from pyhudi.errors import CommitConflictError
+from pyhudi.errors import CommitConflictError, OptionConflictError
 from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig, create_config
 from pyhudi.table.config.property_keys import ADDED_BY_PYHUDI, BUCKET_COUNT, BUCKET_ENGINE, RECORD_KEY_OPTION
-from support.attempts import rows
-from support.drive import KEYED, carry_out, plan, rows_of
+from support.attempts import IMPATIENT, rows
+from support.drive import KEYED, carry_out, plan, rows_of, task, write
+from support.rules.ends import assert_whole
 
 
 def created(path: Path, *, left_out: frozenset[str] = frozenset(), **others: str) -> None:
@@ -38,3 +40,20 @@ def test_properties_of_a_release_to_come_are_compared(tmp_path: Path) -> None:
 def test_a_differing_value_is_a_conflict(tmp_path: Path, key: str) -> None:
     with pytest.raises(CommitConflictError, match=f"meanwhile, with {key}='17' where"):
         created(tmp_path / "t", **{key: "17"})
+
+
+@pytest.mark.parametrize(("dead", "next_version"), [(6, None), (None, 6)])
+def test_a_creation_that_died_in_another_layout_is_in_the_way(
+    tmp_path: Path, dead: int | None, next_version: int | None
+) -> None:
+    """A table of the other version would not have its instant, by which its files are rolled back."""
+    path, begun = tmp_path / "t", replace(KEYED, version=dead)
+    planned = plan(path, rows(1, value=1).schema, table=begun, settings=IMPATIENT)
+    task(planned, rows(1, value=1), 0)
+
+    with pytest.raises(OptionConflictError, match=r"hoodie\.write\.table\.version"):
+        write(path, rows(2, value=2), table=replace(KEYED, version=next_version), settings=IMPATIENT)
+
+    write(path, rows(2, value=2), table=begun, settings=IMPATIENT)
+    assert rows_of(path, "id", "value") == [("k2", 2)]
+    assert_whole(path)

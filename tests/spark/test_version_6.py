@@ -68,3 +68,33 @@ def test_an_upgrade_compacts_a_table_and_its_past_is_shown(spark: SparkSession, 
     assert done.to_version == 9
     assert rows(table.to_df()) == recorded("mor_rolled_back")
     assert rows(spark.read.format("pyhudi").option(AS_OF, time).load(str(path))) == recorded("mor_rolled_back", time)
+
+
+@pytest.mark.parametrize("name", ["cow_defaults", "new_cow"])
+def test_spark_writes_a_table_of_apache_hudi(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    """Without an option: a write, a merge, a stream and the services leave the version as it is."""
+    path, table = str(unpack(tmp_path) / name), HudiTable(spark, str(tmp_path / name))
+    stored = table.to_df()
+    columns = [column for column in stored.columns if not column.startswith("_hoodie")]
+    [first, *_] = sorted(row.id for row in stored.collect())
+    kept = stored.count()
+    changed = stored.where(f"id = '{first}'").select(*columns)
+
+    changed.selectExpr(*("'by df.write' AS name" if one == "name" else one for one in columns)).write.format(
+        "pyhudi"
+    ).mode("append").save(path)
+    assert table.to_df(where=f"id = '{first}'").collect()[0].name == "by df.write"
+    table.update({"name": "'by update'"}, f"id = '{first}'")
+
+    changed.write.parquet(str(tmp_path / "arrived"))
+    arrived = spark.readStream.schema(changed.schema).parquet(str(tmp_path / "arrived"))
+    brought = arrived.selectExpr(*("'by a stream' AS name" if one == "name" else one for one in columns))
+    writer = brought.writeStream.format("pyhudi").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    writer.trigger(availableNow=True).start(path).awaitTermination()
+    table.sort(by="name")
+    table.run_services()
+
+    assert table.to_df(where=f"id = '{first}'").collect()[0].name == "by a stream"
+    assert table.to_df().count() == kept
+    assert table.detail().collect()[0].version == 6
+    assert table.validate().count() == 0
