@@ -71,29 +71,32 @@ class InstantFiles:
         Apache Hudi moves instants one by one and changes the version last: until then rows are missing. After that it
         is a StorageError, as the table has to be opened again.
         """
-        following = self.layout.next
-        if following is None or split(following.folder)[1] not in content.folders:
-            return
-        moved = _completed(following, self.storage.look(following.folder).names)
-        gone = sorted(moved - _completed(self.layout, content.names)) if moved else []
-        if gone:
-            gone = sorted(set(gone) - self.left(content.names))
-        if gone and not self.is_current():
+        moved = self.moved(content)
+        if moved and not self.is_current():
             raise StorageError(
                 f"The table {self.storage.path} was brought to another version while its instants were being listed.",
                 "Run it again, which reads the table anew.",
                 met=MetInstant("", UPGRADE),
             )
-        if gone:
+        if moved:
             raise UnsupportedTableError(
                 f"The table {self.storage.path} was being raised to another version when that broke off: the instant "
-                f"{gone[0]} and {len(gone) - 1} more are in {following.folder}, and its properties still say the old "
+                f"{moved[0]} and {len(moved) - 1} more have left {self.folder}, and its properties still say the old "
                 "version.",
                 "Let Apache Hudi finish it: one write of the release that raised the table does.",
             )
 
-    def left(self, names: Iterable[str]) -> set[str]:
-        """Return the identities of the instants that were archived or undone, whose copies an upgrade may have left.
+    def moved(self, content: Folder) -> list[str]:
+        """Return the identities of completed instants that only the next layout has; ``content`` is the folder's."""
+        following = self.layout.next
+        if following is None or split(following.folder)[1] not in content.folders:
+            return []
+        there = _completed(following, self.storage.look(following.folder).names)
+        moved = there - _completed(self.layout, content.names) if there else set()
+        return sorted(moved - self.archived_or_undone(content.names)) if moved else []
+
+    def archived_or_undone(self, names: Iterable[str]) -> set[str]:
+        """Return the identities of the instants that left the timeline, whose copies an upgrade may have left.
 
         ``names`` are those of the timeline's files.
         """

@@ -226,7 +226,7 @@ def _whole(subject: Subject, path: str) -> Decision | None:
         if decisions.format_of(data) > formats.DECISION:
             # Only a newer release can tell whether this decision is carried out.
             return None
-        found = Decision.parse(data, subject.timeline.files.layout)
+        found = Decision.parse(data)
         if found is not None:
             return found
         if monotonic() >= until_s:

@@ -13,7 +13,7 @@ from ...table.files.file_group import data_file
 from ...table.files.partitions import metafile_of, parse_partition_metafile, write_partition_metafile
 from ...table.table import Table, refuse_other_version
 from ...timeline.held import COMPACTING
-from ...timeline.instants import Instant, State
+from ...timeline.instants import State
 from ...timeline.old_layout import state_of
 from ...timeline.pending_undo import on_the_way_out
 from ...timeline.timeline import Timeline
@@ -21,6 +21,7 @@ from ...timeline.writers import owner
 from ...timeline.writers.decisions import Decision, DecisionKind
 from ...timeline.writers.first_steps import FirstSteps
 from .before_completion import AsideFileGoneError, take_steps
+from .beside_upgrade import refuse_left_behind_now
 from .bucket_rules import steps_of_rule
 from .locks import HeldLock
 
@@ -83,17 +84,7 @@ def carry_out(held: HeldLock, decision: Decision, timeline: Timeline) -> None:
             for first in first_steps_of(table, decision):
                 _take_first(table, decision, first)
             timeline.complete(instant, decision.body)
-            _take_back_unmoved(table, timeline, instant)
-
-
-def _take_back_unmoved(table: Table, timeline: Timeline, completed: Instant) -> None:
-    """Raise `CommitConflictError` for an instant that completed where readers of another version look no more.
-
-    Apache Hudi moves instants and then changes the version, without a lock: an instant may complete in between.
-    """
-    if timeline.files.layout.next is not None and not timeline.files.is_current():
-        table.storage.delete(timeline.files.path(completed))
-        refuse_other_version(table)
+            refuse_left_behind_now(table, timeline, instant)
 
 
 def first_steps_of(table: Table, decision: Decision) -> tuple[FirstSteps, ...]:

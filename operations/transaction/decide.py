@@ -22,6 +22,7 @@ from ...timeline.timeline import Timeline
 from ...timeline.writers import decisions
 from ...timeline.writers.decisions import HALF_MADE_S, Decision, DecisionKind
 from .before_completion import take_back_steps
+from .beside_upgrade import is_completed_now
 from .carried_out import carry_out, first_steps_of, is_carried_out
 from .locks import HeldLock, hold
 
@@ -62,8 +63,9 @@ def decide(
                 try:
                     _insist(held, decision, timeline, relief)
                 except CommitConflictError:
-                    # The table has another version by now.
-                    if _make_empty_decision(table.storage, number + 2, decision):
+                    # The table has another version by now, and a process of that version may have decided since.
+                    voided = _make_empty_decision(table.storage, number + 2, decision)
+                    if voided or not is_completed_now(table, decision.instant):
                         raise
                 _take_back_late(held, decision, began)
                 return timeline
@@ -109,7 +111,7 @@ def _read(table: Table, number: int) -> Decision | None:
         except FileNotFoundError:
             return None
         decisions.refuse_newer(storage, number, data)
-        found = Decision.parse(data, table.instants.layout)
+        found = Decision.parse(data)
         if found is not None:
             return found
         if time.monotonic() > deadline:

@@ -64,7 +64,7 @@ def settled_timeline(table: Table, listed: Timeline | None = None) -> tuple[Time
     ``listed`` is a first listing that the caller has made.
     """
     until = _newest(listed or table.timeline())
-    decision = decisions.newest(table.storage, table.instants.layout)
+    decision = decisions.newest(table.storage)
     timeline = table.timeline()
     waiting = [time for time in (_waiting(decision, timeline), *_pending(timeline)) if time is not None]
     if waiting and min(waiting) <= until:

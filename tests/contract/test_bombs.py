@@ -25,7 +25,6 @@ from pyhudi.table.files.logs.log_contents import BlockContent, columns_of
 from pyhudi.table.files.logs.log_file import read_blocks
 from pyhudi.table.schema.avro import parse_avro
 from pyhudi.timeline.archive import lsm as archive
-from pyhudi.timeline.layout import LayoutV2
 from pyhudi.timeline.metadata.avro_codec import decode, encode
 from pyhudi.timeline.metadata.codec import InstantBody
 from pyhudi.timeline.metadata.models import CommitMetadata
@@ -131,9 +130,9 @@ def test_an_owner_is_named_or_refused(data: bytes) -> None:
     storage.write(f"{owner.ROOT}/{INSTANT}/owner.json", data)
     with pytest.raises((CorruptInstantError, CorruptFileError)):
         owner.Claim(storage, INSTANT).owner()
-    assert Decision.parse(data, LayoutV2()) is None
+    assert Decision.parse(data) is None
     content = data + b"\n"
-    assert Decision.parse(f"{zlib.crc32(content):08x}\n".encode() + content, LayoutV2()) is None
+    assert Decision.parse(f"{zlib.crc32(content):08x}\n".encode() + content) is None
 
 
 PROPERTIES = {

@@ -5,10 +5,12 @@ The other engine changes the properties right before one call of the store, at e
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import copytree
+from threading import Timer
 from typing import cast
 
 import pytest
@@ -19,10 +21,12 @@ from pyhudi.operations.services.compaction.compact import compact
 from pyhudi.operations.services.rollback import rollback
 from pyhudi.operations.services.savepoint import savepoint
 from pyhudi.operations.services.versions.timeline_copy import TimelineCopy
+from pyhudi.operations.transaction.decide import settle
 from pyhudi.storage import Storage, open_storage
 from pyhudi.table.config import load_config, update_config
 from pyhudi.table.config.version_changes import changes_from_6_to_9
 from pyhudi.table.table import open_table
+from pyhudi.timeline.instants import State
 from support.attempts import PARTED, parted
 from support.drawn.upkept import OFF
 from support.drive import DEFAULTS, rows_of, write
@@ -153,6 +157,54 @@ def test_a_write_gives_way_where_its_instant_moves(tmp_path: Path, monkeypatch: 
         assert rows_of(path, "id", "value") == [("k1", 2), ("k3", 3)], steps[at - 1]
         assert_whole(path)
     assert numbers == {1, 2}
+
+
+def test_a_write_that_completes_while_its_table_is_upgraded_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its instant came behind the listing of the upgrade, which changes the properties a while later."""
+    path = tmp_path / "t"
+    write(path, parted("a", 1, value=2), table=replace(PARTED, version=6), settings=_QUIET)
+    trace, alone = trace_writes(monkeypatch), Path(copytree(path, tmp_path / "alone"))
+    begin_process(trace, "insert")
+    insert(alone)
+    steps = trace.lines[trace.lines.index("# insert") + 1 :]
+    completing = [bool(re.fullmatch(r"create \.hoodie/[^/]*\.commit", line)) for line in steps]
+
+    def move(path: Path) -> None:
+        table = open_table(open_storage(str(path)))
+        changes = changes_from_6_to_9(table.config)
+        copy = TimelineCopy.planned(table, changes)
+        copy.make()
+        copy.remove_old()
+        later.append(Timer(0.5, update_config, (table.storage, changes)))
+        later[0].start()
+
+    later: list[Timer] = []
+    attempts = _Attempts(_Changing(path=path, at=completing.index(True) + 1, change=move))
+    forget_tables()
+    with pytest.MonkeyPatch.context() as patch:
+        wrap_stores(patch, attempts.of)
+        insert(path)
+    later[0].join()
+
+    assert attempts.number == 2
+    assert rows_of(path, "id", "value") == [("k1", 2), ("k3", 3)]
+    assert_whole(path)
+
+
+def test_a_decision_of_version_6_makes_no_file_after_an_upgrade(tmp_path: Path) -> None:
+    """Its maker died before it was carried out, and its instant moved as it was."""
+    path = tmp_path / "t"
+    write(path, parted("a", 1, value=2), table=replace(PARTED, version=6), settings=_QUIET)
+    move_instants(path)
+    (completed,) = (path / ".hoodie/timeline").glob("*_*.commit")
+    completed.unlink()
+
+    table = open_table(open_storage(str(path)))
+    settle(table)
+
+    assert [instant.state for instant in table.timeline().instants] == [State.INFLIGHT]
 
 
 def newest(path: Path) -> str:

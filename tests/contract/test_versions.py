@@ -266,7 +266,7 @@ def test_the_metadata_table_goes_out_of_use_in_the_same_decision(tmp_path: Path)
     assert config_of(tmp_path).metadata_partitions == ()
     assert any("metadata table" in text for text in done.warnings)
     found = [storage.read(decisions.path_of(number)) for number in decisions.numbers(storage)[-2:]]
-    parsed = [decisions.Decision.parse(data, open_table(storage).instants.layout) for data in found]
+    parsed = [decisions.Decision.parse(data) for data in found]
     assert [one and one.kind.name for one in parsed] == ["SET_PROPERTIES", "CLOSE"]
     assert parsed[0] is not None
     assert {key.VERSION, key.METADATA_PARTITIONS} <= set(parsed[0].changes)

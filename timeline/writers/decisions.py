@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 from ...storage.base import Storage, join, split
 from .. import formats
 from ..instants import Instant, State
-from ..layout import Layout
 from .first_steps import FirstSteps, check_small, parse_first, parse_properties, spelled
 from .owner import ROOT
 
@@ -102,7 +101,7 @@ class Decision:
         return f"{zlib.crc32(content):08x}\n".encode() + content
 
     @classmethod
-    def parse(cls, data: bytes, layout: Layout) -> Decision | None:
+    def parse(cls, data: bytes) -> Decision | None:
         """Return the decision in a file; None where the file is incomplete, or in a newer format."""
         found, body = _parts(data)
         try:
@@ -123,7 +122,7 @@ class Decision:
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return None
         known = formats.number_of(found) <= formats.DECISION
-        return decision if known and _is_nameable(decision, layout) else None
+        return decision if known and _is_nameable(decision) else None
 
 
 def refuse_newer(storage: Storage, number: int, data: bytes) -> None:
@@ -144,7 +143,7 @@ def numbers(storage: Storage) -> list[int]:
     return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
 
 
-def newest(storage: Storage, layout: Layout) -> Decision | None:
+def newest(storage: Storage) -> Decision | None:
     """Return the newest decision, which alone may wait to be carried out; None where it is not whole."""
     while known := numbers(storage):
         try:
@@ -152,7 +151,7 @@ def newest(storage: Storage, layout: Layout) -> Decision | None:
         except FileNotFoundError:
             continue  # old decisions go when newer decisions are made
         refuse_newer(storage, known[-1], data)
-        return Decision.parse(data, layout)
+        return Decision.parse(data)
     return None
 
 
@@ -172,10 +171,10 @@ def _parts(data: bytes) -> tuple[Any, bytes]:
         return None, b""
 
 
-def _is_nameable(decision: Decision, layout: Layout) -> bool:
+def _is_nameable(decision: Decision) -> bool:
     """Return whether the instant's files can be named: a damaged decision must not name other files."""
     instant = decision.instant
-    if decision.kind == DecisionKind.MAKE and (instant.state == State.INFLIGHT or not layout.is_whole(instant)):
+    if decision.kind == DecisionKind.MAKE and instant.state == State.INFLIGHT:
         return False
     times = [time for time in (instant.requested_time, instant.completion_time) if time is not None]
     return all(map(_TIME.fullmatch, times)) and _ACTION.fullmatch(instant.action) is not None

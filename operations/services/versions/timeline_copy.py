@@ -95,7 +95,7 @@ class TimelineCopy:
             return
         storage, files = self.old.storage, self.old.instants
         named = {instant.identity for instant in self._instants}
-        left = files.left(files.layout.format(instant) for instant in self._instants) | named
+        left = files.archived_or_undone(files.layout.format(instant) for instant in self._instants) | named
         paths = [path for path, each in stale.items() if each.state != State.COMPLETED or each.identity in left]
         deleted = {path: storage.read(path) for path in paths if storage.exists(path)}
         storage.delete(*deleted)

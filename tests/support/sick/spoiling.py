@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 from pyhudi.operations.planning.request import TableSettings
 from pyhudi.table.files.base_file import MAX_KEY, MIN_KEY
 from pyhudi.table.files.bloom_filter import BloomFilterBuilder, BloomSettings
-from pyhudi.timeline.layout import LayoutV2
 from pyhudi.timeline.metadata import models
 from pyhudi.timeline.metadata.avro_codec import encode
 from pyhudi.timeline.metadata.models import ActionInstant, CleanerPlan, CleanFileInfo, CleanMetadata, CleanPartition
@@ -301,7 +300,7 @@ def torn_decision(path: Path) -> None:
 
 def opened_decision(path: Path) -> None:
     newest = max((path / decisions.FOLDER).iterdir())
-    found = Decision.parse(newest.read_bytes(), LayoutV2())
+    found = Decision.parse(newest.read_bytes())
     assert found is not None
     assert found.kind == DecisionKind.MAKE
     following = path / decisions.path_of(int(newest.name) + 1)

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from pyhudi.storage.local import LocalStorage
 from pyhudi.timeline.instants import Instant, State
-from pyhudi.timeline.layout import LayoutV2
 from pyhudi.timeline.writers import decisions
 from pyhudi.timeline.writers.decisions import BucketRuleText, Decision, DecisionKind
 from pyhudi.timeline.writers.first_steps import MOST_TO_MAKE, FirstSteps, MakeFile, PublishFile
@@ -36,16 +35,16 @@ FOLLOWED = replace(COMMIT, first=(FIRST, FirstSteps(())))
     ids=["commit", "commit with first steps", "rollback", "give up", "close"],
 )
 def test_a_decision_is_read_as_it_was_written(decision: Decision) -> None:
-    assert Decision.parse(decision.encode(), LayoutV2()) == decision
+    assert Decision.parse(decision.encode()) == decision
 
 
 def test_a_decision_that_is_not_whole_is_none() -> None:
     """Half of it, or one damaged byte, must not become the body of a completed file, or another file's name."""
     data = COMMIT.encode()
 
-    assert [size for size in range(len(data)) if Decision.parse(data[:size], LayoutV2()) is not None] == []
+    assert [size for size in range(len(data)) if Decision.parse(data[:size]) is not None] == []
     flipped = [data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :] for at in range(len(data))]
-    assert [at for at, one in enumerate(flipped) if Decision.parse(one, LayoutV2()) is not None] == []
+    assert [at for at, one in enumerate(flipped) if Decision.parse(one) is not None] == []
 
 
 def test_a_decision_of_a_newer_format_is_none_and_tells_its_number() -> None:
@@ -57,7 +56,7 @@ def test_a_decision_of_a_newer_format_is_none_and_tells_its_number() -> None:
         content = json.dumps(later).encode() + b"\n" + body
         data = f"{zlib.crc32(content):08x}\n".encode() + content
 
-        assert Decision.parse(data, LayoutV2()) is None
+        assert Decision.parse(data) is None
         assert decisions.format_of(data) == 4
     assert decisions.format_of(COMMIT.encode()) == 1
     assert decisions.format_of(data[:-1]) == 1, "it is not whole"
@@ -66,14 +65,13 @@ def test_a_decision_of_a_newer_format_is_none_and_tells_its_number() -> None:
 def test_fields_that_a_decision_gained_are_passed_over() -> None:
     content = COMMIT.encode().partition(b"\n")[2].replace(b'{"format"', b'{"mood": [1], "format"', 1)
 
-    assert Decision.parse(f"{zlib.crc32(content):08x}\n".encode() + content, LayoutV2()) == COMMIT
+    assert Decision.parse(f"{zlib.crc32(content):08x}\n".encode() + content) == COMMIT
 
 
 @pytest.mark.parametrize(
     ("word", "other"),
     [
         (f'"{T}"', '"../../x"'),
-        (f'"{LATER}"', "null"),
         (f'"{LATER}"', '"1/2"'),
         ('"commit"', '"../commit"'),
         ('"COMPLETED"', '"INFLIGHT"'),
@@ -97,7 +95,7 @@ def test_a_decision_that_somebody_else_made_up_names_no_other_file(word: str, ot
     assert word.encode() in content
     forged = content.replace(word.encode(), other.encode(), 1)
 
-    assert Decision.parse(f"{zlib.crc32(forged):08x}\n".encode() + forged, LayoutV2()) is None
+    assert Decision.parse(f"{zlib.crc32(forged):08x}\n".encode() + forged) is None
 
 
 def test_a_decision_with_first_steps_alone_has_the_newest_format() -> None:
@@ -110,7 +108,7 @@ def test_a_rule_of_buckets_that_an_earlier_release_decided_is_read() -> None:
     rule = b'"format": 2, "rule": {"default": 4, "expressions": [["^a$", 8]]}'
     content = content.replace(b'"format": 1', rule, 1)
 
-    found = Decision.parse(f"{zlib.crc32(content):08x}\n".encode() + content, LayoutV2())
+    found = Decision.parse(f"{zlib.crc32(content):08x}\n".encode() + content)
 
     assert found == replace(COMMIT, rule=BucketRuleText(4, (("^a$", 8),)))
 

@@ -1,0 +1,42 @@
+"""Instants that complete while Apache Hudi upgrades a table of version 6 under their writer.
+
+It lists the instants, moves one after another, and changes the version last; it takes no lock. An instant that
+completes behind its listing stays where no reader of the new version looks.
+"""
+
+from __future__ import annotations
+
+import time
+
+from ...table.table import Table, open_table, refuse_other_version
+from ...timeline.instants import Instant
+from ...timeline.timeline import Timeline
+
+# An instant takes milliseconds to move. After so long the upgrade has broken off, and whoever finishes it lists anew.
+_PATIENCE_S = 30.0
+_POLL_S = 0.1
+
+
+def refuse_left_behind_now(table: Table, timeline: Timeline, completed: Instant) -> None:
+    """Raise `CommitConflictError` for an instant that has just completed, if an upgrade went on without it.
+
+    Its completed file goes, so that its writer can undo it. An upgrade that is at work is waited for.
+    """
+    files, began = timeline.files, time.monotonic()
+    if files.layout.next is None:
+        return
+    while files.is_current():
+        if not files.moved(table.storage.look(files.folder)) or time.monotonic() - began > _PATIENCE_S:
+            return
+        time.sleep(_POLL_S)
+    if not is_completed_now(table, completed):
+        table.storage.delete(files.path(completed))
+        refuse_other_version(table)
+
+
+def is_completed_now(table: Table, instant: Instant) -> bool:
+    """Return whether an instant is complete in the table as it is now, whichever version that has."""
+    now = open_table(table.storage)
+    return any(other.identity == instant.identity for other in now.timeline().completed) or (
+        now.archive.holds(instant.requested_time)
+    )
