@@ -12,7 +12,7 @@ from ...table.table import Table, open_table, refuse_other_version
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 
-# An instant takes milliseconds to move. After so long the upgrade has broken off, and whoever finishes it lists anew.
+# An instant takes milliseconds to move. After so long the upgrade has broken off, and the next call lists all anew.
 _PATIENCE_S = 30.0
 _POLL_S = 0.1
 
@@ -20,7 +20,7 @@ _POLL_S = 0.1
 def refuse_left_behind_now(table: Table, timeline: Timeline, completed: Instant) -> None:
     """Raise `CommitConflictError` for an instant that has just completed, if an upgrade went on without it.
 
-    Its completed file goes, so that its writer can undo it. An upgrade that is at work is waited for.
+    Its completed file goes, and its writer undoes the rest. An upgrade that is at work is waited for.
     """
     files, began = timeline.files, time.monotonic()
     if files.layout.next is None:
