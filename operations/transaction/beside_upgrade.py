@@ -18,7 +18,7 @@ _POLL_S = 0.1
 
 
 def refuse_left_behind_now(table: Table, timeline: Timeline, completed: Instant) -> None:
-    """Raise `CommitConflictError` for an instant that has just completed, if an upgrade went on without it.
+    """Raise `CommitConflictError` for an instant that has just completed, if an upgrade left it out.
 
     Its completed file goes, and its writer undoes the rest. An upgrade that is at work is waited for.
     """
