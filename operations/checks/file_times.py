@@ -39,7 +39,11 @@ def check_file_times(subject: Subject) -> None:
 
 def late_files(subject: Subject) -> Iterator[LateFile]:
     """Yield each completed instant whose file is too young, once."""
-    untimed = {done.requested_time: done for done in subject.timeline.completed if done.completion_time is None}
+    untimed = {
+        completed.requested_time: completed
+        for completed in subject.timeline.completed
+        if completed.completion_time is None
+    }
     if not untimed:
         return
     files, zone = subject.timeline.files, subject.config.timezone

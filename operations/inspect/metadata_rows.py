@@ -33,22 +33,22 @@ def metadata_rows(storage: Storage, partition: str | None = None, limit: int | N
 
     With the name of a partition its records, at most ``limit``, as Apache Hudi's ``HoodieMetadataRecord`` has them.
     """
-    found = MetadataTable.of(SeenTable.now(open_table(storage)))
+    metadata = MetadataTable.of(SeenTable.now(open_table(storage)))
     if limit is not None and limit < 0:
         raise InvalidOptionError(f"The limit {limit} is below zero.", "Give a positive number, or none for all.")
-    names = () if found is None else found.names
+    names = () if metadata is None else metadata.names
     if partition is None:
-        lacks = 0 if found is None else len(found.lacks())
-        rows = [] if found is None else [_row(found.partition(name), lacks) for name in sorted(names)]
+        lacks = 0 if metadata is None else len(metadata.lacks())
+        rows = [] if metadata is None else [_row(metadata.partition(name), lacks) for name in sorted(names)]
         return METADATA.table(rows[:limit])
-    if found is None or partition not in names:
+    if metadata is None or partition not in names:
         raise InvalidOptionError(
             f"The table {storage.path} has no metadata table with a partition {partition!r}.",
             f"It has {', '.join(sorted(names))}."
             if names
             else "Apache Hudi makes one where hoodie.metadata.enable is true.",
         )
-    return _records(found.partition(partition), limit)
+    return _records(metadata.partition(partition), limit)
 
 
 def _records(partition: MetadataPartition, limit: int | None) -> pa.Table:

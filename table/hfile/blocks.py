@@ -77,7 +77,7 @@ def read_block(
     if len(data) - at < HEADER_BYTES:
         raise errors.damaged("for it breaks off in its header")
     magic, size, content_size, _, kind, per_checksum, on_disk = _HEADER.unpack_from(data, at)
-    if magic not in {known.value for known in wanted}:
+    if magic not in {expected.value for expected in wanted}:
         raise errors.damaged(f"for it begins with {bytes(magic)!r}")
     end = at + HEADER_BYTES + size
     if not HEADER_BYTES <= on_disk <= HEADER_BYTES + size or not 0 <= content_size <= _MOST_CONTENT:

@@ -40,10 +40,10 @@ def crc32c(data: Any) -> int:
 def _moved(words: Words, level: int) -> Words:
     """Return checksums moved over 2**level zeros."""
     tables = _tables(level)
-    found: Words = tables[0][words & 0xFF]
+    moved: Words = tables[0][words & 0xFF]
     for place in range(1, 4):
-        found = found ^ tables[place][(words >> np.uint32(8 * place)) & 0xFF]
-    return found
+        moved = moved ^ tables[place][(words >> np.uint32(8 * place)) & 0xFF]
+    return moved
 
 
 @cache

@@ -82,7 +82,7 @@ class DataBlock:
 
     def _few(self, keys: Sequence[bytes]) -> Integers:
         """Return which entries have some keys: only what looks like one of them needs all entries' places."""
-        found = []
+        numbers = []
         for key in keys:
             looks = len(key).to_bytes(2, "big") + key + _AFTER_KEY
             at = self._content.find(looks)
@@ -92,10 +92,10 @@ class DataBlock:
                 starts = self._places()[0]
                 entry = int(np.searchsorted(starts, place))
                 if entry < len(starts) and starts[entry] == place:
-                    found.append(entry)
+                    numbers.append(entry)
                     break
                 at = self._content.find(looks, at + 1)
-        return np.array(found, dtype=np.int64)
+        return np.array(numbers, dtype=np.int64)
 
     def _many(self, keys: Sequence[bytes]) -> Integers:
         chosen = pc.is_in(self._keys(), value_set=pa.array(keys, pa.binary()))
@@ -136,13 +136,13 @@ def _found_in(data: Bytes) -> tuple[Integers, Integers, Integers]:
     first = _number(data, np.array([_BEFORE_SIZE]), 2)
     ends = np.flatnonzero(data[: 1 - len(_AFTER_KEY)] == _AFTER_KEY[1]) - 1
     ends = ends[ends >= _BEFORE_KEY + first]
-    found = _linked(data, _with_ends(data, ends - _BEFORE_KEY - first))
-    if found is None:
+    chain = _linked(data, _with_ends(data, ends - _BEFORE_KEY - first))
+    if chain is None:
         places = np.flatnonzero((data[: -FRAME + 1] == 0) & (data[1 : -FRAME + 2] == 0))
-        found = _linked(data, _with_ends(data, places))
-    if found is None:
+        chain = _linked(data, _with_ends(data, places))
+    if chain is None:
         raise ValueError("for its entries do not follow one another to its end")
-    return found
+    return chain
 
 
 def _with_ends(data: Bytes, at: Integers) -> Integers:
@@ -157,8 +157,8 @@ def _with_ends(data: Bytes, at: Integers) -> Integers:
     at, end = at[looks], end[looks]
     keeps = _number(data, end, 8) == int.from_bytes(_AFTER_KEY[:8], "big")
     keeps &= _number(data, end + 8, 2) == int.from_bytes(_AFTER_KEY[8:], "big")
-    found: Integers = at[keeps]
-    return found
+    kept_places: Integers = at[keeps]
+    return kept_places
 
 
 def _linked(data: Bytes, at: Integers) -> tuple[Integers, Integers, Integers] | None:
@@ -195,8 +195,8 @@ def _chain(at: Integers, follows: Integers) -> Integers:
     while linked[-1] != nowhere:
         linked = np.concatenate((linked, jump[linked]))
         jump = jump[jump]
-    found: Integers = linked[linked != nowhere]
-    return found
+    places: Integers = linked[linked != nowhere]
+    return places
 
 
 def _binary(content: bytes, starts: Integers, sizes: Integers) -> pa.BinaryArray:

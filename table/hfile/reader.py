@@ -100,9 +100,9 @@ class HFile:
         """Yield all entries in their order, those of some blocks at a time."""
         left = self.count
         for _, block, at in self._read(range(len(self.blocks))):
-            found = self._parsed(at, block.all)
-            left -= len(found)
-            yield found
+            entries = self._parsed(at, block.all)
+            left -= len(entries)
+            yield entries
         if left:
             raise self._errors(self._size - TRAILER_BYTES).damaged(f"for it states {left} entries more than there are")
 
@@ -111,7 +111,7 @@ class HFile:
         if not self.count:
             return stored.NONE
         ordered = pc.unique(keys.take(pc.sort_indices(keys)))
-        return self._found(self._wanted_keys(ordered), DataBlock.find)
+        return self._entries_in(self._wanted_keys(ordered), DataBlock.find)
 
     def with_prefixes(self, prefixes: Sequence[bytes]) -> Entries:
         """Return the entries whose keys begin with one of some prefixes, in the order of the keys as bytes."""
@@ -125,7 +125,7 @@ class HFile:
             last = len(first_keys) if after is None else bisect_left(first_keys, after)
             for number in range(first, last):  # O(blocks)
                 wanted.setdefault(number, []).append(prefix)
-        return self._found(wanted, DataBlock.with_prefixes)
+        return self._entries_in(wanted, DataBlock.with_prefixes)
 
     @cached_property
     def _first_keys(self) -> list[bytes]:
@@ -144,12 +144,12 @@ class HFile:
             at = end
         return wanted
 
-    def _found(self, wanted: dict[int, list[bytes]], find: Callable[[DataBlock, list[bytes]], Entries]) -> Entries:
+    def _entries_in(self, wanted: dict[int, list[bytes]], find: Callable[[DataBlock, list[bytes]], Entries]) -> Entries:
         parts = []
         for number, block, at in self._read(sorted(wanted)):
-            found = self._parsed(at, partial(find, block, wanted[number]))
-            if len(found):
-                parts.append(found)
+            entries = self._parsed(at, partial(find, block, wanted[number]))
+            if len(entries):
+                parts.append(entries)
         return stored.joined(parts)
 
     def _read(self, numbers: Sequence[int]) -> Iterator[tuple[int, DataBlock, int]]:

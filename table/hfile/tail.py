@@ -106,15 +106,15 @@ def read_file_info(content: bytes) -> dict[bytes, bytes]:
     length, at = _varint(content, len(_PROTO))
     if length > len(content) - at:
         raise ValueError("for its entries do not end within it")
-    found = {}
+    info = {}
     for _, pair in _fields(content[at : at + length]):
         if isinstance(pair, bytes):
             fields = dict(_fields(pair))
             key, value = fields.get(1, b""), fields.get(2, b"")
             if not isinstance(key, bytes) or not isinstance(value, bytes):
                 raise ValueError("for an entry of it is a number")
-            found[key] = value
-    return found
+            info[key] = value
+    return info
 
 
 def write_file_info(info: Mapping[bytes, bytes]) -> bytes:
@@ -125,17 +125,17 @@ def write_file_info(info: Mapping[bytes, bytes]) -> bytes:
 
 def read_root_index(content: bytes, count: int) -> list[BlockPlace]:
     """Return the entries of a root index; ValueError where it is damaged."""
-    found, at = [], 0
+    places, at = [], 0
     for _ in range(count):  # O(blocks)
         if len(content) - at < _PLACE.size:
             raise ValueError("for its entries do not end within it")
         start, size = _PLACE.unpack_from(content, at)
         length, at = _key_length(content, at + _PLACE.size)
-        found.append(BlockPlace(start, size, _row_key(content[at : at + length])))
+        places.append(BlockPlace(start, size, _row_key(content[at : at + length])))
         at += length
     if at != len(content):
         raise ValueError("for it does not end with its last entry")
-    return _in_order(found)
+    return _in_order(places)
 
 
 def write_root_index(places: Sequence[BlockPlace]) -> bytes:
@@ -159,13 +159,13 @@ def read_inner_index(content: bytes) -> list[BlockPlace]:
     if not 0 <= count <= len(content) // _INT.size - 2:
         raise ValueError(f"for it says that it has {count} entries")
     offsets = struct.unpack_from(f">{count + 1}i", content, _INT.size)
-    found = []
+    places = []
     for start, end in pairwise(offsets):  # O(blocks)
         if not 0 <= start <= end - _PLACE.size <= len(content) - first - _PLACE.size:
             raise ValueError("for its entries do not end within it")
         at, size = _PLACE.unpack_from(content, first + start)
-        found.append(BlockPlace(at, size, _row_key(content[first + start + _PLACE.size : first + end])))
-    return _in_order(found)
+        places.append(BlockPlace(at, size, _row_key(content[first + start + _PLACE.size : first + end])))
+    return _in_order(places)
 
 
 def _in_order(places: list[BlockPlace]) -> list[BlockPlace]:

@@ -97,11 +97,11 @@ def wrapped_name(wrapper: Mapping[str, Any]) -> str:
 def arrow_type(avro: Any) -> pa.DataType:
     """Return the Arrow type of a type without references."""
     if isinstance(avro, list):
-        known = types_in(avro)
-        if len(known) == 1:
-            return arrow_type(known[0])
+        types = types_in(avro)
+        if len(types) == 1:
+            return arrow_type(types[0])
         return pa.struct(
-            [pa.field(wrapped_name(wrapper), arrow_type(wrapper["fields"][0]["type"])) for wrapper in known]
+            [pa.field(wrapped_name(wrapper), arrow_type(wrapper["fields"][0]["type"])) for wrapper in types]
         )
     if isinstance(avro, str):
         return _PRIMITIVES[avro]

@@ -57,7 +57,7 @@ def _extremes(records: pa.StructArray, name: str, owners: Integers, counting: Ma
 
     Owners with bounds of two types become ``mixed``.
     """
-    found = np.full(len(mixed), -1, dtype=np.int64)
+    first_rows = np.full(len(mixed), -1, dtype=np.int64)
     wrapped = records.field(name)
     for field in children(wrapped.type):
         values = wrapped.field(field.name)
@@ -70,9 +70,9 @@ def _extremes(records: pa.StructArray, name: str, owners: Integers, counting: Ma
         order = pc.sort_indices(table, [("owner", "ascending"), ("value", direction)]).to_numpy()
         whose = owners[rows][order]
         begins = np.flatnonzero(np.diff(whose, prepend=-1))
-        mixed[whose[begins]] |= found[whose[begins]] >= 0
-        found[whose[begins]] = rows[order][begins]
-    return pa.array(found, mask=found < 0)
+        mixed[whose[begins]] |= first_rows[whose[begins]] >= 0
+        first_rows[whose[begins]] = rows[order][begins]
+    return pa.array(first_rows, mask=first_rows < 0)
 
 
 def _comparable(values: pa.Array, records: pa.StructArray, rows: Integers, wrapper: str) -> pa.Array:

@@ -113,15 +113,15 @@ class GroupReader:
         if not len(keys):
             return
         try:
-            found = merged(parts, adds_up=self.adds_up)
+            batch = merged(parts, adds_up=self.adds_up)
         except (ValueError, KeyError, TypeError) as error:
             raise CorruptFileError(
                 f"A value in the file group {self.file_slice.file_id} of the metadata table of {self.storage.path} "
                 f"cannot be read ({error}); its files are {', '.join(self.file_slice.files)}.",
                 "",
             ) from error
-        if found is not None:
-            yield found
+        if batch is not None:
+            yield batch
 
     def _base(self, wanted: WantedEntries) -> Iterator[SaidRecords]:
         base = self.file_slice.base
@@ -144,8 +144,8 @@ class GroupReader:
             return SaidRecords(Entries(keys, pa.nulls(len(keys), pa.binary())), deletes=True)
         with self._opened(block) as source:
             file = HFile(source, block.path, f"{block.shown[:1].upper()}{block.shown[1:]}")
-            found = joined([entries for entries in wanted.entries(file) if len(entries)])
-            return SaidRecords(found, file.schema if len(found) else "")
+            entries = joined([entries for entries in wanted.entries(file) if len(entries)])
+            return SaidRecords(entries, file.schema if len(entries) else "")
 
     @contextmanager
     def _opened(self, block: LogBlock) -> Iterator[Any]:

@@ -73,7 +73,7 @@ def partition_in(file_id: str) -> str | None:
 
 def by_partition(file_ids: Sequence[str]) -> dict[str | None, list[str]]:
     """Return file ids in their order, by the partition that they name."""
-    found: dict[str | None, list[str]] = {}
+    by_partition: dict[str | None, list[str]] = {}
     for file_id in sorted(file_ids):
-        found.setdefault(partition_in(file_id), []).append(file_id)
-    return found
+        by_partition.setdefault(partition_in(file_id), []).append(file_id)
+    return by_partition

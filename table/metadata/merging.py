@@ -149,15 +149,15 @@ def _files(maps: pa.MapArray, numbers: Integers, last: Integers) -> pa.MapArray:
 
 def _records(parts: Sequence[SaidRecords], rows: Integers) -> pa.StructArray:
     """Return the records of some rows, in the order of the rows, with the key of each."""
-    found, start = [], 0
+    decoded, start = [], 0
     for part in parts:
         end = start + len(part.keys)
         chosen = rows[(rows >= start) & (rows < end)] - start
         if len(chosen):
             taken = pa.array(chosen)
-            found.append(_with_keys(decode(part.entries.values.take(taken), part.schema), part.keys.take(taken)))
+            decoded.append(_with_keys(decode(part.entries.values.take(taken), part.schema), part.keys.take(taken)))
         start = end
-    return joined(found)
+    return joined(decoded)
 
 
 def _with_keys(records: pa.StructArray, keys: pa.BinaryArray) -> pa.StructArray:

@@ -75,13 +75,14 @@ class MetadataTable:
 
         A reader that goes by the metadata table would miss their rows.
         """
-        there = {instant.requested_time for instant in self.timeline.completed}
-        first = min((time for time in there if not time.startswith(_BEGINNING)), default="")
+        completed = {instant.requested_time for instant in self.timeline.completed}
+        first = min((time for time in completed if not time.startswith(_BEGINNING)), default="")
         begun = self._begun()
         return tuple(
             write.requested_time
             for write in self.of_table.writes
-            if write.requested_time not in there and not (write.visible_since <= begun or write.requested_time < first)
+            if write.requested_time not in completed
+            and not (write.visible_since <= begun or write.requested_time < first)
         )
 
     def _begun(self) -> str:

@@ -53,8 +53,8 @@ def _one_by_one(data: bytes, count: int, schema: RecordSchema) -> pa.StructArray
     """Return records with very long maps, of which the metadata table has one a partition of the table."""
     avro = _Entries().record(schema.avro)
     parts = [pa.array(records, pa.struct(list(schema.fields))) for records in decoded(avro, count, data)]
-    found: pa.StructArray = pa.concat_arrays(parts)
-    columns = [found.field(name) for name in schema.columns.names]
+    records: pa.StructArray = pa.concat_arrays(parts)
+    columns = [records.field(name) for name in schema.columns.names]
     return struct_array(pa.struct(list(schema.columns)), count, None, columns)
 
 

@@ -67,8 +67,8 @@ class LogArchiveWriter:
 
     def put(self, instants: Sequence[Instant], files: InstantFiles) -> None:
         archive = LogArchive(self.storage, self.folder)
-        known = archive.known_of(instants)
-        missing = [instant for instant in instants if instant not in known]
+        archived = archive.known_of(instants)
+        missing = [instant for instant in instants if instant not in archived]
         # As Apache Hudi: cleans and rollbacks first.
         ordered = [*(each for each in missing if not each.is_write), *(each for each in missing if each.is_write)]
         blocks: list[bytes] = []
@@ -132,12 +132,12 @@ class LogArchiveWriter:
 
 def _states_of(files: InstantFiles) -> dict[str, _States]:
     """Return the files of all instants by the instant's identity, in the order of their states."""
-    found: dict[str, _States] = {}
+    by_identity: dict[str, _States] = {}
     for info in files.storage.list(files.folder, strict=False):
         instant = files.layout.parse(split(info.path)[1])
         if instant is not None:
-            found.setdefault(instant.identity, []).append((instant, info))
-    return {identity: sorted(states, key=lambda each: each[0].state) for identity, states in found.items()}
+            by_identity.setdefault(instant.identity, []).append((instant, info))
+    return {identity: sorted(states, key=lambda each: each[0].state) for identity, states in by_identity.items()}
 
 
 def _record(
