@@ -2,7 +2,8 @@
 
 Apache Hudi 0.15 and 1.x write tables of version 6 side by side, and cut keys that hold ``,`` or ``:`` at other places
 before they hash them. Nothing in the table says which of the two a writer is. A key of which they make two buckets is
-where a stored row of it is; a new key goes by the rule that stored keys of this kind follow.
+where a stored row of it is; a new key goes by the rule that stored keys of this kind follow. A table that was upgraded
+since has such rows still, and writers of 1.x alone, so that new keys go by their rule.
 """
 
 from __future__ import annotations
@@ -40,7 +41,13 @@ Choice = np.ndarray[Any, np.dtype[np.int64]]
 
 @dataclass(frozen=True, slots=True)
 class ParsedTwiceIndex(BucketIndex):
-    """A bucket index that asks stored rows where two releases disagree."""
+    """A bucket index that asks stored rows where two releases disagree.
+
+    Attributes:
+        release_0_writes: Whether Apache Hudi 0.x may write the table.
+    """
+
+    release_0_writes: bool = True
 
     def buckets(self, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> Buckets:
         """Return the buckets on which both releases agree; raises `BucketMisfitError` for a key without one."""
@@ -164,7 +171,12 @@ class _StoredKeys:
         return SliceKeys(view.storage, file_slice, view.sees)
 
     def _rule(self, row: int) -> int:
-        """Return whose rule stored keys follow. Raises `BucketMisfitError` where they follow none, or both."""
+        """Return by whose rule a new key goes: where 0.x may write the table, by that of stored keys.
+
+        Raises `BucketMisfitError` where these follow none, or both.
+        """
+        if not self.index.release_0_writes:
+            return _RELEASES.index(KeyParser.RELEASE_1)
         rules = self._rules_of_stored()
         if len(rules) == 1:
             return rules.pop()

@@ -164,8 +164,15 @@ def _bucket(config: TableConfig, numbers: NumberOfBuckets | None = None) -> Buck
             f"Table {config.name!r} has {what} and the record key fields {','.join(config.record_key_fields)}.",
             "Correct the property in hoodie.properties to what the table's writers use.",
         )
-    made = ParsedTwiceIndex if config.has_two_key_rules else BucketIndex
-    return made(config.bucket_count, config.record_key_fields, hash_fields, numbers=numbers)
+    if not config.has_two_key_rules:
+        return BucketIndex(config.bucket_count, config.record_key_fields, hash_fields, numbers=numbers)
+    return ParsedTwiceIndex(
+        config.bucket_count,
+        config.record_key_fields,
+        hash_fields,
+        numbers=numbers,
+        release_0_writes=not config.left_old_layout,
+    )
 
 
 _LOOKUPS: dict[str, Callable[[TableConfig, LookupSettings], LookupIndex]] = {

@@ -304,6 +304,24 @@ def test_a_key_whose_bucket_stored_keys_do_not_show_is_refused(
     assert names_of_twice(table)["k0"] == {"second"}
 
 
+@pytest.mark.parametrize(("name", "stored"), [("old_buckets", {"k1": 0}), ("plain_buckets", {})])
+def test_new_disputed_keys_of_an_upgraded_table_go_by_the_one_rule_that_is_left(
+    copied: Copied, name: str, stored: dict[str, int]
+) -> None:
+    """Whatever the stored keys show: Apache Hudi 0.15 cannot write the table any more."""
+    table = copied(name)
+    upsert(table, "second", 20, 0, options=NUMBER)
+    Table(table).upgrade()
+
+    done = upsert(table, "third", 30, 1, 3, 5)
+
+    assert (done.updates, done.inserts) == (len(stored), 3 - len(stored))
+    found = read_without_spark(table)
+    buckets = {row["id"]: int(row["_hoodie_file_name"][:8]) for row in found.to_pylist() if row["name"] == "third"}
+    assert buckets == {"k1": 4, "k3": 3, "k5": 2, **stored}
+    assert errors(table) == []
+
+
 def test_a_read_finds_a_disputed_key_in_either_bucket(copied: Copied) -> None:
     for name in ("old_buckets", "new_buckets"):
         table = copied(name)
