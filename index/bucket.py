@@ -96,6 +96,12 @@ class BucketIndex:
         hashes %= np.array(counts, np.uint32)[paths.indices.to_numpy(zero_copy_only=False)]
         return np.asarray(hashes.view(np.int32))
 
+    def rescaled(
+        self, record_keys: pa.Array, parts: Sequence[KeyPart], source: FileGroupId, old: int, new: int
+    ) -> Buckets:
+        """Return the new bucket of each key of a file group whose partition has ``old`` buckets and gets ``new``."""
+        return count_off(self.hashes(record_keys, parts), new)
+
     def hashes(self, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> Hashes:
         """Return the hash of each record key, of which the number of buckets makes the bucket; raises as `buckets`."""
         if pa.types.is_dictionary(record_keys.type):

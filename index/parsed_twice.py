@@ -68,6 +68,17 @@ class ParsedTwiceIndex(BucketIndex):
             buckets[places] = np.choose(_StoredKeys(self, doubts).choice(), by_release)
         return buckets
 
+    def rescaled(
+        self, record_keys: pa.Array, parts: Sequence[KeyPart], source: FileGroupId, old: int, new: int
+    ) -> Buckets:
+        """Return the new bucket of each key by the release that put it into the file group; by 1.x if both would."""
+        hashes = self._by(KeyParser.RELEASE_1).hashes(record_keys, parts)
+        if not self._agree(record_keys, parts):
+            others = self._by(KeyParser.RELEASE_0).hashes(record_keys, parts)
+            bucket = self.number_of(source)
+            hashes = np.where((hashes % old != bucket) & (others % old == bucket), others, hashes)
+        return count_off(hashes, new)
+
     def candidates(self, record_keys: pa.Array) -> tuple[Hashes, ...]:
         """Return the hashes of the keys by each release, one array where all are equal."""
         first, second = (self._by(release) for release in _RELEASES)

@@ -16,6 +16,8 @@ from pyhudi.errors import (
     UnsupportedOptionError,
     UnsupportedTableError,
 )
+from pyhudi.index.bucket import BucketIndex
+from pyhudi.index.key_parser import KeyParser
 from pyhudi.operations.result import CommitResult
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config, update_config
@@ -302,6 +304,27 @@ def test_a_key_whose_bucket_stored_keys_do_not_show_is_refused(
     assert names_of_twice(table) == before
     upsert(table, "second", 30, 0, options=NUMBER)
     assert names_of_twice(table)["k0"] == {"second"}
+
+
+@pytest.mark.parametrize("upgraded", [False, True])
+@pytest.mark.parametrize(("made_by", "parser"), [("old", KeyParser.RELEASE_0), ("new", KeyParser.RELEASE_1)])
+def test_a_rescale_keeps_disputed_keys_where_the_release_that_put_them_looks(
+    copied: Copied, made_by: str, parser: KeyParser, upgraded: bool
+) -> None:
+    table = copied(f"{made_by}_buckets")
+    upsert(table, "second", 20, 1, 3, 5, options=NUMBER)
+    if upgraded:
+        Table(table).upgrade()
+
+    Table(table).rescale_buckets(7, whole_table=True)
+
+    found = read_without_spark(table)
+    keys = found["_hoodie_record_key"].combine_chunks()
+    buckets = [int(name[:8]) for name in found["_hoodie_file_name"].to_pylist()]
+    assert buckets == BucketIndex(7, ("id", "b"), parser=parser).buckets(keys).tolist()
+    done = upsert(table, "third", 30, 1, 3, 5)
+    assert (done.updates, done.inserts) == (3, 0)
+    assert errors(table) == []
 
 
 @pytest.mark.parametrize(("name", "stored"), [("old_buckets", {"k1": 0}), ("plain_buckets", {})])

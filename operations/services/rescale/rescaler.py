@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -55,10 +55,9 @@ class Rescaler(FileWorker):
     def execute(self, unit: RescaleUnit) -> RescaleResult:
         """Do one unit; each attempt makes files of its own."""
         work = self.work
-        index = replace(self.index, bucket_count=unit.change.new, numbers=None)
         with self.attempt() as (to, local):
             keys = KeyGenerator(work.config, self.files.schema)
-            task = _Task(self, unit, index, local, to, keys, bool(number_columns(work.config, self.files.schema)))
+            task = _Task(self, unit, local, to, keys, bool(number_columns(work.config, self.files.schema)))
             return RescaleResult(unit, spill=task.divide()) if unit.divides else RescaleResult(unit, task.write())
 
 
@@ -74,7 +73,6 @@ class _Task:
 
     rescaler: Rescaler
     unit: RescaleUnit
-    index: BucketIndex
     local: Storage
     to: DataFiles
     keys: KeyGenerator
@@ -84,7 +82,8 @@ class _Task:
         """Write the base files of the unit's new buckets."""
         files, path = self.rescaler.files, self.unit.partition_path
         groups = {
-            target: self.index.place(files.transaction.instant_time, path, target) for target in self.unit.targets
+            target: self.rescaler.index.place(files.transaction.instant_time, path, target)
+            for target in self.unit.targets
         }
         pieces = self._gathered() if self.unit.spills else self._pieces()
         if self._waits:
@@ -167,14 +166,16 @@ class _Task:
     def _numbers(self, source: FileSlice, rows: pa.RecordBatch) -> Numbers:
         """Return the new bucket of each row; refuse rows that a writer with another number has put here."""
         parts = self.keys.parts(rows) if self.has_number_keys else []
-        numbers = self.index.buckets(rows.column(RECORD_KEY), parts).astype(np.int64)
-        wrong = np.flatnonzero(numbers % self.unit.change.classes != self.unit.remainder)
+        change = self.unit.change
+        buckets = self.rescaler.index.rescaled(rows.column(RECORD_KEY), parts, source.group, change.old, change.new)
+        numbers = buckets.astype(np.int64)
+        wrong = np.flatnonzero(numbers % change.classes != self.unit.remainder)
         if len(wrong):
             key = rows.column(RECORD_KEY)[int(wrong[0])].as_py()  # one value, for the error
             file = source.data_files[-1]
             raise BucketMisfitError(
                 f"The {file.kind} {file.path} holds the record key {key!r}, which does not belong to the "
-                f"{source.group.words} where the partition has {self.unit.change.old} buckets.",
+                f"{source.group.words} where the partition has {change.old} buckets.",
                 "A writer with another number of buckets wrote it, which may not know the last rescale: "
                 "rewrite the partition with mode overwrite, then rescale.",
             )

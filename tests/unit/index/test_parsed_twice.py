@@ -64,3 +64,16 @@ def test_a_disputed_key_may_be_in_either_bucket_and_in_no_other() -> None:
     assert [index.misfits(keys, group(bucket)).tolist() for bucket in (BY_1, BY_0, 0)] == [[], [], [0]]
     assert [np.unique(hashes % 1000).tolist() for hashes in index.candidates(keys)] == [[BY_1], [BY_0]]
     assert len(index.candidates(pa.array(["a,b", "k"]))) == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "old", "expected"),
+    [(BY_1, 1000, BY_1), (BY_0, 1000, BY_0), (1, 2, BY_1), (0, 1000, BY_1)],
+    ids=["by 1.x", "by 0.x", "by both", "by neither"],
+)
+def test_a_rescaled_key_goes_by_the_release_whose_old_bucket_holds_it(source: int, old: int, expected: int) -> None:
+    keys, alike = pa.array([DISPUTED, "a:1,b:2"]), BucketIndex(1000, FIELDS).buckets(pa.array(["a:1,b:2"]))
+
+    buckets = ParsedTwiceIndex(1000, FIELDS).rescaled(keys, (), group(source), old, 1000)
+
+    assert buckets.tolist() == [expected, *alike.tolist()]
