@@ -17,7 +17,7 @@ from ...errors import OptionConflictError, UnsupportedTableError
 from ...index.registry import computed_index_for
 from ...storage.parallel import for_each
 from ...table.config.key_types import PartitionType
-from ...table.config.property_keys import BUCKET_COUNT, COMPLEX_KEY_ENCODING, PARTITION_TYPES, TIME_OPTIONS
+from ...table.config.property_keys import BUCKET_COUNT, PARTITION_TYPES, TIME_OPTIONS
 from ...table.files.base_file import open_base
 from ...table.files.file_group import BaseFile, DataFile, FileSlice
 from ...table.files.view import FileView
@@ -56,12 +56,12 @@ def check_spelling_of_others(plan: WritePlan, view: FileView, partitions: Iterab
     """Read some files of other writers for record keys that pyhudi spells differently, which no lookup finds.
 
     A lookup merges the files that hold a wanted key. A key that it did not find may be in any other file.
-    ``partitions`` are those where keys were not found. Where releases of Apache Hudi spell the table's keys in two
-    ways, any row may have the other spelling, so that all rows are read. Raises UnsupportedTableError where the write
-    would add a row that exists.
+    ``partitions`` are those where keys were not found. In a table that is or was of version 6 any row may have the
+    other spelling of its key, so that all rows are read. Raises UnsupportedTableError where the write would add a row
+    that exists.
     """
-    every = COMPLEX_KEY_ENCODING in plan.config.properties
-    most_files, most_batches = (None, None) if every else (_FILES_LOOKED_INTO, 1)
+    all_rows = plan.config.may_spell_keys_twice
+    most_files, most_batches = (None, None) if all_rows else (_FILES_LOOKED_INTO, 1)
     wanted = {root_of(field) for field in plan.config.record_key_fields}
     schema = pa.schema([pa.field(RECORD_KEY, pa.string()), *(field for field in plan.schema if field.name in wanted)])
     keys = KeyGenerator(plan.config, plan.schema)

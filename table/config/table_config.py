@@ -311,6 +311,14 @@ class TableConfig:
         return True if self.version >= NEWEST_VERSION and made_in in {"", str(self.version)} else None
 
     @property
+    def may_spell_keys_twice(self) -> bool:
+        """Whether rows with the other spelling of a key of one field may be in the table, despite its note of one.
+
+        0.15 and 1.x write tables of version 6 side by side, and the note does not bind them there.
+        """
+        return self._was_in_reach_of_release_0 and key.COMPLEX_KEY_ENCODING in self.properties
+
+    @property
     def is_of_first_version(self) -> bool:
         """Whether the table certainly was in no other version before."""
         return (self.properties.get(key.INITIAL_VERSION) or "").strip() == str(self.version)
@@ -354,6 +362,11 @@ class TableConfig:
     @property
     def has_two_key_rules(self) -> bool:
         """Whether writers of the table hashed keys with ``,`` or ``:`` in two ways, by their release."""
+        return self._was_in_reach_of_release_0
+
+    @property
+    def _was_in_reach_of_release_0(self) -> bool:
+        """Whether the table is, or was, of a version that 0.15 and 1.x write side by side."""
         return self.version <= key.NEWEST_FLAT_VERSION or self.left_old_layout
 
     @property

@@ -10,18 +10,20 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from pyhudi.errors import OptionConflictError, UnsupportedTableError
-from pyhudi.operations.planning.request import TableSettings
+from pyhudi.index.settings import FileSizes, LookupSettings
+from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.reader.predicates import Compare
 from pyhudi.reader.scan import RowReader
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig, load_config, update_config
 from pyhudi.table.config.key_types import KeyGeneratorType
-from pyhudi.table.config.property_keys import COMPLEX_KEY_ENCODING
+from pyhudi.table.config.property_keys import COMPLEX_KEY_ENCODING, INITIAL_VERSION
 from pyhudi.table.files.base_file import STAMP
-from support.drive import rows_of, write
+from support.drive import NOTHING_SAID, rows_of, write
 from support.made.stated_sizes import state_sizes
 from support.rules.health import errors
+from support.seams import patch_seam
 
 KEYED = TableSettings(version=8, record_key_fields=("id",), ordering_fields=("ts",), bucket_count=1)
 COMPLEX = replace(KEYED, key_generator=KeyGeneratorType.COMPLEX)
@@ -76,6 +78,31 @@ def test_keys_of_one_field_go_on_as_they_are_spelt(tmp_path: Path, before: str, 
     assert rows_of(tmp_path, "_hoodie_record_key", "ts") == list(zip(keys, (2, 1, 2, 2), strict=True))
     assert "id:b" in found_by(tmp_path, Compare("id", "=", "id:b"))
     assert errors(tmp_path) == []
+
+
+@pytest.mark.parametrize(("made_in", "looked_into"), [("8", 8), ("6", 10)])
+def test_files_of_others_are_all_read_only_where_the_table_came_out_of_version_6(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made_in: str, looked_into: int
+) -> None:
+    """The note of the spelling, which each new table of version 8 has, says nothing of that."""
+    one_file_each = WriteSettings(lookup=LookupSettings(sizes=FileSizes(small=0)))
+    for number in range(10):
+        write(
+            tmp_path,
+            rows(f"k{number}", ts=1),
+            operation="insert",
+            table=replace(COMPLEX, bucket_count=None, index_type="SIMPLE") if not number else NOTHING_SAID,
+            settings=one_file_each,
+        )
+    of_another_writer(tmp_path, "")
+    noted = {COMPLEX_KEY_ENCODING: "VALUE_ONLY", INITIAL_VERSION: made_in}
+    update_config(open_storage(str(tmp_path)), noted)
+    looks: list[object] = []
+    patch_seam(monkeypatch, "check the spelling of foreign keys", lambda *told: looks.append(told))
+
+    write(tmp_path, rows("new", ts=2))
+
+    assert len(looks) == looked_into
 
 
 def test_keys_that_two_releases_spelt_in_two_ways_are_refused(tmp_path: Path) -> None:
