@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import chain, islice
 from typing import Any, cast
 
@@ -39,9 +39,11 @@ _RELEASES = (KeyParser.RELEASE_1, KeyParser.RELEASE_0)
 Choice = np.ndarray[Any, np.dtype[np.int64]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ParsedTwiceIndex(BucketIndex):
     """A bucket index that asks stored rows where two releases disagree.
+
+    It keeps what it learns of the table's files, and travels without that.
 
     Attributes:
         release_0_writes: Whether Apache Hudi 0.x may write the table.
@@ -65,8 +67,12 @@ class ParsedTwiceIndex(BucketIndex):
             at = pa.array(places)
             by_release = [buckets[places], others[places]]
             doubts = KeyDoubts(plain(record_keys).take(at).cast(pa.string()), paths.take(at), by_release)
-            buckets[places] = np.choose(_StoredKeys(self, doubts).choice(), by_release)
+            buckets[places] = np.choose(self._stored_keys.choice(doubts), by_release)
         return buckets
+
+    @cached_property
+    def _stored_keys(self) -> _StoredKeys:
+        return _StoredKeys(self)
 
     def rescaled(
         self, record_keys: pa.Array, parts: Sequence[KeyPart], source: FileGroupId, old: int, new: int
@@ -101,13 +107,19 @@ class ParsedTwiceIndex(BucketIndex):
         return BucketIndex(self.bucket_count, self.record_key_fields, self.hash_fields, release, self.numbers)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class KeyDoubts:
     """Record keys of which two releases make two buckets; ``by_release`` has those of 1.x, then those of 0.x."""
 
     keys: pa.StringArray
     paths: pa.DictionaryArray
     by_release: list[Buckets]
+
+    @cached_property
+    def named(self) -> list[str]:
+        """The partitions that the codes of ``paths`` stand for."""
+        named: list[str] = self.paths.dictionary.to_pylist()  # O(partitions)
+        return named
 
     def at(self, row: int) -> str:
         """Return the words for one key, for an error."""
@@ -124,22 +136,21 @@ class _StoredKeys:
     """Asks the files of a table in which of two buckets keys are; a table that is being made has none."""
 
     index: ParsedTwiceIndex
-    doubts: KeyDoubts
 
-    def choice(self) -> Choice:
+    def choice(self, doubts: KeyDoubts) -> Choice:
         """Return for each key whose bucket it has: 0 for 1.x, 1 for 0.x. Raises `BucketMisfitError` where none says."""
-        held = [self._held(buckets) for buckets in self.doubts.by_release]
+        held = [self._held(doubts, buckets) for buckets in doubts.by_release]
         twice = np.flatnonzero(held[0] & held[1])
         if len(twice):
             raise BucketMisfitError(
-                f"{self.doubts.at(int(twice[0]))}, and the table{self._where} has it in both.",
+                f"{doubts.at(int(twice[0]))}, and the table{self._where} has it in both.",
                 "Delete one of the two rows with the release of Apache Hudi that wrote it, or rewrite the table with "
                 "mode overwrite.",
             )
         choice = np.where(held[0], 0, np.where(held[1], 1, _NEITHER))
         new = np.flatnonzero(choice == _NEITHER)
         if len(new):
-            choice[new] = self._rule(int(new[0]))
+            choice[new] = self._rule_of_new_keys(doubts, int(new[0]))
         return choice
 
     @property
@@ -150,73 +161,91 @@ class _StoredKeys:
     def _view(self) -> FileView | None:
         return None if self.index.numbers is None else self.index.numbers.view()
 
-    @cached_property
-    def _named(self) -> list[str]:
-        named: list[str] = self.doubts.paths.dictionary.to_pylist()  # O(partitions)
-        return named
-
-    def _held(self, buckets: Buckets) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def _held(self, doubts: KeyDoubts, buckets: Buckets) -> np.ndarray[Any, np.dtype[np.bool_]]:
         """Return whether each key is stored in its bucket of some buckets."""
         held = np.zeros(len(buckets), np.bool_)
-        codes = self.doubts.paths.indices.to_numpy(zero_copy_only=False)
+        codes = doubts.paths.indices.to_numpy(zero_copy_only=False)
         places = codes.astype(np.int64) << 32 | buckets
-        by_bucket = cache(self._by_bucket)
         for place in np.unique(places).tolist():  # O(file groups)
-            stored = by_bucket(self._named[place >> 32]).get(place & 0xFFFFFFFF)
+            stored = self._by_bucket(doubts.named[place >> 32]).get(place & 0xFFFFFFFF)
             if stored is not None:
                 rows = np.flatnonzero(places == place)
-                keys = self.doubts.keys.take(pa.array(rows))
+                keys = doubts.keys.take(pa.array(rows))
                 wanted = WantedKeys.of(keys.unique().sort())
                 held[rows] = np.isin(wanted.probe.find(keys), stored.hits(wanted).positions)
         return held
 
-    def _slices(self, partition_path: str) -> Iterable[FileSlice]:
-        return () if self._view is None else self._view.slices(partition_path).values()
+    @cached_property
+    def _numbered(self) -> dict[str, dict[int, SliceKeys]]:
+        """The keys of each file slice by partition path and bucket, of partitions that rows go to."""
+        return {}
 
     def _by_bucket(self, partition_path: str) -> dict[int, SliceKeys]:
-        numbered = ((self.index.number_of(file_slice.group), file_slice) for file_slice in self._slices(partition_path))
-        return {bucket: self._keys_of(file_slice) for bucket, file_slice in numbered if bucket is not None}
+        if partition_path not in self._numbered:
+            numbered = (
+                (self.index.number_of(file_slice.group), file_slice) for file_slice in self._slices(partition_path)
+            )
+            self._numbered[partition_path] = {
+                bucket: self._keys_of(file_slice) for bucket, file_slice in numbered if bucket is not None
+            }
+        return self._numbered[partition_path]
+
+    def _slices(self, partition_path: str) -> Iterable[FileSlice]:
+        return () if self._view is None else self._view.slices(partition_path).values()
 
     def _keys_of(self, file_slice: FileSlice) -> SliceKeys:
         view = cast(FileView, self._view)
         return SliceKeys(view.storage, file_slice, view.sees)
 
-    def _rule(self, row: int) -> int:
-        """Return by whose rule a new key goes: where 0.x may write the table, by that of stored keys.
+    def _rule_of_new_keys(self, doubts: KeyDoubts, row: int) -> int:
+        """Return by whose rule new keys go: where 0.x may write the table, by that of stored keys.
 
-        Raises `BucketMisfitError` where these follow none, or both.
+        Raises `BucketMisfitError` for the key of a row where these follow none, or both.
         """
         if not self.index.release_0_writes:
             return _RELEASES.index(KeyParser.RELEASE_1)
-        rules = self._rules_of_stored()
+        rules = self._rules_of_stored(doubts.named)
         if len(rules) == 1:
             return rules.pop()
         why = "follow both rules" if rules else "show neither"
         raise BucketMisfitError(
-            f"{self.doubts.at(row)}. The stored keys of the table{self._where} {why}, so that another writer may "
+            f"{doubts.at(row)}. The stored keys of the table{self._where} {why}, so that another writer may "
             "not find the row.",
             "Write such keys with the release of Apache Hudi that wrote the table, or rewrite the table with mode "
             f"overwrite and {key.INDEX_TYPE}={key.SIMPLE}.",
         )
 
-    def _rules_of_stored(self) -> set[int]:
+    def _rules_of_stored(self, paths: Sequence[str]) -> set[int]:
         rules: set[int] = set()
-        for file_slice in islice(self._nearest_first(), _SLICES_LOOKED_INTO):
-            count, bucket = self.index.count_of(file_slice.partition_path), self.index.number_of(file_slice.group)
-            keys_of = self._keys_of(file_slice)
-            for keys in chain(keys_of.of_base(), keys_of.of_logs()) if count else ():
-                candidates = self.index.candidates(keys)
-                if len(candidates) > 1:
-                    buckets = [count_off(hashes, count or 1) for hashes in candidates]
-                    differ = buckets[0] != buckets[1]
-                    rules |= {rule for rule, own in enumerate(buckets) if np.any(differ & (own == bucket))}
+        for file_slice in islice(self._nearest_first(paths), _SLICES_LOOKED_INTO):
+            group = file_slice.group
+            if group not in self._rules_by_group:
+                self._rules_by_group[group] = self._rules_of(file_slice)
+            rules |= self._rules_by_group[group]
             if len(rules) > 1:
                 break
         return rules
 
-    def _nearest_first(self) -> Iterator[FileSlice]:
-        """Yield the slices of the partitions that the keys are in, then all others."""
-        for path in self._named:
+    @cached_property
+    def _rules_by_group(self) -> dict[FileGroupId, set[int]]:
+        """The rules that the keys of each file group follow, of file groups whose keys are read."""
+        return {}
+
+    def _rules_of(self, file_slice: FileSlice) -> set[int]:
+        rules: set[int] = set()
+        count, bucket = self.index.count_of(file_slice.partition_path), self.index.number_of(file_slice.group)
+        keys_of = self._keys_of(file_slice)
+        for keys in chain(keys_of.of_base(), keys_of.of_logs()) if count else ():
+            candidates = self.index.candidates(keys)
+            if len(candidates) > 1:
+                buckets = [count_off(hashes, count or 1) for hashes in candidates]
+                differ = buckets[0] != buckets[1]
+                rules |= {rule for rule, own in enumerate(buckets) if np.any(differ & (own == bucket))}
+        return rules
+
+    def _nearest_first(self, paths: Sequence[str]) -> Iterator[FileSlice]:
+        """Yield the slices of some partitions, then all others."""
+        for path in paths:
             yield from self._slices(path)
         for path in () if self._view is None else self._view.partitions():
-            yield from self._slices(path) if path not in self._named else ()
+            yield from self._slices(path) if path not in paths else ()

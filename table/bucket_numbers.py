@@ -46,12 +46,13 @@ class BucketNumbers:
     Attributes:
         rule: The rule in force; None where it is unknown.
         unknown: Why the number is unknown, a sentence that names the file and its instant; empty where it is known.
-        table: The table, where an index may have to look into its files; else None, as for a table without files.
+        seen: The table at that moment, where an index may have to look into its files; else None, as for a table
+            without files.
     """
 
     rule: BucketRule | None
     unknown: str = ""
-    table: Table | None = field(default=None, repr=False, compare=False)
+    seen: SeenTable | None = field(default=None, repr=False, compare=False)
 
     def of(self, partition_path: str) -> int | None:
         """Return the number of buckets of a partition; None where it is unknown, so that nothing may rest on it."""
@@ -60,8 +61,8 @@ class BucketNumbers:
         return self.rule.number_of(partition_path)
 
     def view(self) -> FileView | None:
-        """Return the table's file slices now, where an index may have to look into them; else None."""
-        return None if self.table is None else SeenTable.now(self.table).view
+        """Return the table's file slices at the moment, where an index may have to look into them; else None."""
+        return None if self.seen is None else self.seen.view
 
     @property
     def default(self) -> int | None:
@@ -107,7 +108,7 @@ def bucket_numbers(table: Table, timeline: Timeline) -> BucketNumbers:
     A table without rule files costs one listing, of a version before 9 two.
     """
     numbers = _numbers(table, timeline)
-    return replace(numbers, table=table) if table.config.has_two_key_rules else numbers
+    return replace(numbers, seen=SeenTable(table, timeline)) if table.config.has_two_key_rules else numbers
 
 
 def _numbers(table: Table, timeline: Timeline) -> BucketNumbers:

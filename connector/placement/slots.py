@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from ...index.base import ComputedIndex
 from ...index.registry import computed_index_for
 from ...table.bucket_numbers import BucketNumbers
 from ...table.config import TableConfig
@@ -21,7 +23,7 @@ from ...table.schema.fields import root_of
 Slots = np.ndarray[Any, np.dtype[np.int32]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Placement:
     """The placement of a table's rows; every task that places rows gets a copy.
 
@@ -37,6 +39,11 @@ class Placement:
     tasks: int
     exactly: bool = True
     numbers: BucketNumbers | None = None
+
+    @cached_property
+    def _index(self) -> ComputedIndex:
+        """One for all rows of a task, as it may look into the table's files."""
+        return computed_index_for(self.config, self.numbers)
 
     @property
     def columns(self) -> list[str]:
@@ -55,7 +62,7 @@ class Placement:
         keys = KeyGenerator(self.config, self.schema)
         record_keys, parts = keys.composed(rows)
         paths = keys.partition_paths(rows)
-        buckets = computed_index_for(self.config, self.numbers).buckets_in(paths, record_keys, parts)
+        buckets = self._index.buckets_in(paths, record_keys, parts)
         names = paths.dictionary.to_pylist()  # O(partitions)
         starts = np.array([zlib.crc32(name.encode()) for name in names], np.int64)
         codes = paths.indices.to_numpy(zero_copy_only=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -20,8 +21,11 @@ from pyhudi.index.bucket import BucketIndex
 from pyhudi.index.key_parser import KeyParser
 from pyhudi.operations.result import CommitResult
 from pyhudi.storage import open_storage
+from pyhudi.table.bucket_numbers import bucket_numbers
 from pyhudi.table.config import load_config, update_config
 from pyhudi.table.config import property_keys as key
+from pyhudi.table.seen_table import SeenTable
+from pyhudi.table.table import open_table
 from support.readers import read_without_spark
 from support.recorded.recorded_version_6 import unpack_keys
 from support.rules.health import errors
@@ -304,6 +308,20 @@ def test_a_key_whose_bucket_stored_keys_do_not_show_is_refused(
     assert names_of_twice(table) == before
     upsert(table, "second", 30, 0, options=NUMBER)
     assert names_of_twice(table)["k0"] == {"second"}
+
+
+def test_a_write_asks_for_the_rows_of_the_moment_that_it_sees(copied: Copied) -> None:
+    """In each of its tasks, whatever others commit meanwhile."""
+    table = copied("old_buckets")
+    upsert(table, "second", 20, 0, 1, options=NUMBER)
+    seen = SeenTable.now(open_table(open_storage(str(table))))
+    numbers = bucket_numbers(seen.table, seen.timeline)
+    upsert(table, "third", 30, 1)
+
+    view = pickle.loads(pickle.dumps(numbers)).view()  # noqa: S301
+
+    assert [*view.slices("a")] and view.slices("a") == seen.view.slices("a")
+    assert view.slices("a") != SeenTable.now(seen.table).view.slices("a")
 
 
 @pytest.mark.parametrize("upgraded", [False, True])

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyhudi.connector.placement.slots import Placement
 from pyhudi.errors import BucketMisfitError
 from pyhudi.index.bucket import BucketIndex
 from pyhudi.index.key_parser import KeyParser
@@ -77,3 +80,39 @@ def test_a_rescaled_key_goes_by_the_release_whose_old_bucket_holds_it(source: in
     buckets = ParsedTwiceIndex(1000, FIELDS).rescaled(keys, (), group(source), old, 1000)
 
     assert buckets.tolist() == [expected, *alike.tolist()]
+
+
+class Numbers:
+    """The numbers of a table without files, which counts how often the table is asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def view(self) -> None:
+        self.asked += 1
+
+    def of(self, partition_path: str) -> int:
+        return 1000
+
+
+def test_a_task_asks_the_table_once_for_all_its_rows_and_takes_no_answer_along() -> None:
+    numbers, paths = Numbers(), pa.array([""]).dictionary_encode()
+    index = ParsedTwiceIndex(1000, FIELDS, numbers=numbers, release_0_writes=False)
+
+    buckets = [index.buckets_in(paths, pa.array([DISPUTED])).tolist() for _ in range(3)]
+
+    assert (buckets, numbers.asked) == ([[BY_1]] * 3, 1)
+    sent = pickle.loads(pickle.dumps(index))  # noqa: S301
+    sent.buckets_in(paths, pa.array([DISPUTED]))
+    assert sent.numbers.asked == 2
+
+
+def test_a_placement_asks_the_table_once_for_all_its_rows() -> None:
+    made = TableConfig.new(TableSettings(record_key_fields=FIELDS, bucket_count=1000, name="t"))
+    numbers = Numbers()
+    placement = Placement(TableConfig({**made.properties, key.INITIAL_VERSION: "6"}), None, 1000, numbers=numbers)  # type: ignore[arg-type]
+    rows = pa.RecordBatch.from_pydict({"a": ["q,r"], "b": ["7"]})
+
+    slots = [placement.slots(rows).tolist() for _ in range(3)]
+
+    assert (slots, numbers.asked) == ([[BY_1]] * 3, 1)
