@@ -76,7 +76,7 @@ class BucketIndex:
 
         Raises `NullKeyError` for a null key and `DataError` for a key that is not valid UTF-8.
         """
-        return count_off(self.hashes(record_keys, parts), self.bucket_count)
+        return hashes_to_buckets(self.hashes(record_keys, parts), self.bucket_count)
 
     def buckets_in(self, paths: pa.DictionaryArray, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> Buckets:
         """Return the bucket of each of n keys in its own partition, of n paths.
@@ -92,7 +92,7 @@ class BucketIndex:
                 "Write it with Apache Hudi, or give its partition columns values without an end of a line.",
             )
         if len(set(counts)) < 2:
-            return count_off(hashes, counts[0] or 1) if counts else hashes.view(np.int32)
+            return hashes_to_buckets(hashes, counts[0] or 1) if counts else hashes.view(np.int32)
         hashes %= np.array(counts, np.uint32)[paths.indices.to_numpy(zero_copy_only=False)]
         return np.asarray(hashes.view(np.int32))
 
@@ -100,7 +100,7 @@ class BucketIndex:
         self, record_keys: pa.Array, parts: Sequence[KeyPart], source: FileGroupId, old: int, new: int
     ) -> Buckets:
         """Return the new bucket of each key of a file group whose partition has ``old`` buckets and gets ``new``."""
-        return count_off(self.hashes(record_keys, parts), new)
+        return hashes_to_buckets(self.hashes(record_keys, parts), new)
 
     def hashes(self, record_keys: pa.Array, parts: Sequence[KeyPart] = ()) -> Hashes:
         """Return the hash of each record key, of which the number of buckets makes the bucket; raises as `buckets`."""
@@ -133,7 +133,7 @@ class BucketIndex:
         bucket, count = self.number_of(group), self.count_of(group.partition_path)
         if count is None:
             return np.zeros(0, np.int64)
-        wrong = count_off(self.hashes(record_keys), count) != (-1 if bucket is None else bucket)
+        wrong = hashes_to_buckets(self.hashes(record_keys), count) != (-1 if bucket is None else bucket)
         return np.flatnonzero(wrong).astype(np.int64)
 
     def prunes(self, record_keys: pa.Array) -> Callable[[FileGroupId], bool]:
@@ -167,7 +167,7 @@ def _low_bits(hashes: Buckets) -> Hashes:
     return np.asarray(hashes.view(np.uint32) & np.uint32(0x7FFFFFFF))
 
 
-def count_off(hashes: Hashes, count: int) -> Buckets:
+def hashes_to_buckets(hashes: Hashes, count: int) -> Buckets:
     """Turn hashes into buckets, in their place."""
     hashes %= np.uint32(count)
     return np.asarray(hashes.view(np.int32))

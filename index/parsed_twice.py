@@ -26,7 +26,7 @@ from ..table.files.names import FileGroupId
 from ..table.files.view import FileView
 from ..table.keys.generator import KeyPart
 from .base import Buckets, Positions
-from .bucket import BucketIndex, Hashes, count_off
+from .bucket import BucketIndex, Hashes, hashes_to_buckets
 from .key_parser import KeyParser, separate_values
 from .slice_keys import SliceKeys, WantedKeys
 
@@ -83,7 +83,7 @@ class ParsedTwiceIndex(BucketIndex):
             others = self._by(KeyParser.RELEASE_0).hashes(record_keys, parts)
             bucket = self.number_of(source)
             hashes = np.where((hashes % old != bucket) & (others % old == bucket), others, hashes)
-        return count_off(hashes, new)
+        return hashes_to_buckets(hashes, new)
 
     def candidates(self, record_keys: pa.Array) -> tuple[Hashes, ...]:
         """Return the hashes of the keys by each release, one array where all are equal."""
@@ -238,7 +238,7 @@ class _StoredKeys:
         for keys in chain(keys_of.of_base(), keys_of.of_logs()) if count else ():
             candidates = self.index.candidates(keys)
             if len(candidates) > 1:
-                buckets = [count_off(hashes, count or 1) for hashes in candidates]
+                buckets = [hashes_to_buckets(hashes, count or 1) for hashes in candidates]
                 differ = buckets[0] != buckets[1]
                 rules |= {rule for rule, own in enumerate(buckets) if np.any(differ & (own == bucket))}
         return rules

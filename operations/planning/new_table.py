@@ -56,7 +56,7 @@ class NewTable(TableTerms):
         version = self.asked.or_default("version")
         self._check_merging(version)
         brought = self.asked.payload.delete_marker if self.asked.payload else None
-        marker = self.marker(None) or (None if merge_properties(version).by_class else brought)
+        marker = self.marker(None) or (None if merge_properties(version).class_alone_decides else brought)
         return TableConfig.new(
             replace(
                 self.asked,
@@ -133,7 +133,7 @@ class NewTable(TableTerms):
             )
         rules = merge_properties(version)
         mode = self._partial_update_mode()
-        if rules.by_class:
+        if rules.class_alone_decides:
             self._check_class(version, mode)
             return
         if mode is not None and not rules.keeps_partial_updates:

@@ -46,7 +46,7 @@ class MergeProperties(Protocol):
     keeps_partial_updates: bool
     """Whether the table's properties keep the partial update mode."""
 
-    by_class: bool
+    class_alone_decides: bool
     """Whether they keep it, and the delete marker, as a payload class alone."""
 
     def mode(self, properties: Mapping[str, str], *, ordered: bool) -> str:
@@ -72,7 +72,7 @@ class ByMode:
     keeps_mode: bool = True
     keeps_markers: bool = True
     keeps_partial_updates: bool = True
-    by_class: bool = False
+    class_alone_decides: bool = False
 
     def mode(self, properties: Mapping[str, str], *, ordered: bool) -> str:
         return properties.get(key.MERGE_MODE) or default_merge_mode(ordered=ordered)
@@ -99,7 +99,7 @@ class ByPayload:
     keeps_mode: bool = True
     keeps_markers: bool = False
     keeps_partial_updates: bool = False
-    by_class: bool = False
+    class_alone_decides: bool = False
 
     def mode(self, properties: Mapping[str, str], *, ordered: bool) -> str:
         modes = {mode for mode in self._named_modes(properties) if mode is not None}
@@ -127,13 +127,13 @@ class ByPayload:
         }
 
     def _named_modes(self, properties: Mapping[str, str]) -> tuple[str | None, ...]:
-        by_class = properties.get(key.PAYLOAD_CLASS)
-        payload = Payload.find(by_class or "")
+        java_class = properties.get(key.PAYLOAD_CLASS)
+        payload = Payload.find(java_class or "")
         # Before version 9 Apache Hudi runs classes that do more, without an equivalent merge mode.
         builtin = payload.merge_mode if payload is not None and payload.is_plain else CUSTOM
         strategy = properties.get(key.MERGE_STRATEGY)
         return (
-            builtin if by_class else None,
+            builtin if java_class else None,
             properties.get(key.MERGE_MODE) or None,
             _BY_STRATEGY.get(strategy, CUSTOM) if strategy else None,
         )
@@ -147,7 +147,7 @@ class ByClass(ByPayload):
 
     keeps_mode: bool = False
     keeps_partial_updates: bool = True
-    by_class: bool = True
+    class_alone_decides: bool = True
 
     def deciding(self, properties: Mapping[str, str]) -> Payload | None:
         payload = self.payload(properties)

@@ -71,7 +71,7 @@ class TableConfig:
             **({} if said.bucket_count is None else bucket_properties(said.bucket_count, record_key, said.hash_fields)),
         }
         made = _with_spelling(cls(properties))
-        if merge_properties(version).by_class:
+        if merge_properties(version).class_alone_decides:
             return made
         return cls({**made.properties, **_update_properties(said.partial_update_mode, said.unavailable)})
 
