@@ -16,6 +16,7 @@ from ...errors import InvalidOptionError, MissingColumnError, OptionConflictErro
 from ...table.config import TableConfig
 from ...table.config import property_keys as key
 from ...table.config.key_types import KeyGeneratorType
+from ...table.config.property_keys import NEWEST_VERSION
 from ...table.schema.fields import find_field
 from ...table.schema.types import is_text, sql_name
 
@@ -82,10 +83,10 @@ class HashedColumns:
         texts = tuple(field for field in fields if is_text(known[field]))
         if config.has_two_key_rules and texts:
             raise UnsupportedTableError(
-                f"The table {path} is of version {config.version}, and its record key has the column {texts[0]!r}. "
-                "Writers of that version hash text with a comma or a colon in two ways, so equal values may be in "
-                "different buckets.",
-                ADVICE,
+                f"The table {path} is, or was before an upgrade, of version {key.NEWEST_FLAT_VERSION}, and its record "
+                f"key has the column {texts[0]!r}. Writers of that version hash text with a comma or a colon in two "
+                "ways, so equal values may be in different buckets. No rewrite of the table ends that.",
+                f"{ADVICE} Or insert its rows into a new table, of version {NEWEST_VERSION}, and join that.",
             )
         return cls(
             path,
