@@ -1,7 +1,10 @@
-"""Instants that a table has in the layout of the version from which it was upgraded, and not in its own.
+"""Writes that a table has in the layout of the version from which it was upgraded, and not in its own.
 
 Apache Hudi moves instants one by one, logs those that it cannot read, and upgrades the table without them. A writer of
 an old release that does not look at the version again adds others. No reader sees what they wrote.
+
+Instants of all other actions hide no rows. The table may lack some that it had: deleted savepoints, and rollbacks that
+a restore has deleted.
 """
 
 from __future__ import annotations
@@ -18,22 +21,34 @@ _UNDOES = frozenset({"rollback", "restore"})
 
 
 def left_behind(table: Table) -> tuple[str, ...]:
-    """Return the files of instants that lie in the place of the layout before, and that the table does not have."""
-    layout = table.instants.layout.previous
-    if layout is None:
-        return ()
-    names = {name: layout.parse(name) for name in table.storage.look(layout.folder).names}
-    waiting = {name: instant for name, instant in names.items() if instant is not None}
+    """Return the files of writes and services that lie in the place of the layout before, and nowhere else."""
+    waiting = {path: instant for path, instant in _old_instants(table).items() if instant.is_write}
     if not waiting:
         return ()
     timeline, left = table.timeline(), left_timeline(table)
     pending = left | {instant.identity for instant in timeline.instants}
     completed = left | {instant.identity for instant in timeline.completed}
     return tuple(
-        join(layout.folder, name)
-        for name, instant in sorted(waiting.items())
+        path
+        for path, instant in sorted(waiting.items())
         if instant.identity not in (completed if instant.state == State.COMPLETED else pending)
     )
+
+
+def remove_old_instants(table: Table) -> None:
+    """Delete the files of instants in the place of the layout before, but those left behind."""
+    paths = _old_instants(table).keys() if table.config.left_old_layout else ()
+    if paths:
+        table.storage.delete(*sorted(paths - set(left_behind(table))))
+
+
+def _old_instants(table: Table) -> dict[str, Instant]:
+    """Return the states of instants in the place of the layout before, by the paths of their files."""
+    layout = table.instants.layout.previous
+    if layout is None:
+        return {}
+    found = {join(layout.folder, name): layout.parse(name) for name in table.storage.look(layout.folder).names}
+    return {path: instant for path, instant in found.items() if instant is not None}
 
 
 def refuse_left_behind(table: Table) -> None:

@@ -55,7 +55,7 @@ LINK = _error(
 )
 LEFT_BEHIND = _error(
     "LEFT_BEHIND",
-    "An instant lies where the version before the table's upgrade has its instants, and not on the table's timeline: "
+    "A write or service lies where the version before the upgrade has its instants, and not on the table's timeline: "
     "readers do not see what it wrote, and pyhudi refuses to write.",
     "Stop writers of old releases. If the rows have to stay, restore the table from a backup of before the upgrade, "
     "mend the instant's file, and call HudiTable.upgrade(). Otherwise delete the file: the next write, or "

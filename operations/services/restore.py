@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from ...errors import ConcurrentWriteError
 from ...storage.base import Storage
+from ...table.left_behind import remove_old_instants
 from ...table.table import Table
 from ...timeline.instants import Instant, State
 from ...timeline.metadata.models import InstantInfo, RestoreMetadata, RestorePlan, RollbackMetadata
@@ -256,5 +257,7 @@ def _forget_rollbacks(table: Table, timeline: Timeline, to: str) -> None:
             if instant.action == "rollback" and to < instant.requested_time < restored.requested_time
         ]
         if gone:
+            # Else a write that they undid would count as left behind where an upgrade did not remove its old files.
+            remove_old_instants(table)
             remove_rollbacks(table, gone)
         return

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from faults.test_decisions import nothing_is_carried_out
 from pyhudi import arrow
@@ -305,6 +306,36 @@ def test_what_a_call_left_behind_after_its_decision_is_removed_by_the_next(
     assert [path.name for path in (table / ".hoodie").glob("*.commit")] == [stray.name]
     assert not list((table / ".hoodie").glob("*/.commits_.archive*"))
     assert shown(read_without_spark(table)) == rows
+
+
+@pytest.mark.parametrize("how", ["delete_savepoint", "restore"])
+def test_old_files_of_what_the_table_deleted_since_keep_no_write_out(
+    tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The process that upgraded the table died before it deleted the old files."""
+    path = tmp_path / "table"
+    rows = pa.table({"id": ["1", "2"]})
+    arrow.write(path, rows, record_key="id", **{"hoodie.write.table.version": "6"})
+    table = arrow.Table(path)
+    kept = table.savepoint().instant
+    undone = [table.upsert(rows).instant for _ in range(2)]
+    table.rollback(undone[1])
+    with monkeypatch.context() as patch:
+        patch_seam(patch, "remove the old files of a timeline", lambda _: None)
+        upgrade(path)
+
+    if how == "restore":
+        # It deletes the rollbacks of both, of which each has an old file.
+        table.rollback(undone[0])
+        table.upsert(rows)
+        table.restore(kept)
+    else:
+        table.delete_savepoint(kept)
+
+    assert errors(path) == []
+    table.upsert(rows)
+    upgrade(path)
+    assert [file.name for file in (path / ".hoodie").glob("2*")] == []
 
 
 def left_by_apache_hudi(table: Path) -> Path:

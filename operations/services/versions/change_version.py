@@ -2,8 +2,8 @@
 
 Nothing but properties differs between the versions 8 and 9. The log files of version 6 are merged and its instants
 copied before the decision, and the old files of the instants go after it. A process that dies before the decision has
-changed nothing that readers see, and after it the next process that decides carries it out. Writes that were planned
-before it give way.
+changed nothing that readers see, and after it the next process that decides carries it out. The old files then stay
+until the next call, and do no harm. Writes that were planned before the decision give way.
 """
 
 from __future__ import annotations

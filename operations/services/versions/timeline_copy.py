@@ -16,7 +16,7 @@ from ....storage.base import FileInfo, join, split
 from ....storage.parallel import for_each
 from ....table.config import property_keys as key
 from ....table.files.logs.noted_instants import NOTE
-from ....table.left_behind import left_behind
+from ....table.left_behind import remove_old_instants
 from ....table.table import Table, refuse_other_version
 from ....timeline.archive.lsm import LsmArchive
 from ....timeline.archive.lsm_writer import Row, append, settle
@@ -114,12 +114,9 @@ class TimelineCopy:
         return {new.path(self._renamed(instant, times)): instant for instant in self._instants}
 
     def remove_old(self) -> None:
-        """Delete the old files of instants that the table has in its own layout, and the old archive if it has all."""
-        storage, leftover = self.old.storage, list(self._files())
-        if leftover:
-            stays = set(left_behind(self.new))
-            storage.delete(*(info.path for info in leftover if info.path not in stays))
-        archive = self.old.archive
+        """Delete the old files of instants but those left behind, and the old archive if the table has all of it."""
+        remove_old_instants(self.new)
+        storage, archive = self.old.storage, self.old.archive
         if archive.is_there():
             held = {instant.identity for instant in self.new.archive.instants()}
             if held.issuperset(instant.identity for instant in archive.instants()):
@@ -224,7 +221,7 @@ class TimelineCopy:
 
 
 def remove_old_files(table: Table) -> None:
-    """Delete what a table that came out of version 6 has in its own layout, as well as in the old layout."""
+    """Delete what a table that came out of version 6 has in the old layout, but for writes that it lacks in its own."""
     if table.config.left_old_layout:
         TimelineCopy.out_of(table).remove_old()
 
