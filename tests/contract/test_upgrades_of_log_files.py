@@ -6,14 +6,16 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from contract.test_upgrades_of_version_6 import history, rows_at, upgrade
 from pyhudi import arrow
 from pyhudi.errors import CorruptInstantError
 from pyhudi.operations.services.compaction.log_compactor import EXECUTOR
-from pyhudi.operations.services.compaction.plan import operations_of
+from pyhudi.operations.services.compaction.plan import Plan, operations_of
 from pyhudi.operations.services.versions import change_version as versions
+from pyhudi.operations.services.versions.compact_whole import WholeCompaction
 from pyhudi.storage import open_storage
 from pyhudi.table.files.file_group import FileSlice, log_file
 from pyhudi.table.files.logs.log_blocks import BlockType
@@ -21,6 +23,7 @@ from pyhudi.table.files.logs.log_file import read_blocks
 from pyhudi.table.files.lost import open_view
 from pyhudi.table.table import open_table
 from pyhudi.timeline.metadata import models
+from pyhudi.timeline.timeline import Timeline
 from support.readers import read_without_spark
 from support.recorded.recorded_past import AS_OF
 from support.recorded.recorded_version_6 import Values, shown, unpack, writes
@@ -258,13 +261,45 @@ def test_a_delta_commit_that_came_since_the_compaction_is_compacted_too(
     assert errors(path) == []
 
 
+def test_a_delta_commit_that_began_beside_the_plan_of_the_compaction_keeps_its_rows(
+    copied: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a writer of Apache Hudi's that has not seen the plan: it appends to the old slice, and completes later."""
+    path = copied("mor_event_time")
+    completed = path / f".hoodie/{LATER}.deltacommit"
+    aside = path.parent / completed.name
+    plan, compact = WholeCompaction.plan, versions.compact_whole
+
+    def begin(self: WholeCompaction, timeline: Timeline) -> Plan | None:
+        made = plan(self, timeline)
+        if not aside.exists():
+            deliver(path, LATER)
+            completed.rename(aside)
+        return made
+
+    def complete(*given: Any) -> None:
+        try:
+            compact(*given)
+        finally:
+            shutil.copy(aside, completed)
+
+    patch_seam(monkeypatch, "plan the compaction of a whole table", begin)
+    patch_seam(monkeypatch, "compact a whole table", complete)
+    upgrade(path)
+
+    assert not any(file_slice.logs for file_slice in slices(path))
+    assert [row for row in rows(path)[1] if row[0] == LATER]
+    assert errors(path) == []
+
+
 def deliver(path: Path, time: str) -> None:
     """Commit the newest log file once more, under a time, behind the newest base file of its file group."""
-    newest, old = logs(path)[-1], writes(path)[-2]
+    newest = logs(path)[-1]
+    [old] = {block.instant_time for block in read_blocks(open_storage(str(path)), str(newest.relative_to(path)))}
     parsed = log_file(newest.name)
     assert parsed is not None
     [base] = [one.base_time for one in slices(path) if one.file_id == parsed.file_id]
-    appended = newest.with_name(f".{parsed.file_id}_{base}.log.1_0-1-1")
+    appended = newest.with_name(f".{parsed.file_id}_{base}.log.9_0-1-1")
     appended.write_bytes(newest.read_bytes().replace(old.encode(), time.encode()))
     folder = path / ".hoodie"
     text = (folder / f"{old}.deltacommit").read_text()

@@ -358,6 +358,7 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "hash new keys": "operations.transaction.new_keys:hash64",
     "rollbacks of an instant by others": "operations.transaction.since:Since.rollbacks_of",
     # --- decisions
+    "plan the compaction of a whole table": "operations.services.versions.compact_whole:WholeCompaction.plan",
     "compact a whole table": "operations.services.versions.change_version:compact_whole",
     "decide on properties": "operations.services.versions.change_version:set_properties",
     "remove the old files of a timeline": "operations.services.versions.timeline_copy:TimelineCopy.remove_old",

@@ -30,11 +30,24 @@ class BegunMeanwhileError(Exception):
 class WholeCompaction(Compaction):
     """Merges the log files of every file slice."""
 
+    _before_plan: frozenset[str] = frozenset()
+
     def plan(self, timeline: Timeline) -> Plan | None:
         if has_work(timeline):
             # A delta commit that was planned before appends to the slices that the plan ends.
             raise BegunMeanwhileError
+        self._before_plan = frozenset(instant.identity for instant in timeline.instants)
         return tuple(self.slices.find(timeline)) or None
+
+    def missed(self, now: Timeline, made: Instant) -> bool:
+        """Return whether a write began that the plan does not know of: it may append to a slice that the plan ends.
+
+        Apache Hudi puts a write on the timeline before it lists the plans, so that the others see this plan.
+        """
+        planned = self._before_plan | {made.identity}
+        return super().missed(now, made) or any(
+            instant.is_write and instant.identity not in planned for instant in now.instants
+        )
 
 
 def compact_whole(table: Table, means: Means) -> None:
