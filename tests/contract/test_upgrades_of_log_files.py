@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from pyhudi import arrow
 from pyhudi.errors import CorruptInstantError
 from pyhudi.operations.services.compaction.log_compactor import EXECUTOR
 from pyhudi.operations.services.compaction.plan import Plan, operations_of
+from pyhudi.operations.services.service import NoTasksError
 from pyhudi.operations.services.versions import change_version as versions
 from pyhudi.operations.services.versions.compact_whole import WholeCompaction
 from pyhudi.storage import open_storage
@@ -24,6 +26,7 @@ from pyhudi.table.files.lost import open_view
 from pyhudi.table.table import open_table
 from pyhudi.timeline.metadata import models
 from pyhudi.timeline.timeline import Timeline
+from support.made.compacting import means
 from support.readers import read_without_spark
 from support.recorded.recorded_past import AS_OF
 from support.recorded.recorded_version_6 import Values, shown, unpack, writes
@@ -106,6 +109,34 @@ def test_the_past_is_merged_by_the_new_merge_mode(copied: Callable[[str], Path])
     past = named(rows(path, newest))
     assert past["k0"] == "later"
     assert past.keys() - named(rows(path)).keys() == {"n3"}
+
+
+class Tasks:
+    """An engine that runs tasks, or none."""
+
+    def __init__(self, *, runs: bool) -> None:
+        self.runs = runs
+        self.units: list[object] = []
+
+    def __call__(self, call: Callable[[Any], Any], units: Sequence[Any]) -> list[Any]:
+        if not self.runs:
+            raise NoTasksError("it runs none")
+        self.units += units
+        sent = pickle.loads(pickle.dumps(call))  # noqa: S301 (made here)
+        return [sent(unit) for unit in units]
+
+
+@pytest.mark.parametrize(("runs", "most_bytes", "counted"), [(True, 0, 2), (False, None, 2), (False, 0, None)])
+def test_changed_keys_are_counted_by_tasks_and_only_few_by_this_process(
+    copied: Callable[[str], Path], runs: bool, most_bytes: int | None, counted: int | None
+) -> None:
+    path = copied("mor_latest")
+    tasks, near = Tasks(runs=runs), replace(means(open_storage(str(path))), most_bytes=most_bytes)
+
+    foretold = upgrade(path, dry_run=True, executor=tasks, without_tasks=near)
+
+    assert foretold.changed_keys == counted
+    assert tasks.units == [one for one in slices(path) if one.logs and runs]
 
 
 def writes_in(path: Path) -> list[str]:

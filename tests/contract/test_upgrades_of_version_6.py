@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -97,9 +98,9 @@ def copied(made: Path, tmp_path: Path) -> Callable[[str], Path]:
     return lambda name: Path(shutil.copytree(made / name, tmp_path / name))
 
 
-def upgrade(path: Path, to: int = 9, *, dry_run: bool = False) -> VersionResult:
+def upgrade(path: Path, to: int = 9, *, dry_run: bool = False, **other_means: Any) -> VersionResult:
     storage = open_storage(str(path))
-    how = replace(means(storage), patience=IMPATIENT.patience)
+    how = replace(means(storage), patience=IMPATIENT.patience, **other_means)
     return change_version(storage, "upgrade", to, how, dry_run=dry_run)
 
 

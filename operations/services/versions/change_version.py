@@ -159,7 +159,7 @@ class _VersionCall:
     def _result(self, changes: Mapping[str, str | None], spelling: str | None) -> VersionResult:
         stored = self.table.config
         after = stored.with_changes(changes)
-        told, keys = warnings_of(stored, self.step, after, spelling), changed_keys(self.table, after)
+        told, keys = warnings_of(stored, self.step, after, spelling), changed_keys(self.table, after, self.means)
         if self.step.compacts(self.table) and keys != 0:
             told += (
                 f"The log files are merged by the rules of version {self.step.before}, so that all rows stay what they "

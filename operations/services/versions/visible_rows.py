@@ -1,8 +1,12 @@
-"""How many keys show another row once a table is of another version, as other rules merge its log files."""
+"""How many keys show another row once a table is of another version, as other rules merge its log files.
+
+Each slice is counted by itself, in a task of the engine where there is one: no keys come to this process then.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,6 +21,8 @@ from ....table.files.lost import open_view
 from ....table.latest_schema import latest_schema
 from ....table.schema.columns import RECORD_KEY, SEQUENCE_NUMBER, with_meta
 from ....table.table import Table
+from ..means import Means
+from ..service import NoTasksError
 
 _OTHER_MODE: Mapping[str, str] = {
     key.EVENT_TIME_ORDERING: key.COMMIT_TIME_ORDERING,
@@ -27,11 +33,12 @@ _NAME_THE_MODE = frozenset({key.PAYLOAD_CLASS, key.MERGE_STRATEGY, key.PRECOMBIN
 _COLUMNS = (RECORD_KEY, SEQUENCE_NUMBER)
 
 
-def changed_keys(table: Table, after: TableConfig) -> int | None:
+def changed_keys(table: Table, after: TableConfig, means: Means) -> int | None:
     """Return how many keys show another row under the properties ``after`` than now, at most; None if it is unknown.
 
     Where pyhudi does not know one of the two rules, which is a payload class's own, the other is compared with the same
-    in the other merge mode: a key whose row does not depend on the order of its versions shows it under both.
+    in the other merge mode: a key whose row does not depend on the order of its versions shows it under both. It is
+    unknown, too, where the engine runs no tasks, and the slices are too large for this process.
     """
     before = table.config
     if before.table_type != key.MERGE_ON_READ or _rules(before) == _rules(after):
@@ -47,8 +54,26 @@ def changed_keys(table: Table, after: TableConfig) -> int | None:
         return 0
     schema = with_meta(columns)
     shown = pa.schema([schema.field(name) for name in _COLUMNS])
-    readers = [RowReader(table.storage, shown, schema, terms=MergeTerms(config)) for config in ways]
-    return sum(_differing(*(_rows(reader, file_slice) for reader in readers)) for file_slice in slices)
+    terms = [MergeTerms(config, means.output.memory) for config in ways]
+    readers = [RowReader(table.storage, shown, schema, terms=each) for each in terms]
+    return _counted(readers, slices, means)
+
+
+def _counted(readers: Sequence[RowReader], slices: Sequence[FileSlice], means: Means) -> int | None:
+    count = partial(_changed_in, readers)
+    if means.executor is not None:
+        try:
+            return sum(means.executor(count, slices))
+        except NoTasksError:
+            own = means.without_tasks
+            size = sum(file_slice.size for file_slice in slices)
+            if own is None or (own.most_bytes is not None and size > own.most_bytes):
+                return None
+    return sum(map(count, slices))
+
+
+def _changed_in(readers: Sequence[RowReader], file_slice: FileSlice) -> int:
+    return _differing(*(_rows(reader, file_slice) for reader in readers))
 
 
 def _rules(config: TableConfig) -> tuple[object, ...]:
