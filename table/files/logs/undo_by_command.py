@@ -6,10 +6,13 @@ command at the end of the slice takes them back. Source: ``BaseRollbackHelper`` 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 
 from ....storage.base import Storage, join, split
+from ....storage.parallel import for_each
 from ..file_group import LogFile, data_file, log_file
 from ..names import LogFileName, WriteToken
 from ..undo import DeletesFiles
@@ -41,9 +44,13 @@ class TakesBlocksBack(DeletesFiles):
         for instant_time, paths in left.items():
             named = frozenset(paths)
             logs = {path: log for path in named if (log := log_file(path, changes=True)) is not None}
-            for place in sorted({_place(log) for log in logs.values()}):
-                _take_blocks_back(storage, instant_time, place, logs.keys())
-            storage.delete(*sorted(named - logs.keys()))
+            slices = _slices_at(storage, {_place(log) for log in logs.values()})
+            alone = for_each(
+                storage,
+                partial(_take_blocks_back, storage, instant_time, logs.keys()),
+                [slices[place] for place in sorted(slices)],
+            )
+            storage.delete(*sorted(set(chain(named - logs.keys(), *alone))))
 
 
 class AppendsCommands(TakesBlocksBack):
@@ -105,13 +112,25 @@ def _place(log: LogFile) -> _NamedSlice:
     return _NamedSlice(split(log.path)[0], log.file_id, log.named_time)
 
 
-def _take_blocks_back(storage: Storage, instant_time: str, place: _NamedSlice, named: Iterable[str]) -> None:
-    """Take back an instant's blocks in all log files of a slice: its writer may have gone on in files of other names.
+def _slices_at(storage: Storage, places: Collection[_NamedSlice]) -> dict[_NamedSlice, list[LogFile]]:
+    """Return all log files of some slices, in their order; each folder is listed once."""
+    slices: dict[_NamedSlice, list[LogFile]] = {}
+    for listed in for_each(storage, storage.list, sorted({place.folder for place in places})):
+        for info in listed:
+            log = log_file(info.path, info.size, changes=True)
+            if log is not None and _place(log) in places:
+                slices.setdefault(_place(log), []).append(log)
+    return {place: sorted(logs, key=lambda log: log.name.order) for place, logs in slices.items()}
 
-    ``named`` are log files that it made. A file among them goes, too, if its writer tore the first block.
+
+def _take_blocks_back(
+    storage: Storage, instant_time: str, named: Collection[str], logs: Sequence[LogFile]
+) -> frozenset[str]:
+    """Append a command to a slice where blocks of an instant need it, and return the log files that may then go.
+
+    ``logs`` are all of the slice: the writer may have gone on in files of other names. ``named`` are log files that it
+    made. A file among them goes, too, if its writer tore the first block.
     """
-    listed = (log_file(info.path, info.size, changes=True) for info in storage.list(place.folder))
-    logs = sorted((log for log in listed if log is not None and _place(log) == place), key=lambda log: log.name.order)
     blocks = {log.path: [block for block in read_blocks(storage, log.path) if _is_sound(block)] for log in logs}
     alone = {path for path, whole in blocks.items() if _is_alone(whole, instant_time, torn=path in named)}
     if _still_counts((block for path, whole in blocks.items() if path not in alone for block in whole), instant_time):
@@ -124,8 +143,8 @@ def _take_blocks_back(storage: Storage, instant_time: str, place: _NamedSlice, n
                 Header.COMMAND_BLOCK_TYPE: ROLLBACK,
             },
         )
-        _append(storage, place, 1 + max(log.name.version for log in logs), b"".join(head.framed(())))
-    storage.delete(*sorted(alone))
+        _append(storage, _place(logs[0]), 1 + max(log.name.version for log in logs), b"".join(head.framed(())))
+    return frozenset(alone)
 
 
 def _append(storage: Storage, place: _NamedSlice, version: int, data: bytes) -> None:

@@ -99,6 +99,26 @@ def test_a_command_never_takes_the_place_of_another_writers_file() -> None:
     assert [block.target_instant_time for block in read_blocks(storage, COMMAND)] == [DEAD]
 
 
+def test_slices_of_one_folder_are_listed_at_once_and_each_gets_its_command() -> None:
+    folders: list[str] = []
+
+    class Told(MemoryStorage):
+        def list(self, folder: str, *, recursive: bool = False, strict: bool = True) -> list[object]:  # type: ignore
+            folders.append(folder)
+            return super().list(folder, recursive=recursive, strict=strict)  # type: ignore
+
+    storage = Told.open("memory:undo-once")
+    logs = [f"p/.{file_id}-0_{BASE}.log.1_0-1-1" for file_id in "abc"]
+    for log in logs:
+        storage.write(log, DEAD_AND_ALIVE)
+
+    TakesBlocksBack().take_back(storage, {DEAD: logs})
+
+    assert folders == ["p"]
+    commands = [log.replace(".log.1_0-1-1", ".log.2_1-0-1") for log in logs]
+    assert names(storage) == sorted([*logs, *commands])
+
+
 def test_base_files_go() -> None:
     storage = stored({f"p/a-0_0-1-1_{DEAD}.parquet": b"", f"p/b-0_0-1-1_{ALIVE}.parquet": b""})
 
