@@ -6,12 +6,13 @@ say of merging is chosen in `table.config`, below this module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 from ..errors import TableVersionError
 from ..storage.base import Storage
+from ..storage.parallel import for_each
 from ..timeline.archive.archive import Archive, ArchiveWriter
 from ..timeline.archive.lsm import LsmArchive
 from ..timeline.archive.lsm_writer import LsmWriter
@@ -22,7 +23,7 @@ from ..timeline.metadata.json_codec import JsonCodec
 from ..timeline.timeline import Timeline
 from .config import TableConfig
 from .config.support import RAISED_BY_A_WRITE
-from .files.file_group import DataFile
+from .files.file_group import DataFile, LogFile
 from .files.logs.log_archive import LogArchive
 from .files.logs.log_archive_writer import LogArchiveWriter
 from .files.logs.log_file import writers_in
@@ -57,6 +58,20 @@ class TableFormat:
         file.
         """
         return self.slices.makers(files, completed, partial(writers_in, completed.storage) if opens else None)
+
+    def makers_of_each(self, files: Sequence[DataFile], completed: Timeline) -> list[frozenset[str]]:
+        """Return for each file what `makers` returns where it opens log files, but open all of these at once."""
+        unknown: list[LogFile] = []
+
+        def note(log: LogFile) -> frozenset[str]:
+            unknown.append(log)
+            return frozenset()
+
+        named = [self.slices.makers([file], completed, note) for file in files]
+        storage = completed.storage
+        read = for_each(storage, partial(writers_in, storage), unknown)
+        inside = {log.path: makers for log, makers in zip(unknown, read, strict=True)}
+        return [makers | inside.get(file.path, frozenset()) for file, makers in zip(files, named, strict=True)]
 
 
 def _lsm_writer(storage: Storage, config: TableConfig) -> ArchiveWriter:

@@ -40,11 +40,13 @@ def files_of(table: Table, timeline: Timeline, instant_time: str, *, rolled_back
 
 def by_maker(table: Table, timeline: Timeline, listed: Iterable[FileInfo]) -> dict[str, list[FileInfo]]:
     """Return the data files among some files, of change data too, by the requested times of their makers."""
+    parsed = ((info, data_file(info.path, info.size, changes=True)) for info in listed)
+    files = [(info, file) for info, file in parsed if file is not None]
+    makers = table.format.makers_of_each([file for _, file in files], timeline)
     found: dict[str, list[FileInfo]] = {}
-    for info in listed:
-        file = data_file(info.path, info.size, changes=True)
-        for maker in () if file is None else table.format.makers([file], timeline, opens=True):
-            found.setdefault(maker, []).append(info)
+    for (info, _), times in zip(files, makers, strict=True):
+        for time in times:
+            found.setdefault(time, []).append(info)
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import shutil
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +19,10 @@ from pyhudi.operations.services.compaction.plan import Plan, operations_of
 from pyhudi.operations.services.service import NoTasksError
 from pyhudi.operations.services.versions import change_version as versions
 from pyhudi.operations.services.versions.compact_whole import WholeCompaction
+from pyhudi.operations.transaction.left_overs import by_maker
 from pyhudi.storage import open_storage
-from pyhudi.table.files.file_group import FileSlice, log_file
+from pyhudi.storage.local import LocalStorage
+from pyhudi.table.files.file_group import FileSlice, data_file, log_file
 from pyhudi.table.files.logs.log_blocks import BlockType
 from pyhudi.table.files.logs.log_file import read_blocks
 from pyhudi.table.files.lost import open_view
@@ -176,6 +179,33 @@ def test_a_table_is_written_kept_up_and_restored_to_before_its_upgrade(
     table.compact()
     assert table.read().num_rows == number
     assert errors(path) == []
+
+
+def test_log_files_that_do_not_say_who_wrote_them_are_opened_at_once(copied: Callable[[str], Path]) -> None:
+    """Over a network each waits for an answer."""
+    opened: dict[str, threading.Thread] = {}
+
+    class Remote(LocalStorage):
+        remote = True
+
+        def open_input(self, path: str) -> Any:
+            opened[path] = threading.current_thread()
+            return super().open_input(path)
+
+    path = copied("mor_rolled_back")
+    upgrade(path)
+    table = open_table(Remote.open(str(path)))
+    timeline, listed = table.timeline(), table.storage.list("", recursive=True)
+    opened.clear()
+    found = by_maker(table, timeline, listed)
+
+    assert len(opened) > 1
+    assert threading.main_thread() not in opened.values()
+    alone = [data_file(info.path, info.size) for info in listed]
+    makers = {file.path: table.format.makers([file], timeline, opens=True) for file in alone if file is not None}
+    assert {(time, info.path) for time, infos in found.items() for info in infos} == {
+        (time, name) for name, times in makers.items() for time in times
+    }
 
 
 def put(path: Path, name: str, plan: models.InstantModel) -> None:
