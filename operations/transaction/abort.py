@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import count
 
+from ...errors import TableError
 from ...table.config import stored_config
 from ...table.table import Table
 from ...timeline.instants import Instant, State
@@ -77,7 +78,11 @@ def abort(work: Transaction, *, tries_again: bool = False) -> Timeline | None:
 
 def _in_version_of_now(work: Transaction) -> Transaction:
     """Return the work on a table as it is: an upgrade by Apache Hudi moves pending instants, too."""
-    now = stored_config(work.storage)
+    try:
+        now = stored_config(work.storage)
+    except TableError:
+        # It cannot be read any more, and the undo goes by what it was.
+        return work
     return work if now is None else replace(work, table=Table.of(work.storage, now))
 
 

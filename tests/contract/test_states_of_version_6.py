@@ -222,7 +222,7 @@ def test_a_table_that_was_being_raised_is_refused(copied: Callable[[str], Path],
     for commit in instants(table, "commit")[:count]:
         commit.unlink()
 
-    with pytest.raises(UnsupportedTableError, match=r"\.hoodie/timeline"):
+    with pytest.raises(UnsupportedTableError, match=r"have left \.hoodie"):
         read_without_spark(table)
     assert "PROPERTY_INVALID" in [row["code"] for row in validate(open_storage(str(table))).to_pylist()]
 
