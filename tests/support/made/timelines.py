@@ -18,7 +18,7 @@ LAYOUT = LayoutV2()
 
 def instants_in(storage: Storage, layout: Layout = LAYOUT) -> InstantFiles:
     """Return the files of the instants of a table that need not have properties."""
-    return InstantFiles(storage, layout, AvroCodec(), LsmArchive(storage, layout.archive_folder), lambda: True)
+    return InstantFiles(storage, layout, AvroCodec(), LsmArchive(storage, layout.archive_folder), _is_current)
 
 
 def timeline_in(storage: Storage, layout: Layout = LAYOUT) -> Timeline:
@@ -29,3 +29,7 @@ def timeline_in(storage: Storage, layout: Layout = LAYOUT) -> Timeline:
 def timeline_of(instants: Iterable[Instant], storage: Storage | None = None) -> Timeline:
     """Return a timeline of instants that have no files, of an empty table where no store is given."""
     return Timeline(tuple(instants), instants_in(storage or MemoryStorage.open("memory:no-files")))
+
+
+def _is_current() -> bool:
+    return True

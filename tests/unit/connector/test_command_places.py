@@ -119,7 +119,7 @@ def test_a_sick_table_is_shown_or_refused_by_name(tmp_path: Path, healthy: Path,
         assert (
             [json.loads(line) for line in printed.out.splitlines()]
             or code
-            or name in {"activity", "savepoints", "validate"}
+            or name in {"activity", "metadata", "savepoints", "validate"}
         )
 
 
