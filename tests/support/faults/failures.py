@@ -16,7 +16,7 @@ from support.faults.steps import Share
 from support.places import Place, below, copy_table, files_below, on_disk, put_files, state_of
 from support.rules.ends import assert_whole
 
-COMPLETED = re.compile(r".hoodie/timeline/\d+_\d+\.(replace|delta)?commit")
+COMPLETED = re.compile(r".hoodie/(timeline/\d+_)?\d+\.(replace|delta)?commit")
 Rows = list[tuple[object, ...]]
 
 
