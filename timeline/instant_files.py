@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from ..errors import MetInstant, StorageError, UnsupportedTableError
+from ..errors import ConcurrentWriteError, MetInstant, StorageError, UnsupportedTableError
 from ..storage.base import Folder, Storage, join, refuse_links, split
 from ..storage.kept import keep
 from . import metadata
@@ -69,11 +69,11 @@ class InstantFiles:
         """Raise UnsupportedTableError where instants lie in the next layout's place and no longer in this folder.
 
         Apache Hudi moves instants one by one and changes the version last: until then rows are missing. After that it
-        is a StorageError, as the table has to be opened again.
+        is a ConcurrentWriteError, as the table has to be opened again.
         """
         moved = self.moved(content)
         if moved and not self.is_current():
-            raise StorageError(
+            raise ConcurrentWriteError(
                 f"The table {self.storage.path} was brought to another version while its instants were being listed.",
                 "Run it again, which reads the table anew.",
                 met=MetInstant("", UPGRADE),

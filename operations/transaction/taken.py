@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from ...errors import MetInstant, PyHudiError, StorageError, WriteSealedError
+from ...errors import ConcurrentWriteError, MetInstant, PyHudiError, RetryError, StorageError, WriteSealedError
 from ...storage.base import Storage, split
 from ...table.files.file_group import data_file
 from ...table.files.read_written import read_written
@@ -33,18 +33,18 @@ _TRIES = 3
 Result = TypeVar("Result")
 
 
-def again_where(run: Callable[[], Result], may_cure: Callable[[StorageError], bool]) -> Result:
+def again_where(run: Callable[[], Result], may_cure: Callable[[RetryError], bool]) -> Result:
     """Return what a call returns, after up to two more calls where the error of a read says that these may help."""
     for _ in range(_TRIES - 1):
         try:
             return run()
-        except StorageError as error:
+        except (StorageError, ConcurrentWriteError) as error:
             if not may_cure(error):
                 raise
     return run()
 
 
-def was_removed(error: StorageError) -> bool:
+def was_removed(error: RetryError) -> bool:
     """Return whether a read failed because its file is there no more, which a later listing tells."""
     return isinstance(error.__cause__, FileNotFoundError)
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ...errors import CommitConflictError, ConcurrentWriteError, StorageError
+from ...errors import CommitConflictError, ConcurrentWriteError, MetInstant, StorageError
 from ...table.seen_table import SeenTable
 from ...timeline.timeline import Timeline
 from ..planning.plan import WritePlan
@@ -27,6 +27,8 @@ from .begin import begun
 from .waits import wait_for_restore
 
 logger = logging.getLogger("pyhudi")
+
+_FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,8 @@ class Attempts:
         previous: The time of the attempt before.
         until_s: The monotonic time at which further attempts end.
         repeated: How many attempts followed a pause, as the options of a stream ask.
+        met: The instant that the attempt before met.
+        pause_s: How long the attempt waited for it.
     """
 
     attempt: Attempt
@@ -55,6 +59,8 @@ class Attempts:
     previous: str = ""
     until_s: float = 0.0
     repeated: int = 0
+    met: MetInstant | None = None
+    pause_s: float = 0.0
 
     @property
     def first(self) -> WritePlan:
@@ -77,6 +83,7 @@ class Attempts:
                 if done is None and not (self._can_merge_again and (time.monotonic() < self.until_s or self._repeat())):
                     raise
                 logger.info("table %s: %s gives way: %s", path, attempt.plan.instant_time, error.what)
+                self._pause_after(error.met)
             except (StorageError, ConcurrentWriteError) as error:
                 if not self._repeat():
                     raise
@@ -106,6 +113,14 @@ class Attempts:
         with begun(plan, self.previous) as work:
             self.attempt.plan = work.plan
             yield
+
+    def _pause_after(self, met: MetInstant | None) -> None:
+        """Wait longer each time that the same instant is met: a rollback that broke off, which only time shows dead."""
+        if met is None or met != self.met:
+            self.met, self.pause_s = met, 0.0
+            return
+        self.pause_s = min(max(2 * self.pause_s, _FIRST_PAUSE_S), _LONGEST_PAUSE_S)
+        time.sleep(self.pause_s)
 
     def _repeat(self) -> bool:
         """Return whether to repeat a micro-batch once more, after its pause."""
