@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..timeline.metadata.codec import PYHUDI_KEYS
-from ..timeline.metadata.models import CommitMetadata
 from ..timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from ..timeline.metadata.models import CommitMetadata
 
 PYHUDI, RELEASE_0, RELEASE_1 = "pyhudi", "Apache Hudi 0.x", "Apache Hudi 1.x"
 # Apache Hudi 1.x alone writes this field into the statistics of its commits.

@@ -13,7 +13,6 @@ from ..errors import OptionConflictError, UnsupportedTableError
 from ..storage.base import join
 from ..timeline.instants import WRITE_ACTIONS, Instant, State
 from ..timeline.metadata.codec import InstantBody
-from ..timeline.metadata.models import RestoreMetadata, RollbackMetadata
 from ..timeline.pending_undo import on_the_way_out
 from .table import Table
 
@@ -99,6 +98,8 @@ def left_timeline(table: Table, besides: frozenset[str] = frozenset()) -> frozen
 
 
 def _named(table: Table, undo: Instant, data: bytes) -> list[str]:
+    from ..timeline.metadata.models import RestoreMetadata, RollbackMetadata  # noqa: PLC0415 (see metadata/__init__.py)
+
     body = InstantBody(data, f"the archived {undo.action} {undo.requested_time} of the table {table.path}")
     if undo.action == "restore":
         return table.format.codec.decode(RestoreMetadata, body).instants_to_rollback

@@ -14,10 +14,13 @@ from dataclasses import dataclass
 
 from ...errors import CommitConflictError, ConcurrentWriteError, MetInstant, StorageError
 from ...table.seen_table import SeenTable
+from ...table.table import open_table
+from ...timeline.instant_files import UPGRADE
+from ...timeline.instants import State
 from ...timeline.timeline import Timeline
 from ..planning.plan import WritePlan
 from ..planning.settle_table import settle_table
-from ..result import CommitResult, find_write
+from ..result import CommitResult, find_write, result_of
 from ..streams.checkpoints import find_batch
 from ..transaction.abort import abort
 from ..transaction.taken import given_up_as_conflicts
@@ -85,9 +88,12 @@ class Attempts:
                 logger.info("table %s: %s gives way: %s", path, attempt.plan.instant_time, error.what)
                 self._pause_after(error.met)
             except (StorageError, ConcurrentWriteError) as error:
-                if not self._repeat():
+                # An upgrade may have taken the write along, which it finds no more by the rules of the version before.
+                upgraded = error.met is not None and error.met.kind == UPGRADE
+                done = self._completed_now(attempt.plan.instant_time) if upgraded else None
+                if done is None and not self._repeat():
                     raise
-                done = self._replayed()
+                done = done or self._replayed()
                 logger.warning("table %s: the commit %s is repeated: %s", path, attempt.plan.instant_time, error.what)
             # An attempt may fail before it has begun, and then has a time and no plan of its own.
             self.previous = max(attempt.plan.instant_time, work.notes.newest() or "")
@@ -130,6 +136,14 @@ class Attempts:
         time.sleep(settings.stream.wait_s(self.repeated))
         self.repeated += 1
         return True
+
+    def _completed_now(self, instant_time: str) -> Committed | None:
+        """Return the write at a requested time if it is complete in the table as it is now."""
+        timeline = open_table(self.first.storage).timeline()
+        write = timeline.write_at(instant_time)
+        if write is None or write.state != State.COMPLETED:
+            return None
+        return Committed(self.first, result_of(timeline, write), timeline)
 
     def _replayed(self) -> Committed | None:
         """Return the write where a replay of it completed meanwhile."""
