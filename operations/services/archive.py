@@ -17,7 +17,7 @@ from ...storage.base import FileInfo, Storage
 from ...table.config import check_supported
 from ...table.files.partitions import walk_partitions
 from ...table.left_behind import refuse_left_behind
-from ...table.table import Table, open_table
+from ...table.table import Table, open_table, refuse_other_version
 from ...timeline.instants import Instant
 from ...timeline.timeline import Timeline
 from ...timeline.writers import announcements
@@ -125,6 +125,8 @@ class _Round:
     def _move(self, gone: Sequence[Instant], noted: NotedIds, held: HeldLock) -> int:
         """Return how many instants were moved."""
         self.table.archive_writer.put(gone, self.timeline.files)
+        # An upgrade meanwhile has copied these instants to another place, and its archive does not have them.
+        refuse_other_version(self.table)
         note_write_ids(self.table, noted=noted)
         count = self._take_off(gone, held)
         self._merge()

@@ -203,7 +203,12 @@ class TimelineCopy:
             settle(archive)
 
     def _archived_rows(self, times: Mapping[str, str], known: frozenset[str]) -> Iterator[Sequence[Row]]:
-        archived = [instant for instant in self.old.archive.instants() if instant.identity not in known]
+        # What was archived since the times were read changes the state of the timeline, and all is copied again.
+        archived = [
+            instant
+            for instant in self.old.archive.instants()
+            if instant.identity not in known and instant.identity in times
+        ]
         for start in range(0, len(archived), _ARCHIVED_AT_ONCE):
             part = archived[start : start + _ARCHIVED_AT_ONCE]
             yield [*map(partial(self._row, times, self.old.archive.bodies(part)), part)]
