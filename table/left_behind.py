@@ -21,7 +21,12 @@ _UNDOES = frozenset({"rollback", "restore"})
 
 def left_behind(table: Table) -> tuple[str, ...]:
     """Return the files of writes and services that lie in the place of the layout before, and nowhere else."""
-    waiting = {path: instant for path, instant in _old_instants(table).items() if instant.is_write}
+    # A write that is not complete hides no rows: it meets the other version, and its writer takes its files back.
+    waiting = {
+        path: instant
+        for path, instant in _old_instants(table).items()
+        if instant.is_write and (instant.state == State.COMPLETED or instant.action not in WRITE_ACTIONS)
+    }
     if not waiting:
         return ()
     timeline, left = table.timeline(), left_timeline(table)

@@ -97,7 +97,10 @@ def first_steps_of(table: Table, decision: Decision) -> tuple[FirstSteps, ...]:
 
 def _is_outdated(decision: Decision, timeline: Timeline) -> bool:
     """Return whether other software has changed the state of the timeline that a change of properties depends on."""
-    return bool(decision.body) and state_of(timeline.storage, timeline.files.layout) != decision.body
+    # A write that begins later gives way to the change. Its instant alone does not outdate the decision, or another
+    # process would pass it over while its maker carries it out.
+    files = timeline.files
+    return bool(decision.body) and state_of(files.storage, files.layout, completed=True) != decision.body
 
 
 def _take_first(table: Table, decision: Decision, first: FirstSteps) -> None:

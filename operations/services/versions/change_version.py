@@ -103,8 +103,8 @@ class _VersionCall:
             finished += self.unfinished.finish()
             try:
                 finished += self._compact()
-                copy, state = self._copy(changes)
-                set_properties(table, self.step.name, partial(self._changes, spelling, copy, state), state)
+                copy, state, completed = self._copy(changes)
+                set_properties(table, self.step.name, partial(self._changes, spelling, copy, state), completed)
             except BegunMeanwhileError:
                 continue
             if load_config(table.storage).version != self.step.after:
@@ -134,17 +134,17 @@ class _VersionCall:
             compact_whole(self.table, self.means)
         return told
 
-    def _copy(self, changes: Mapping[str, str | None]) -> tuple[TimelineCopy | None, bytes]:
-        """Copy the timeline where the step wants that, and return its state at which the copies were made."""
+    def _copy(self, changes: Mapping[str, str | None]) -> tuple[TimelineCopy | None, bytes, bytes]:
+        """Copy the timeline where the step wants that; return its state then, and that of its completed instants."""
         if not self.step.copies:
-            return None, b""
+            return None, b"", b""
         copy = TimelineCopy.planned(self.table, changes)
-        state = copy.state()
+        state, completed = copy.state(), copy.completed_state()
         copy.make()
         if self._compaction(self.table.timeline()):
             # A delta commit of Apache Hudi's came between the compaction and the copies.
             raise BegunMeanwhileError
-        return copy, state
+        return copy, state, completed
 
     def _changes(
         self, spelling: str | None, copy: TimelineCopy | None, state: bytes, timeline: Timeline, stored: TableConfig

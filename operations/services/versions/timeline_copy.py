@@ -56,6 +56,10 @@ class TimelineCopy:
         """Return a text that changes whenever there is something else to copy."""
         return state_of(self.old.storage, self.old.instants.layout)
 
+    def completed_state(self) -> bytes:
+        """Return a text that changes whenever an instant completes, or a completed one is archived or undone."""
+        return state_of(self.old.storage, self.old.instants.layout, completed=True)
+
     def size(self) -> int:
         """Return how many bytes the files have whose instants are copied."""
         archived = self.old.storage.list(self.old.config.archive_folder, strict=False)
