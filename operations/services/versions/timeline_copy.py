@@ -57,7 +57,7 @@ class TimelineCopy:
         return state_of(self.old.storage, self.old.instants.layout)
 
     def completed_state(self) -> bytes:
-        """Return a text that changes whenever an instant completes, or a completed one is archived or undone."""
+        """Return a text that changes whenever an instant completes, and when it is archived or undone later."""
         return state_of(self.old.storage, self.old.instants.layout, completed=True)
 
     def size(self) -> int:
