@@ -9,6 +9,8 @@ a restore has deleted.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..errors import OptionConflictError, UnsupportedTableError
 from ..storage.base import join
 from ..timeline.instants import WRITE_ACTIONS, Instant, State
@@ -22,28 +24,36 @@ _UNDOES = frozenset({"rollback", "restore"})
 def left_behind(table: Table) -> tuple[str, ...]:
     """Return the files of writes and services that lie in the place of the layout before, and nowhere else."""
     # A write that is not complete hides no rows: it meets the other version, and its writer takes its files back.
-    waiting = {
-        path: instant
-        for path, instant in _old_instants(table).items()
-        if instant.is_write and (instant.state == State.COMPLETED or instant.action not in WRITE_ACTIONS)
-    }
-    if not waiting:
-        return ()
-    timeline, left = table.timeline(), left_timeline(table)
-    pending = left | {instant.identity for instant in timeline.instants}
-    completed = left | {instant.identity for instant in timeline.completed}
     return tuple(
         path
-        for path, instant in sorted(waiting.items())
-        if instant.identity not in (completed if instant.state == State.COMPLETED else pending)
+        for path, instant in _missing(table, _old_instants(table)).items()
+        if instant.state == State.COMPLETED or instant.action not in WRITE_ACTIONS
     )
 
 
 def remove_old_instants(table: Table) -> None:
-    """Delete the files of instants in the place of the layout before, but those left behind."""
-    paths = _old_instants(table).keys() if table.config.left_old_layout else ()
-    if paths:
-        table.storage.delete(*sorted(paths - set(left_behind(table))))
+    """Delete the files of instants in the place of the layout before, but for writes and services that lie only there.
+
+    A writer that lives has its pending files there.
+    """
+    old = _old_instants(table) if table.config.left_old_layout else {}
+    if old:
+        table.storage.delete(*sorted(old.keys() - _missing(table, old).keys()))
+
+
+def _missing(table: Table, old: Mapping[str, Instant]) -> dict[str, Instant]:
+    """Return the writes and services among old instants, by the paths of their files, that a table has nowhere else."""
+    waiting = {path: instant for path, instant in sorted(old.items()) if instant.is_write}
+    if not waiting:
+        return {}
+    timeline, left = table.timeline(), left_timeline(table)
+    pending = left | {instant.identity for instant in timeline.instants}
+    completed = left | {instant.identity for instant in timeline.completed}
+    return {
+        path: instant
+        for path, instant in waiting.items()
+        if instant.identity not in (completed if instant.state == State.COMPLETED else pending)
+    }
 
 
 def _old_instants(table: Table) -> dict[str, Instant]:
