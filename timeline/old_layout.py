@@ -3,23 +3,32 @@
 from __future__ import annotations
 
 import zlib
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from ..storage.base import Storage, split
 from .instants import State
 from .layout import Layout
 
 
-def state_of(storage: Storage, layout: Layout, *, completed: bool = False) -> bytes:
-    """Return a text that changes whenever an instant of a layout begins, gets further, is archived or is undone.
+class OldState(NamedTuple):
+    """Two texts that change whenever an instant completes, and when it is archived or undone later.
 
-    With ``completed`` only as it completes and after that.
+    ``whole`` also changes as an instant begins or gets further.
     """
+
+    whole: bytes
+    completed: bytes
+
+
+def state_of(storage: Storage, layout: Layout) -> OldState:
     names = (split(info.path)[1] for info in storage.list(layout.folder, strict=False))
-    instants = ((name, layout.parse(name)) for name in names)
-    spelled = [
-        name
-        for name, instant in instants
-        if instant is not None and (not completed or instant.state == State.COMPLETED)
-    ]
-    archived = (f"{info.path} {info.size}" for info in storage.list(layout.archive_folder, strict=False))
-    return f"{zlib.crc32(chr(10).join([*spelled, *archived]).encode()):08x} of {len(spelled)}".encode()
+    instants = {name: instant for name in names if (instant := layout.parse(name)) is not None}
+    archived = [f"{info.path} {info.size}" for info in storage.list(layout.archive_folder, strict=False)]
+    completed = [name for name, instant in instants.items() if instant.state == State.COMPLETED]
+    return OldState(_text(instants, archived), _text(completed, archived))
+
+
+def _text(names: Iterable[str], archived: Iterable[str]) -> bytes:
+    names = [*names]
+    return f"{zlib.crc32(chr(10).join([*names, *archived]).encode()):08x} of {len(names)}".encode()

@@ -100,7 +100,7 @@ def _is_outdated(decision: Decision, timeline: Timeline) -> bool:
     # A write that begins later gives way to the change. Its instant alone does not outdate the decision, or another
     # process would pass it over while its maker carries it out.
     files = timeline.files
-    return bool(decision.body) and state_of(files.storage, files.layout, completed=True) != decision.body
+    return bool(decision.body) and state_of(files.storage, files.layout).completed != decision.body
 
 
 def _take_first(table: Table, decision: Decision, first: FirstSteps) -> None:

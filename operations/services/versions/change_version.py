@@ -20,6 +20,7 @@ from ....storage.parallel import for_each
 from ....table.config import TableConfig, load_config
 from ....table.table import Table, open_table
 from ....timeline.instants import Instant
+from ....timeline.old_layout import OldState
 from ....timeline.timeline import Timeline
 from ...checks.bodies import read_record
 from ...transaction.concurrency import ROLLBACK
@@ -62,8 +63,8 @@ def change_version(storage: Storage, name: str, to: int, means: Means, *, dry_ru
     step.refuse(table)
     check_retirable(table.config, means.metadata_enable, table.path)
     call = _VersionCall(table, step, means)
-    done = call.foretold() if dry_run else call.run()
-    return replace(done, seconds=time.monotonic() - began)
+    result = call.foretold() if dry_run else call.run()
+    return replace(result, seconds=time.monotonic() - began)
 
 
 @dataclass(slots=True)
@@ -103,8 +104,8 @@ class _VersionCall:
             finished += self.unfinished.finish()
             try:
                 finished += self._compact()
-                copy, state, completed = self._copy(changes)
-                set_properties(table, self.step.name, partial(self._changes, spelling, copy, state), completed)
+                copy, state = self._copy(changes)
+                set_properties(table, self.step.name, partial(self._changes, spelling, copy, state), state.completed)
             except BegunMeanwhileError:
                 continue
             if load_config(table.storage).version != self.step.after:
@@ -134,24 +135,24 @@ class _VersionCall:
             compact_whole(self.table, self.means)
         return told
 
-    def _copy(self, changes: Mapping[str, str | None]) -> tuple[TimelineCopy | None, bytes, bytes]:
-        """Copy the timeline where the step wants that; return its state then, and that of its completed instants."""
+    def _copy(self, changes: Mapping[str, str | None]) -> tuple[TimelineCopy | None, OldState]:
+        """Copy the timeline where the step wants that, and return its state at which the copies were made."""
         if not self.step.copies:
-            return None, b"", b""
+            return None, OldState(b"", b"")
         copy = TimelineCopy.planned(self.table, changes)
-        state, completed = copy.state(), copy.completed_state()
+        state = copy.state()
         copy.make()
         if self._compaction(self.table.timeline()):
             # A delta commit of Apache Hudi's came between the compaction and the copies.
             raise BegunMeanwhileError
-        return copy, state, completed
+        return copy, state
 
     def _changes(
-        self, spelling: str | None, copy: TimelineCopy | None, state: bytes, timeline: Timeline, stored: TableConfig
+        self, spelling: str | None, copy: TimelineCopy | None, state: OldState, timeline: Timeline, stored: TableConfig
     ) -> Mapping[str, str | None]:
         """Return the changes of the properties, for the timeline of a round of the decision."""
         refuse_restoring(ROLLBACK, timeline)
-        if has_work(timeline) or (copy is not None and not (copy.state() == state and copy.is_whole())):
+        if has_work(timeline) or (copy is not None and not (copy.state().whole == state.whole and copy.is_whole())):
             raise BegunMeanwhileError
         self._decode(timeline)
         return self.step.properties(self.table, stored, spelling)

@@ -25,7 +25,7 @@ from ....timeline.held import CLUSTERING
 from ....timeline.instants import WRITE_ACTIONS, Instant, State
 from ....timeline.metadata.avro_container import MAGIC
 from ....timeline.metadata.codec import InstantBody
-from ....timeline.old_layout import state_of
+from ....timeline.old_layout import OldState, state_of
 from .late_copies import take_back_late
 
 _AT_ONCE = 64
@@ -52,13 +52,8 @@ class TimelineCopy:
         """Return the copy by which a table of version 8 or 9 came out of version 6."""
         return cls(Table.of(new.storage, new.config.with_changes(_FLAT)), new)
 
-    def state(self) -> bytes:
-        """Return a text that changes whenever there is something else to copy."""
+    def state(self) -> OldState:
         return state_of(self.old.storage, self.old.instants.layout)
-
-    def completed_state(self) -> bytes:
-        """Return a text that changes whenever an instant completes, and when it is archived or undone later."""
-        return state_of(self.old.storage, self.old.instants.layout, completed=True)
 
     def size(self) -> int:
         """Return how many bytes the files have whose instants are copied."""
