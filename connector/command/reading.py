@@ -41,15 +41,10 @@ def show(line: CommandLine) -> int:
     """Print the state of a table, with the commands that it needs next."""
     found = state_of(line)
     if line.output.as_json:
-        line.output.json(
-            {
-                **dataclasses.asdict(found),
-                **{
-                    name: [{**dataclasses.asdict(need), "command": line.command_of(need)} for need in needs]
-                    for name, needs in (("needs", found.needs), ("offers", found.offers))
-                },
-            }
-        )
+        told = dataclasses.asdict(found)
+        for name, needs in (("needs", found.needs), ("offers", found.offers)):
+            told[name] = [{**dataclasses.asdict(need), "command": line.command_of(need)} for need in needs]
+        line.output.json(told)
         return 0
     line.output.facts(state_facts(line, found))
     return 0
