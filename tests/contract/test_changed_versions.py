@@ -56,14 +56,17 @@ class _Changing(Trace):
             self.change(self.path)
 
 
-def move_instants(path: Path) -> None:
-    """Upgrade a table of version 6 as Apache Hudi does: pending instants move, too, and the properties change last."""
+def move_instants(path: Path, then: Callable[[Callable[[], object]], object] = lambda change: change()) -> None:
+    """Upgrade a table of version 6 as Apache Hudi does: pending instants move, too, and the properties change last.
+
+    ``then`` gets what changes them.
+    """
     table = open_table(open_storage(str(path)))
     changes = changes_from_6_to_9(table.config)
     copy = TimelineCopy.planned(table, changes)
     copy.make()
     copy.remove_old()
-    update_config(table.storage, changes)
+    then(lambda: update_config(table.storage, changes))
 
 
 def change_version(path: Path, to: int) -> None:
@@ -98,6 +101,14 @@ def moments(steps: Sequence[str]) -> list[int]:
     ]
 
 
+def steps_of_insert(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Insert alone, and return the calls of the store."""
+    trace = trace_writes(monkeypatch)
+    begin_process(trace, "insert")
+    insert(path)
+    return trace.lines[trace.lines.index("# insert") + 1 :]
+
+
 @dataclass
 class _Attempts:
     """Counts how often a write is planned."""
@@ -111,12 +122,19 @@ class _Attempts:
         return TracedStorage(storage, self.trace)
 
 
+def attempts_beside(path: Path, at: int, change: Callable[[Path], None]) -> int:
+    """Insert while something changes the table before one of the store's calls; return how often it was planned."""
+    forget_tables()
+    attempts = _Attempts(_Changing(path=path, at=at, change=change))
+    with pytest.MonkeyPatch.context() as patch:
+        wrap_stores(patch, attempts.of)
+        insert(path)
+    return attempts.number
+
+
 @pytest.mark.parametrize("start", [8, 9])
 def test_a_write_gives_way_and_runs_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, start: int) -> None:
-    trace, alone = trace_writes(monkeypatch), made(tmp_path / "alone", start)
-    begin_process(trace, "insert")
-    insert(alone)
-    steps = trace.lines[trace.lines.index("# insert") + 1 :]
+    steps = steps_of_insert(made(tmp_path / "alone", start), monkeypatch)
     planned = next(number for number, line in enumerate(steps) if line.startswith("create"))
     completing = (line.startswith("create .hoodie/timeline/") and "_<" in line for line in steps)
     completed = next(number for number, completes in enumerate(completing) if completes)
@@ -124,14 +142,10 @@ def test_a_write_gives_way_and_runs_again(tmp_path: Path, monkeypatch: pytest.Mo
     last = max(number for number, line in enumerate(steps[:completed], 1) if line == _READ)
     for at in moments(steps):
         path = made(tmp_path / str(at), start)
-        forget_tables()
-        attempts = _Attempts(_Changing(path=path, at=at, change=lambda path: change_version(path, 17 - start)))
-        with pytest.MonkeyPatch.context() as patch:
-            wrap_stores(patch, attempts.of)
-            insert(path)
+        number = attempts_beside(path, at, lambda path: change_version(path, 17 - start))
         assert load_config(open_storage(str(path))).version == 17 - start
         if at > first:
-            assert attempts.number == (2 if at <= last else 1), steps[at - 1]
+            assert number == (2 if at <= last else 1), steps[at - 1]
         assert rows_of(path, "id", "value") == [("k1", 2), ("k3", 3)], steps[at - 1]
         assert_whole(path)
 
@@ -140,19 +154,11 @@ def test_a_write_gives_way_and_runs_again(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_write_gives_way_where_its_instant_moves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made = tmp_path / "made"
     write(made, parted("a", 1, value=2), table=replace(PARTED, version=6), settings=_QUIET)
-    trace, alone = trace_writes(monkeypatch), Path(copytree(made, tmp_path / "alone"))
-    begin_process(trace, "insert")
-    insert(alone)
-    steps = trace.lines[trace.lines.index("# insert") + 1 :]
+    steps = steps_of_insert(Path(copytree(made, tmp_path / "alone")), monkeypatch)
     numbers = set()
     for at in moments(steps):
         path = Path(copytree(made, tmp_path / str(at)))
-        forget_tables()
-        attempts = _Attempts(_Changing(path=path, at=at, change=move_instants))
-        with pytest.MonkeyPatch.context() as patch:
-            wrap_stores(patch, attempts.of)
-            insert(path)
-        numbers.add(attempts.number)
+        numbers.add(attempts_beside(path, at, move_instants))
         assert load_config(open_storage(str(path))).version == 9
         assert rows_of(path, "id", "value") == [("k1", 2), ("k3", 3)], steps[at - 1]
         assert_whole(path)
@@ -165,30 +171,18 @@ def test_a_write_that_completes_while_its_table_is_upgraded_is_made_again(
     """Its instant came behind the listing of the upgrade, which changes the properties a while later."""
     path = tmp_path / "t"
     write(path, parted("a", 1, value=2), table=replace(PARTED, version=6), settings=_QUIET)
-    trace, alone = trace_writes(monkeypatch), Path(copytree(path, tmp_path / "alone"))
-    begin_process(trace, "insert")
-    insert(alone)
-    steps = trace.lines[trace.lines.index("# insert") + 1 :]
+    steps = steps_of_insert(Path(copytree(path, tmp_path / "alone")), monkeypatch)
     completing = [bool(re.fullmatch(r"create \.hoodie/[^/]*\.commit", line)) for line in steps]
+    later: list[Timer] = []
 
-    def move(path: Path) -> None:
-        table = open_table(open_storage(str(path)))
-        changes = changes_from_6_to_9(table.config)
-        copy = TimelineCopy.planned(table, changes)
-        copy.make()
-        copy.remove_old()
-        later.append(Timer(0.5, update_config, (table.storage, changes)))
+    def a_while_later(change: Callable[[], object]) -> None:
+        later.append(Timer(0.5, change))
         later[0].start()
 
-    later: list[Timer] = []
-    attempts = _Attempts(_Changing(path=path, at=completing.index(True) + 1, change=move))
-    forget_tables()
-    with pytest.MonkeyPatch.context() as patch:
-        wrap_stores(patch, attempts.of)
-        insert(path)
+    number = attempts_beside(path, completing.index(True) + 1, lambda path: move_instants(path, a_while_later))
     later[0].join()
 
-    assert attempts.number == 2
+    assert number == 2
     assert rows_of(path, "id", "value") == [("k1", 2), ("k3", 3)]
     assert_whole(path)
 

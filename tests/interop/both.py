@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 from interop.apache_hudi import ApacheHudi
+from interop.instants import properties
 from interop.readers import read_hudi_rs
 from interop.scenarios import BUCKETS
 from interop.writer import write_without_spark
@@ -109,3 +110,35 @@ class Both:
 
 def tuples(rows: pa.Table) -> list[tuple[Any, ...]]:
     return sorted(zip(*(rows.column(name).to_pylist() for name in COLUMNS), strict=True))
+
+
+def write_defaults_by_turns(path: Path, theirs: ApacheHudi, key: str, **asked: str) -> None:
+    """Make a table with Apache Hudi's defaults and two partition columns, have both write it, and check its rows.
+
+    Args:
+        key: One of the keys, which may look like one with the name of its column.
+        asked: Further options of Apache Hudi's writes.
+    """
+    options = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "p,q",
+        BY: "ts",
+    }
+    written: dict[str, int] = {}
+
+    def rows(*keys: str, ts: int) -> pa.Table:
+        written.update(dict.fromkeys(keys, ts))
+        count = len(keys)
+        return pa.table({"id": keys, "p": ["a"] * count, "q": ["b"] * count, "ts": pa.array([ts] * count, pa.int64())})
+
+    theirs.write(path, rows("k1", key, "k3", ts=1), {**options, **asked})
+    assert "files" in properties(path)["hoodie.table.metadata.partitions"]
+    write_without_spark(path, rows("k1", key, "k4", ts=2), options)
+    theirs.write(path, rows(key, "k4", "k5", ts=3), {**options, **asked})
+    write_without_spark(path, rows("k5", "k3", ts=4), options)
+
+    for found in (theirs.read(path), read_without_spark(path), read_hudi_rs(path)):
+        assert dict(zip(found.column("id").to_pylist(), found.column("ts").to_pylist(), strict=True)) == written
+        assert found.num_rows == len(written)
+    assert errors(path) == []

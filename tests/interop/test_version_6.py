@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from interop.apache_hudi import ApacheHudi, data_files
-from interop.both import BASE, BY, OPTIONS, UPKEPT, VERSION, Both
+from interop.both import BASE, BY, OPTIONS, UPKEPT, VERSION, Both, write_defaults_by_turns
 from interop.instants import properties
-from interop.readers import read_hudi_rs
 from interop.scenarios import BUCKETS
-from interop.writer import write_without_spark
 from pyhudi.arrow import Table
 from pyhudi.operations.inspect.history import history
 from pyhudi.storage import open_storage
-from support.readers import read_without_spark
-from support.rules.health import errors
 
 pytestmark = pytest.mark.interop
 
@@ -115,29 +110,6 @@ def test_a_table_of_theirs_with_its_defaults_is_written_by_both(
     release: str, tmp_path: Path, older: ApacheHudi, apache: ApacheHudi
 ) -> None:
     """A metadata table, which goes out of use, lookups by SIMPLE, and keys of one field under the generator COMPLEX."""
-    theirs = {"0.15.0": older, "1.2.0": apache}[release]
-    options = {
-        "hoodie.table.name": "t",
-        "hoodie.datasource.write.recordkey.field": "id",
-        "hoodie.datasource.write.partitionpath.field": "p,q",
-        "hoodie.datasource.write.precombine.field": "ts",
-    }
-    asked = {**options, **STAYS, "hoodie.write.complex.keygen.validation.enable": "false"}
-    path, written = tmp_path / "t", {}
-
-    def rows(*keys: str, ts: int) -> pa.Table:
-        written.update(dict.fromkeys(keys, ts))
-        count = len(keys)
-        return pa.table({"id": keys, "p": ["a"] * count, "q": ["b"] * count, "ts": pa.array([ts] * count, pa.int64())})
-
-    theirs.write(path, rows("k1", "k2", "k3", ts=1), asked)
-    assert "files" in properties(path)["hoodie.table.metadata.partitions"]
-    write_without_spark(path, rows("k1", "k2", "k4", ts=2), options)
-    theirs.write(path, rows("k2", "k4", "k5", ts=3), asked)
-    write_without_spark(path, rows("k5", "k3", ts=4), options)
-
-    for found in (theirs.read(path), read_without_spark(path), read_hudi_rs(path)):
-        assert dict(zip(found.column("id").to_pylist(), found.column("ts").to_pylist(), strict=True)) == written
-        assert found.num_rows == len(written)
+    theirs, path = {"0.15.0": older, "1.2.0": apache}[release], tmp_path / "t"
+    write_defaults_by_turns(path, theirs, "k2", **STAYS, **{"hoodie.write.complex.keygen.validation.enable": "false"})
     assert properties(path)["hoodie.table.version"] == "6"
-    assert errors(path) == []
