@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from polars.io.plugins import register_io_source
 
-from ..reader.predicates import Predicate
+from ..reader.skipping.predicates import Predicate
 from .polars_terms import necessary_for_polars
 from .reading import PinnedRows
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from ..reader.foreign_terms import UNKNOWN, among_values, column_in, comparison, joined
-from ..reader.predicates import Predicate
 from ..reader.row_condition import necessary
+from ..reader.skipping.predicates import Predicate
 from ..reader.sql.terms import ColumnTerm, LikeTerm, NotTerm, NullTerm, Operator, SqlTerm
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..reader.predicates import Compare, OneOf, Predicate
-from ..reader.pruning import has_one_spelling
+from ..reader.skipping.predicates import Compare, OneOf, Predicate
+from ..reader.skipping.pruning import has_one_spelling
 
 # Of more values than these only the least and the greatest count.
 _MOST_VALUES = 1000

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from .foreign_terms import UNKNOWN, among_values, column_in, comparison, joined, only_where
-from .predicates import Predicate
 from .row_condition import necessary
+from .skipping.predicates import Predicate
 from .sql.terms import ColumnTerm, NotTerm, NullTerm, Operator, SqlTerm
 
 _COMPARES: dict[str, Operator] = {

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from .predicates import comparable, is_comparable
+from .skipping.predicates import comparable, is_comparable
 from .sql.terms import (
     ColumnTerm,
     CompareTerm,

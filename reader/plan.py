@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..table.files.file_group import FileSlice
+from .skipping.footer_search import RowGroup
 
 # Spark's estimate of opening a file (spark.sql.files.openCostInBytes): tiny files must not crowd a task.
 OPEN_COST = 4 << 20
@@ -35,14 +36,6 @@ class Piece:
 @dataclass(frozen=True, slots=True)
 class Split:
     pieces: tuple[Piece, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class RowGroup:
-    """A row group to read; ``size`` counts the bytes of the columns that are read."""
-
-    number: int
-    size: int
 
 
 def plan_splits(

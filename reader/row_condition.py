@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InvalidOptionError, MissingColumnError
-from .predicates import (
+from .skipping.predicates import (
     AnyOf,
     Compare,
     IsNotNull,

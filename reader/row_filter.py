@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from ..errors import InvalidOptionError
 from ..table.arrow.arrays import plain
 from .expression_terms import necessary_for
-from .predicates import Predicate, columns_of, satisfied
 from .row_condition import read_condition
+from .skipping.predicates import Predicate, columns_of, satisfied
 
 # A text of SQL, or an expression of Arrow.
 Where: TypeAlias = "str | pc.Expression"

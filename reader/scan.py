@@ -24,10 +24,10 @@ from ..table.files.footers import batch_rows
 from ..table.schema.columns import RECORD_KEY
 from ..table.slices.merged_slice import MergedSlice
 from .plan import Piece, Split, whole
-from .predicates import Predicate
-from .pruning import Pruning
 from .row_filter import PredicateFilter, RowFilter
-from .search import Search
+from .skipping.predicates import Predicate
+from .skipping.pruning import Pruning
+from .skipping.search import Search
 from .window import COMMIT_TIME, CommitTimes
 
 if TYPE_CHECKING:

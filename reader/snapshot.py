@@ -3,37 +3,38 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
 
 import pyarrow as pa
 
-from ..errors import OptionConflictError, UnreadableTimeError
+from ..errors import UnreadableTimeError
 from ..storage import open_storage
 from ..storage.base import Storage, join
 from ..table.bucket_numbers import BucketNumbers, bucket_numbers
 from ..table.config import TableConfig, check_mergeable, check_supported
 from ..table.files.file_group import BaseFile, FileSlice
 from ..table.latest_schema import latest_schema
+from ..table.metadata.at_hand import MetadataAtHand
 from ..table.schema.columns import with_meta
 from ..table.seen_table import SeenTable
 from ..table.table import Table, open_table
-from ..timeline.instants import Instant
 from ..timeline.timeline import Timeline
 from ..timeline.watermark import Watermark
-from .footer_search import matching_slices, row_groups
 from .listed_files import Moment, SliceFilter
-from .long_past import first_whole, reach_back
+from .moments import find_moment
 from .past import ShownSlices
 from .path_glob import compile_glob
 from .plan import Split, plan_splits
-from .predicates import Predicate
-from .pruning import Pruning
-from .query import AS_OF, BEGIN, END, AsOf, Changes, Query, is_beginning, resolve
-from .search import Search
-from .window import CommitTimes, plan_window
+from .query import Changes, Query
+from .skipping.footer_search import row_groups
+from .skipping.predicates import Predicate
+from .skipping.pruning import Pruning
+from .skipping.search import Search
+from .skipping.slices_to_read import SlicesToRead, Sources
+from .window import CommitTimes
 
 logger = logging.getLogger("pyhudi")
 
@@ -47,6 +48,7 @@ class Snapshot:
     Attributes:
         seen: The table as of the moment at which the query was made.
         now: The timeline as it was when the table was opened.
+        metadata: The metadata table as of the moment at which the table was opened.
         schema: Canonical, the meta columns first. Only these where an empty table does not define its columns.
         bases_alone: Whether to ignore log files, and slices that have no base file.
     """
@@ -54,6 +56,7 @@ class Snapshot:
     seen: SeenTable
     now: Timeline
     moment: Moment
+    metadata: MetadataAtHand
     schema: pa.Schema
     query: Query | None = None
     bases_alone: bool = False
@@ -105,27 +108,26 @@ class Snapshot:
         return found
 
     def slices_of_keys(self, predicates: Sequence[Predicate]) -> list[FileSlice]:
-        """Return the slices of `slices`, less those that the footers of their base files exclude.
+        """Return the slices of `slices_to_read`."""
+        return self.slices_to_read(predicates).slices
 
-        Reads footers only if there are few, so that no task need help. A slice with log files stays.
-        """
+    def slices_to_read(self, predicates: Sequence[Predicate]) -> SlicesToRead:
+        """Return the slices of `slices`, less those that the metadata table and footers of base files exclude."""
         found = self.slices(predicates)
         search = Search.of(predicates, self.schema, self.config)
         if search.keys is not None and not len(search.keys):
-            return []
-        matching = matching_slices(
-            self.storage, self.config, search, [file_slice for file_slice in found if not file_slice.logs]
-        )
-        left = {file_slice.base_file.path for file_slice in matching}
-        shown = [file_slice for file_slice in found if file_slice.logs or file_slice.base_file.path in left]
-        if len(shown) < len(found):
-            logger.info(
-                "table %s: the footers of %d base files leave out %d of them",
-                self.storage.path,
-                len(found),
-                len(found) - len(shown),
-            )
-        return shown
+            return SlicesToRead([])
+        read = Sources(self.seen.table, self.metadata, search, self.shows_newest).read(found)
+        for step in read.steps:
+            if step.left_out:
+                where = self.storage.path
+                logger.info("table %s: %s leave out %d of %d file slices", where, step.source, step.left_out, step.of)
+        return read
+
+    @property
+    def shows_newest(self) -> bool:
+        """Whether the query shows the table as of the moment at which its timeline was listed."""
+        return self.query is None and self.seen.timeline.completed == self.now.completed
 
     def plan(
         self,
@@ -186,7 +188,7 @@ def open_snapshot(
             "columns at that time are unknown.",
             "Make the DataFrame anew.",
         )
-    return Snapshot(seen, now, moment, schema, query, bases_alone)
+    return Snapshot(seen, now, moment, MetadataAtHand(table, now), schema, query, bases_alone)
 
 
 def _columns(table: Table, timeline: Timeline) -> pa.Schema:
@@ -211,54 +213,3 @@ def _as_of(table: Table, now: Timeline, watermark: Watermark) -> Timeline:
                 "Make the DataFrame anew.",
             )
     return now.as_of(seen)
-
-
-def find_moment(seen: SeenTable, query: Query | None) -> Moment:
-    """Return the moment that a query shows, the present without a query; may raise UnreadableTimeError."""
-    now, zone = seen.timeline, seen.table.config.timezone
-    latest = now.completed_until
-    if query is None:
-        return Moment(now, latest)
-    if isinstance(query, AsOf):
-        time = resolve(query.time, zone)
-        if now.writes and time < now.writes[0].requested_time:
-            history = reach_back(seen, time)
-            if history is None:
-                raise _before_the_first(query.time, first_whole(seen, time), seen.table.path)
-            return Moment(history.as_of_request(time), time, history=history)
-        return Moment(now.as_of_request(time), min(time, latest))
-    begin = None if is_beginning(query.begin) else resolve(query.begin, zone)
-    end = None if query.end is None else resolve(query.end, zone)
-    if begin is not None and end is not None and begin > end:
-        raise OptionConflictError(
-            f"The window of the table {seen.table.path} begins at {query.begin} and ends before that, at {query.end}.",
-            f"Give {END} a later time than {BEGIN}.",
-        )
-    gone = () if begin is None and end is None else _only_archived(seen.table.archive.writes(), now)
-    _check_reach(query, end, gone, seen.table.path)
-    window = plan_window([*gone, *now.writes], begin, end)
-    return Moment(now, latest, window) if end is None else Moment(now.as_of_completion(end), min(end, latest), window)
-
-
-def _only_archived(archived: Iterable[Instant], now: Timeline) -> tuple[Instant, ...]:
-    # An instant is archived before its files leave the active timeline.
-    active = {instant.requested_time for instant in now.instants}
-    return tuple(instant for instant in archived if instant.requested_time not in active)
-
-
-def _check_reach(query: Changes, end: str | None, gone: Iterable[Instant], where: str) -> None:
-    archived_until = max((instant.visible_since for instant in gone), default="")
-    if end is not None and end < archived_until:
-        raise UnreadableTimeError(
-            f"The table {where} cannot be shown as it was at {query.end}, the window's end: commits until "
-            f"{archived_until} are archived, so that the first readable end is {archived_until}.",
-            f"Give {END}={archived_until} or a later time, or leave it out.",
-        )
-
-
-def _before_the_first(asked: str, first: Instant, where: str) -> UnreadableTimeError:
-    return UnreadableTimeError(
-        f"The table {where} cannot be shown as of {asked}, which is before its timeline begins, and its "
-        f"archive does not show that time. The first instant that can be read whole is {first.requested_time}.",
-        f"Give {AS_OF}={first.requested_time} or a later time.",
-    )

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..timeline.instants import Instant
-from .predicates import Compare, Predicate
+from .skipping.predicates import Compare, Predicate
 
 COMMIT_TIME = "_hoodie_commit_time"
 

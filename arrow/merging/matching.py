@@ -14,7 +14,7 @@ from ...errors import InvalidOptionError, MissingColumnError
 from ...methods.merging.changed_table import SOURCE, TARGET, ChangedTable
 from ...methods.merging.clauses import Clause, ClauseKind, Side, Value, is_column, of
 from ...reader.expression_terms import equal_columns
-from ...reader.predicates import Predicate
+from ...reader.skipping.predicates import Predicate
 from ...reader.sql.terms import ColumnTerm, CompareTerm, LogicTerm, SqlTerm, column_of
 from ...table.arrow.arrays import Mask, plain
 from ...table.schema.columns import PARTITION_PATH, RECORD_KEY

@@ -16,8 +16,8 @@ from ...reader.matches.matching_rows import MatchingRows
 from ...reader.matches.sought_keys import SoughtKeys
 from ...reader.matches.sought_slices import SoughtSlices
 from ...reader.plan import Split, whole
-from ...reader.predicates import Predicate
 from ...reader.scan import MergeTerms, scan
+from ...reader.skipping.predicates import Predicate
 from ...reader.snapshot import Snapshot
 from ...storage.threads import as_they_come
 from ...table.arrow.arrays import mask

@@ -13,9 +13,9 @@ from ...errors import ColumnValueError, InvalidOptionError, SchemaMismatchError
 from ...methods.merging.changed_table import SOURCE, TARGET
 from ...methods.merging.clauses import Side, Value
 from ...reader.expression_terms import necessary_for
-from ...reader.predicates import Predicate, columns_of, renamed
 from ...reader.row_condition import necessary
 from ...reader.row_filter import expression_values, needed_columns
+from ...reader.skipping.predicates import Predicate, columns_of, renamed
 from ...reader.sql.coercion import is_number
 from ...reader.sql.names import NamedColumns
 from ...reader.sql.parser import parse_condition_text, parse_value_text

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from ...operations.inspect.difference import Difference
     from ...operations.state.table_state import TableState
-    from ...reader.predicates import Predicate
     from ...reader.row_filter import RowFilter
+    from ...reader.skipping.predicates import Predicate
     from ...reader.snapshot import Snapshot
 
 
@@ -115,7 +115,7 @@ def _where(asked: argparse.Namespace, snapshot: Snapshot) -> RowFilter | None:
 
 
 def _of_keys(asked: argparse.Namespace, snapshot: Snapshot) -> tuple[Predicate, ...]:
-    from ...reader.predicates import OneOf  # noqa: PLC0415
+    from ...reader.skipping.predicates import OneOf  # noqa: PLC0415
     from ...reader.sql.coercion import constant  # noqa: PLC0415
     from ...table.schema.columns import RECORD_KEY  # noqa: PLC0415
 

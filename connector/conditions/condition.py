@@ -19,7 +19,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from ...errors import InvalidOptionError
-from ...reader.predicates import Predicate
+from ...reader.skipping.predicates import Predicate
 from ..source.spark_types import to_spark
 from .literals import TimeLiteral
 from .spark_text import ShownText

@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeAlias
 from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
-from ...reader.predicates import AnyOf, Compare, IsNotNull, IsNull, NoneOf, OneOf, Predicate, StartsWith
+from ...reader.skipping.predicates import AnyOf, Compare, IsNotNull, IsNull, NoneOf, OneOf, Predicate, StartsWith
 from .literals import Literal, TimeLiteral
 
 # Turns the value of a literal into that of a predicate.

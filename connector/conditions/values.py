@@ -19,8 +19,8 @@ from pyspark.sql import Column
 from pyspark.sql import functions as sf
 
 from ...errors import InvalidOptionError, MissingColumnError
-from ...reader.predicates import AnyOf, IsNull, OneOf, Predicate, comparable
-from ...reader.pruning import can_hold, has_one_spelling
+from ...reader.skipping.predicates import AnyOf, IsNull, OneOf, Predicate, comparable
+from ...reader.skipping.pruning import can_hold, has_one_spelling
 from ...table.schema.types import sql_name
 from ..source.spark_types import to_spark
 

@@ -15,7 +15,7 @@ from pyspark.sql import functions as sf
 from ...methods.merging.changed_table import TARGET, UNNAMED
 from ...methods.merging.clauses import Clause, Side
 from ...operations.read_rows import ReadRows, is_bounded, predicates_of
-from ...reader.predicates import Compare, Predicate
+from ...reader.skipping.predicates import Compare, Predicate
 from ...table.schema.columns import with_meta
 from ..conditions.condition import condition_predicates
 from ..placement.key_text import quoted

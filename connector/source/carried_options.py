@@ -17,7 +17,17 @@ import pyarrow as pa
 
 from ...errors import InvalidOptionError
 from ...operations.read_rows import ReadRows
-from ...reader.predicates import AnyOf, Compare, IsNotNull, IsNull, NoneOf, OneOf, Predicate, StartsWith, columns_of
+from ...reader.skipping.predicates import (
+    AnyOf,
+    Compare,
+    IsNotNull,
+    IsNull,
+    NoneOf,
+    OneOf,
+    Predicate,
+    StartsWith,
+    columns_of,
+)
 from ...timeline.plain_text import parse, spell
 from .paths import BUCKETS, MARKED, PINNED, READ, SOUGHT, WHERE
 

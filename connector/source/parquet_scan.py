@@ -28,7 +28,7 @@ from pyspark.sql.types import StructField, StructType
 
 from ...errors import SchemaMismatchError
 from ...reader.file_schemas import by_file_schema
-from ...reader.predicates import Predicate
+from ...reader.skipping.predicates import Predicate
 from ...reader.snapshot import Snapshot
 from ...reader.window import COMMIT_TIME
 from ...storage import open_storage

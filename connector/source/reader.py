@@ -10,8 +10,8 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from ...reader.plan import Split
-from ...reader.predicates import Compare, IsNotNull, IsNull, NoneOf, OneOf, Predicate, StartsWith
 from ...reader.scan import MergeTerms, RowReader
+from ...reader.skipping.predicates import Compare, IsNotNull, IsNull, NoneOf, OneOf, Predicate, StartsWith
 from ...storage import open_storage
 from .workers import freeze_imports
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ...options.read import options_of_query
 from ...options.sources import ResolvedOptions
-from ...reader.predicates import Predicate
+from ...reader.skipping.predicates import Predicate
 from ...reader.snapshot import Snapshot, open_snapshot
 from ...table.files.file_group import FileSlice
 from ...table.schema.columns import without_meta

@@ -14,7 +14,7 @@ from ...options.sources import DEFAULTS_ENABLED, ResolvedOptions
 from ...reader.matches.sought_keys import SoughtKeys
 from ...reader.matches.sought_slices import SoughtSlices
 from ...reader.plan import LEAST_TASKS, Split, plan_splits
-from ...reader.predicates import Predicate
+from ...reader.skipping.predicates import Predicate
 from ...reader.snapshot import Snapshot
 from ...table.files.file_group import FileSlice
 from ...timeline.plain_text import spell

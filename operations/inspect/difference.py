@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ...errors import InvalidOptionError
+from ...reader.moments import find_moment
 from ...reader.plan import Split, whole
 from ...reader.query import AsOf, resolve
 from ...reader.scan import MergeTerms, RowReader
-from ...reader.snapshot import find_moment
 from ...storage.base import Storage
 from ...storage.parallel import for_each
 from ...table.files.file_group import FileSlice

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping
 
 import pyarrow as pa
 
+from ...reader.moments import find_moment
 from ...reader.query import AsOf
-from ...reader.snapshot import Snapshot, find_moment
+from ...reader.snapshot import Snapshot
 from ...storage.base import Storage, split
 from ...storage.parallel import for_each
 from ...table.config import check_supported
@@ -16,6 +17,7 @@ from ...table.files.file_group import FileSlice, log_file
 from ...table.files.names import bucket_by_name
 from ...table.files.slice_rule import slice_rule
 from ...table.infer_index import index_of_groups, is_unnoted
+from ...table.metadata.at_hand import MetadataAtHand
 from ...table.seen_table import SeenTable
 from ...table.table import Table, open_table
 from ...timeline.metadata.codec import CommitFiles
@@ -74,7 +76,8 @@ def slices_as_of(table: Table, time: str) -> tuple[SeenTable, list[FileSlice]]:
     """
     check_supported(table.config, table.path, writing=False)
     seen, query = SeenTable.now(table), AsOf(time)
-    snapshot = Snapshot(seen, seen.timeline, find_moment(seen, query), pa.schema([]), query)
+    metadata = MetadataAtHand(seen.table, seen.timeline)
+    snapshot = Snapshot(seen, seen.timeline, find_moment(seen, query), metadata, pa.schema([]), query)
     return seen, snapshot.slices()
 
 

@@ -8,7 +8,6 @@ from ...errors import InvalidOptionError
 from ...storage.base import Storage
 from ...table.metadata.metadata_table import MetadataPartition, MetadataTable
 from ...table.metadata.releases import joined
-from ...table.seen_table import SeenTable
 from ...table.table import open_table
 from .described_columns import COUNT, TEXT, DescribedColumn, DescribedRows
 
@@ -33,7 +32,8 @@ def metadata_rows(storage: Storage, partition: str | None = None, limit: int | N
 
     With the name of a partition its records, at most ``limit``, as Apache Hudi's ``HoodieMetadataRecord`` has them.
     """
-    metadata = MetadataTable.of(SeenTable.now(open_table(storage)))
+    table = open_table(storage)
+    metadata = MetadataTable.of(table, table.timeline())
     if limit is not None and limit < 0:
         raise InvalidOptionError(f"The limit {limit} is below zero.", "Give a positive number, or none for all.")
     names = () if metadata is None else metadata.names

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import InvalidOptionError, MissingFileError
-from ...reader.predicates import satisfied
-from ...reader.pruning import Pruning
-from ...reader.search import Search
+from ...reader.skipping.predicates import satisfied
+from ...reader.skipping.pruning import Pruning
+from ...reader.skipping.search import Search
 from ...table.arrow.arrays import plain
 from ...table.bucket_numbers import BucketNumbers
 from ...table.files.base_file import open_base

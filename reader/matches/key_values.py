@@ -17,7 +17,7 @@ from ...table.arrow.arrays import plain
 from ...table.config import TableConfig
 from ...table.keys.generator import KeyGenerator
 from ...table.keys.partition_paths import HIVE_DEFAULT_PARTITION
-from ..pruning import FIRST_GREGORIAN, Pruning, keeps_its_spelling, spellings
+from ..skipping.pruning import FIRST_GREGORIAN, Pruning, keeps_its_spelling, spellings
 from .sought_keys import SoughtKeys
 
 _COMPOSITE = 2

@@ -18,9 +18,9 @@ from ...table.files.key_footers import KeyFooter
 from ...table.merging.key_probe import KeyProbe
 from ...table.schema.columns import RECORD_KEY
 from ...table.schema.conform import conform
-from ..pruning import spellings
 from ..scan import MergeTerms, RowReader, naming_partition
-from ..search import Search
+from ..skipping.pruning import spellings
+from ..skipping.search import Search
 from .key_values import KeyNumbers, keys_by, number_columns
 from .sought_slices import SoughtPiece, SoughtSplit
 

@@ -15,8 +15,8 @@ from ...table.arrow.arrays import plain
 from ...table.arrow.string_order import unique_in_order
 from ...table.config import TableConfig
 from ...table.schema.columns import PARTITION_PATH, RECORD_KEY
-from ..predicates import comparable
-from ..pruning import partition_values
+from ..skipping.predicates import comparable
+from ..skipping.pruning import partition_values
 
 _NONE = pa.array([], pa.string())
 _ROW = "_pyhudi_row"

@@ -17,14 +17,14 @@ import pyarrow as pa
 from ...errors import TableConfigError, UnsupportedTableError
 from ...storage.base import Storage, join
 from ...timeline.instant_files import InstantFiles
-from ...timeline.instants import State
+from ...timeline.instants import Instant, State
 from ...timeline.timeline import Timeline
 from ..config import PROPERTIES_PATH, TableConfig
 from ..files.file_group import FileSlice
 from ..files.view import FileView
 from ..files.written import Written
 from ..format import format_of
-from ..seen_table import SeenTable
+from ..table import Table
 from .file_groups import AllEntries, EntriesOfKeys, EntriesOfPrefixes, GroupReader, WantedEntries
 from .kinds import MetadataKind, by_partition, groups_of, kind_of
 
@@ -44,21 +44,21 @@ class MetadataTable:
     names: tuple[str, ...]
 
     @classmethod
-    def of(cls, seen: SeenTable) -> MetadataTable | None:
+    def of(cls, table: Table, timeline: Timeline) -> MetadataTable | None:
         """Return the metadata table of a table whose timeline was listed; None where its properties name none.
 
         Raises `TableConfigError` where the properties of the metadata table are missing or damaged.
         """
-        names = seen.table.config.metadata_partitions
+        names = table.config.metadata_partitions
         if not names:
             return None
-        config = _config(seen.storage)
+        config = _config(table.storage)
         chosen = format_of(config)
         archive = join(FOLDER, config.archive_folder)
         layout = chosen.layout(join(FOLDER, config.timeline_folder), archive)
-        kept = chosen.archive(seen.storage, archive)
-        files = InstantFiles(seen.storage, layout, chosen.codec, kept, seen.timeline.files.is_current)
-        return cls(seen.storage, seen.timeline, Timeline.load(files), names)
+        kept = chosen.archive(table.storage, archive)
+        files = InstantFiles(table.storage, layout, chosen.codec, kept, timeline.files.is_current)
+        return cls(table.storage, timeline, Timeline.load(files), names)
 
     def partition(self, name: str) -> MetadataPartition:
         """Return a partition; raises `UnsupportedTableError` where this release does not know its kind."""
@@ -84,6 +84,28 @@ class MetadataTable:
             if write.requested_time not in completed
             and not (write.visible_since <= begun or write.requested_time < first)
         )
+
+    def is_of_now(self) -> bool:
+        """Return whether all that the metadata table says is of the moment at which the table's timeline was listed.
+
+        A compaction of the metadata table may have taken in a write that completed in the table since. Then an index
+        names the new places of rows, where the old places matter. `FILES` and `COLUMN_STATS` state facts of one file,
+        which stay true.
+        """
+        completed = self.timeline.completed
+        compacted = max((instant.visible_since for instant in completed if _compacts(instant)), default="")
+        return not any(
+            instant.visible_since < compacted and not self._completed_in_table(instant.requested_time)
+            for instant in completed
+            if instant.is_write and not _compacts(instant)
+        )
+
+    def _completed_in_table(self, time: str) -> bool:
+        write = time[:_DIGITS]
+        if time.startswith(_BEGINNING) or write in self._completed:
+            return True
+        # Older writes were archived in the table.
+        return write not in self._pending and write <= self._newest
 
     def _begun(self) -> str:
         """Return when the metadata table began: it has all that was complete then."""
@@ -185,6 +207,10 @@ def _config(storage: Storage) -> TableConfig:
             "Write to the table once with hoodie.metadata.enable=false, which takes it out of use.",
         ) from error
     return TableConfig.parse(data, path)
+
+
+def _compacts(instant: Instant) -> bool:
+    return instant.action == "commit"
 
 
 def _begins(time: str) -> bool:

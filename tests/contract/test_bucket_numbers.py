@@ -20,9 +20,9 @@ from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.service_settings import CompactionSettings
 from pyhudi.operations.services.compaction.compact import compact, schedule_compaction
 from pyhudi.operations.transaction.since import Since
-from pyhudi.reader.predicates import Compare
 from pyhudi.reader.query import AsOf, Changes
 from pyhudi.reader.scan import scan
+from pyhudi.reader.skipping.predicates import Compare
 from pyhudi.reader.snapshot import Snapshot, open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.bucket_numbers import FIRST, BucketNumbers, BucketRule, delete_bucket_rule, write_bucket_rule

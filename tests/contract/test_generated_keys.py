@@ -11,7 +11,7 @@ import pytest
 from pyhudi.errors import CommitConflictError, MissingColumnError, MissingOptionError, NullKeyError, OptionConflictError
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.write.commit import commit_write
-from pyhudi.reader.predicates import Compare
+from pyhudi.reader.skipping.predicates import Compare
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config

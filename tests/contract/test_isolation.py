@@ -12,7 +12,7 @@ from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.read_rows import ReadRows
 from pyhudi.operations.write.abort import abort_write
 from pyhudi.operations.write.commit import commit_write
-from pyhudi.reader.predicates import Compare, IsNull, Predicate
+from pyhudi.reader.skipping.predicates import Compare, IsNull, Predicate
 from support.drawn.lookups import APART, SCHEMA, TABLE, rows
 from support.drive import plan, rows_of, task, write
 from support.made.compacting import run, schedule

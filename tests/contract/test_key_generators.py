@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from pyhudi.errors import MissingOptionError, OptionConflictError
 from pyhudi.operations.planning.request import TableSettings
-from pyhudi.reader.predicates import Compare
 from pyhudi.reader.scan import RowReader
+from pyhudi.reader.skipping.predicates import Compare
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config, update_config

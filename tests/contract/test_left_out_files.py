@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyhudi.operations.planning.request import TableSettings
-from pyhudi.reader.predicates import AnyOf, Compare, IsNull, OneOf, Predicate, StartsWith
-from pyhudi.reader.pruning import Pruning
+from pyhudi.reader.skipping.predicates import AnyOf, Compare, IsNull, OneOf, Predicate, StartsWith
+from pyhudi.reader.skipping.pruning import Pruning
 from pyhudi.reader.snapshot import Snapshot, open_snapshot
 from pyhudi.storage.base import Folder
 from pyhudi.storage.local import LocalStorage
@@ -101,7 +101,7 @@ def test_the_log_tells_how_many_files_are_left_out(table: str, caplog: pytest.Lo
     said = [record.getMessage() for record in caplog.records]
     assert said == [
         f"table {table}: partitions and buckets leave out 2 of 4 file slices",
-        f"table {table}: the footers of 2 base files leave out 1 of them",
+        f"table {table}: footers leave out 1 of 2 file slices",
     ]
 
 

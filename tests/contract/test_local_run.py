@@ -23,9 +23,9 @@ from pyhudi.operations.planning.request import TableSettings, WriteRequest, Writ
 from pyhudi.operations.transaction.fence import Fence
 from pyhudi.operations.write import run
 from pyhudi.operations.write.merge_spills import merge_spills
-from pyhudi.reader.predicates import Compare
 from pyhudi.reader.query import AsOf
 from pyhudi.reader.scan import scan
+from pyhudi.reader.skipping.predicates import Compare
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.timeline.writers import heartbeat

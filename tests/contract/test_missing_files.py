@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from pyhudi.errors import CommitConflictError, MissingFileError, StorageError, UnreadableTimeError
 from pyhudi.operations.planning.request import WriteSettings
-from pyhudi.reader.predicates import Compare
 from pyhudi.reader.query import AsOf, Changes
+from pyhudi.reader.skipping.predicates import Compare
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.table import open_table

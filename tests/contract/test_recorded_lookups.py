@@ -14,8 +14,8 @@ import pytest
 from pyhudi.errors import MissingOptionError, OptionConflictError, UnsupportedTableError
 from pyhudi.operations.inspect.detail import detail
 from pyhudi.operations.planning.request import TableSettings
-from pyhudi.reader.predicates import Compare, OneOf, Predicate
 from pyhudi.reader.scan import MergeTerms, RowReader
+from pyhudi.reader.skipping.predicates import Compare, OneOf, Predicate
 from pyhudi.reader.snapshot import Snapshot, open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config import load_config

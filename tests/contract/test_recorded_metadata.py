@@ -35,7 +35,8 @@ def seen(path: Path) -> SeenTable:
 
 
 def metadata_of(path: Path) -> MetadataTable:
-    found = MetadataTable.of(seen(path))
+    table = seen(path)
+    found = MetadataTable.of(table.table, table.timeline)
     assert found is not None
     return found
 
@@ -147,7 +148,7 @@ def test_a_write_that_completes_after_the_listing_does_not_count(tables: Path) -
     before = SeenTable(table.table, Timeline(instants, table.timeline.files))
 
     for earlier in (pending, before):
-        found = MetadataTable.of(earlier)
+        found = MetadataTable.of(earlier.table, earlier.timeline)
         assert found is not None
         files = by_key(found.partition("files").records())
         names = [file for record in files.values() for file in record["filesystemMetadata"]]
@@ -203,4 +204,4 @@ def test_properties_that_name_a_metadata_table_that_is_gone_are_named(tables: Pa
     shutil.rmtree(table / ".hoodie" / "metadata")
 
     with pytest.raises(TableConfigError, match=r"\.hoodie/metadata/\.hoodie/hoodie\.properties"):
-        MetadataTable.of(seen(table))
+        metadata_of(table)

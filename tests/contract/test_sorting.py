@@ -25,9 +25,9 @@ from pyhudi.operations.inspect.history import history, last_commit
 from pyhudi.operations.inspect.validate import validate
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.services.means import Means
-from pyhudi.reader.predicates import Compare, Predicate
 from pyhudi.reader.query import Changes
 from pyhudi.reader.scan import scan
+from pyhudi.reader.skipping.predicates import Compare, Predicate
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.storage.inputs import SeekableInput

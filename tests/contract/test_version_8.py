@@ -12,8 +12,8 @@ import pytest
 from pyhudi.errors import OptionConflictError, UnsupportedTableError
 from pyhudi.index.settings import FileSizes, LookupSettings
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
-from pyhudi.reader.predicates import Compare
 from pyhudi.reader.scan import RowReader
+from pyhudi.reader.skipping.predicates import Compare
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig, load_config, update_config

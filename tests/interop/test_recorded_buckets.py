@@ -12,7 +12,7 @@ import pytest
 from interop.apache_hudi import ApacheHudi
 from interop.writer import write_without_spark
 from pyhudi.errors import UnsupportedTableError
-from pyhudi.reader.predicates import Compare
+from pyhudi.reader.skipping.predicates import Compare
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.table.bucket_numbers import BucketRule, expression_of, write_bucket_rule
 from support.made.rescaling import numbers_at, rescale, table_at

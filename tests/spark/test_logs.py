@@ -54,6 +54,6 @@ def test_phases_reach_the_console_of_the_user_who_asks_for_them(tmp_path: Path) 
     assert sum(one["rows"] for one in told if one.get("phase") == "gather") == 12
     assert [one["operation"] for one in told if one["event"] == "commit"] == ["UPSERT", "DELETE"]
     assert [json.loads(line[5:])["deletes"] for line in here if line.startswith("here {")] == [3]
-    assert [line.rpartition(": ")[2] for line in here if "base files" in line] == [
-        "the footers of 8 base files leave out 5 of them"
+    assert [line.rpartition(": ")[2] for line in here if "footers leave out" in line] == [
+        "footers leave out 5 of 8 file slices"
     ]

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
-from pyhudi.reader.predicates import Predicate
 from pyhudi.reader.query import Query
 from pyhudi.reader.scan import RowReader
+from pyhudi.reader.skipping.predicates import Predicate
 from pyhudi.reader.snapshot import Snapshot, open_snapshot
 from pyhudi.storage import open_storage
 from support.drive import write

@@ -12,7 +12,7 @@ from pyhudi.connector.conditions.condition import conjuncts
 from pyhudi.connector.conditions.literals import TimeLiteral, readings
 from pyhudi.connector.source.carried_options import parse_predicates, spell_predicates
 from pyhudi.errors import InvalidOptionError
-from pyhudi.reader.predicates import AnyOf, Compare, IsNotNull, IsNull, NoneOf, OneOf, Predicate, StartsWith
+from pyhudi.reader.skipping.predicates import AnyOf, Compare, IsNotNull, IsNull, NoneOf, OneOf, Predicate, StartsWith
 
 pytestmark = pytest.mark.oldest
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from pyhudi.connector.source.reader import to_predicate
-from pyhudi.reader.predicates import Compare, IsNotNull, IsNull, NoneOf, OneOf, StartsWith
+from pyhudi.reader.skipping.predicates import Compare, IsNotNull, IsNull, NoneOf, OneOf, StartsWith
 from pyspark.sql import datasource as spark
 
 pytestmark = pytest.mark.skipif(not hasattr(spark, "EqualTo"), reason="filters are pushed since Spark 4.1")

@@ -16,8 +16,18 @@ from hypothesis import given, settings
 from polars.io.plugins import register_io_source
 from pyhudi.arrow.polars_terms import necessary_for_polars
 from pyhudi.reader.expression_terms import necessary_for
-from pyhudi.reader.predicates import AnyOf, Compare, IsNotNull, IsNull, NoneOf, OneOf, Predicate, StartsWith, satisfied
 from pyhudi.reader.row_filter import expression_values
+from pyhudi.reader.skipping.predicates import (
+    AnyOf,
+    Compare,
+    IsNotNull,
+    IsNull,
+    NoneOf,
+    OneOf,
+    Predicate,
+    StartsWith,
+    satisfied,
+)
 from support.drawn.foreign_conditions import COLUMNS, CONDITIONS, for_arrow, for_polars, rows
 from support.share import share_of
 

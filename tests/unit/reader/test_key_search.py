@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from pyhudi.reader.predicates import Compare, OneOf, Predicate
-from pyhudi.reader.search import Search
+from pyhudi.reader.skipping.predicates import Compare, OneOf, Predicate
+from pyhudi.reader.skipping.search import Search
 from pyhudi.table.config import TableConfig
 from pyhudi.table.config.table_settings import TableSettings
 from pyhudi.table.files.base_file import MAX_KEY, MIN_KEY

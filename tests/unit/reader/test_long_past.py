@@ -8,9 +8,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyhudi.errors import MissingFileError, UnreadableTimeError
-from pyhudi.reader.predicates import Compare
 from pyhudi.reader.query import AsOf
 from pyhudi.reader.scan import RowReader
+from pyhudi.reader.skipping.predicates import Compare
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.files.read_written import read_written

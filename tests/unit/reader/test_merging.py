@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 from pyhudi.errors import MissingFileError, UnsupportedTableError
 from pyhudi.reader.plan import Piece, Split
-from pyhudi.reader.predicates import Compare, Predicate
 from pyhudi.reader.query import Changes
 from pyhudi.reader.scan import MergeTerms, RowReader
+from pyhudi.reader.skipping.predicates import Compare, Predicate
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.reader.window import CommitTimes
 from pyhudi.storage import open_storage

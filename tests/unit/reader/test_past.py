@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from pyhudi.errors import InvalidOptionError, OptionConflictError, UnreadableTimeError
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
-from pyhudi.reader.predicates import Compare
 from pyhudi.reader.query import AsOf, Changes, Query
+from pyhudi.reader.skipping.predicates import Compare
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.files.output import Output

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyhudi.reader.predicates import (
+from pyhudi.reader.skipping.predicates import (
     NULLS,
     AnyOf,
     Compare,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyhudi.index.registry import index_for
-from pyhudi.reader.predicates import AnyOf, Compare, IsNotNull, IsNull, OneOf, Predicate, StartsWith
-from pyhudi.reader.pruning import Pruning
+from pyhudi.reader.skipping.predicates import AnyOf, Compare, IsNotNull, IsNull, OneOf, Predicate, StartsWith
+from pyhudi.reader.skipping.pruning import Pruning
 from pyhudi.table.config import TableConfig
 from pyhudi.table.config.table_settings import TableSettings
 from pyhudi.table.keys.generator import KeyGenerator

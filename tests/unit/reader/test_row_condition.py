@@ -8,8 +8,8 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 from pyhudi.errors import ColumnValueError, InvalidOptionError
-from pyhudi.reader.predicates import AnyOf, Compare, IsNotNull, NoneOf, OneOf, StartsWith, satisfied
 from pyhudi.reader.row_condition import read_condition
+from pyhudi.reader.skipping.predicates import AnyOf, Compare, IsNotNull, NoneOf, OneOf, StartsWith, satisfied
 
 UTC = datetime.timezone.utc
 ROWS = pa.RecordBatch.from_pydict(

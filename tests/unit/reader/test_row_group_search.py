@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyhudi.reader.predicates import Compare, IsNotNull, IsNull, OneOf, Predicate, StartsWith
-from pyhudi.reader.search import Search
+from pyhudi.reader.skipping.predicates import Compare, IsNotNull, IsNull, OneOf, Predicate, StartsWith
+from pyhudi.reader.skipping.search import Search
 from pyhudi.table.files.footers import text_bound, text_bounds
 
 UTC = datetime.timezone.utc

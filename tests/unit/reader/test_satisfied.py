@@ -8,7 +8,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 from pyhudi.errors import InvalidOptionError
-from pyhudi.reader.predicates import (
+from pyhudi.reader.skipping.predicates import (
     AnyOf,
     Compare,
     IsNotNull,

@@ -9,8 +9,8 @@ import pytest
 from pyhudi.errors import CorruptFileError, UnsupportedTableError
 from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.reader.plan import Split
-from pyhudi.reader.predicates import Compare, IsNull, OneOf, Predicate
 from pyhudi.reader.scan import RowReader
+from pyhudi.reader.skipping.predicates import Compare, IsNull, OneOf, Predicate
 from pyhudi.reader.snapshot import Snapshot, open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.config import TableConfig, create_config, load_config, update_config

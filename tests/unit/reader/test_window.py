@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyhudi.reader.predicates import Compare
+from pyhudi.reader.skipping.predicates import Compare
 from pyhudi.reader.window import CommitTimes, plan_window
 from pyhudi.timeline.instants import Instant, State
 

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from ..storage.base import Storage
-from ..storage.parallel import for_each
-from ..table.config import TableConfig
-from ..table.files.base_file import open_base
-from ..table.files.file_group import BaseFile, FileSlice
-from ..table.files.footers import leaves_of
-from ..table.files.key_footers import FOOTERS
-from .plan import RowGroup
+from ...storage.base import Storage
+from ...storage.parallel import for_each
+from ...table.config import TableConfig
+from ...table.files.base_file import open_base
+from ...table.files.file_group import BaseFile, FileSlice
+from ...table.files.footers import leaves_of
+from ...table.files.key_footers import FOOTERS
 from .search import Search
 
 # With more files, the tasks read the footers instead.
 _MOST_KEY_FOOTERS = 1024
 # These footers are not cached, and Spark's own reader skips row groups by them, too.
 _MOST_FOOTERS = 256
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """A row group to read; ``size`` counts the bytes of the columns that are read."""
+
+    number: int
+    size: int
 
 
 def matching_slices(

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ..errors import TableConfigError, UnsupportedTableError
-from ..table.arrow.arrays import span_of
-from ..table.arrow.string_order import in_order
-from ..table.config import TableConfig
-from ..table.files.footers import greatest_text, text_bound
-from ..table.files.key_footers import KeyFooter
-from ..table.schema.casts import cast
-from ..table.schema.columns import RECORD_KEY
+from ...errors import TableConfigError, UnsupportedTableError
+from ...table.arrow.arrays import span_of
+from ...table.arrow.string_order import in_order
+from ...table.config import TableConfig
+from ...table.files.footers import greatest_text, text_bound
+from ...table.files.key_footers import KeyFooter
+from ...table.schema.casts import cast
+from ...table.schema.columns import RECORD_KEY
 from .predicates import NULLS, Predicate, Span, columns_of, may_match_all
 from .pruning import Pruning
 

@@ -19,8 +19,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..errors import InvalidOptionError
-from ..table.arrow.arrays import plain
+from ...errors import InvalidOptionError
+from ...table.arrow.arrays import plain
 
 _EPOCH = datetime.datetime(1970, 1, 1)
 _EPOCH_DAY = _EPOCH.toordinal()

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from ..errors import TableConfigError, UnsupportedTableError
-from ..storage.base import split
-from ..table.config import TableConfig
-from ..table.config import property_keys as key
-from ..table.config.key_types import KeyGeneratorType
-from ..table.files.file_group import DataFile
-from ..table.files.names import FileGroupId
-from ..table.keys.generator import KeyGenerator, parse_partition_path
-from ..table.keys.partition_paths import HIVE_DEFAULT_PARTITION
-from ..table.schema.columns import RECORD_KEY
+from ...errors import TableConfigError, UnsupportedTableError
+from ...storage.base import split
+from ...table.config import TableConfig
+from ...table.config import property_keys as key
+from ...table.config.key_types import KeyGeneratorType
+from ...table.files.file_group import DataFile
+from ...table.files.names import FileGroupId
+from ...table.keys.generator import KeyGenerator, parse_partition_path
+from ...table.keys.partition_paths import HIVE_DEFAULT_PARTITION
+from ...table.schema.columns import RECORD_KEY
 from .predicates import NULLS, AnyOf, Compare, OnColumn, OneOf, Predicate, Span, columns_of, comparable, may_match_all
 
 if TYPE_CHECKING:
-    from ..table.bucket_numbers import BucketNumbers
+    from ...table.bucket_numbers import BucketNumbers
 
 MAX_KEYS = 10_000
 FIRST_GREGORIAN = datetime.date(1582, 10, 15)
@@ -56,7 +56,7 @@ class Pruning:
 
         ``numbers`` returns the numbers of buckets at the moment that the query shows; called only where they matter.
         """
-        from ..index.registry import has_buckets, placing_index_for  # noqa: PLC0415 (the task of a read needs no index)
+        from ...index.registry import has_buckets, placing_index_for  # noqa: PLC0415 (the task of a read needs no index)
 
         try:
             keys = self.hashed_keys() if has_buckets(self.config) else None

@@ -1,0 +1,93 @@
+"""Which file slices a query has to read: one source after the other says which of them can hold its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ...storage.base import Storage
+from ...table.files.file_group import FileSlice
+from ...table.metadata.at_hand import MetadataAtHand
+from ...table.table import Table
+from .footer_search import matching_slices
+from .search import Search
+
+FOOTERS = "footers"
+# To open the metadata table and one partition of it takes as long as the footers of so many files: on a disk as
+# measured, over a network by the number of requests.
+_LEAST_ON_DISK = 64
+_LEAST_REMOTE = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One source, such as ``column_stats`` or ``footers``: of so many file slices it left out some."""
+
+    source: str
+    of: int
+    left_out: int
+
+
+@dataclass(frozen=True, slots=True)
+class SlicesToRead:
+    """The file slices that a query has to read, and the steps that led to them."""
+
+    slices: list[FileSlice]
+    steps: tuple[Step, ...] = ()
+
+
+class SliceSource(Protocol):
+    """Says which file slices can hold rows of a query."""
+
+    @property
+    def name(self) -> str:
+        """The name of its partition of the metadata table."""
+
+    def left(self, slices: Sequence[FileSlice]) -> Sequence[FileSlice] | None:
+        """Return the slices, in their order, that can hold wanted rows; None where the source does not answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The sources for one search in one table; ``shows_newest`` is as `Snapshot.shows_newest`."""
+
+    table: Table
+    metadata: MetadataAtHand
+    search: Search
+    shows_newest: bool
+
+    def read(self, slices: Sequence[FileSlice]) -> SlicesToRead:
+        """Return the slices that all sources leave.
+
+        Sources of the metadata table come first. Footers are read only of few files, so that no task need help.
+        """
+        steps: list[Step] = []
+        left = list(slices)
+        least = _least_slices(self.table.storage)
+        for source in self._of_metadata():
+            if len(left) < least:
+                break
+            answer = source.left(left)
+            if answer is not None:
+                steps.append(Step(source.name, len(left), len(left) - len(answer)))
+                left = list(answer)
+        step, left = self._footers(left)
+        return SlicesToRead(left, (*steps, step))
+
+    def _of_metadata(self) -> Iterator[SliceSource]:
+        """Yield the sources of the metadata table that can answer, those that leave fewest first."""
+        yield from ()
+
+    def _footers(self, slices: Sequence[FileSlice]) -> tuple[Step, list[FileSlice]]:
+        """Return what the footers of base files leave; a slice with log files stays."""
+        plain = [file_slice for file_slice in slices if not file_slice.logs]
+        matching = matching_slices(self.table.storage, self.table.config, self.search, plain)
+        paths = {file_slice.base_file.path for file_slice in matching}
+        left = [file_slice for file_slice in slices if file_slice.logs or file_slice.base_file.path in paths]
+        return Step(FOOTERS, len(slices), len(slices) - len(left)), left
+
+
+def _least_slices(storage: Storage) -> int:
+    """Return from how many file slices on the metadata table answers sooner than footers."""
+    return _LEAST_REMOTE if storage.remote else _LEAST_ON_DISK

@@ -1,0 +1,70 @@
+"""What a reader may believe of a metadata table, which it does without where it is behind its table or damaged."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ...errors import CorruptFileError, PyHudiError
+from ...timeline.timeline import Timeline
+from ..table import Table
+from .metadata_table import MetadataPartition, MetadataTable
+
+logger = logging.getLogger("pyhudi")
+
+Answer = TypeVar("Answer")
+# By path of a table, what this process said already.
+_SAID: set[tuple[str, str]] = set()
+
+
+@dataclass(frozen=True)
+class TrustedMetadata:
+    """A metadata table that has all completed writes of its table.
+
+    ``is_of_now`` is as `MetadataTable.is_of_now` tells: only then other partitions than `FILES` and `COLUMN_STATS`
+    answer.
+    """
+
+    table: MetadataTable
+    is_of_now: bool
+
+    @classmethod
+    def of(cls, table: Table, timeline: Timeline) -> TrustedMetadata | None:
+        """Return the metadata table of a table whose timeline was listed; None where it has none to go by."""
+        try:
+            found = MetadataTable.of(table, timeline)
+            if found is None:
+                return None
+            lacking = found.lacks()
+        except (PyHudiError, FileNotFoundError) as error:
+            _say_once(table.path, "", error)
+            return None
+        if lacking:
+            _say_once(table.path, "", CorruptFileError(f"It lacks the completed write {lacking[0]}.", ""))
+            return None
+        return cls(found, found.is_of_now())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.table.names
+
+    def ask(self, name: str, question: Callable[[MetadataPartition], Answer]) -> Answer | None:
+        """Return what one partition answers; None where it is missing or damaged, which the log says once a process."""
+        if name not in self.table.names:
+            return None
+        try:
+            return question(self.table.partition(name))
+        except (PyHudiError, FileNotFoundError) as error:
+            _say_once(self.table.storage.path, name, error)
+            return None
+
+
+def _say_once(path: str, partition: str, error: Exception) -> None:
+    if (path, partition) in _SAID:
+        return
+    _SAID.add((path, partition))
+    what = f"partition {partition} of the metadata table" if partition else "metadata table"
+    reason = error.what if isinstance(error, PyHudiError) else error
+    logger.warning("table %s: pyhudi does without the %s: %s", path, what, reason)
