@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
+    from ..operations.inspect.explained_read import ExplainedRead
     from ..reader.row_filter import Where
     from .datasets import TableDataset
 
@@ -70,6 +71,43 @@ class ReadMethods(ArrowMethods):
         """
         shown = self._selection(ReadRequest(columns, where, meta, as_of, since, until, limit, read_optimized))
         return pa.Table.from_batches(shown.batches(), shown.schema)
+
+    def explain(
+        self,
+        columns: str | Sequence[str] | None = None,
+        *,
+        where: Where | None = None,
+        as_of: str | date | None = None,
+        since: str | date | None = None,
+        until: str | date | None = None,
+        read_optimized: bool = False,
+    ) -> ExplainedRead:
+        """Return which files `read` would open, and what leaves out the others; it opens no file but footers.
+
+        Args:
+            columns: The columns to show, as for `read`.
+            where: The condition.
+            as_of: The table as of this time.
+            since: Only rows of commits that completed after this time.
+            until: With ``since``: only rows of commits that completed until this time.
+            read_optimized: Base files only.
+
+        Returns:
+            The counts; ``print`` and a notebook show them as a table.
+
+        Raises:
+            MissingColumnError: The table lacks a column.
+            InvalidOptionError: A time is invalid, or the condition cannot be read.
+            OptionConflictError: ``as_of`` or ``read_optimized`` is given with ``since``, or ``until`` without it.
+            UnreadableTimeError: The table does not keep history that far back.
+        """
+        from ..operations.inspect.explained_read import explain_read  # noqa: PLC0415 (see methods/__init__.py)
+
+        asked = ReadRequest(columns, where, False, as_of, since, until, None, read_optimized)
+        rows = self._selection(asked)
+        predicates = () if rows.condition is None else rows.condition.predicates
+        compared = () if rows.condition is None else rows.condition.columns
+        return explain_read(rows.snapshot, predicates, {*rows.schema.names, *compared})
 
     def scan(
         self,

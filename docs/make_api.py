@@ -21,8 +21,10 @@ from pyhudi.connector import jobs
 from pyhudi.connector.merge.builder import MergeBuilder
 from pyhudi.index import base, outside
 from pyhudi.methods.merging.builder import MergeClauses
+from pyhudi.operations.inspect.explained_read import ExplainedRead
 from pyhudi.operations.result import RepairedLog
 from pyhudi.operations.version_change import PropertyChange
+from pyhudi.reader.skipping.slices_to_read import Step
 from pyhudi.table.schema.changes import SchemaChange
 
 PAGE = Path(__file__).with_name("api.md")
@@ -56,7 +58,7 @@ SUBJECTS: Mapping[str, tuple[str, ...]] = {
     "Make and find a table": ("create", "exists", "path", "schema", "storage_options"),
     "Write rows": ("upsert", "insert", "bulk_insert", "insert_overwrite", "overwrite", "stream"),
     "Change rows": ("update", "delete", "delete_partitions", "merge"),
-    "Read": ("to_df", "sql", "create_view", "refresh_views"),
+    "Read": ("to_df", "explain", "sql", "create_view", "refresh_views"),
     "Look at a table": (
         "detail",
         "partitions",
@@ -89,6 +91,7 @@ _OF_ARROW = (
     "delete",
     "merge",
     "read",
+    "explain",
     "scan",
     "to_polars",
     "to_duckdb",
@@ -187,6 +190,8 @@ def parts() -> Iterator[Entry | Section]:
         RepairedLog,
         SchemaChange,
         base.LookupFigures,
+        ExplainedRead,
+        Step,
     ):
         yield from _class(kind)
     yield Section("Placement and buckets")

@@ -24,11 +24,19 @@ logger = logging.getLogger("pyhudi")
 
 
 @dataclass(frozen=True, slots=True)
+class ReadSlices:
+    """The file slices that a query wants; ``whole`` is the number of all, if they were counted."""
+
+    wanted: list[FileSlice]
+    whole: int
+
+
+@dataclass(frozen=True, slots=True)
 class ShownSlices:
     """Finds the file slices that a query shows.
 
-    ``now`` is the timeline as of a moment ago. ``every`` wants all slices of a query with a condition: the log counts
-    them at level INFO, by the names in commits where a partition is not listed.
+    ``now`` is the timeline as of a moment ago. ``every`` wants all slices of a query with a condition: with ``counts``
+    they are counted, by the names in commits where a partition is not listed.
     """
 
     seen: SeenTable
@@ -37,8 +45,9 @@ class ShownSlices:
     query: Query | None
     wanted: SliceFilter
     every: SliceFilter | None = None
+    counts: bool = False
 
-    def find(self) -> list[FileSlice]:
+    def find(self) -> ReadSlices:
         """Return the slices in order of partition path and file id.
 
         Raises UnreadableTimeError where a clean removed a file among them, or the archive lacks what a commit of the
@@ -46,7 +55,7 @@ class ShownSlices:
         """
         window, moment = self.moment.window, self.moment
         if window is not None and not window.instants:
-            return []
+            return ReadSlices([], 0)
         if moment.history is not None:
             return self._of_long_ago(moment.history)
         partitions = None if window is None or window.times is None else self._written_in(window)
@@ -74,7 +83,7 @@ class ShownSlices:
     def _needed(self) -> Callable[[str], bool] | None:
         return None if self.every is None else self.wanted.partition
 
-    def _of_long_ago(self, history: Timeline) -> list[FileSlice]:
+    def _of_long_ago(self, history: Timeline) -> ReadSlices:
         moment, met = self.moment, None
         gone = "its archive does not say what was cleaned since"
         try:
@@ -96,17 +105,14 @@ class ShownSlices:
         spelled = self.query.time if isinstance(self.query, AsOf) else moment.time
         raise self._no_such_past(spelled, gone, first_whole(self.seen, moment.time, self.wanted), met)
 
-    def _wanted_slices(self, files: ListedFiles) -> list[FileSlice]:
+    def _wanted_slices(self, files: ListedFiles) -> ReadSlices:
         moment = self.moment
-        found = self.wanted.written_in(moment.window, moment.timeline).slices(files, moment)
-        if self.every is not None and logger.isEnabledFor(logging.INFO):
-            listed = self.every.narrowed(files.listings.__contains__, lambda file: True)
-            whole = len(listed.written_in(moment.window, moment.timeline).slices(files, moment)) + files.unlisted(
-                moment.timeline
-            )
-            left_out = whole - len(found)
-            logger.info("table %s: partitions and buckets leave out %d of %d file slices", self._path, left_out, whole)
-        return found
+        wanted = self.wanted.written_in(moment.window, moment.timeline).slices(files, moment)
+        if self.every is None or not self.counts:
+            return ReadSlices(wanted, len(wanted))
+        listed = self.every.narrowed(files.listings.__contains__, lambda file: True)
+        every = listed.written_in(moment.window, moment.timeline).slices(files, moment)
+        return ReadSlices(wanted, len(every) + files.unlisted(moment.timeline))
 
     def _written_in(self, window: Window) -> frozenset[str] | None:
         """Return the partitions that a window's commits wrote to; None to look at all partitions.

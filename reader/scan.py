@@ -23,6 +23,7 @@ from ..table.files.file_group import FileSlice, every
 from ..table.files.footers import batch_rows
 from ..table.schema.columns import RECORD_KEY
 from ..table.slices.merged_slice import MergedSlice
+from .advice import advise_condition
 from .plan import Piece, Split, whole
 from .row_filter import PredicateFilter, RowFilter
 from .skipping.predicates import Predicate
@@ -42,6 +43,7 @@ _IN_FLIGHT = 176 << 20
 # Several threads merge at once where each gets so much.
 _LEAST_OF_A_MERGE = 192 << 20
 _LEAST_ENTRIES = 1 << 20
+_HOW = "where=... opens only those that can hold the wanted rows, and explain(where=...) says which"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,8 @@ def scan(
 
     def rows() -> Iterator[pa.RecordBatch]:
         slices = snapshot.slices_of_keys(known)
+        if not known:
+            advise_condition(snapshot, len(slices), _HOW)
         yield from as_they_come(rows_of, slices, min(threads, len(slices)))
 
     return rows()

@@ -33,7 +33,7 @@ from .skipping.footer_search import row_groups
 from .skipping.predicates import Predicate
 from .skipping.pruning import Pruning
 from .skipping.search import Search
-from .skipping.slices_to_read import SlicesToRead, Sources
+from .skipping.slices_to_read import KEYS, PARTITIONS, SlicesToRead, Sources, Step
 from .window import CommitTimes
 
 logger = logging.getLogger("pyhudi")
@@ -88,6 +88,10 @@ class Snapshot:
         Raises UnreadableTimeError where a clean removed a file among them, or the archive lacks what a commit of the
         window wrote.
         """
+        return self._in_partitions(predicates, counts=False).slices
+
+    def _in_partitions(self, predicates: Sequence[Predicate], *, counts: bool) -> SlicesToRead:
+        """Return the slices that partitions and buckets leave; ``counts`` says whether all slices are counted."""
         pattern = compile_glob(self.query.path_glob if isinstance(self.query, Changes) else "")
         every = SliceFilter(
             file=lambda file: (
@@ -95,34 +99,43 @@ class Snapshot:
                 and pattern.fullmatch(join(self.storage.path, file.path)) is not None
             )
         )
+        steps: tuple[Step, ...] = ()
         if not predicates:
-            found = ShownSlices(self.seen, self.now, self.moment, self.query, every).find()
+            read = ShownSlices(self.seen, self.now, self.moment, self.query, every).find()
         else:
             pruning = Pruning(self.config, self.schema, predicates)
             wanted = every.narrowed(cache(pruning.partition_may_match), pruning.file_may_match(self.bucket_numbers))
-            found = ShownSlices(self.seen, self.now, self.moment, self.query, wanted, every).find()
+            read = ShownSlices(self.seen, self.now, self.moment, self.query, wanted, every, counts).find()
+            steps = (Step(PARTITIONS, read.whole, read.whole - len(read.wanted)),) if counts else ()
+        slices = read.wanted
         if self.bases_alone:
-            return [replace(file_slice, logs=()) for file_slice in found]
-        if any(file_slice.logs for file_slice in found):
+            slices = [replace(file_slice, logs=()) for file_slice in slices]
+        elif any(file_slice.logs for file_slice in slices):
             check_mergeable(self.config, self.storage.path)
-        return found
+        return SlicesToRead(slices, steps)
 
     def slices_of_keys(self, predicates: Sequence[Predicate]) -> list[FileSlice]:
         """Return the slices of `slices_to_read`."""
         return self.slices_to_read(predicates).slices
 
-    def slices_to_read(self, predicates: Sequence[Predicate]) -> SlicesToRead:
-        """Return the slices of `slices`, less those that the metadata table and footers of base files exclude."""
-        found = self.slices(predicates)
+    def slices_to_read(self, predicates: Sequence[Predicate], *, counts: bool = False) -> SlicesToRead:
+        """Return the slices of `slices`, less those that the metadata table and footers of base files exclude.
+
+        The steps count slices of partitions that were not listed if ``counts``, or the log tells of them.
+        """
+        listed = self._in_partitions(predicates, counts=counts or logger.isEnabledFor(logging.INFO))
+        if not predicates:
+            return listed
         search = Search.of(predicates, self.schema, self.config)
         if search.keys is not None and not len(search.keys):
-            return SlicesToRead([])
-        read = Sources(self.seen.table, self.metadata, search, self.shows_newest).read(found)
-        for step in read.steps:
+            return SlicesToRead([], (*listed.steps, Step(KEYS, len(listed.slices), len(listed.slices))))
+        read = Sources(self.seen.table, self.metadata, search, self.shows_newest).read(listed.slices)
+        steps = (*listed.steps, *read.steps)
+        for step in steps:
             if step.left_out:
                 where = self.storage.path
                 logger.info("table %s: %s leave out %d of %d file slices", where, step.source, step.left_out, step.of)
-        return read
+        return SlicesToRead(read.slices, steps)
 
     @property
     def shows_newest(self) -> bool:

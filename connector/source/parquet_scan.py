@@ -27,6 +27,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import StructField, StructType
 
 from ...errors import SchemaMismatchError
+from ...reader.advice import advise_condition
 from ...reader.file_schemas import by_file_schema
 from ...reader.skipping.predicates import Predicate
 from ...reader.snapshot import Snapshot
@@ -53,6 +54,8 @@ _PLAIN_IN_PATHS = "/:@!$&'()*+,;=~-._"
 # More files go to Spark in a list: it would look up each path in a task of a job, see
 # spark.sql.sources.parallelPartitionDiscovery.threshold.
 FEW = 32
+_HOW = "to_df(where=...) opens only those that can hold the wanted rows, and explain(where=...) says which"
+
 # Where Spark reads no lists, more files are read by the data source.
 MOST_PATHS = 1000
 
@@ -82,6 +85,8 @@ def scan_files(
     which no row satisfies all ``predicates`` may be skipped.
     """
     slices = snapshot.slices_of_keys(predicates) if part is None else part.slices
+    if part is None and not predicates:
+        advise_condition(snapshot, len(slices), _HOW)
     plain = [file_slice for file_slice in slices if not file_slice.logs]
     if len(plain) > MOST_PATHS and not reads_lists(spark):
         return by_source(None)

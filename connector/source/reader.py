@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from ...reader.advice import advise_condition
 from ...reader.plan import Split
 from ...reader.scan import MergeTerms, RowReader
 from ...reader.skipping.predicates import Compare, IsNotNull, IsNull, NoneOf, OneOf, Predicate, StartsWith
@@ -30,6 +31,7 @@ _OPERATORS: dict[str, Any] = {
     "LessThan": "<",
     "LessThanOrEqual": "<=",
 }
+_HOW = "HudiTable.to_df(where=...) opens only those that can hold the wanted rows"
 # NOT (a > 1) keeps rows for which a > 1 is false, and drops rows for which it is null.
 _NEGATED: dict[str, Any] = {
     "EqualTo": "!=",
@@ -95,6 +97,8 @@ class HudiReader(DataSourceReader):
         splits = snapshot.plan(
             self._schema, self._predicates, self._split_size, merged_alone=self._merged_alone, wanted=wanted
         )
+        if not self._predicates and not self._merged_alone and self._buckets is None:
+            advise_condition(snapshot, len({piece.path for split in splits for piece in split.pieces}), _HOW)
         freeze_imports()
         return [InputPartition(split) for split in splits or [Split(())]]
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.types import StructType
 
 from ...methods.queries import QueryMethods
+from ...operations.inspect.explained_read import ExplainedRead, explain_read
 from ...options.sources import READING
 from ..conditions.condition import Where
 from ..source.spark_types import to_spark
@@ -68,6 +69,39 @@ class TableQueries(TableBase, QueryMethods["DataFrame"]):
             UnreadableTimeError: The table does not keep history that far back.
         """
         return self._find_rows(AskedRows(columns, where, meta, as_of, since, until, read_optimized)).df()
+
+    def explain(
+        self,
+        columns: str | Sequence[str] | None = None,
+        *,
+        where: Where | None = None,
+        as_of: str | date | None = None,
+        since: str | date | None = None,
+        until: str | date | None = None,
+        read_optimized: bool = False,
+    ) -> ExplainedRead:
+        """Return which files `to_df` would open, and what leaves out the others; it opens no file but footers.
+
+        Args:
+            columns: The columns to show, as for `to_df`.
+            where: The condition.
+            as_of: The table as of this time.
+            since: Only rows of commits that completed after this time.
+            until: With ``since``: only rows of commits that completed until this time.
+            read_optimized: Base files only.
+
+        Returns:
+            The counts; ``print`` and a notebook show them as a table.
+
+        Raises:
+            MissingColumnError: The table lacks a column.
+            InvalidOptionError: A time is invalid, a value does not fit its column, or Spark does not understand the
+                condition.
+            OptionConflictError: ``as_of`` or ``read_optimized`` is given with ``since``, or ``until`` without it.
+            UnreadableTimeError: The table does not keep history that far back.
+        """
+        shown = self._find_rows(AskedRows(columns, where, False, as_of, since, until, read_optimized))
+        return explain_read(shown.snapshot, shown.predicates, shown.read.names)
 
     @property
     def schema(self) -> StructType:

@@ -13,7 +13,7 @@ from ...table.table import Table
 from .footer_search import matching_slices
 from .search import Search
 
-FOOTERS = "footers"
+PARTITIONS, KEYS, FOOTERS = "partitions and buckets", "record keys", "footers"
 # To open the metadata table and one partition of it takes as long as the footers of so many files: on a disk as
 # measured, over a network by the number of requests.
 _LEAST_ON_DISK = 64
@@ -22,7 +22,10 @@ _LEAST_REMOTE = 12
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One source, such as ``column_stats`` or ``footers``: of so many file slices it left out some."""
+    """What one source left out of so many file slices.
+
+    The source is a partition of the metadata table, or `PARTITIONS`, `KEYS` (no key satisfies all) or `FOOTERS`.
+    """
 
     source: str
     of: int

@@ -7,8 +7,19 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyhudi.arrow import Table
+from pyhudi.operations.inspect.explained_read import spelled
 from pyhudi.operations.planning.request import TableSettings
-from pyhudi.reader.skipping.predicates import AnyOf, Compare, IsNull, OneOf, Predicate, StartsWith
+from pyhudi.reader.skipping.predicates import (
+    AnyOf,
+    Compare,
+    IsNotNull,
+    IsNull,
+    NoneOf,
+    OneOf,
+    Predicate,
+    StartsWith,
+)
 from pyhudi.reader.skipping.pruning import Pruning
 from pyhudi.reader.snapshot import Snapshot, open_snapshot
 from pyhudi.storage.base import Folder
@@ -162,11 +173,66 @@ def test_partitions_that_nobody_asks_for_are_not_listed(
             if Pruning(snapshot.config, snapshot.schema, predicates).partition_may_match(one.partition_path)
         ]
         looked.clear()
-        with monkeypatch.context() as patch, caplog.at_level(logging.INFO, logger="pyhudi"):
+        with monkeypatch.context() as patch:
             patch_seam(patch, "look into a local folder", watched)
             found = snapshot.slices(predicates)
         if named:
-            left_out = len(whole) - len(wanted)
-            assert caplog.messages[-1].endswith(f"leave out {left_out} of {len(whole)} file slices"), predicates
+            step = snapshot.slices_to_read(predicates, counts=True).steps[0]
+            assert (step.of, step.left_out) == (len(whole), len(whole) - len(wanted)), predicates
         assert found == wanted, predicates
         assert partitions.intersection(looked) == {one.partition_path for one in wanted}, predicates
+
+
+def test_explain_counts_what_a_read_opens_and_what_each_source_left_out(table: str) -> None:
+    rows = Table(table)
+    logs = sum(len(each.logs) for each in open_snapshot(table).slices())
+    where = "p > 'b' AND n >= 30 AND id IN (1, 2, 3, 4, 5, 35)"
+
+    read = rows.explain("id", where=where)
+
+    assert read.conditions == ("p > 'b'", "n >= 30", "id IN (1, 2, 3, 4, 5, and 1 more)")
+    assert [(step.source, step.of, step.left_out) for step in read.steps] == [
+        ("partitions and buckets", 4, 2),
+        ("footers", 2, 1),
+    ]
+    assert (read.file_slices, read.base_files, read.log_files) == (1, 1, 0)
+    assert 0 < (read.column_bytes or 0) < read.bytes
+    assert str(read).splitlines()[2:] == [
+        "source                  file slices  left out  remain",
+        "----------------------  -----------  --------  ------",
+        "partitions and buckets            4         2       2",
+        "footers                           2         1       1",
+    ]
+    assert "<td>footers</td><td>2</td>" in read._repr_html_()
+    every = rows.explain()
+    assert (every.conditions, every.steps, every.file_slices, every.log_files) == ((), (), 4, logs)
+    assert str(every).endswith("No condition leaves files out.")
+    none = rows.explain(where="_hoodie_record_key = '1' AND _hoodie_record_key = '2'")
+    assert (none.file_slices, none.steps[-1].source, none.steps[-1].left_out) == (0, "record keys", 4)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "text"),
+    [
+        (AnyOf(((IsNull("n"), Compare("p", "=", "it's")), (StartsWith("p", "a"),))), None),
+        (NoneOf("n", (1, None, True)), "n NOT IN (1, NULL, true)"),
+        (IsNotNull("n"), "n IS NOT NULL"),
+    ],
+)
+def test_a_predicate_is_spelled_as_sql_spells_it(predicate: Predicate, text: str | None) -> None:
+    assert spelled(predicate) == (text or "(n IS NULL AND p = 'it''s' OR p LIKE 'a%')")
+
+
+def test_a_read_of_many_files_without_a_condition_is_told_once_how_to_give_one(
+    table: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patch_seam(monkeypatch, "most files that a read opens without advice", 3)
+    with caplog.at_level(logging.WARNING, logger="pyhudi"):
+        Table(table).read(where="n = 1")
+        Table(table).read(as_of="2999-01-01")
+        assert caplog.messages == []
+        Table(table).read()
+        Table(table).read()
+
+    assert len(caplog.messages) == 1
+    assert caplog.messages[0].startswith(f"table {table}: a read without a condition opens all 4 files; where=")

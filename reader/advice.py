@@ -1,0 +1,24 @@
+"""A word to users whose read opens many files, as it has no condition."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .snapshot import Snapshot
+
+tables = logging.getLogger("pyhudi.tables")
+
+MOST_FILES = 100
+# The paths of tables that this process gave advice about.
+_ADVISED: set[str] = set()
+
+
+def advise_condition(snapshot: Snapshot, files: int, how: str) -> None:
+    """Say, once in a process for a table, that a read without any condition opens many files; ``how`` to give one."""
+    path = snapshot.storage.path
+    if files <= MOST_FILES or snapshot.query is not None or path in _ADVISED:
+        return
+    _ADVISED.add(path)
+    tables.warning("table %s: a read without a condition opens all %s files; %s", path, f"{files:,}", how)
