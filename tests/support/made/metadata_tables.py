@@ -1,0 +1,353 @@
+"""Metadata tables without Java: what Apache Hudi 1.2 would write for a table of version 9 that is there.
+
+``simulate`` takes the files from a listing and the bounds from footers, or both from its caller, so that a table may
+have 40,000 files of which none is there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyhudi.storage import open_storage
+from pyhudi.storage.base import Storage
+from pyhudi.table.config import TableConfig
+from pyhudi.table.config.java_properties import format_properties
+from pyhudi.table.config.property_keys import METADATA_PARTITIONS
+from pyhudi.table.config.table_config import checksum
+from pyhudi.table.files.file_group import BaseFile
+from pyhudi.table.files.logs.log_blocks import BlockHead, BlockType, Header
+from pyhudi.table.files.names import BaseFileName, LogFileName, WriteToken
+from pyhudi.table.files.partitions import write_partition_metafile
+from pyhudi.table.hfile.blocks import Compression
+from pyhudi.table.hfile.entries import Entries
+from pyhudi.table.hfile.writer import HFileWriter
+from pyhudi.table.metadata.kinds import COLUMN_STATS, FILES, PARTITION_STATS, RECORD_INDEX, groups_of
+from pyhudi.table.metadata.metadata_table import FOLDER
+from pyhudi.table.seen_table import SeenTable
+from pyhudi.table.table import open_table
+from pyhudi.timeline.metadata.avro_codec import encode
+from pyhudi.timeline.metadata.models import CommitMetadata
+from pyhudi.timeline.timeline import Timeline
+
+from .metadata_records import (
+    ColumnBounds,
+    Files,
+    Keys,
+    Records,
+    joined,
+    record_places,
+    records_of_bounds,
+    records_of_files,
+    records_of_partition_bounds,
+    schema_of_1_2,
+)
+
+FILE_GROUPS: Mapping[str, int] = {FILES: 1, COLUMN_STATS: 2, PARTITION_STATS: 1, RECORD_INDEX: 10}
+"""How many file groups Apache Hudi 1.2 gives each partition of the metadata table."""
+
+_PREFIXES = {
+    FILES: "files",
+    COLUMN_STATS: "col-stats",
+    PARTITION_STATS: "partition-stats",
+    RECORD_INDEX: "record-index",
+}
+_META = ("_hoodie_commit_time", "_hoodie_partition_path", "_hoodie_record_key")
+_TOKEN = WriteToken(0, 0, 0)
+_PIECE = 500_000
+_EMPTY_DELETES = (3).to_bytes(4, "big") + (1).to_bytes(4, "big") + b"\x00"
+
+
+@dataclass(frozen=True)
+class How:
+    """How a metadata table comes to be.
+
+    Attributes:
+        file_groups: How many file groups each partition has.
+        logged: The instants of the table that came after the metadata table, which has them in log files.
+        only: The partitions to write; None for all that there is something for.
+    """
+
+    file_groups: Mapping[str, int] = field(default_factory=dict)
+    compression: Compression = Compression.GZIP
+    logged: Sequence[str] = ()
+    only: Sequence[str] | None = None
+
+    def count(self, partition: str) -> int:
+        return {**FILE_GROUPS, **self.file_groups}[partition]
+
+
+def simulate(
+    path: str,
+    files: Files | None = None,
+    bounds: Sequence[ColumnBounds] | None = None,
+    keys: Keys | None = None,
+    how: How | None = None,
+) -> None:
+    """Write the metadata table of a table, and name it in the table's properties.
+
+    ``files`` are all by default that a listing shows, and ``bounds`` those of footers. A record index is made of
+    ``keys``, such as those of `keys_of`.
+    """
+    how = how or How()
+    storage = open_storage(path)
+    files = files_of(path) if files is None else files
+    bounds = bounds_of(path, files) if bounds is None else bounds
+    writer = _Writer(storage, files, bounds, keys, how)
+    timeline = open_table(storage).timeline()
+    writer.write(timeline)
+    _name_in_table(storage, writer.partitions, [each.column for each in bounds])
+
+
+def files_of(path: str) -> Files:
+    """Return all files that a listing shows, with the rows of base files."""
+    seen = SeenTable.now(open_table(open_storage(path)))
+    listed = [
+        file
+        for partition in seen.view.partitions()
+        for group in seen.view.groups(partition).values()
+        for file_slice in group.slices
+        for file in file_slice.data_files
+    ]
+    rows = [pq.read_metadata(f"{path}/{file.path}").num_rows if isinstance(file, BaseFile) else 0 for file in listed]
+    return Files(
+        pa.array([file.path.rpartition("/")[0] for file in listed], pa.string()),
+        pa.array([file.path.rpartition("/")[2] for file in listed], pa.string()),
+        np.array([file.size for file in listed], dtype=np.int64),
+        np.array(rows, dtype=np.int64),
+    )
+
+
+def bounds_of(path: str, files: Files, columns: Sequence[str] | None = None) -> list[ColumnBounds]:
+    """Return the bounds that footers state, of some columns or of all that have any; log files have none."""
+    footers = [
+        pq.read_metadata(f"{path}/{folder}/{name}") if name.endswith(".parquet") else None
+        for folder, name in zip(files.partitions.to_pylist(), files.names.to_pylist(), strict=True)
+    ]
+    schema = next((footer.schema.to_arrow_schema() for footer in footers if footer is not None), pa.schema([]))
+    names = [*_META, *(name for name in schema.names if not name.startswith("_hoodie"))]
+    found = (_of_column(footers, schema, name) for name in names if columns is None or name in columns)
+    return [bounds for bounds in found if bounds is not None]
+
+
+def _of_column(footers: Sequence[pq.FileMetaData | None], schema: pa.Schema, name: str) -> ColumnBounds | None:
+    kind = schema.field(name).type
+    if pa.types.is_nested(kind):
+        return None
+    least, greatest, nulls, stated = [], [], [], []
+    for footer in footers:
+        groups = [] if footer is None else _statistics(footer, name)
+        some = [group for group in groups if group is not None and group.has_min_max]
+        complete = all(group is not None and (group.has_min_max or not group.num_values) for group in groups)
+        least.append(min((group.min for group in some), default=None))
+        greatest.append(max((group.max for group in some), default=None))
+        nulls.append(sum(group.null_count for group in groups if group is not None))
+        stated.append(footer is not None and complete)
+    return ColumnBounds(
+        name, pa.array(least, kind), pa.array(greatest, kind), np.array(nulls, dtype=np.int64), np.array(stated)
+    )
+
+
+def _statistics(footer: pq.FileMetaData, name: str) -> list[pq.Statistics | None]:
+    at = footer.schema.names.index(name)
+    return [footer.row_group(number).column(at).statistics for number in range(footer.num_row_groups)]
+
+
+def keys_of(path: str, files: Files) -> Keys:
+    """Return the keys of the rows of the newest base file of each file group, for a record index."""
+    newest: dict[tuple[str, str], int] = {}
+    places = [*zip(files.partitions.to_pylist(), files.names.to_pylist(), strict=True)]
+    for at, (folder, name) in enumerate(places):
+        if name.endswith(".parquet"):
+            group = (folder, files.file_ids[at])
+            if group not in newest or files.times[newest[group]] < files.times[at]:
+                newest[group] = at
+    parts = [
+        (pq.read_table("/".join((path, *places[at])), columns=["_hoodie_record_key"])[0].combine_chunks(), at)
+        for at in newest.values()
+    ]
+    return Keys(
+        pa.concat_arrays([keys for keys, _ in parts]),
+        np.repeat([at for _, at in parts], [len(keys) for keys, _ in parts]).astype(np.int64),
+    )
+
+
+@dataclass
+class _Writer:
+    storage: Storage
+    files: Files
+    bounds: Sequence[ColumnBounds]
+    keys: Keys | None
+    how: How
+
+    @property
+    def partitions(self) -> list[str]:
+        given = {FILES: True, COLUMN_STATS: bool(self.bounds), RECORD_INDEX: self.keys is not None}
+        given[PARTITION_STATS] = given[COLUMN_STATS] and self.files.partitions.unique().to_pylist() != [""]
+        asked = given if self.how.only is None else self.how.only
+        return [name for name in _PREFIXES if given[name] and name in asked]
+
+    def write(self, timeline: Timeline) -> None:
+        self.storage.write(f"{FOLDER}/.hoodie/hoodie.properties", self._properties())
+        of_writes = np.array(self.files.times)
+        at_first = np.flatnonzero(~np.isin(of_writes, list(self.how.logged)))
+        writes = {write.requested_time: write for write in timeline.writes}
+        before = [write.visible_since for time, write in writes.items() if time not in self.how.logged]
+        begun = max(before, default=min(self.how.logged, default="20260101000000000"))
+        for number, partition in enumerate(self.partitions):
+            beginning = f"{number:017d}"
+            write_partition_metafile(self.storage, f"{FOLDER}/{partition}", beginning)
+            for group in range(self.how.count(partition)):
+                self._log(partition, group, beginning, BlockType.DELETE, _EMPTY_DELETES)
+            for group, entries in self._entries(partition, at_first):
+                self._base(partition, group, beginning, entries)
+            self._instant(beginning, begun)
+        for time in self.how.logged:
+            for partition in self.partitions:
+                for group, entries in self._entries(partition, np.flatnonzero(of_writes == time), time):
+                    self._log(partition, group, time, BlockType.HFILE, self._hfile(entries))
+            # It completes here before it completes in the table.
+            completed = int(writes[time].visible_since) - 1
+            self._instant(time, f"{completed:017d}")
+
+    def _entries(
+        self, partition: str, at: np.ndarray[Any, Any], until: str = ""
+    ) -> Iterator[tuple[int, list[Entries]]]:
+        """Yield the file groups that have records of some files, and these."""
+        count = self.how.count(partition)
+        if partition == RECORD_INDEX:
+            yield from self._entries_of_keys(at, count)
+            return
+        if not len(at) and partition != FILES:
+            return
+        if partition == FILES:
+            records = records_of_files(self.files.take(at))
+        elif partition == COLUMN_STATS:
+            records = joined([records_of_bounds(self.files.take(at), each.take(at)) for each in self.bounds])
+        else:
+            at = self._shown(at, until)
+            records = joined([records_of_partition_bounds(self.files.take(at), each.take(at)) for each in self.bounds])
+        groups = groups_of(records.keys, count)
+        for group in np.unique(groups):
+            yield int(group), [records.take(np.flatnonzero(groups == group)).sorted()]
+
+    def _shown(self, at: np.ndarray[Any, Any], until: str) -> np.ndarray[Any, Any]:
+        """Return the newest files, up to an instant, of the partitions that some files are in."""
+        paths, times = np.array(self.files.partitions.to_pylist()), np.array(self.files.times)
+        if until:
+            at = np.flatnonzero(np.isin(paths, np.unique(paths[at])) & (times <= until))
+        ids, names = np.array(self.files.file_ids), np.array(self.files.names.to_pylist())
+        begun = np.where(np.char.startswith(names, "."), "", times)
+        table = pa.table({"path": paths[at], "id": ids[at], "begun": begun[at]})
+        newest = table.group_by(["path", "id"]).aggregate([("begun", "max")])
+        begins = {(row["path"], row["id"]): row["begun_max"] for row in newest.to_pylist()}
+        return np.array([one for one in at if times[one] >= begins[paths[one], ids[one]]], dtype=np.int64)
+
+    def _entries_of_keys(self, at: np.ndarray[Any, Any], count: int) -> Iterator[tuple[int, list[Entries]]]:
+        assert self.keys is not None
+        encoded = record_places(self.files)
+        chosen = np.isin(self.keys.files, at)
+        groups = groups_of(self.keys.keys, count)
+        for group in range(count):
+            rows = np.flatnonzero(chosen & (groups == group))
+            if not len(rows):
+                continue
+            keys = self.keys.take(rows)
+            order = np.asarray(pa.compute.sort_indices(keys.keys.cast(pa.binary())))
+            pieces = (keys.take(order[begin : begin + _PIECE]) for begin in range(0, len(order), _PIECE))
+            yield group, [_plain(encoded(piece)) for piece in pieces]
+
+    def _base(self, partition: str, group: int, time: str, entries: list[Entries]) -> None:
+        name = BaseFileName(_file_id(partition, group), _TOKEN, time, ".hfile").format()
+        self.storage.write(f"{FOLDER}/{partition}/{name}", self._hfile(entries), durable=False)
+
+    def _log(self, partition: str, group: int, time: str, kind: BlockType, content: bytes) -> None:
+        headers = {Header.INSTANT_TIME: time}
+        if kind == BlockType.HFILE:
+            headers[Header.SCHEMA] = schema_of_1_2()
+        data = b"".join(BlockHead(kind, headers).framed([content]))
+        name = LogFileName(_file_id(partition, group), time, 1, _TOKEN).format()
+        self.storage.write(f"{FOLDER}/{partition}/{name}", data, durable=False)
+
+    def _hfile(self, entries: list[Entries]) -> bytes:
+        stream = pa.BufferOutputStream()
+        file = HFileWriter(stream, schema_of_1_2(), compression=self.how.compression)
+        for part in entries:
+            file.add(part)
+        file.close()
+        return stream.getvalue().to_pybytes()
+
+    def _instant(self, time: str, completed: str) -> None:
+        folder = f"{FOLDER}/.hoodie/timeline"
+        plain = json.loads(schema_of_1_2())
+        plain["fields"] = [each for each in plain["fields"] if not each["name"].startswith("_hoodie")]
+        body = CommitMetadata(extra_metadata={"schema": json.dumps(plain)}, operation_type="UPSERT_PREPPED")
+        for state in ("requested", "inflight"):
+            self.storage.write(f"{folder}/{time}.deltacommit.{state}", b"", durable=False)
+        self.storage.write(f"{folder}/{time}_{completed}.deltacommit", encode(body), durable=False)
+
+    def _properties(self) -> bytes:
+        config = TableConfig.parse(self.storage.read(".hoodie/hoodie.properties"), "hoodie.properties")
+        name = f"{config.name}_metadata"
+        return format_properties(
+            {
+                "hoodie.table.name": name,
+                "hoodie.table.type": "MERGE_ON_READ",
+                "hoodie.table.version": str(config.version),
+                "hoodie.table.initial.version": str(config.version),
+                "hoodie.table.checksum": checksum("", name),
+                "hoodie.table.base.file.format": "HFILE",
+                "hoodie.table.recordkey.fields": "key",
+                "hoodie.table.keygenerator.type": "HOODIE_TABLE_METADATA",
+                "hoodie.populate.meta.fields": "false",
+                "hoodie.compaction.payload.class": "org.apache.hudi.metadata.HoodieMetadataPayload",
+                "hoodie.record.merge.mode": "CUSTOM",
+                "hoodie.record.merge.strategy.id": "00000000-0000-0000-0000-000000000000",
+                "hoodie.datasource.write.drop.partition.columns": "false",
+                "hoodie.timeline.layout.version": "2",
+                "hoodie.timeline.path": "timeline",
+                "hoodie.timeline.history.path": "history",
+                "hoodie.archivelog.folder": "history",
+            },
+            "Hudi table properties",
+        )
+
+
+def _plain(records: Records) -> Entries:
+    return Entries(records.keys.cast(pa.binary()), records.values)
+
+
+def _file_id(partition: str, group: int) -> str:
+    return f"{_PREFIXES[partition]}-{group:04d}-0"
+
+
+def _name_in_table(storage: Storage, partitions: Sequence[str], columns: Sequence[str]) -> None:
+    """Define the indexes, and name the partitions in the table's properties."""
+    definitions: dict[str, object] = {}
+    if COLUMN_STATS in partitions:
+        definitions[COLUMN_STATS] = _definition(COLUMN_STATS, COLUMN_STATS, columns, "V2", {})
+    if RECORD_INDEX in partitions:
+        definitions[RECORD_INDEX] = _definition(RECORD_INDEX, "", (), "V1", {"isPartitioned": "false"})
+    storage.write(".hoodie/.index_defs/index.json", json.dumps({"indexDefinitions": definitions}).encode())
+    config = TableConfig.parse(storage.read(".hoodie/hoodie.properties"), "hoodie.properties")
+    named = {METADATA_PARTITIONS: ",".join(sorted(partitions)), "hoodie.table.metadata.partitions.inflight": ""}
+    named["hoodie.table.index.defs.path"] = ".hoodie/.index_defs/index.json"
+    storage.write(".hoodie/hoodie.properties", config.with_changes(named).encode())
+
+
+def _definition(
+    name: str, function: str, columns: Sequence[str], version: str, options: Mapping[str, str]
+) -> dict[str, object]:
+    return {
+        "indexName": name,
+        "indexType": name,
+        "indexFunction": function,
+        "sourceFields": list(columns),
+        "indexOptions": dict(options),
+        "version": version,
+    }
