@@ -55,25 +55,33 @@ def open_part(source: Any, offset: int, size: int) -> Any:
     within.
     """
     if size <= _READ_WHOLE:
-        source.seek(offset)
-        whole = source.read_buffer(size)
+        part = part_of(source, offset, size)
         source.close()
-        return pa.BufferReader(whole)
+        return part
     return pa.PythonFile(_Part(source, offset, size), mode="r")
 
 
+def part_of(source: Any, offset: int, size: int) -> Any:
+    """Return what `open_part` does, but the file stays open."""
+    if size <= _READ_WHOLE:
+        source.seek(offset)
+        return pa.BufferReader(source.read_buffer(size))
+    return pa.PythonFile(_Part(source, offset, size, stays_open=True), mode="r")
+
+
 class _Part(SeekableInput):
-    def __init__(self, source: Any, offset: int, size: int) -> None:
+    def __init__(self, source: Any, offset: int, size: int, *, stays_open: bool = False) -> None:
         super().__init__(size)
         self._source = source
         self._offset = offset
+        self._stays_open = stays_open
 
     def read_buffer(self, size: int) -> Any:
         """Return the next bytes without a copy. pyarrow calls the method by this name."""
         return self._next(size)
 
     def close(self) -> None:
-        if not self.closed:
+        if not self.closed and not self._stays_open:
             self._source.close()
         super().close()
 

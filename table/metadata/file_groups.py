@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import pyarrow as pa
@@ -12,13 +13,13 @@ import pyarrow.compute as pc
 
 from ...errors import CorruptFileError
 from ...storage.base import Storage, storage_errors
-from ...storage.inputs import open_part
-from ..files.file_group import FileSlice
+from ...storage.inputs import part_of
+from ...storage.parallel import for_each
+from ..files.file_group import FileSlice, LogFile
 from ..files.logs.log_blocks import BlockType, LogBlock
 from ..files.logs.log_contents import BlockContent
-from ..files.logs.log_file import open_log
+from ..files.logs.log_file import blocks_of, open_log
 from ..files.logs.log_scan import effective_blocks
-from ..files.logs.whole_log import read_log
 from ..hfile.entries import Entries, joined
 from ..hfile.reader import HFile
 from .merging import SaidRecords, merged
@@ -95,7 +96,7 @@ class GroupReader:
     def records(self, wanted: WantedEntries) -> Iterator[pa.StructArray]:
         """Yield the records that a reader asks for; raises `CorruptFileError` where a file is damaged."""
         with without_metadata(self.storage):
-            logs = [part for block in self._blocks() if len((part := self._part(block, wanted)).keys)]
+            logs = self._logs(wanted)
             in_logs = pa.concat_arrays([part.keys for part in logs]) if logs else None
             of_both: list[SaidRecords] = []
             for part in self._base(wanted):
@@ -133,26 +134,31 @@ class GroupReader:
                 if len(entries):
                     yield SaidRecords(entries, file.schema)
 
-    def _blocks(self) -> tuple[LogBlock, ...]:
-        logs = (read_log(self.storage, log) for log in self.file_slice.logs)
-        return effective_blocks(logs, self.counts)
+    def _logs(self, wanted: WantedEntries) -> list[SaidRecords]:
+        """Return what the log blocks that count say, the oldest first; each log file is opened once."""
+        read = for_each(self.storage, partial(self._read_log, wanted=wanted), self.file_slice.logs)
+        said = {(block.path, block.offset): part for blocks in read for block, part in blocks}
+        counting = effective_blocks(([block for block, _ in blocks] for blocks in read), self.counts)
+        parts = (said[block.path, block.offset] for block in counting)
+        return [part for part in parts if part is not None and len(part.keys)]
 
-    def _part(self, block: LogBlock, wanted: WantedEntries) -> SaidRecords:
+    def _read_log(self, log: LogFile, wanted: WantedEntries) -> list[tuple[LogBlock, SaidRecords | None]]:
+        with storage_errors("read", log.path), open_log(self.storage, log.path) as source:
+            blocks = blocks_of(self.storage, log.path, source)
+            return [(block, self._part(block, source, wanted)) for block in blocks]
+
+    def _part(self, block: LogBlock, source: Any, wanted: WantedEntries) -> SaidRecords | None:
+        """Return what a block says of wanted keys; None for a block that cannot count."""
+        if block.type in (BlockType.COMMAND, BlockType.CORRUPT) or not self.counts(block.instant_time):
+            return None
         if block.type == BlockType.DELETE:
-            keys = BlockContent(self.storage, block).deletes().keys.cast(pa.binary())
+            keys = BlockContent(self.storage, block, source).deletes().keys.cast(pa.binary())
             keys = keys.filter(wanted.includes(keys))
             return SaidRecords(Entries(keys, pa.nulls(len(keys), pa.binary())), deletes=True)
-        with self._opened(block) as source:
-            file = HFile(source, block.path, f"{block.shown[:1].upper()}{block.shown[1:]}")
+        with part_of(source, block.content_offset, block.content_size) as part:
+            file = HFile(part, block.path, f"{block.shown[:1].upper()}{block.shown[1:]}")
             entries = joined([entries for entries in wanted.entries(file) if len(entries)])
             return SaidRecords(entries, file.schema if len(entries) else "")
-
-    @contextmanager
-    def _opened(self, block: LogBlock) -> Iterator[Any]:
-        with storage_errors("read", block.path):
-            source = open_log(self.storage, block.path)
-            with open_part(source, block.content_offset, block.content_size) as part:
-                yield part
 
 
 @contextmanager

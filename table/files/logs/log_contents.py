@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -39,10 +39,14 @@ def columns_of(block: LogBlock) -> pa.Schema:
 
 @dataclass(frozen=True, slots=True)
 class BlockContent:
-    """The content of a data or delete block; `CorruptFileError` where damaged, `UnsupportedTableError` by its kind."""
+    """The content of a data or delete block; `CorruptFileError` where damaged, `UnsupportedTableError` by its kind.
+
+    ``source`` is the log file where it is open already: the content is read from it, and it stays open.
+    """
 
     storage: Storage
     block: LogBlock
+    source: Any = None
 
     def rows(
         self, schema: pa.Schema, *, batch_rows: int = 65_536, plain: Collection[str] | None = None
@@ -106,7 +110,8 @@ class BlockContent:
     @contextmanager
     def _opened(self) -> Iterator[Any]:
         path = self.block.path
-        with storage_errors("read", path), open_log(self.storage, path) as source:
+        with storage_errors("read", path), ExitStack() as opened:
+            source = self.source or opened.enter_context(open_log(self.storage, path))
             source.seek(self.block.content_offset)
             yield source
 

@@ -50,6 +50,12 @@ def read_blocks(
         yield from blocks.all()
 
 
+def blocks_of(storage: Storage, path: str, source: Any) -> Iterator[LogBlock]:
+    """Yield the blocks as `read_blocks` does, of a log file that is open; in between, others may read from it."""
+    ahead = _AHEAD_REMOTE if storage.remote else _AHEAD
+    yield from _Blocks(source, path, ahead, passes_over_damage=False).all()
+
+
 def blocks_in(data: bytes, path: str) -> Iterator[LogBlock]:
     """Yield the blocks of a file of the archive of table version 6, whose bytes were read: they are of no instant."""
     yield from _Blocks(pa.BufferReader(data), path, _AHEAD, passes_over_damage=False, timed=False).all()
