@@ -64,7 +64,7 @@ class MergeWork:
         table = find_target(request, self.storage, creates=False).table
         # Read the timeline before the rows, so that the conflict check covers every commit in between.
         _, moment = seen_moment(table)
-        snapshot = open_snapshot(self.path, options.storage_options)
+        snapshot = open_snapshot(self.path, options.storage_options, file_search=options.file_search)
         is_global = index_for(table.config).is_global
         serializable = self.is_serializable({**given, **CHANGES}, table.config)
         return ChangedTable(table, without_meta(snapshot.schema), moment, is_global, serializable), snapshot

@@ -52,7 +52,11 @@ class ReadRequest:
         if self.limit is not None and self.limit < 0:
             raise InvalidOptionError(f"A read of the table {path} got limit={self.limit}.", "Give 0 or more.")
         snapshot = open_snapshot(
-            path, options.storage_options, query=options.to_query(), bases_alone=options.bases_alone
+            path,
+            options.storage_options,
+            query=options.to_query(),
+            bases_alone=options.bases_alone,
+            file_search=options.file_search,
         )
         schema = snapshot.schema if self.meta else without_meta(snapshot.schema)
         if self.columns is not None:

@@ -81,7 +81,12 @@ class PyHudiDataSource(DataSource):
         options, path = self._parsed(reading=True)
         pinned = self._given_pin()
         snapshot = open_snapshot(
-            path, options.storage_options, pinned, options.to_query(), bases_alone=options.bases_alone
+            path,
+            options.storage_options,
+            pinned,
+            options.to_query(),
+            bases_alone=options.bases_alone,
+            file_search=options.file_search,
         )
         self._pinned = pinned or snapshot.timeline.watermark()
         self._columns = snapshot.schema
@@ -118,6 +123,7 @@ class PyHudiDataSource(DataSource):
             given or self._pinned,
             options.to_query(),
             bases_alone=options.bases_alone,
+            file_search=options.file_search,
             schema=self._columns,
         )
         sought = self._given(SOUGHT)

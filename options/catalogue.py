@@ -337,7 +337,7 @@ _NO_MEANING = {
         "hoodie.sql.": "bulk.insert.enable insert.mode",
         "hoodie.spark.": """polaris.catalog.class sql.insert.into.operation sql.merge.into.partial.updates
             sql.optimized.writes.enable""",
-        "hoodie.": """enable.data.skipping file.index.enable file.index.cache.spillable.mem
+        "hoodie.": """file.index.enable file.index.cache.spillable.mem
             file.index.cache.use.spillable.map file.group.reader.enabled read.timeline.holes.resolution.policy""",
     },
     "a clustering or compaction changes no row, so that no query of changes shows it": {

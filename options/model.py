@@ -10,6 +10,7 @@ from pydantic import ConfigDict, Field
 from ..errors import OptionConflictError
 from ..operations.planning.request import WriteRequest
 from ..operations.streams.batch import StreamBatch, StreamSettings
+from ..reader.query import FileSearch
 from .catalogue import Scope
 from .lookup import LookupOptions
 from .metrics import MetricsOptions
@@ -17,7 +18,7 @@ from .read import ReadOptions
 from .table import TableOptions
 from .types import Count, FieldsOf, OptionPart, Threshold, option, settings_of
 from .upkeep import UpkeepOptions
-from .write import WriteOptions
+from .write import WRITE, WriteOptions
 
 STREAM = FieldsOf(StreamSettings)
 
@@ -28,6 +29,12 @@ class CommonOptions(OptionPart):
     path: str | None = option(None, "Where the table is.", "path", "hoodie.base.path")
     defaults: bool = option(
         True, "Whether options are taken from hudi-defaults.conf where none is given.", "hoodie.pyhudi.defaults.enabled"
+    )
+    metadata_enable: bool | None = option(
+        WRITE.metadata_enable,
+        "False lets a read do without Apache Hudi's [metadata table](reading.md#the-metadata-table), and a write take "
+        "an index of it out of use; pyhudi keeps none yet.",
+        "hoodie.metadata.enable",
     )
 
     # Filled from a family of keys, not from a key of its own; secrets are among them.
@@ -107,6 +114,10 @@ class HudiOptions(
     """The typed options of one read or write; None where an option is not set."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", str_strip_whitespace=True, hide_input_in_errors=True)
+
+    @property
+    def file_search(self) -> FileSearch:
+        return FileSearch(asks_metadata=self.metadata_enable is not False, skips_files=self.skips_files)
 
     def refuse_one_write(self, path: str) -> None:
         """Raise OptionConflictError where the stream to a table got options about one write."""

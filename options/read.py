@@ -93,6 +93,12 @@ class ReadOptions(OptionPart):
         "query on one `load()` with the last filter that it pushed: use each `load()` for one query.",
         "hoodie.pyhudi.read.filter.pushdown",
     )
+    skips_files: bool = option(
+        True,
+        "Whether a read leaves out files by what the metadata table and the footers say of their columns; partitions "
+        "and buckets are left out without it, too.",
+        "hoodie.enable.data.skipping",
+    )
     merge_memory: Size = option(
         GIB,
         "Bytes that a task may take for merging one base file with its log files; what the log files hold beyond that "

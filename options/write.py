@@ -174,11 +174,6 @@ class WriteOptions(OptionPart):
         "Whether a write without rows leaves an instant.",
         "hoodie.allow.empty.commit",
     )
-    metadata_enable: bool | None = option(
-        WRITE.metadata_enable,
-        "False lets a write take an index of Apache Hudi's metadata table out of use; pyhudi keeps none yet.",
-        "hoodie.metadata.enable",
-    )
     failed_writes: FailedWrites | None = option(
         PATIENCE.eager.of(lambda policy: policy == "EAGER", default=None),
         "EAGER counts pending instants of other writers as dead at once.",

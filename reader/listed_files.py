@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ..storage.base import FileInfo, split
-from ..storage.parallel import for_each
 from ..table.files.cleaned import Clean, cleaned_since, read_cleans
 from ..table.files.file_group import DataFile, FileSlice
+from ..table.files.listing import FileListing, Needed, StoreListing
 from ..table.files.long_replaced import without_long_replaced
 from ..table.files.lost import superseded
 from ..table.files.names import PARQUET
-from ..table.files.partitions import metafile_of, walk_partitions
 from ..table.files.read_written import read_written
 from ..table.files.slice_rule import slice_rule
 from ..table.files.view import FileView
@@ -45,7 +44,8 @@ class ListedFiles:
     """The files of some partitions, by path, with the cleans that may have removed some of them.
 
     ``seen`` is the table as of the query, ``now`` a timeline that names every clean which removed files before the
-    listing. ``everything`` means that all partitions were to be listed, less those that the query does not need.
+    listing. ``everything`` means that all partitions were to be listed, less those that the query does not need;
+    ``by_folders``, that the store itself listed them.
     """
 
     seen: SeenTable
@@ -53,6 +53,7 @@ class ListedFiles:
     now: Timeline
     cleans: list[tuple[Instant, Clean]]
     everything: bool
+    by_folders: bool = True
 
     @classmethod
     def find(
@@ -62,20 +63,22 @@ class ListedFiles:
         time: str,
         partitions: Iterable[str] | None = None,
         needed: Callable[[str], bool] | None = None,
+        listing: FileListing | None = None,
     ) -> ListedFiles:
         """List partitions, and read the cleans that matter to a reader of any moment from ``time`` on.
 
-        ``partitions`` is None for all; of all, ``needed`` selects those that the query may need.
+        ``partitions`` is None for all; of all, ``needed`` selects those that the query may need. The store lists them
+        unless a ``listing`` is given.
         """
+        listing = listing or StoreListing(seen.storage)
         if partitions is None:
-            listings = walk_partitions(seen.storage) if needed is None else _listed(seen, needed)
+            named = frozenset() if needed is None else frozenset(read_written(seen.timeline).partitions)
+            listed = listing.partitions(None if needed is None else Needed(needed, named))
         else:
-            names = sorted(partitions)
-            found = for_each(seen.storage, seen.storage.list, names)
-            listings = {name: tuple(files) for name, files in zip(names, found, strict=True)}
-        if not _names_all_cleans(now, time, listings):
+            listed = listing.of(sorted(partitions))
+        if not _names_all_cleans(now, time, listed.files):
             now = seen.timeline.reload()
-        return cls(seen, listings, now, read_cleans(now, time), partitions is None)
+        return cls(seen, listed.files, now, read_cleans(now, time), partitions is None, listed.by_folders)
 
     def at(self, moment: Moment) -> tuple[FileView, list[str]]:
         """Return the view of a moment, and the partitions in which it may show or miss a file."""
@@ -87,6 +90,14 @@ class ListedFiles:
     def unlisted(self, timeline: Timeline) -> int:
         """Return the number of file groups that a moment's unarchived writes name in unlisted partitions."""
         return read_written(timeline).count_groups(self.listings) if self.everything else 0
+
+    def other_sizes(self) -> Iterator[str]:
+        """Yield the base files that are listed with another size than their writes state."""
+        for partition, bases in read_written(self.seen.timeline).newest.items():
+            listed = {info.path: info.size for info in self.listings.get(partition, ())}
+            begin = f"{partition}/" if partition else ""
+            paths = ((begin + base.name, base.size) for base in bases.values() if base.size)
+            yield from (path for path, size in paths if listed.get(path, size) != size)
 
     def taken(self, lost: Iterable[DataFile], moment: Moment, now: Timeline | None = None) -> list[DataFile]:
         """Return those of a moment's lost files that cleans removed.
@@ -153,14 +164,6 @@ class SliceFilter:
         groups = {file_slice.file_id for file_slice in self._slices(view, partition_path)}
         groups |= {file.file_id for file in lost if self.written(file)}
         return [file for file in lost if file.file_id in groups]
-
-
-def _listed(seen: SeenTable, needed: Callable[[str], bool]) -> dict[str, tuple[FileInfo, ...]]:
-    named = frozenset(read_written(seen.timeline).partitions)
-    return walk_partitions(
-        seen.storage,
-        lambda folder: not needed(folder) and (folder in named or seen.storage.exists(metafile_of(folder))),
-    )
 
 
 def _names_all_cleans(timeline: Timeline, time: str, listings: Mapping[str, tuple[FileInfo, ...]]) -> bool:

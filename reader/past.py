@@ -5,11 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 
 from ..errors import MetInstant, UnreadableTimeError
 from ..storage.parallel import for_each
 from ..table.files.file_group import DataFile, FileSlice
 from ..table.files.names import met_at_file
+from ..table.metadata.at_hand import MetadataAtHand
+from ..table.metadata.listing import MetadataListing
 from ..table.seen_table import SeenTable
 from ..timeline.archive.history import SilentArchiveError
 from ..timeline.instants import Instant
@@ -36,7 +40,8 @@ class ShownSlices:
     """Finds the file slices that a query shows.
 
     ``now`` is the timeline as of a moment ago. ``every`` wants all slices of a query with a condition: with ``counts``
-    they are counted, by the names in commits where a partition is not listed.
+    they are counted, by the names in commits where a partition is not listed. Without ``metadata``, which is of the
+    moment of ``now``, the store lists the files.
     """
 
     seen: SeenTable
@@ -46,6 +51,7 @@ class ShownSlices:
     wanted: SliceFilter
     every: SliceFilter | None = None
     counts: bool = False
+    metadata: MetadataAtHand | None = None
 
     def find(self) -> ReadSlices:
         """Return the slices in order of partition path and file id.
@@ -59,9 +65,9 @@ class ShownSlices:
         if moment.history is not None:
             return self._of_long_ago(moment.history)
         partitions = None if window is None or window.times is None else self._written_in(window)
-        files = ListedFiles.find(self.seen, self.now, moment.time, partitions, self._needed)
         wanted = self.wanted.written_in(window, self.seen.timeline)
-        lost = files.taken(wanted.lost(files, moment), moment)
+        files, lost = self._listed(partitions, wanted)
+        lost = files.taken(lost, moment)
         if not lost:
             return self._wanted_slices(files)
         gone, met = _cleaning_text(lost), met_at_file(lost[0].path)
@@ -74,6 +80,35 @@ class ShownSlices:
                 met=met,
             )
         raise self._no_such_window(files, window, lost)
+
+    def _listed(self, partitions: frozenset[str] | None, wanted: SliceFilter) -> tuple[ListedFiles, Sequence[DataFile]]:
+        """Return the files, and those that are lost, which only the store can tell."""
+        find = partial(ListedFiles.find, self.seen, self.now, self.moment.time, partitions, self._needed)
+        listing = self._metadata_listing()
+        files = find(listing)
+        lost = wanted.lost(files, self.moment)
+        doubted = None if files.by_folders else next(chain(files.other_sizes(), (file.path for file in lost)), None)
+        if doubted is None:
+            return files, lost
+        files = find()
+        lost = wanted.lost(files, self.moment)
+        if listing is not None and doubted not in {file.path for file in lost}:
+            listing.doubt(doubted)
+        return files, lost
+
+    def _metadata_listing(self) -> MetadataListing | None:
+        """Return a listing that may ask the metadata table; None where it may have files that are gone.
+
+        A clean, a rollback and a restore delete files first, and tell the metadata table then. A clean leaves those
+        that the newest moment shows.
+        """
+        if self.metadata is None:
+            return None
+        is_past = self.moment.time < self.now.completed_until
+        undoing = ("rollback", "restore", "clean") if is_past else ("rollback", "restore")
+        if any(instant.action in undoing for instant in self.now.pending):
+            return None
+        return MetadataListing(self.seen.storage, self.metadata)
 
     @property
     def _path(self) -> str:

@@ -44,6 +44,22 @@ class Changes:
 Query = AsOf | Changes
 
 
+@dataclass(frozen=True, slots=True)
+class FileSearch:
+    """How a read comes to the files that it opens.
+
+    Attributes:
+        asks_metadata: Whether the metadata table may say which files there are, and what is in them.
+        skips_files: Whether files without wanted rows are left out, also within partitions and buckets.
+    """
+
+    asks_metadata: bool = True
+    skips_files: bool = True
+
+
+DEFAULT_SEARCH = FileSearch()
+
+
 def is_beginning(text: str) -> bool:
     """Return whether a time means the table's beginning: ``earliest``, or zeros alone."""
     return text.lower() == EARLIEST or _ZEROS.fullmatch(text) is not None

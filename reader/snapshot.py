@@ -28,7 +28,7 @@ from .moments import find_moment
 from .past import ShownSlices
 from .path_glob import compile_glob
 from .plan import Split, plan_splits
-from .query import Changes, Query
+from .query import DEFAULT_SEARCH, Changes, FileSearch, Query
 from .skipping.footer_search import row_groups
 from .skipping.predicates import Predicate
 from .skipping.pruning import Pruning
@@ -51,6 +51,7 @@ class Snapshot:
         metadata: The metadata table as of the moment at which the table was opened.
         schema: Canonical, the meta columns first. Only these where an empty table does not define its columns.
         bases_alone: Whether to ignore log files, and slices that have no base file.
+        file_search: How it comes to the files of its slices.
     """
 
     seen: SeenTable
@@ -60,6 +61,7 @@ class Snapshot:
     schema: pa.Schema
     query: Query | None = None
     bases_alone: bool = False
+    file_search: FileSearch = DEFAULT_SEARCH
 
     @property
     def storage(self) -> Storage:
@@ -100,12 +102,13 @@ class Snapshot:
             )
         )
         steps: tuple[Step, ...] = ()
+        shown = ShownSlices(self.seen, self.now, self.moment, self.query, every, metadata=self.metadata)
         if not predicates:
-            read = ShownSlices(self.seen, self.now, self.moment, self.query, every).find()
+            read = shown.find()
         else:
             pruning = Pruning(self.config, self.schema, predicates)
             wanted = every.narrowed(cache(pruning.partition_may_match), pruning.file_may_match(self.bucket_numbers))
-            read = ShownSlices(self.seen, self.now, self.moment, self.query, wanted, every, counts).find()
+            read = replace(shown, wanted=wanted, every=every, counts=counts).find()
             steps = (Step(PARTITIONS, read.whole, read.whole - len(read.wanted)),) if counts else ()
         slices = read.wanted
         if self.bases_alone:
@@ -129,7 +132,8 @@ class Snapshot:
         search = Search.of(predicates, self.schema, self.config)
         if search.keys is not None and not len(search.keys):
             return SlicesToRead([], (*listed.steps, Step(KEYS, len(listed.slices), len(listed.slices))))
-        read = Sources(self.seen.table, self.metadata, search, self.shows_newest).read(listed.slices)
+        sources = Sources(self.seen.table, self.metadata, search, self.shows_newest)
+        read = sources.read(listed.slices) if self.file_search.skips_files else SlicesToRead(listed.slices)
         steps = (*listed.steps, *read.steps)
         for step in steps:
             if step.left_out:
@@ -181,6 +185,7 @@ def open_snapshot(
     query: Query | None = None,
     *,
     bases_alone: bool = False,
+    file_search: FileSearch = DEFAULT_SEARCH,
     schema: pa.Schema | None = None,
 ) -> Snapshot:
     """Open a table for reading, as of ``watermark``, the moment at which the query was made; None for now.
@@ -201,7 +206,8 @@ def open_snapshot(
             "columns at that time are unknown.",
             "Make the DataFrame anew.",
         )
-    return Snapshot(seen, now, moment, MetadataAtHand(table, now), schema, query, bases_alone)
+    metadata = MetadataAtHand(table, now, file_search.asks_metadata)
+    return Snapshot(seen, now, moment, metadata, schema, query, bases_alone, file_search)
 
 
 def _columns(table: Table, timeline: Timeline) -> pa.Schema:

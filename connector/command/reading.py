@@ -68,7 +68,7 @@ def cat(line: CommandLine) -> int:
     output, asked = line.output, line.asked
     options, storage = line.opened()
     query = None if asked.as_of is None else AsOf(asked.as_of)
-    snapshot = open_snapshot(storage.path, options.storage_options, query=query)
+    snapshot = open_snapshot(storage.path, options.storage_options, query=query, file_search=options.file_search)
     columns = _columns(asked, snapshot)
     batches = scan(snapshot, columns, _of_keys(asked, snapshot), where=_where(asked, snapshot))
     with WorkProgress(f"cat {asked.path}"):

@@ -32,10 +32,10 @@ def _of_file_that_is_gone(error: Exception) -> StorageError | None:
     found = _GONE.search(str(error))
     if found is None:
         return None
-    from ...table.files.names import met_at_file  # noqa: PLC0415 (what finds the data source imports this module)
+    from ...table.files.names import RUN_AGAIN, met_at_file  # noqa: PLC0415 (what finds the data source imports this module)
 
     return StorageError(
         f"The base file {found['path']} was removed while Spark read it.",
-        "Run it again: a clean by another writer may have taken it away.",
+        RUN_AGAIN,
         met=met_at_file(found["path"].rpartition("/")[2]),
     )

@@ -69,6 +69,7 @@ class HudiReader(DataSourceReader):
         self._query = snapshot.query
         self._times = snapshot.times
         self._bases_alone = snapshot.bases_alone
+        self._file_search = snapshot.file_search
         self._merged_alone = merged_alone
         self._buckets = buckets
         self._terms = MergeTerms(snapshot.config, options.merge_memory)
@@ -91,6 +92,7 @@ class HudiReader(DataSourceReader):
             self._watermark,
             self._query,
             bases_alone=self._bases_alone,
+            file_search=self._file_search,
             schema=self._table_schema,
         )
         wanted = None if self._buckets is None else self._buckets.holds

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
@@ -85,7 +86,8 @@ class HudiStreamReader(DataSourceStreamReader):
             from ...reader.streams.table_stream import TableStream  # noqa: PLC0415 (the process has to start soon)
 
             options = self._options
-            self._stream_of_table = TableStream(self._path, dict(options.storage_options), options.to_stream())
+            terms = replace(options.to_stream(), file_search=options.file_search)
+            self._stream_of_table = TableStream(self._path, dict(options.storage_options), terms)
         return self._stream_of_table
 
     def _columns(self, batch: Snapshot) -> pa.Schema:

@@ -103,7 +103,13 @@ class ShownRows:
 def shown_rows(spark: SparkSession, path: str, resolved: ResolvedOptions, rows: AskedRows) -> ShownRows:
     """Return the rows of a table that a call shows; the query is among the resolved options."""
     options = resolved.options
-    snapshot = open_snapshot(path, options.storage_options, query=options.to_query(), bases_alone=options.bases_alone)
+    snapshot = open_snapshot(
+        path,
+        options.storage_options,
+        query=options.to_query(),
+        bases_alone=options.bases_alone,
+        file_search=options.file_search,
+    )
     frames = SnapshotFrames(spark, path, resolved, snapshot)
     wanted = snapshot.schema if rows.meta else without_meta(snapshot.schema)
     if rows.columns is not None:

@@ -126,7 +126,7 @@ class TableStream:
             return None
         changes = Changes(after, end.time, self.terms.path_glob, self.terms.full_scan)
         try:
-            snapshot = open_snapshot(self.path, self.storage_options, query=changes)
+            snapshot = open_snapshot(self.path, self.storage_options, query=changes, file_search=self.terms.file_search)
         except UnreadableTimeError as error:
             raise self._unreadable(changes, error) from error
         table, timeline = snapshot.seen.table, snapshot.timeline

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..query import EARLIEST
+from ..query import DEFAULT_SEARCH, EARLIEST, FileSearch
 
 START = "hoodie.datasource.streaming.startOffset"
 
@@ -28,9 +28,11 @@ class StreamTerms:
         start: ``earliest``, ``latest`` or a completion time, after which the first batch begins.
         path_glob: As in `Changes`.
         full_scan: As in `Changes`.
+        file_search: How each batch comes to its files.
     """
 
     start: str = EARLIEST
     limits: BatchLimits = NO_LIMITS
     path_glob: str = ""
     full_scan: bool = False
+    file_search: FileSearch = DEFAULT_SEARCH

@@ -21,7 +21,7 @@ from .bloom_filter import BloomSettings, FileFilter, checksum
 from .column_bounds import ColumnBounds, column_bounds
 from .encodings import dictionary_columns, statistics_columns
 from .file_group import BaseFile
-from .names import PARQUET, met_at_file
+from .names import PARQUET, RUN_AGAIN, met_at_file
 from .output import Output
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ class BaseFileReader:
         except FileNotFoundError as error:
             raise StorageError(
                 f"{_capital(self._shown)} of the table {storage.path} was removed while it was needed.",
-                "Run it again: a clean by another writer may have taken it away.",
+                RUN_AGAIN,
                 met=met_at_file(path),
             ) from error
         except _UNREADABLE as error:

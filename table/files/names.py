@@ -66,6 +66,13 @@ class FileGroupId:
         return f"file group {self.file_id} of partition {self.partition_path!r}"
 
 
+RUN_AGAIN = (
+    "Run it again: a clean by another writer may have taken it away. If that does not help, the metadata table may "
+    "list a file that is gone: read with hoodie.metadata.enable=false, and let HudiTable.validate() look."
+)
+"""What to do where a file that was listed is gone."""
+
+
 def met_at_file(path: str, kind: str = "clean") -> MetInstant:
     """Return the instant whose file is gone, by its path in the table, and what probably took it."""
     folder, name = split(path)

@@ -70,12 +70,15 @@ def list_partitions(storage: Storage) -> list[str]:
 
 
 def walk_partitions(
-    storage: Storage, left_out: Callable[[str], bool] = lambda folder: False
+    storage: Storage,
+    left_out: Callable[[str], bool] = lambda folder: False,
+    instead: Callable[[Sequence[str]], dict[str, tuple[FileInfo, ...]] | None] = lambda level: None,
 ) -> dict[str, tuple[FileInfo, ...]]:
     """Return the files of every partition by its path, with one listing of each folder.
 
-    ``left_out`` names partitions that are not listed; it must be false for a folder above partitions. As for Apache
-    Hudi, a folder without a metafile is no partition, and neither is a folder below a partition.
+    ``left_out`` names partitions that are not listed; it must be false for a folder above partitions. Before the walk
+    lists the folders of a level, ``instead`` may return the files of the whole table. As for Apache Hudi, a folder
+    without a metafile is no partition, and neither is a folder below a partition.
     """
 
     def look(folder: str) -> Folder | None:
@@ -84,6 +87,9 @@ def walk_partitions(
     found: dict[str, tuple[FileInfo, ...]] = {}
     level = [""]
     while level:
+        answer = instead(level)
+        if answer is not None:
+            return answer
         below: list[str] = []
         for folder, content in zip(level, for_each(storage, look, level), strict=True):
             if content is None:

@@ -9,8 +9,9 @@ from ...storage.base import FileInfo, Storage, join
 from ...timeline.archive.completions import CompletionTimes
 from ...timeline.timeline import Timeline
 from .file_group import BaseFile, DataFile, FileGroup, FileSlice, LogFile, data_file, every
+from .listing import FileListing, StoreListing
 from .names import FileGroupId, WriteToken
-from .partitions import is_partition, walk_partitions
+from .partitions import is_partition
 from .slice_rule import slice_rule
 from .written import Written
 
@@ -18,8 +19,8 @@ from .written import Written
 class FileView:
     """The file slices of a table as of one timeline, which decides what is committed.
 
-    ``listings`` has the files of partitions that were listed already; ``cleaned`` has files that a clean took away
-    since, which only `lost` returns. Both are by partition path.
+    ``listings`` has the files of partitions that were listed already, and ``listing`` lists others: the store, where
+    nothing else is given. ``cleaned`` has files that a clean took away since, which only `lost` returns.
     """
 
     def __init__(
@@ -28,8 +29,10 @@ class FileView:
         written: Written,
         listings: Mapping[str, tuple[FileInfo, ...]] | None = None,
         cleaned: Mapping[str, tuple[DataFile, ...]] | None = None,
+        listing: FileListing | None = None,
     ) -> None:
         self.timeline = timeline
+        self._listing: FileListing = listing or StoreListing(timeline.storage)
         self._written = written
         self._replaced = written.replaced
         self._listings = dict(listings or {})
@@ -45,7 +48,7 @@ class FileView:
 
     def partitions(self) -> list[str]:
         """Return the paths of all partitions, sorted; their files, which the walk lists, are kept."""
-        self._listings = walk_partitions(self.storage)
+        self._listings = dict(self._listing.partitions().files)
         return sorted(self._listings)
 
     def is_partition(self, partition_path: str) -> bool:
@@ -110,7 +113,7 @@ class FileView:
 
     def _files(self, partition_path: str) -> tuple[FileInfo, ...]:
         if partition_path not in self._listings:
-            self._listings[partition_path] = tuple(self.storage.list(partition_path))
+            self._listings[partition_path] = self._listing.files(partition_path)
         return self._listings[partition_path]
 
     def shows(self, file: DataFile) -> bool:

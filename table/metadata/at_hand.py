@@ -15,15 +15,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class MetadataAtHand:
-    """The metadata table of a table whose timeline was listed."""
+    """The metadata table of a table whose timeline was listed; ``asked`` is False where a reader does without it."""
 
     table: Table
     timeline: Timeline
+    asked: bool = True
 
     @cached_property
     def trusted(self) -> TrustedMetadata | None:
-        """The metadata table, listed on first use; None where the table has none that a reader can go by."""
-        if not self.table.config.metadata_partitions:
+        """The metadata table, listed on first use; None where there is none that the reader can go by."""
+        if not self.asked or not self.table.config.metadata_partitions:
             return None
         from .trusted import TrustedMetadata  # noqa: PLC0415 (brings fastavro along, which few reads need)
 
@@ -31,4 +32,4 @@ class MetadataAtHand:
 
     def __reduce__(self) -> tuple[object, ...]:
         """Travel without what was listed."""
-        return MetadataAtHand, (self.table, self.timeline)
+        return MetadataAtHand, (self.table, self.timeline, self.asked)

@@ -50,15 +50,19 @@ class TrustedMetadata:
     def names(self) -> tuple[str, ...]:
         return self.table.names
 
-    def ask(self, name: str, question: Callable[[MetadataPartition], Answer]) -> Answer | None:
+    def ask(self, name: str, question: Callable[[MetadataPartition], Answer | None]) -> Answer | None:
         """Return what one partition answers; None where it is missing or damaged, which the log says once a process."""
         if name not in self.table.names:
             return None
         try:
             return question(self.table.partition(name))
         except (PyHudiError, FileNotFoundError) as error:
-            _say_once(self.table.storage.path, name, error)
+            self.doubt(name, error)
             return None
+
+    def doubt(self, name: str, error: Exception) -> None:
+        """Log once a process why a reader does without a partition."""
+        _say_once(self.table.storage.path, name, error)
 
 
 def _say_once(path: str, partition: str, error: Exception) -> None:

@@ -14,13 +14,16 @@ from pyhudi.operations.planning.request import TableSettings, WriteSettings
 from pyhudi.operations.service_settings import CleanSettings
 from pyhudi.operations.services.clean import clean
 from pyhudi.operations.write.commit import commit_write
+from pyhudi.reader.query import FileSearch
 from pyhudi.reader.snapshot import open_snapshot
 from pyhudi.storage import open_storage
 from pyhudi.table.files.base_file import BaseFileReader
+from pyhudi.table.table import open_table
 from pyhudi.timeline.clock import format_time
 from pyhudi.timeline.writers.owner import seal_folder
 from support import drive
 from support.drive import plan, task
+from support.made.metadata_tables import How, simulate
 from support.s3 import S3Server, new_url, put_object
 from support.seams import patch_seam, read_seam
 
@@ -49,6 +52,7 @@ UPSERT = {"colocated": Cost(8, 2, 5, 40), "plain": Cost(7, 2, 2, 42)}
 OVERWRITE = {"colocated": Cost(8, 5, 4, 42), "plain": Cost(7, 4, 2, 43)}
 DELETE_PARTITION = Cost(4, 1, 0, 44)
 READ = Cost(0, 1, 0, 6)
+READ_BY_METADATA = Cost(0, 0, 0, 12)
 PAGE = Path(__file__).parents[2] / "docs" / "object-stores.md"
 # (tasks, partitions, buckets of each), one of them larger at a time.
 SHAPES = [(1, 1, 1), (6, 6, 1), (1, 6, 1), (1, 1, 8), (3, 6, 4)]
@@ -129,7 +133,7 @@ def test_other_operations_take_requests_by_the_same(s3: S3Server, shape: tuple[i
 def test_the_documentation_says_the_same() -> None:
     text = PAGE.read_text(encoding="utf-8")
     costs = [kind[how] for kind in (UPSERT, OVERWRITE, FIRST) for how in ("colocated", "plain")]
-    costs = [*costs[:4], DELETE_PARTITION, *costs[4:], READ]
+    costs = [*costs[:4], DELETE_PARTITION, *costs[4:], READ, READ_BY_METADATA]
 
     rows = [line.partition("|")[2].partition("|")[2].strip() for line in text.splitlines() if line.count("|") == 6]
     cells = [(one.task, one.partition, one.file, one.whole) for one in costs]
@@ -145,6 +149,34 @@ def test_a_read_is_planned_with_one_listing_a_partition(s3: S3Server) -> None:
 
     assert sum(len(split.pieces) for split in splits) == 24
     assert sum(requests.values()) <= READ.of(0, 6, 24)
+
+
+def test_a_metadata_table_lists_many_partitions(s3: S3Server, tmp_path: Path) -> None:
+    """With a request more for each log file of its partition ``files``, however many partitions there are."""
+
+    def requests_of(partitions: int, logged: int, *, asked: bool = True) -> int:
+        table, url = tmp_path / f"{partitions}-{logged}", new_url()
+        for value in range(logged + 1):
+            rows = pa.concat_tables(hands(1, partitions, value))
+            drive.write(table, rows, table=replace(TABLE, bucket_count=1), settings=WriteSettings(colocated=True))
+        times = [write.requested_time for write in open_table(open_storage(str(table))).timeline().writes]
+        simulate(str(table), bounds=[], how=How(logged=times[1:], only=["files"]))
+        for file in table.rglob("*"):
+            if file.is_file():
+                put_object(f"{url}/{file.relative_to(table)}", file.read_bytes())
+        search = FileSearch(asks_metadata=asked)
+        assert len(open_snapshot(url, file_search=search).slices()) == partitions
+        with s3.watched() as requests:
+            open_snapshot(url, file_search=search).slices()
+        return sum(requests.values())
+
+    few, many, logs = requests_of(20, 0), requests_of(40, 0), requests_of(20, 3)
+    print(f"listed by metadata: {few}, {many}, {logs}")  # noqa: T201
+
+    assert few == many == logs - 3
+    assert many <= READ_BY_METADATA.of(1, 40, 40)
+    # Where folders cost no more, they are listed.
+    assert requests_of(19, 0) == requests_of(19, 0, asked=False) <= READ.of(0, 19, 19)
 
 
 def test_a_large_file_is_read_with_few_requests(s3: S3Server) -> None:

@@ -69,6 +69,12 @@ SEAMS: dict[str, str | tuple[str, ...]] = {
     "lock of a table": "operations.transaction.locks:provider_of",
     "locks by name": "operations.transaction.locks:PROVIDERS",
     "followers of a table": "operations.transaction.followers:FOLLOWERS",
+    # --- metadata table
+    "folders of a disk for which the metadata table answers": "table.metadata.listing:_LEAST_ON_DISK",
+    "folders that a file of the metadata table takes": "table.metadata.listing:_FOLDERS_A_FILE",
+    "partitions by the metadata table": "table.metadata.listing:MetadataListing.partitions",
+    "what a reader said of metadata tables": "table.metadata.trusted:_SAID",
+    "listing of a query by the metadata table": "reader.past:ShownSlices._metadata_listing",
     # --- timeline
     "time from which an instant is visible": "timeline.instants:Instant.visible_since",
     "timeline as of a request": "timeline.timeline:Timeline.as_of_request",

@@ -14,7 +14,7 @@ from ....errors import CorruptFileError, StorageError, UnsupportedTableError
 from ....storage.base import Storage, storage_errors
 from ..base_file import BaseFileWriter
 from ..file_group import LogFile
-from ..names import met_at_file
+from ..names import RUN_AGAIN, met_at_file
 from ..output import Output
 from . import avro_rows, block_checksum, delete_block
 from .delete_block import Deletes
@@ -72,7 +72,7 @@ def open_log(storage: Storage, path: str) -> Any:
     except FileNotFoundError as error:
         raise StorageError(
             f"The log file {path} of the table {storage.path} was removed while it was needed.",
-            "Run it again: a clean by another writer may have taken it away.",
+            RUN_AGAIN,
             met=met_at_file(path),
         ) from error
 

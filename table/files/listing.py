@@ -1,0 +1,79 @@
+"""Where a view gets the files of partitions from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ...storage.base import FileInfo, Storage
+from ...storage.parallel import for_each
+from .partitions import metafile_of, walk_partitions
+
+Files = tuple[FileInfo, ...]
+# Returns the files of every partition below the folders of one level; None where the folders are to be listed.
+Instead = Callable[[Sequence[str]], dict[str, Files] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """The files of some partitions by path; ``by_folders`` where the store itself listed them."""
+
+    files: Mapping[str, Files]
+    by_folders: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """Which partitions a query needs; ``named`` are partitions for certain, and not folders above partitions."""
+
+    accepts: Callable[[str], bool]
+    named: Collection[str] = ()
+
+    def is_partition(self, storage: Storage, folder: str) -> bool:
+        return folder in self.named or storage.exists(metafile_of(folder))
+
+
+class FileListing(Protocol):
+    """Lists the files of a table."""
+
+    def files(self, partition_path: str) -> Files:
+        """Return the files of one partition, sorted by path."""
+
+    def of(self, partition_paths: Sequence[str]) -> Listed:
+        """Return the files of some partitions."""
+
+    def partitions(self, needed: Needed | None = None) -> Listed:
+        """Return the files of every partition, or of those that a query needs."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreListing:
+    """Lists folders, one after the other; each costs a request."""
+
+    storage: Storage
+
+    def files(self, partition_path: str) -> Files:
+        return tuple(self.storage.list(partition_path))
+
+    def of(self, partition_paths: Sequence[str]) -> Listed:
+        found = for_each(self.storage, self.files, partition_paths)
+        return Listed(dict(zip(partition_paths, found, strict=True)))
+
+    def partitions(self, needed: Needed | None = None) -> Listed:
+        return self.walked(needed)
+
+    def walked(self, needed: Needed | None, instead: Instead = lambda level: None) -> Listed:
+        """Return what `partitions` returns, unless ``instead`` answers for a level of folders and all below it."""
+        answers: list[dict[str, Files]] = []
+
+        def asked(level: Sequence[str]) -> dict[str, Files] | None:
+            answer = instead(level)
+            if answer is not None:
+                answers.append(answer)
+            return answer
+
+        def left_out(folder: str) -> bool:
+            return needed is not None and not needed.accepts(folder) and needed.is_partition(self.storage, folder)
+
+        return Listed(walk_partitions(self.storage, left_out, asked), not answers)

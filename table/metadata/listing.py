@@ -1,0 +1,152 @@
+"""A listing of a table's files by the partition ``files`` of its metadata table, where folders would cost more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ...errors import CorruptFileError
+from ...storage.base import FileInfo, Storage
+from ..files.listing import Files, Listed, Needed, StoreListing
+from .at_hand import MetadataAtHand
+from .kinds import FILES
+from .record_keys import PARTITIONS, ROOT, key_of_partition
+
+if TYPE_CHECKING:
+    from .metadata_table import MetadataPartition
+
+# To open the metadata table takes as long as so many folders: on a disk as measured, over a network by the number of
+# requests.
+_LEAST_ON_DISK = 1_000
+_LEAST_REMOTE = 20
+# On a disk a file of the metadata table takes as long as so many folders.
+_FOLDERS_A_FILE = 10
+
+_FILES_OF = "filesystemMetadata"
+
+Question = Callable[["MetadataPartition"], dict[str, Files]]
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataListing:
+    """Asks the metadata table where that needs fewer requests than folders do, and it can answer; else lists folders.
+
+    ``files`` states facts of files, which are true of any moment. Their times are unknown.
+    """
+
+    storage: Storage
+    metadata: MetadataAtHand
+
+    def files(self, partition_path: str) -> Files:
+        return self._store.files(partition_path)
+
+    def of(self, partition_paths: Sequence[str]) -> Listed:
+        found = self._ask(len(partition_paths), partial(_of_partitions, partition_paths))
+        if found is None:
+            return self._store.of(partition_paths)
+        return Listed({path: found.get(path, ()) for path in partition_paths}, by_folders=False)
+
+    def partitions(self, needed: Needed | None = None) -> Listed:
+        return self._store.walked(needed, partial(self._below, needed))
+
+    def doubt(self, path: str) -> None:
+        """Say once that the metadata table is wrong about a file."""
+        trusted = self.metadata.trusted
+        if trusted is not None:
+            what = f"It lacks the file {path}, or says another size than the write that made the file."
+            trusted.doubt(FILES, CorruptFileError(what, ""))
+
+    def _below(self, needed: Needed | None, level: Sequence[str]) -> dict[str, Files] | None:
+        if len(level) < _least_folders(self.storage):
+            return None
+        if needed is None:
+            return self._ask(len(level), _of_every_partition)
+        requests = sum(needed.accepts(folder) or folder not in needed.named for folder in level)
+        return self._ask(requests, partial(_of_needed, needed, level))
+
+    def _ask(self, folders: int, question: Question) -> dict[str, Files] | None:
+        """Return the answer of the metadata table; None where as many folders are cheaper, or it has no answer."""
+        if folders < _least_folders(self.storage) or FILES not in self.metadata.table.config.metadata_partitions:
+            return None
+        trusted = self.metadata.trusted
+        if trusted is None:
+            return None
+        each = 1 if self.storage.remote else _FOLDERS_A_FILE
+
+        def asked(files: MetadataPartition) -> dict[str, Files] | None:
+            count = sum(len(file_slice.data_files) for file_slice in files.slices.values())
+            return question(files) if count * each < folders else None
+
+        return trusted.ask(FILES, asked)
+
+    @property
+    def _store(self) -> StoreListing:
+        return StoreListing(self.storage)
+
+
+def _least_folders(storage: Storage) -> int:
+    """Return from how many folders on the metadata table answers sooner."""
+    return _LEAST_REMOTE if storage.remote else _LEAST_ON_DISK
+
+
+def _of_every_partition(files: MetadataPartition) -> dict[str, Files]:
+    # Not only those of the record that names all partitions: a clean may take one from it while a write adds files.
+    found = _by_key(files.records())
+    return {_path(key): infos for key, infos in found.items() if key != PARTITIONS}
+
+
+def _of_partitions(paths: Sequence[str], files: MetadataPartition) -> dict[str, Files]:
+    found = _by_key(files.find(pa.array([key_of_partition(path) for path in paths], pa.string())))
+    return {_path(key): infos for key, infos in found.items()}
+
+
+def _of_needed(needed: Needed, level: Sequence[str], files: MetadataPartition) -> dict[str, Files]:
+    """Return the files of the partitions that a query needs.
+
+    Folders of the level are looked up together with the names of all partitions: they are partitions, too, unless the
+    partitions lie deeper.
+    """
+    asked = {folder for folder in level if needed.accepts(folder)}
+    found = _by_key(files.find(pa.array([PARTITIONS, *map(key_of_partition, asked)], pa.string())))
+    names = [_path(info.path) for info in found.pop(PARTITIONS, ())]
+    partitions: dict[str, Files] = {name: () for name in names if needed.accepts(name)}
+    deeper = [name for name in partitions if name not in asked]
+    more = _of_partitions(deeper, files) if deeper else {}
+    return {**partitions, **{_path(key): infos for key, infos in found.items()}, **more}
+
+
+def _path(key: str) -> str:
+    return "" if key == ROOT else key
+
+
+def _by_key(records: Iterable[pa.StructArray]) -> dict[str, Files]:
+    """Return the files of each record; of the record of all partitions these, as if they were files.
+
+    Raises `CorruptFileError` where a file has no size, as no file that a write left has.
+    """
+    found: dict[str, Files] = {}
+    for part in records:
+        if part.type.get_field_index(_FILES_OF) < 0:
+            raise CorruptFileError("Its records name no files.", "")
+        maps = part.field(_FILES_OF)
+        keys = part.field("key").to_pylist()  # O(partitions)
+        names = maps.keys.to_pylist()  # O(files)
+        sizes = maps.items.field("size").to_pylist()  # O(files)
+        places = maps.offsets.to_pylist()  # O(partitions)
+        for key, start, end in zip(keys, places, places[1:], strict=False):
+            found[key] = _infos(key, names[start:end], sizes[start:end])
+    return found
+
+
+def _infos(key: str, names: list[str], sizes: list[int]) -> Files:
+    if key == PARTITIONS:
+        return tuple(FileInfo(name, 0, 0.0) for name in names)
+    begin = "" if key == ROOT else f"{key}/"
+    if min(sizes, default=1) <= 0:
+        name = names[sizes.index(min(sizes))]
+        raise CorruptFileError(f"It says of the file {begin}{name} that it has no bytes.", "")
+    return tuple(FileInfo(begin + name, size, 0.0) for name, size in sorted(zip(names, sizes, strict=True)))
