@@ -1,0 +1,313 @@
+"""What bounds in a metadata table prove of one column's values as rows are read; where in doubt they prove nothing.
+
+Writers leave more in doubt than the format says. Sources: ``HoodieTableMetadataUtil.collectColumnRangeMetadata``,
+``ParquetUtils.readColumnStatsFromMetadata``, ``ValueType``, and ``Statistics`` of parquet-java.
+
+- Of a row group without bounds Apache Hudi says that all its values are null, and gives numbers the bounds 0 and 0.
+  Parquet omits bounds of INT96, and those of long texts: where a base file has nulls, its texts may have values
+  beyond the bounds.
+- Of floats with NaN it takes 0.0 for both bounds, and adds the bounds of other row groups. So the bounds of a base file
+  prove nothing unless both are above or below zero.
+- Some bounds of texts are in Java's order, that of UTF-16, others in the order of bytes. Both orders agree on two texts
+  of which one has characters below U+D800 alone: where they differ, its character is less than a surrogate, and less
+  than each character for which surrogates stand. All other bounds prove nothing.
+- Parquet may cut texts, and makes a greatest text greater that it cuts. A writer that only cuts leaves 64, 128, 256 ...
+  characters or bytes: such a greatest text proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..arrow.arrays import Mask, mask
+from ..files.logs.decimals import decimals
+from ..schema.casts import cast
+from ..schema.types import children
+
+_LEAST, _GREATEST = "minValue", "maxValue"
+# The types in ``HoodieValueTypeInfo``; a record of an older release says none.
+_UNTOLD = 0
+_BOOLEAN, _INT, _LONG, _FLOAT, _DOUBLE, _STRING, _DECIMAL, _UUID, _DATE = 2, 3, 4, 5, 6, 7, 10, 11, 12
+_UNITS_ZONED = {15: "ms", 16: "us", 17: "ns"}
+_UNITS_LOCAL = {18: "ms", 19: "us", 20: "ns"}
+# Where no unit is told, numbers of this size are microseconds: as milliseconds they would be after the year 5138, as
+# nanoseconds before 1973.
+_LEAST_MICROS, _MOST_MICROS = 10**14, 10**17
+_MOST_MILLIS = (1 << 63) // 1000
+_LONG_TEXT = 64
+# Parquet omits bounds that have so many bytes together, the longer of which has at least half of them.
+_OMITTED_BYTES = 4096
+_BEYOND = "[\ue000-\U0010ffff]"
+_WIDE = pa.decimal256(76, 38)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSpans:
+    """What some records, each of one file or partition, prove of one column, record by record.
+
+    Attributes:
+        least: A value of the column's type than which none is less; null where a record proves none.
+        greatest: A value than which none is greater.
+        nulls: Whether there may be nulls.
+        values: Whether there may be anything but nulls.
+    """
+
+    least: pa.Array
+    greatest: pa.Array
+    nulls: Mask
+    values: Mask
+
+    def __len__(self) -> int:
+        return len(self.least)
+
+    @property
+    def known(self) -> Mask:
+        """Whether a record proves anything."""
+        bounded = mask(pc.or_(self.least.is_valid(), self.greatest.is_valid()))
+        return bounded | ~self.nulls | ~self.values
+
+
+def column_spans(records: pa.StructArray, kind: pa.DataType) -> ColumnSpans:
+    """Return what records of bounds, as a metadata table has them, prove of a column of a canonical type."""
+    types, counts = pa.types, _Counts.of(records)
+    least, greatest = _bounds(records, kind)
+    doubtful = ~counts.live | (counts.all_null & counts.of_base)
+    if types.is_string(kind):
+        # A column of fewer bytes has no text whose bounds are omitted.
+        is_small = (counts.bytes >= 0) & (counts.bytes < _OMITTED_BYTES // 2)
+        doubtful |= counts.of_base & (counts.nulls != 0) & ~is_small
+    if types.is_floating(kind):
+        doubtful |= counts.of_base & ~_beside_zero(least, greatest)
+    has_zeroes = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind) or types.is_date32(kind)
+    unbounded = mask(pc.and_(_missing(records, _LEAST), _missing(records, _GREATEST)))
+    only_nulls = counts.live & counts.all_null & unbounded & (~counts.of_base | has_zeroes)
+    no_nulls = counts.live & (counts.nulls == 0) & (counts.rows > 0)
+    hidden = pa.array(doubtful)
+    return ColumnSpans(_without(least, hidden), _without(greatest, hidden), ~no_nulls, ~only_nulls)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counts:
+    """The counts of records; -1 where a record says none. ``bytes`` is 0 for log files."""
+
+    live: Mask
+    rows: np.ndarray[tuple[int], np.dtype[np.int64]]
+    nulls: np.ndarray[tuple[int], np.dtype[np.int64]]
+    bytes: np.ndarray[tuple[int], np.dtype[np.int64]]
+
+    @classmethod
+    def of(cls, records: pa.StructArray) -> _Counts:
+        deleted = pc.fill_null(_field(records, "isDeleted", pa.bool_()), False)
+        live = mask(pc.and_(records.is_valid(), pc.invert(deleted)))
+        rows, nulls, size = (
+            pc.fill_null(_field(records, name, pa.int64()), -1).to_numpy()
+            for name in ("valueCount", "nullCount", "totalUncompressedSize")
+        )
+        return cls(live, rows, nulls, size)
+
+    @property
+    def of_base(self) -> Mask:
+        return np.asarray(self.bytes != 0)
+
+    @property
+    def all_null(self) -> Mask:
+        return np.asarray((self.rows > 0) & (self.nulls >= self.rows))
+
+
+def _bounds(records: pa.StructArray, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
+    """Return both bounds in the type of the column, null where a record's type and the column's do not agree."""
+    told = _Told(records)
+    types = pa.types
+    if types.is_boolean(kind):
+        return told.both([("Boolean", (_UNTOLD, _BOOLEAN))], kind)
+    if types.is_int32(kind):
+        return told.both([("Int", (_UNTOLD, _INT))], kind)
+    if types.is_int64(kind):
+        return told.both([("Long", (_UNTOLD, _LONG)), ("Int", (_UNTOLD, _INT))], kind)
+    if types.is_float32(kind):
+        return _numbers(told.both([("Float", (_UNTOLD, _FLOAT))], kind))
+    if types.is_float64(kind):
+        return _numbers(told.both([("Double", (_UNTOLD, _DOUBLE)), ("Float", (_UNTOLD, _FLOAT))], kind))
+    if types.is_string(kind):
+        least, greatest = told.both([("String", (_UNTOLD, _STRING, _UUID))], kind)
+        return _texts(least), _whole_texts(_texts(greatest))
+    if types.is_date32(kind):
+        days = (_UNTOLD, _DATE)
+        return told.both([("Date", days), ("LocalDate", days), ("Int", days)], kind)
+    if types.is_decimal128(kind):
+        return told.decimals(_LEAST, kind), told.decimals(_GREATEST, kind)
+    if types.is_timestamp(kind) and kind.unit == "us":
+        return _times(told, kind)
+    return told.nothing(kind), told.nothing(kind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """Bounds as records tell them."""
+
+    records: pa.StructArray
+
+    def both(self, wrappers: Sequence[tuple[str, tuple[int, ...]]], kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
+        """Return both bounds of records that wrap them as named, provided that they tell one of the types beside."""
+        least, greatest = (self._of(bound, wrappers, kind) for bound in (_LEAST, _GREATEST))
+        return least, greatest
+
+    def _of(self, bound: str, wrappers: Sequence[tuple[str, tuple[int, ...]]], kind: pa.DataType) -> pa.Array:
+        bounds = self.nothing(kind)
+        for wrapper, ordinals in wrappers:
+            values = self.some(bound, wrapper, ordinals)
+            if values.null_count < len(values):
+                bounds = pc.coalesce(bounds, cast(values, kind))
+        return bounds
+
+    def some(self, bound: str, wrapper: str, ordinals: Sequence[int]) -> pa.Array:
+        """Return the bounds of records that wrap them so and tell one of some types, null for the others."""
+        wrapped = _child(self.records, bound)
+        values = None if wrapped is None else _child(wrapped, wrapper)
+        if values is None:
+            return pa.nulls(len(self.records))
+        if values.null_count == len(values):
+            return values
+        return pc.if_else(pc.is_in(self.ordinals, pa.array(ordinals, pa.int32())), values, None)
+
+    @property
+    def ordinals(self) -> pa.Array:
+        told = _child(self.records, "valueType")
+        if told is None or not pa.types.is_struct(told.type):
+            return pa.array(np.full(len(self.records), _UNTOLD, np.int32))
+        return pc.fill_null(_field(told, "typeOrdinal", pa.int32()), _UNTOLD)
+
+    def decimals(self, bound: str, kind: pa.Decimal128Type) -> pa.Array:
+        exact = self.some(bound, "Decimal", (_UNTOLD,))
+        bounds = _narrowed(exact.cast(_WIDE), kind)
+        encoded = self.some(bound, "Bytes", (_DECIMAL,))
+        if encoded.null_count == len(encoded):
+            return bounds
+        told = _field(_child(self.records, "valueType"), "additionalInfo", pa.string())
+        for text in told.filter(encoded.is_valid()).unique().to_pylist():  # O(decimal types that a column had)
+            scale = _scale(text)
+            if scale is not None:
+                some = pc.if_else(pc.equal(told, text), encoded, None)
+                bounds = pc.coalesce(bounds, _narrowed(_unscaled(some, scale), kind))
+        return bounds
+
+    def nothing(self, kind: pa.DataType) -> pa.Array:
+        return pa.nulls(len(self.records), kind)
+
+
+def _scale(text: str | None) -> int | None:
+    """Return the scale of a decimal type that a record spells as ``10,2``; None where it spells none that fits."""
+    precision, _, scale = (text or "").partition(",")
+    if not (precision.strip().isdecimal() and scale.strip().isdecimal()):
+        return None
+    return int(scale) if int(scale) <= int(precision) <= _WIDE.scale else None
+
+
+def _unscaled(encoded: pa.Array, scale: int) -> pa.Array:
+    size = pc.binary_length(encoded)
+    fits = pc.and_(pc.greater(size, 0), pc.less_equal(size, 16))
+    try:
+        return decimals(pc.if_else(fits, encoded, None), pa.decimal128(_WIDE.scale, scale)).cast(_WIDE)
+    except (ValueError, pa.ArrowInvalid):
+        return pa.nulls(len(encoded), _WIDE)
+
+
+def _narrowed(wide: pa.Array, kind: pa.Decimal128Type) -> pa.Array:
+    """Return decimals in a type, null where they are no values of it."""
+    if wide.null_count == len(wide):
+        return pa.nulls(len(wide), kind)
+    digits = kind.precision - kind.scale
+    if digits < _WIDE.scale:
+        wide = pc.if_else(pc.less(pc.abs(wide), pa.scalar(Decimal(10) ** digits, _WIDE)), wide, None)
+    narrow = wide.cast(kind, safe=False)
+    return pc.if_else(pc.equal(narrow.cast(_WIDE), wide), narrow, None)
+
+
+def _numbers(bounds: tuple[pa.Array, pa.Array]) -> tuple[pa.Array, pa.Array]:
+    least, greatest = (pc.if_else(pc.is_nan(bound), None, bound) for bound in bounds)
+    return least, greatest
+
+
+def _beside_zero(least: pa.Array, greatest: pa.Array) -> Mask:
+    return mask(pc.greater(least, 0.0)) | mask(pc.less(greatest, 0.0))
+
+
+def _texts(bounds: pa.Array) -> pa.Array:
+    """Return bounds on which all orders of texts agree."""
+    return pc.if_else(pc.match_substring_regex(bounds, _BEYOND), None, bounds)
+
+
+def _whole_texts(bounds: pa.Array) -> pa.Array:
+    """Return greatest texts that no writer can have merely cut."""
+    cut = pa.array(np.zeros(len(bounds), np.bool_))
+    for lengths in (pc.utf8_length(bounds), pc.binary_length(bounds)):
+        counted = pc.fill_null(lengths, 0).to_numpy()
+        cut = pc.or_(cut, pa.array((counted >= _LONG_TEXT) & ((counted & (counted - 1)) == 0)))
+    # As of footers, an empty text may stand for no bound.
+    return pc.if_else(pc.or_(cut, pc.fill_null(pc.equal(bounds, ""), False)), None, bounds)
+
+
+def _times(told: _Told, kind: pa.DataType) -> tuple[pa.Array, pa.Array]:
+    zoned = kind.tz is not None
+    bounds = _untold_times(told)
+    if zoned:
+        others = (told.some(bound, "TimestampMicros", (_UNTOLD,)) for bound in (_LEAST, _GREATEST))
+        bounds = [pc.coalesce(mine, other.cast(pa.int64())) for mine, other in zip(bounds, others, strict=True)]
+    for ordinal, unit in (_UNITS_ZONED if zoned else _UNITS_LOCAL).items():
+        for place, bound in enumerate((_LEAST, _GREATEST)):
+            raw = told.some(bound, "Long", (ordinal,)).cast(pa.int64())
+            bounds[place] = pc.coalesce(bounds[place], _micros(raw, unit))
+    least, greatest = (bound.cast(kind) for bound in bounds)
+    return least, greatest
+
+
+def _untold_times(told: _Told) -> list[pa.Array]:
+    """Return numbers of unknown unit that can only be microseconds."""
+    least, greatest = (told.some(bound, "Long", (_UNTOLD,)).cast(pa.int64()) for bound in (_LEAST, _GREATEST))
+    sizes = [pc.fill_null(bound, 0).to_numpy() for bound in (least, greatest)]
+    size = np.maximum(*[np.maximum(np.abs(some), some == np.iinfo(np.int64).min) for some in sizes])
+    micros = pa.array((size >= _LEAST_MICROS) & (size < _MOST_MICROS))
+    return [pc.if_else(micros, bound, None) for bound in (least, greatest)]
+
+
+def _micros(raw: pa.Array, unit: str) -> pa.Array:
+    if unit == "ms":
+        fits = pc.and_(pc.less(raw, _MOST_MILLIS), pc.greater(raw, -_MOST_MILLIS))
+        return pc.multiply(pc.if_else(fits, raw, None), 1000)
+    if unit == "ns":
+        # Times finer than a microsecond are refused when they are read.
+        return pa.array(pc.fill_null(raw, 0).to_numpy() // 1000, mask=raw.is_null().to_numpy(zero_copy_only=False))
+    return raw
+
+
+def _without(bounds: pa.Array, hidden: pa.Array) -> pa.Array:
+    return pc.if_else(hidden, None, bounds)
+
+
+def _missing(records: pa.StructArray, bound: str) -> pa.Array:
+    """Return which records have no bound of any type."""
+    wrapped = _child(records, bound)
+    if wrapped is None or not pa.types.is_struct(wrapped.type):
+        return pa.array(np.ones(len(records), np.bool_))
+    missing = pa.array(np.ones(len(records), np.bool_))
+    for field in children(wrapped.type):
+        missing = pc.and_(missing, pc.is_null(pc.struct_field(wrapped, [field.name])))
+    return missing
+
+
+def _child(records: pa.Array, name: str) -> pa.Array | None:
+    """Return a field of structs, null where a struct is null; None where the release that wrote them has none."""
+    if not any(field.name == name for field in children(records.type)):
+        return None
+    return pc.struct_field(records, [name])
+
+
+def _field(records: pa.Array, name: str, kind: pa.DataType) -> pa.Array:
+    found = _child(records, name)
+    return pa.nulls(len(records), kind) if found is None else found.cast(kind)
