@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from ...storage.base import Storage
 from ...table.files.file_group import FileSlice
 from ...table.metadata.at_hand import MetadataAtHand
 from ...table.table import Table
+from .answers import NOTHING, Judged, SliceSource
 from .footer_search import matching_slices
 from .search import Search
 
@@ -40,17 +40,6 @@ class SlicesToRead:
     steps: tuple[Step, ...] = ()
 
 
-class SliceSource(Protocol):
-    """Says which file slices can hold rows of a query."""
-
-    @property
-    def name(self) -> str:
-        """The name of its partition of the metadata table."""
-
-    def left(self, slices: Sequence[FileSlice]) -> Sequence[FileSlice] | None:
-        """Return the slices, in their order, that can hold wanted rows; None where the source does not answer."""
-
-
 @dataclass(frozen=True, slots=True)
 class Sources:
     """The sources for one search in one table; ``shows_newest`` is as `Snapshot.shows_newest`."""
@@ -67,30 +56,37 @@ class Sources:
         """
         steps: list[Step] = []
         left = list(slices)
-        least = _least_slices(self.table.storage)
-        for source in self._of_metadata():
+        judged = NOTHING
+        least = least_asked(self.table.storage)
+        # The metadata table is not opened for few slices.
+        for source in self._of_metadata() if len(left) >= least else ():
             if len(left) < least:
                 break
-            answer = source.left(left)
+            answer = source.left(left, judged)
             if answer is not None:
-                steps.append(Step(source.name, len(left), len(left) - len(answer)))
-                left = list(answer)
-        step, left = self._footers(left)
+                steps.append(Step(source.name, len(left), len(left) - len(answer.slices)))
+                left, judged = list(answer.slices), judged.joined(answer.judged)
+        step, left = self._footers(left, judged)
         return SlicesToRead(left, (*steps, step))
 
     def _of_metadata(self) -> Iterator[SliceSource]:
         """Yield the sources of the metadata table that can answer, those that leave fewest first."""
-        yield from ()
+        trusted = self.metadata.trusted
+        if trusted is None:
+            return
+        from .column_bounds import ColumnBounds  # noqa: PLC0415 (brings fastavro along, which few reads need)
 
-    def _footers(self, slices: Sequence[FileSlice]) -> tuple[Step, list[FileSlice]]:
+        yield ColumnBounds(trusted, self.table.config, self.search)
+
+    def _footers(self, slices: Sequence[FileSlice], judged: Judged) -> tuple[Step, list[FileSlice]]:
         """Return what the footers of base files leave; a slice with log files stays."""
         plain = [file_slice for file_slice in slices if not file_slice.logs]
-        matching = matching_slices(self.table.storage, self.table.config, self.search, plain)
+        matching = matching_slices(self.table.storage, self.table.config, self.search, plain, judged)
         paths = {file_slice.base_file.path for file_slice in matching}
         left = [file_slice for file_slice in slices if file_slice.logs or file_slice.base_file.path in paths]
         return Step(FOOTERS, len(slices), len(slices) - len(left)), left
 
 
-def _least_slices(storage: Storage) -> int:
+def least_asked(storage: Storage) -> int:
     """Return from how many file slices on the metadata table answers sooner than footers."""
     return _LEAST_REMOTE if storage.remote else _LEAST_ON_DISK

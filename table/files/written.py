@@ -78,6 +78,11 @@ class Written:
         others = (partition for partition in {*self.newest, *self.logs} if partition not in passed_over)
         return len({(other, file_id) for other in others for file_id, _ in self.names(other)} - self.replaced)
 
+    def count_groups_in(self, partitions: Iterable[str]) -> int:
+        """Return the number of live file groups in some partitions."""
+        named = {(partition, file_id) for partition in partitions for file_id, _ in self.names(partition)}
+        return len(named - self.replaced)
+
     def stated(self, log: LogFile) -> StatedLog | None:
         """Return what the write that made a log file states about it; None where none of the writes names it."""
         found = self.logs.get(split(log.path)[0], {}).get(log.file_id, {}).get(split(log.path)[1])

@@ -1,0 +1,46 @@
+"""What a source says of a query's file slices, and what is judged of their base files meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from ...table.files.file_group import FileSlice
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """The paths of base files of which footers would say no more: of keys, and of bounds of columns."""
+
+    keys: Collection[str] = frozenset()
+    bounds: Collection[str] = frozenset()
+
+    def joined(self, other: Judged) -> Judged:
+        return Judged(frozenset(self.keys) | frozenset(other.keys), frozenset(self.bounds) | frozenset(other.bounds))
+
+
+NOTHING = Judged()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The slices, in their order, that can hold wanted rows, and what the source judged."""
+
+    slices: Sequence[FileSlice]
+    judged: Judged = NOTHING
+
+
+class SliceSource(Protocol):
+    """Says which file slices can hold rows of a query."""
+
+    @property
+    def name(self) -> str:
+        """The name of its partition of the metadata table."""
+
+    def left(self, slices: Sequence[FileSlice], judged: Judged) -> Answer | None:
+        """Return what it says of slices, of which others judged some already; None where it does not answer."""
+
+
+def base_paths(slices: Sequence[FileSlice]) -> frozenset[str]:
+    return frozenset(file_slice.base.path for file_slice in slices if file_slice.base is not None)

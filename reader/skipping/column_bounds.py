@@ -1,0 +1,80 @@
+"""Which file slices can hold rows of a query, by the bounds that the metadata table states of the columns of files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ...table.config import TableConfig
+from ...table.files.file_group import FileSlice
+from ...table.metadata.kinds import COLUMN_STATS
+from ...table.metadata.trusted import TrustedMetadata
+from .answers import Answer, Judged, base_paths
+from .predicates import Span, columns_of, may_match_all
+from .search import Search
+from .statistics import StatedByMetadata, Statistics, joined
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnBounds:
+    """Judges each slice by all its files together, since its rows have values from any of them.
+
+    By every rule of which `check_mergeable` knows, a value of a merged row comes from one of the rows that are merged.
+    Where nothing is stated of one file, as of log files of some columns, nothing is known of the slice. Statements are
+    about files, so that they hold at any moment.
+    """
+
+    metadata: TrustedMetadata
+    config: TableConfig
+    search: Search
+
+    @property
+    def name(self) -> str:
+        return COLUMN_STATS
+
+    def left(self, slices: Sequence[FileSlice], judged: Judged) -> Answer | None:
+        columns = columns_to_ask(self.search, self.config)
+        if not columns:
+            return None
+        return self.metadata.ask(
+            COLUMN_STATS, lambda partition: self._answer(StatedByMetadata(partition), slices, columns)
+        )
+
+    def _answer(self, statistics: Statistics, slices: Sequence[FileSlice], columns: Sequence[pa.Field]) -> Answer:
+        files = [file_slice.data_files for file_slice in slices]
+        stated = statistics.of([file for of_slice in files for file in of_slice], columns)
+        left: list[FileSlice] = []
+        whole: list[FileSlice] = []
+        at = 0
+        for file_slice, of_slice in zip(slices, files, strict=True):  # O(files)
+            end = at + len(of_slice)
+            known: dict[str, Span] = {}
+            for name, spans in stated.items():
+                mine = [span for span in spans[at:end] if span is not None]
+                if len(mine) == end - at:
+                    # A log file's blocks may lack a column each.
+                    known[name] = joined(mine, or_null=bool(file_slice.logs))
+            at = end
+            if may_match_all(self.search.predicates, known, self.search.schema):
+                left.append(file_slice)
+                if len(known) == len(columns):
+                    whole.append(file_slice)
+        return Answer(left, Judged(bounds=base_paths(whole)))
+
+
+def columns_to_ask(search: Search, config: TableConfig) -> list[pa.Field]:
+    """Return the columns of a search's conditions, but of those that the paths of partitions answer."""
+    partitions = {*config.partition_fields}
+    asked = [columns_of(one) for one in search.predicates if not columns_of(one) <= partitions]
+    names = sorted(frozenset[str]().union(*asked))
+    return [
+        search.schema.field(name)
+        for name in names
+        if name in search.schema.names and _is_plain(search.schema.field(name).type)
+    ]
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return not pa.types.is_nested(kind) and not pa.types.is_binary(kind)

@@ -1,0 +1,108 @@
+"""What is stated of the columns of files, whoever states it: the metadata table, which opens no file of the table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...storage.base import split
+from ...table.files.file_group import DataFile
+from ...table.metadata.column_spans import ColumnSpans, column_spans
+from ...table.metadata.metadata_table import MetadataPartition
+from ...table.metadata.record_keys import hash_of_column, hash_of_file, hash_of_partition
+from .predicates import NULLS, Span
+
+# So many keys are looked up one by one; more take longer than reading all records of a column.
+_FEW_KEYS = 2_048
+# Of so many partitions the records of a column are looked up partition by partition.
+_FEW_PARTITIONS = 64
+_OF_COLUMN = 12
+_KEY, _BOUNDS = "key", "ColumnStatsMetadata"
+
+
+class Statistics(Protocol):
+    """States the bounds of columns."""
+
+    def of(self, files: Sequence[DataFile], columns: Sequence[pa.Field]) -> Mapping[str, Sequence[Span | None]]:
+        """Return by column the span of each file; None where nothing is stated of a file's column."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatedByMetadata:
+    """The statistics in `COLUMN_STATS` of a metadata table; raises `CorruptFileError` where that is damaged."""
+
+    partition: MetadataPartition
+
+    def of(self, files: Sequence[DataFile], columns: Sequence[pa.Field]) -> dict[str, list[Span | None]]:
+        places = [split(file.path) for file in files]
+        folders = {folder for folder, _ in places}
+        # The part of a key behind the column.
+        wanted = pa.array([hash_of_partition(folder) + hash_of_file(name) for folder, name in places], pa.string())
+        hashes = [hash_of_column(column.name) for column in columns]
+        if len(files) * len(columns) <= _FEW_KEYS:
+            keys = pa.concat_arrays([pc.binary_join_element_wise(prefix, wanted, "") for prefix in hashes])
+            parts = list(self.partition.find(keys))
+        else:
+            some = [hash_of_partition(folder) for folder in folders] if len(folders) <= _FEW_PARTITIONS else [""]
+            parts = list(self.partition.with_prefixes([prefix + one for prefix in hashes for one in some]))
+        found: dict[str, list[Span | None]] = {}
+        for column, prefix in zip(columns, hashes, strict=True):
+            spans = [_of_files(part, prefix, column, wanted) for part in parts]
+            found[column.name] = _first(spans, len(files))
+        return found
+
+
+def _of_files(part: pa.StructArray, prefix: str, column: pa.Field, wanted: pa.StringArray) -> list[Span | None]:
+    """Return the spans of one column in files whose keys end so, by some of the records."""
+    keys = pc.struct_field(part, [_KEY])
+    chosen = pc.starts_with(keys, prefix)
+    ends = pc.utf8_slice_codeunits(keys.filter(chosen), _OF_COLUMN)
+    places = pc.index_in(wanted, value_set=ends)
+    stated = column_spans(pc.struct_field(part, [_BOUNDS]).filter(chosen), column.type)
+    return spans_of(stated, places)
+
+
+def _first(lists: Sequence[list[Span | None]], count: int) -> list[Span | None]:
+    """Return of each file the first span that any list has."""
+    if not lists:
+        return [None] * count
+    found, *others = lists
+    for other in others:  # O(file groups of the metadata table)
+        found = [mine or theirs for mine, theirs in zip(found, other, strict=True)]
+    return found
+
+
+def spans_of(stated: ColumnSpans, places: pa.Array) -> list[Span | None]:
+    """Return the spans at some places, in the form of `comparable`; None where a place is null."""
+    least, greatest = (_comparable(bound).take(places).to_pylist() for bound in (stated.least, stated.greatest))
+    at = np.asarray(places.fill_null(-1))
+    nulls, values = (np.append(flags, True)[at].tolist() for flags in (stated.nulls, stated.values))
+    rows = zip(at.tolist(), least, greatest, nulls, values, strict=True)
+    return [None if place < 0 else Span(*found) for place, *found in rows]  # O(files)
+
+
+def joined(spans: Sequence[Span], *, or_null: bool) -> Span:
+    """Return the span of rows with values from any of some parts, and perhaps without a value."""
+    if len(spans) == 1 and not or_null:
+        return spans[0]
+    having = [span for span in spans if span.values]
+    if not having:
+        return NULLS
+    least, greatest = [span.least for span in having], [span.greatest for span in having]
+    return Span(
+        None if None in least else min(least),
+        None if None in greatest else max(greatest),
+        or_null or any(span.nulls for span in spans),
+    )
+
+
+def _comparable(bounds: pa.Array) -> Any:
+    kind = bounds.type
+    if pa.types.is_date32(kind):
+        return bounds.cast(pa.int32())
+    return bounds.cast(pa.int64()) if pa.types.is_timestamp(kind) else bounds
