@@ -72,8 +72,8 @@ def _stated(part: pa.StructArray, column: pa.Field) -> list[tuple[str, int, Span
     keys = pc.struct_field(part, ["key"])
     chosen = pc.starts_with(keys, hash_of_column(column.name))
     records = pc.struct_field(part, ["ColumnStatsMetadata"]).filter(chosen)
-    paths = pc.struct_field(records, ["fileName"]).to_pylist()
-    rows = pc.fill_null(pc.struct_field(records, ["valueCount"]), 0).to_pylist()
+    paths = pc.struct_field(records, ["fileName"]).to_pylist()  # O(partitions)
+    rows = pc.fill_null(pc.struct_field(records, ["valueCount"]), 0).to_pylist()  # O(partitions)
     spans = spans_of(column_spans(records, column.type), pa.array(np.arange(len(records), dtype=np.int32)))
     found = zip(keys.filter(chosen).to_pylist(), paths, rows, spans, strict=True)  # O(partitions)
     return [
