@@ -2,14 +2,49 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.drawn.stated_bounds import check_slices
+from support.recorded.bounds_checks import check_answer, check_pending, check_rows, check_then
+from support.recorded.recorded_metadata import unpack
+from support.seams import patch_seam
 from support.share import share_of
 
 
-@settings(max_examples=share_of(60), deadline=None)
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return unpack(tmp_path_factory.mktemp("bounds"))
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the metadata table be asked about a few file slices, too."""
+    patch_seam(monkeypatch, "least file slices that a metadata table is asked about", 0)
+
+
+@settings(max_examples=share_of(40), deadline=None)
 @given(st.integers(0, 1 << 32))
 def test_no_slice_with_a_wanted_row_is_left_out(seed: int) -> None:
     """Of slices of every type, as Apache Hudi states bounds of base files, log files and partial log files."""
     check_slices(seed)
+
+
+def test_tables_by_apache_hudi_keep_their_rows(tables: Path) -> None:
+    check_rows(tables)
+
+
+@pytest.mark.usefixtures("asked")
+def test_bounds_of_partitions_hold_for_now_alone(tables: Path) -> None:
+    check_then(tables)
+
+
+def test_what_a_pending_write_states_counts_for_nothing(tables: Path) -> None:
+    check_pending(tables)
+
+
+@pytest.mark.usefixtures("asked")
+def test_a_read_by_bounds_has_all_rows(tables: Path) -> None:
+    check_answer(tables)
